@@ -38,18 +38,19 @@ ORDER = {
     "traces": """
         traces  traces/files  traces/importers
         traces/judge/search  traces/judge/diagnosis  traces/judge/groups  traces/judge/classic  traces/judge
-        traces/history
+        traces/history  traces/client_judge  traces/client_judge/classic
         traces/pipeline
     """,
     "adapters": """
         adapters/bundled  adapters/bundled/classic  adapters/bundled/nodes
-        adapters  adapters/security  adapters/wire  adapters/record  adapters/serve
+        adapters  adapters/security  adapters/wire  adapters/record  adapters/serve  adapters/client
     """,
     "conformance": """
         conformance  conformance/scenario  conformance/scenarios  conformance/analysis  conformance/execution
         conformance/schedules  conformance/schedules/classic/moves  conformance/schedules/classic
         conformance/scenarios/classic  conformance/protocols
-        conformance/run  conformance/run/classic  conformance/reports  conformance/reports/classic
+        conformance/run  conformance/run/classic  conformance/clients  conformance/clients/classic
+        conformance/reports  conformance/reports/classic
         conformance/diagrams  conformance/pages  conformance/badges  conformance/registry
         conformance/api  conformance/testing  conformance/pipeline
         conformance/zoo/mutation  conformance/zoo/classic  conformance/zoo/classic/bugs  conformance/zoo
@@ -60,7 +61,9 @@ ORDER = {
 ENGINES = """
     model/explore  model/proofs
     traces/judge  traces/judge/search  traces/judge/diagnosis  traces/judge/groups
+    traces/client_judge
     conformance/analysis  conformance/execution  conformance/schedules  conformance/run  conformance/reports
+    conformance/clients
 """
 """The packages whose modules know no protocol. A protocol's own part of an engine is in a folder of its name."""
 PROTOCOLS = ("classic", "draining", "assignors")

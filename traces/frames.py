@@ -72,13 +72,20 @@ class WireTrace:
     """Numbers and writes the events of all connections in the order of observation.
 
     `now` returns milliseconds since the trace began; `write` is called with each event; `keep_all_bytes` also keeps
-    bytes that may hold records or credentials.
+    bytes that may hold records or credentials; `labels` are those of actors.
     """
 
-    def __init__(self, write: Callable[[Event], None], now: Callable[[], int], *, keep_all_bytes: bool = False) -> None:
+    def __init__(
+        self,
+        write: Callable[[Event], None],
+        now: Callable[[], int],
+        *,
+        keep_all_bytes: bool = False,
+        labels: ActorLabels | None = None,
+    ) -> None:
         self.write = write
         self.keep_all_bytes = keep_all_bytes
-        self.labels = ActorLabels()
+        self.labels = labels if labels is not None else ActorLabels()
         self.events = 0
         self.undecoded = 0
         self._now = now

@@ -3,6 +3,10 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+Respond: TypeAlias = Callable[[bytes], Awaitable[bytes | None]]
+"""Returns the response frame to a request frame, None where there is none."""
 
 MAX_REQUEST_BYTES = 2 * 1024 * 1024
 """The largest request that is read. Kafka's limit is 100 MiB; this one bounds what a hostile frame unpacks to."""
@@ -22,18 +26,24 @@ class Disconnect(Exception):
     """The connection has to be closed; the message is the reason."""
 
 
+def ignore_frame(frame: bytes) -> None:
+    """Do nothing."""
+
+
 async def serve_connection(
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
-    respond: Callable[[bytes], Awaitable[bytes | None]],
+    respond: Respond,
+    arrive: Callable[[bytes], None] = ignore_frame,
 ) -> None:
-    """Respond to frame after frame until the client disconnects or misbehaves, then close. `respond` may return None.
+    """Respond to frame after frame until the client disconnects or misbehaves, then close. `respond` may return None;
+    `arrive` gets each request frame as soon as it is read.
 
     A few frames are read ahead, so that a disconnect is noticed while a request is parked; they are handled after its
     response. The parked request of a client that disconnects stays in its group: only the response is lost.
     """
     frames: asyncio.Queue[bytes | Disconnect | None] = asyncio.Queue(MAX_QUEUED_REQUESTS)
-    reading = asyncio.ensure_future(_read_frames(reader, frames))
+    reading = asyncio.ensure_future(_read_frames(reader, frames, arrive))
     try:
         while (frame := await frames.get()) is not None:
             if isinstance(frame, Disconnect):
@@ -57,10 +67,13 @@ async def serve_connection(
         await asyncio.gather(reading, return_exceptions=True)
 
 
-async def _read_frames(reader: asyncio.StreamReader, frames: "asyncio.Queue[bytes | Disconnect | None]") -> None:
+async def _read_frames(
+    reader: asyncio.StreamReader, frames: "asyncio.Queue[bytes | Disconnect | None]", arrive: Callable[[bytes], None]
+) -> None:
     """Queue frame after frame, and at the end the reason why there are no more."""
     try:
         while (frame := await _read_frame(reader)) is not None:
+            arrive(frame)
             await frames.put(frame)
         await frames.put(None)
     except Disconnect as why:

@@ -5,11 +5,12 @@ import logging
 import signal
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from pathlib import Path
+from typing import Any, TypeAlias
 
 from fencepost.adapters.bundled.classic.admin import Node
 from fencepost.adapters.bundled.classic.coordinator import VERSIONS as COORDINATED
@@ -20,14 +21,28 @@ from fencepost.adapters.bundled.classic.messages import Response
 from fencepost.adapters.bundled.nodes.leadership import NodeLeadership
 from fencepost.adapters.serve import record_apis
 from fencepost.adapters.serve.cluster import NODE_ID, ServedCluster, api_versions
-from fencepost.adapters.serve.connection import MAX_ARRAY_ITEMS, Disconnect, serve_connection
+from fencepost.adapters.serve.connection import MAX_ARRAY_ITEMS, Disconnect, Respond, serve_connection
 from fencepost.adapters.serve.topics import TopicStore
 from fencepost.adapters.serve.versions import OFFERED_VERSIONS
 from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import Body, DecodedRequest, decode_request, encode_response, fit_body
 
+ServeConnection: TypeAlias = Callable[
+    [asyncio.StreamReader, asyncio.StreamWriter, int, Respond], Coroutine[Any, Any, None]
+]
+"""Serves a connection to the node of this id until it ends; the last argument is how the server responds."""
+UNBOUND_PORT = 9092
+"""The port that a client in this process is told of the first node, as long as no socket listens."""
+
 _log = logging.getLogger(__name__)
+
+
+async def serve_as_it_is(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, node_id: int, respond: Respond
+) -> None:
+    """Serve a connection, and add nothing to it."""
+    await serve_connection(reader, writer, respond)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +66,13 @@ class Server:
         storage_delay_ms: int = 0,
         nodes: int = 1,
         observe: Callable[[DecodedRequest, Body], None] = lambda request, body: None,
+        serve: ServeConnection = serve_as_it_is,
     ) -> None:
-        """`observe` gets each request to the coordinator with its response."""
+        """`observe` gets each request to the coordinator with its response; `serve` serves each connection."""
         if storage is not None:
             storage.mkdir(parents=True, exist_ok=True)
         self._observe = observe
+        self._serve = serve
         self._loop = asyncio.get_running_loop()
         self._began = time.time() - self._loop.time()
         self._topics = TopicStore(storage / "topics.json" if storage else None)
@@ -98,15 +115,14 @@ class Server:
 
     @property
     def address(self) -> tuple[str, int]:
-        """The host and the port that its first node listens on."""
-        assert self._server is not None
-        return listening_address(self._server)
+        """The host and the port that its first node listens on, or would."""
+        return ("127.0.0.1", UNBOUND_PORT) if self._server is None else listening_address(self._server)
 
     async def listen(self, host: str, port: int) -> None:
         """Begin to take connections, further nodes at free ports. Raises `OSError` if the address is taken."""
-        self._server = await asyncio.start_server(self._accept, host, port)
+        self._server = await asyncio.start_server(self.accept, host, port)
         for node_id in self._leadership.nodes[1:]:
-            self._others.append(await asyncio.start_server(partial(self._accept, node_id=node_id), host, 0))
+            self._others.append(await asyncio.start_server(partial(self.accept, node_id=node_id), host, 0))
         self._arm_timer()
 
     async def close(self) -> None:
@@ -131,22 +147,38 @@ class Server:
         """Create a topic; the error is NONE if that succeeded."""
         return self._topics.create(name, partitions)
 
+    def grow_topic(self, name: str, partitions: int) -> None:
+        """Add partitions to a topic, so that it has so many."""
+        self._topics.grow(name, partitions)
+
+    def produce(self, body: Body) -> Body:
+        """Append the records of a Produce request of the program that it runs in."""
+        response = record_apis.produce(self._topics, body)
+        self._wake_readers()
+        return response
+
     # -- connections --------------------------------------------------------------------------------------------
 
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, node_id: int = NODE_ID) -> None:
+    def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, node_id: int = NODE_ID) -> None:
+        """Serve a connection to a node, in a task of its own; its `sockname` is the address that it came to."""
         host, port = writer.get_extra_info("sockname")[:2]
         # The address by which the client came is the one it can come back to.
         node = Node(node_id, host, port)
         client_host = "/" + (writer.get_extra_info("peername") or ("unknown",))[0]
         conversation = asyncio.create_task(
-            serve_connection(reader, writer, lambda frame: self._respond(frame, node, client_host))
+            self._serve(reader, writer, node_id, lambda frame: self._respond(frame, node, client_host))
         )
         self._connections.add(conversation)
         conversation.add_done_callback(self._connections.discard)
 
     def _nodes_beside(self, node: Node) -> tuple[Node, ...]:
         """All nodes, as a client that came to `node` reaches them."""
-        ports = (listening_address(each)[1] for each in (self._server, *self._others) if each is not None)
+        if self._server is None:
+            return tuple(
+                node if each == node.node_id else Node(each, node.host, UNBOUND_PORT + each)
+                for each in self._leadership.nodes
+            )
+        ports = (listening_address(each)[1] for each in (self._server, *self._others))
         nodes = (Node(node_id, node.host, port) for node_id, port in zip(self._leadership.nodes, ports, strict=True))
         return tuple(node if each.node_id == node.node_id else each for each in nodes)
 
@@ -192,8 +224,7 @@ class Server:
     # -- records ------------------------------------------------------------------------------------------------
 
     def _produce(self, body: Body) -> Body | None:
-        response = record_apis.produce(self._topics, body)
-        self._wake_readers()
+        response = self.produce(body)
         return response if body["acks"] else None
 
     async def _fetch(self, body: Body) -> Body:

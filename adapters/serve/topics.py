@@ -92,6 +92,13 @@ class TopicStore:
             self._save()
         return error
 
+    def grow(self, name: str, partitions: int) -> None:
+        """Add empty partitions to a topic, so that it has so many."""
+        topic = self._topics[name]
+        added = tuple(Partition() for _ in range(partitions - len(topic.partitions)))
+        self._topics[name] = Topic(name, (*topic.partitions, *added))
+        self._save()
+
     def _save(self) -> None:
         if self._file is None:
             return

@@ -6,7 +6,7 @@ import shlex
 import signal
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -54,7 +54,11 @@ class RunningCommand:
 
     def complaint(self) -> str:
         """The last lines on stderr."""
-        return " / ".join(_read_file(self.err).strip().splitlines()[-3:]) or "nothing on stderr"
+        return " / ".join(self.last_errors(3)) or "nothing on stderr"
+
+    def last_errors(self, count: int) -> list[str]:
+        """So many of the last lines on stderr."""
+        return _read_file(self.err).strip().splitlines()[-count:]
 
     def output_bytes(self) -> int:
         """How much it wrote so far; what is too much to keep is thrown away."""
@@ -93,7 +97,7 @@ class ProcessControl:
     async def start(self) -> Address:
         """Start the target and return its address, which may differ from the last one. Raises `TargetError`."""
         name = name_command("start", self.start_command)
-        command = await _launch(name, self.start_command, self.folder)
+        command = await launch_command(name, self.start_command, self.folder)
         try:
             return await self._await_address(name, command)
         except BaseException:
@@ -189,19 +193,23 @@ def name_command(role: str, arguments: Sequence[str]) -> str:
 
 async def run_command(name: str, arguments: Sequence[str], folder: Path, timeout: float) -> None:
     """Run a command to its end, within `timeout` seconds. Raises `TargetError`."""
-    command = await _launch(name, arguments, folder)
+    command = await launch_command(name, arguments, folder)
     try:
         await _await_end(name, command, timeout)
     finally:
         await command.end()
 
 
-async def _launch(name: str, arguments: Sequence[str], folder: Path) -> RunningCommand:
+async def launch_command(
+    name: str, arguments: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None
+) -> RunningCommand:
+    """Start a command in a session of its own; `environment` is added to that of this process. Raises `TargetError`."""
     out, err = _open_output(), _open_output()
     try:
         process = await asyncio.create_subprocess_exec(
             *arguments,
             cwd=folder,
+            env=None if environment is None else {**os.environ, **environment},
             stdin=asyncio.subprocess.DEVNULL,
             stdout=out,
             stderr=err,

@@ -76,16 +76,17 @@ class RequirementEntry:
 class ReportDocument:
     """A report of Fencepost.
 
-    `target` describes what was judged and has at least a "name". `provenance` tells how the report came about, `facts`
-    what was known about the target, `ended` how the run ended early; they are left out where there is nothing to tell.
-    `tiers` counts verdicts by tier. `unclassified` are violations that no requirement speaks of, `idle_findings` what
-    the target did while it was idle; `undecided` tells what recorded traces leave open; `rules` are those of the model
-    with how often each explained a response; `coverage` is there if random schedules were played.
+    `subject` is what the requirements are about. `target` describes what was judged and has at least a "name".
+    `provenance` tells how the report came about, `facts` what was known about the target, `ended` how the run ended
+    early; they are left out where there is nothing to tell. `tiers` counts verdicts by tier. `unclassified` are
+    violations that no requirement speaks of, `idle_findings` what the target did while it was idle; `undecided`
+    tells what recorded traces leave open; `rules` are those of the model with how often each explained a response;
+    `coverage` is there if random schedules were played.
     """
 
     fencepost: Literal[2]
     kit: Kit
-    subject: Literal["coordinator"]
+    subject: Literal["coordinator", "client"]
     target: Mapping[str, str]
     outcome: Outcome
     tiers: Mapping[str, Mapping[str, Count]]
@@ -113,7 +114,7 @@ def make_document(report: Report, histories: Sequence[TraceHistory] | None = Non
     return ReportDocument(
         fencepost=REPORT_VERSION,
         kit=report.kit or describe_kit(report.specification),
-        subject="coordinator",
+        subject=subject_of(report),
         target=report.target,
         outcome=describe_outcome(report),
         tiers=count_tiers(report),
@@ -134,6 +135,11 @@ def make_document(report: Report, histories: Sequence[TraceHistory] | None = Non
         coverage=report.coverage,
         histories=tuple(histories) if histories is not None else None,
     )
+
+
+def subject_of(report: Report) -> Literal["coordinator", "client"]:
+    """What the requirements of a report are about."""
+    return "client" if report.specification.subject == "client" else "coordinator"
 
 
 def describe_outcome(report: Report) -> Outcome:

@@ -8,7 +8,7 @@ from fencepost.conformance.provenance import describe_kit
 from fencepost.conformance.reports.document import REPORT_VERSION, ReportDocument, RequirementEntry, make_document
 from fencepost.conformance.reports.typed_json import FormError, from_plain, schema_of, to_plain, to_text
 from fencepost.conformance.results import Report, RequirementResult
-from fencepost.conformance.specification import DEFAULT_SPECIFICATION
+from fencepost.conformance.specification import SPECIFICATIONS
 from fencepost.model.catalogue.specification import Specification
 from fencepost.model.errors import FencepostError
 from fencepost.traces.history.timeline import TraceHistory
@@ -32,8 +32,9 @@ def report_schema() -> str:
     return to_text(schema_of(ReportDocument, f"Fencepost report, version {REPORT_VERSION}"))
 
 
-def from_json(text: str, specification: Specification = DEFAULT_SPECIFICATION) -> Report:
-    """The report that `to_json` wrote, on requirements of the specification, without histories.
+def from_json(text: str, specification: Specification | None = None) -> Report:
+    """The report that `to_json` wrote, without histories; its requirements are those of the specification, or of the
+    one for its subject.
 
     Raises `ReportError` for anything else, and says where it is wrong.
     """
@@ -50,7 +51,7 @@ def from_json(text: str, specification: Specification = DEFAULT_SPECIFICATION) -
         raise ReportError(str(error)) from None
     if "name" not in document.target:
         raise ReportError("target.name is missing")
-    report = report_of(document, specification)
+    report = report_of(document, specification or SPECIFICATIONS[document.subject])
     check_derived(document, make_document(report), is_own=report.kit is None)
     return report
 

@@ -85,7 +85,7 @@ class _MemoryConnection:
         self._requests = asyncio.StreamReader(loop=loop)
         self._responses = asyncio.StreamReader(loop=loop)
         protocol = asyncio.StreamReaderProtocol(self._requests, loop=loop)
-        transport = _MemoryTransport(protocol, self._responses)
+        transport = MemoryTransport(protocol, self._responses)
         protocol.connection_made(transport)
         self._transport = transport
         writer = asyncio.StreamWriter(transport, protocol, self._requests, loop)
@@ -114,11 +114,11 @@ class _MemoryConnection:
             raise
 
 
-class _MemoryTransport(asyncio.Transport):
+class MemoryTransport(asyncio.Transport):
     """The server's end of a connection in this process: the client reads the bytes that it writes."""
 
     def __init__(self, protocol: asyncio.StreamReaderProtocol, responses: asyncio.StreamReader) -> None:
-        super().__init__(extra={"peername": ("127.0.0.1", 0)})
+        super().__init__(extra={"peername": ("127.0.0.1", 0), "sockname": ("127.0.0.1", 9092)})
         self._protocol = protocol
         self._responses = responses
         self._is_closing = False

@@ -166,10 +166,10 @@ class GuardedServer(Server):
 
     async def listen(self, host: str, port: int) -> None:
         """As `Server.listen`, over TLS if the door says so."""
-        self._server = await asyncio.start_server(self._accept, host, port, ssl=self.door.make_context())
+        self._server = await asyncio.start_server(self.accept, host, port, ssl=self.door.make_context())
         self._arm_timer()
 
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, node_id: int = NODE_ID) -> None:
+    def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, node_id: int = NODE_ID) -> None:
         node = Node(node_id, *writer.get_extra_info("sockname")[:2])
         guard = Guard(self.door)
         conversation = asyncio.create_task(

@@ -1,0 +1,97 @@
+"""`fencepost test-client`: a command that runs a client in, a report out."""
+
+import argparse
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fencepost.conformance.cli.argument_types import count, duration
+from fencepost.conformance.cli.console import Console
+from fencepost.conformance.cli.report_options import add_report_options, report_paths
+from fencepost.conformance.cli.test import add_selection
+from fencepost.conformance.cli.usage import UsageError
+
+if TYPE_CHECKING:
+    from fencepost.conformance.clients.run import ClientRun
+
+EPILOG = (
+    "CMD runs one consumer: {bootstrap}, {group} and {topic} in its arguments, and FENCEPOST_BOOTSTRAP, "
+    "FENCEPOST_GROUP and FENCEPOST_TOPIC in its environment, say where. It polls until SIGTERM, and closes its "
+    "consumer then."
+)
+START_S = 30.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `fencepost test-client`."""
+    parser.usage = "%(prog)s [options] -- CMD [ARG ...]"
+    parser.epilog = EPILOG
+    parser.add_argument("command", metavar="CMD", nargs="*", help="the client and its arguments")
+    add_selection(parser)
+    parser.add_argument(
+        "--startup-seconds",
+        metavar="S",
+        type=duration,
+        default=START_S,
+        help=f"what CMD may take to its first JoinGroup (default: {START_S:g})",
+    )
+    parser.add_argument(
+        "--at-once", metavar="N", type=count, default=4, help="play N scenarios at once, each with a CMD (default: 4)"
+    )
+    parser.add_argument("--seconds", metavar="S", type=duration, help="end the run after S seconds, with exit code 3")
+    add_report_options(parser)
+    parser.add_argument("--traces", metavar="DIR", type=Path, help="save every trace")
+    loudness = parser.add_mutually_exclusive_group()
+    loudness.add_argument("-v", "--verbose", action="store_true", help="a line for each scenario on standard error")
+    loudness.add_argument("-q", "--quiet", action="store_true", help="only the last line of the report")
+
+
+def run(options: argparse.Namespace, console: Console) -> int:
+    """Test the client; its report is printed and written, whatever ended the run."""
+    from fencepost.conformance.cli.interruption import run_interruptible
+    from fencepost.conformance.cli.outputs import ReportFiles, check_outputs, ending_of
+    from fencepost.conformance.clients.run import choose_requirements
+    from fencepost.conformance.reports.text import outcome_line, render_report
+    from fencepost.conformance.results import ExitCode
+
+    if not options.command:
+        raise UsageError("test-client", "name the command of a client behind --")
+    job = make_run(options, console)
+    requirements = choose_requirements(job.protocol.specification.requirements.values(), job.plan)
+    check_outputs(report_paths(options), {"--traces": options.traces})
+    files = ReportFiles(console, report_paths(options))
+    # Whatever a client does to its connections is judged, and no news for the operator.
+    logging.getLogger("fencepost.adapters.serve").setLevel(logging.CRITICAL)
+    try:
+        report = run_interruptible(job.run())
+    except BaseException as error:
+        files.write_failure(" ".join(options.command), [each.id for each in requirements], ending_of(error))
+        raise
+    files.write(report)
+    colour = console.has_colour() and not files.takes_stdout
+    text = f"{outcome_line(report)}\n" if options.quiet else render_report(report, colour=colour, width=console.width())
+    (console.print_error if files.takes_stdout else console.print)(text)
+    return ExitCode.COULD_NOT_RUN if files.failed else report.exit_code()
+
+
+def make_run(options: argparse.Namespace, console: Console) -> "ClientRun":
+    """The run that the options describe."""
+    from fencepost.adapters.client.cluster import start_cluster
+    from fencepost.adapters.client.program import ClientProgram
+    from fencepost.conformance.clients.classic import CLASSIC_CLIENTS
+    from fencepost.conformance.clients.play import ClientPlay
+    from fencepost.conformance.clients.run import ClientPlan, ClientRun
+
+    command = tuple(options.command)
+    plan = ClientPlan(
+        command=command,
+        patterns=tuple(options.only),
+        excluded=tuple(options.exclude),
+        at_once=options.at_once,
+        seconds=options.seconds,
+        traces=options.traces,
+    )
+    playing = ClientPlay(
+        ClientProgram(command), " ".join(command), CLASSIC_CLIENTS.follow, start_cluster, options.startup_seconds
+    )
+    return ClientRun(plan, CLASSIC_CLIENTS, playing, console.log if options.verbose else lambda line: None)

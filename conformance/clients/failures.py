@@ -1,0 +1,60 @@
+"""Violations of clients as failures of reports, with what passed before them as the schedule."""
+
+from collections.abc import Iterator, Sequence
+
+from fencepost.conformance.analysis.failures import excerpt_of
+from fencepost.conformance.analysis.schedule_text import MemberLabels, describe_fields
+from fencepost.conformance.clients.play import ClientScenarioRun
+from fencepost.conformance.results import Failure
+from fencepost.model.errors import error_name
+from fencepost.traces.client_judge.evidence import ClientViolation
+from fencepost.traces.events import Event, Kind
+
+TOLD_APIS = frozenset(
+    {"FindCoordinator", "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch"}
+)
+"""The requests that a schedule tells; others only if they are what is wrong."""
+MAX_STEPS = 25
+
+
+def build_client_failure(run: ClientScenarioRun, violation: ClientViolation, trace: str, replay: str) -> Failure:
+    """A violation that a replay has confirmed."""
+    labels = MemberLabels(run.events)
+    return Failure(
+        trace=trace,
+        step=violation.sequence,
+        observed=labels.rename(violation.observed),
+        allowed=(labels.rename(violation.expected),),
+        guard="",
+        schedule=tuple(schedule_of(run.events, violation.sequence, labels))[-MAX_STEPS:],
+        replay=replay,
+        replayed=True,
+        title=violation.title,
+        state=labels.rename(violation.told),
+        kind=f"{violation.requirement}: {violation.title}",
+        excerpt=excerpt_of(run.header, run.events),
+    )
+
+
+def schedule_of(events: Sequence[Event], last: int, labels: MemberLabels) -> Iterator[str]:
+    """What passed up to the event with this number, a line for each request, with its response if that came."""
+    answers = {event.of: event for event in events if event.kind is Kind.RESPONSE}
+    for event in events:
+        if event.sequence > last:
+            return
+        if event.kind is Kind.REQUEST and (event.api in TOLD_APIS or event.sequence == last):
+            mark = "   <-- wrong" if event.sequence == last else describe_answer(answers.get(event.sequence))
+            told = f"at {event.time} ms {event.member}: {event.api} v{event.version} {describe_fields(event)}"
+            yield labels.rename(told.rstrip()) + mark
+        elif event.kind is Kind.INTERNAL and event.api == "script":
+            yield f"at {event.time} ms script: {event.body['step']}"
+        elif event.kind is Kind.INTERNAL and event.api == "program":
+            yield f"at {event.time} ms the client is {event.body['state']}"
+
+
+def describe_answer(response: Event | None) -> str:
+    """A response in a few words."""
+    if response is None:
+        return ", unanswered"
+    error = response.body.get("error_code")
+    return f", answered {error_name(error)} at {response.time} ms" if error is not None else ""

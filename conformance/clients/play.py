@@ -1,0 +1,114 @@
+"""Plays one scenario with a client, and judges what the client did."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from uuid import uuid4
+
+from fencepost.adapters.address import format_address
+from fencepost.adapters.client.cluster import CLIENT_LABEL, FloodError, ScriptedCluster, flood_error
+from fencepost.adapters.client.program import ClientPlace, ClientUnderTest
+from fencepost.conformance.clients.scenario import ClientScenario
+from fencepost.conformance.clients.stage import ClientFacts, ClientStage, NotShown, StageBlocked, is_request
+from fencepost.model.settings import Settings
+from fencepost.traces.client_judge.evidence import ClientVerdict
+from fencepost.traces.client_judge.judge import FollowClient, judge_client
+from fencepost.traces.events import Event, Header, Order
+
+CLIENT_SETTINGS = Settings(min_session_timeout=1, initial_rebalance_delay=0)
+"""Those of the cluster that clients meet: it takes every session timeout, and begins at once."""
+GRACE_MS = 1_000
+"""How long news may be on its way to a client."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientScenarioRun:
+    """A scenario that was played: its trace and the verdict on it.
+
+    `blocked` says why it could not go on to its end, `not_shown` what the client did not do that it is about;
+    `misconduct` is what no client should do, whatever it sends: to end by itself, or to flood the cluster. All are ""
+    for a scenario that was played whole.
+    """
+
+    scenario: ClientScenario
+    header: Header
+    events: tuple[Event, ...]
+    verdict: ClientVerdict
+    blocked: str = ""
+    not_shown: str = ""
+    misconduct: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientPlay:
+    """What all scenarios of a run have in common. `start_cluster` starts a cluster that clients can reach."""
+
+    subject: ClientUnderTest
+    name: str
+    follow: FollowClient
+    start_cluster: Callable[[Settings], Awaitable[ScriptedCluster]]
+    start_seconds: float
+    clock: str = "wall"
+    grace_ms: int = GRACE_MS
+
+    async def play(self, scenario: ClientScenario, facts: ClientFacts) -> ClientScenarioRun:
+        """Play a scenario from the start of a cluster to the end of the client. Raises `TargetError`."""
+        cluster = await self.start_cluster(CLIENT_SETTINGS)
+        unique = uuid4().hex[:8]
+        host, port = cluster.server.address
+        place = ClientPlace(format_address(host, port), f"fencepost-{unique}", f"topic-{unique}")
+        stage = ClientStage(cluster, self.subject, place, facts, self.start_seconds)
+        blocked = not_shown = ""
+        try:
+            await scenario.play(stage)
+        except NotShown as missing:
+            not_shown = str(missing)
+        except (StageBlocked, FloodError) as reason:
+            blocked = f"{reason}{describe_last_words(stage)}"
+        except TimeoutError:
+            blocked = f"the client did not take part in a rebalance in time{describe_last_words(stage)}"
+        finally:
+            misconduct = describe_misconduct(stage)
+            end = cluster.now()
+            events = tuple(cluster.events)
+            await stage.close()
+        about = {"name": self.name, "subject": "client", "scenario": scenario.name}
+        header = Header("fencepost test-client", Order.TOTAL, self.clock, CLIENT_SETTINGS, self.grace_ms, about)
+        verdict = judge_client(header, events, CLIENT_LABEL, self.follow, end)
+        return ClientScenarioRun(scenario, header, events, verdict, blocked, not_shown, misconduct)
+
+
+def describe_misconduct(stage: ClientStage) -> str:
+    """What no client should do that this one has done, "" if there is nothing."""
+    if stage.cluster.flooded.is_set():
+        return str(flood_error())
+    if stage.has_ended_early:
+        return f"the program ended by itself{describe_last_words(stage)}"
+    return ""
+
+
+def describe_last_words(stage: ClientStage) -> str:
+    """The exit code of a client that ended by itself, and what it said last; "" if it said nothing."""
+    told = []
+    if stage.ended is not None and stage.ended.done():
+        told.append(f"exit code {stage.ended.result()}")
+    words = stage.running.last_words() if stage.running is not None else ""
+    return "".join(f"; {each}" for each in (*told, *([f"its last words: {words}"] if words else [])))
+
+
+def facts_of(run: ClientScenarioRun) -> ClientFacts | None:
+    """What a scenario has shown of the client; None if it has not joined."""
+    join = next((event for event in run.events if is_request(event, "JoinGroup")), None)
+    if join is None:
+        return None
+    session = join.body["session_timeout_ms"]
+    names = tuple(protocol["name"] for protocol in join.body["protocols"])
+    return ClientFacts(names, session, join.body.get("rebalance_timeout_ms", session))
+
+
+def software_of(run: ClientScenarioRun) -> dict[str, str]:
+    """What the client says of itself in ApiVersions (KIP-511)."""
+    for event in run.events:
+        if is_request(event, "ApiVersions") and event.body.get("client_software_name"):
+            name, version = event.body["client_software_name"], event.body.get("client_software_version", "")
+            return {"software": f"{name} {version}".strip()}
+    return {}

@@ -1,0 +1,19 @@
+"""Each check of the judge can fail: every faulty client is found, and violates the requirement that it is for."""
+
+import pytest
+
+from fencepost.conformance.clients.play import ClientScenarioRun
+from fencepost.traces.verdict import CheckStatus
+from tests.support.client_scenarios import play_scenario
+from tests.support.faulty_clients import FAULTY, FaultyClient
+
+
+@pytest.mark.parametrize("faulty", FAULTY, ids=lambda each: f"{each.requirement}-{each.scenario}")
+async def test_a_faulty_client_is_found(faulty: FaultyClient) -> None:
+    run = await play_scenario(faulty.scenario, faulty.settings, faulty.tamper)
+    found = unusual_in(run) if faulty.unusual else set(run.verdict.violated)
+    assert faulty.requirement in found, (run.verdict.violated, unusual_in(run), run.blocked)
+
+
+def unusual_in(run: ClientScenarioRun) -> set[str]:
+    return {check.requirement for check in run.verdict.check_results if check.status is CheckStatus.UNUSUAL}

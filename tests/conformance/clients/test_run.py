@@ -1,0 +1,182 @@
+"""Whole runs: replays, verdicts, reports, and clients that cannot be tested."""
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fencepost.adapters.client import cluster
+from fencepost.adapters.client.cluster import start_cluster
+from fencepost.adapters.client.program import ClientPlace, ClientProgram
+from fencepost.adapters.wire.process_use import PROC, processes_of_session, stat_fields
+from fencepost.conformance.cli import main
+from fencepost.conformance.clients.run import UnknownClientRequirement
+from fencepost.conformance.reports.json_report import from_json, to_json
+from fencepost.conformance.reports.text import render_report
+from fencepost.conformance.results import EndKind, ExitCode, Verdict
+from fencepost.model.settings import Settings
+from tests.support.client_scenarios import make_run
+from tests.support.faulty_clients import FRESH_ID, twice
+from tests.support.wire_client import WireClient
+
+Body = dict[str, Any]
+
+
+async def test_the_reference_client_conforms() -> None:
+    report = await make_run("MEMBER-1*", "MEMBER-2*", "HBT-*").run()
+    assert report.exit_code() is ExitCode.CONFORMANT
+    assert report.result("MEMBER-13").verdict is Verdict.PASS
+    assert report.result("HBT-06").verdict is Verdict.UNSUPPORTED
+    assert "driver" in report.result("HBT-06").note
+
+
+async def test_a_violation_is_replayed_and_told_with_its_schedule() -> None:
+    report = await make_run("MEMBER-12", tamper=FRESH_ID).run()
+    assert report.exit_code() is ExitCode.VIOLATION
+    failure = report.result("MEMBER-12").failures_by_length()[0]
+    assert failure.replayed and failure.replay == "fencepost test-client --only MEMBER-12 -- reference"
+    assert failure.title == "JoinGroup has the wrong member_id"
+    assert failure.schedule[-1].endswith("<-- wrong")
+    assert any("ILLEGAL_GENERATION" in step for step in failure.schedule)
+    assert "FAIL MEMBER-12 MUST" in render_report(report)
+
+
+async def test_what_no_replay_shows_again_is_inconclusive() -> None:
+    seen: list[str] = []
+
+    def fail_once(client: WireClient, api: str, body: Body) -> Body:
+        if api == "JoinGroup" and client.count(api) == 2 and not seen:
+            seen.append(api)
+            return {**body, "member_id": ""}
+        return body
+
+    report = await make_run("MEMBER-34", tamper=fail_once).run()
+    assert report.result("MEMBER-34").verdict is Verdict.INCONCLUSIVE
+    assert "not when it was replayed" in report.result("MEMBER-34").note
+    assert report.exit_code() is ExitCode.INCONCLUSIVE
+
+
+async def test_a_report_on_a_client_can_be_read_back() -> None:
+    report = await make_run("MEMBER-34").run()
+    text = to_json(report)
+    assert '"subject": "client"' in text
+    assert from_json(text) == report
+
+
+async def test_an_unknown_requirement_is_refused() -> None:
+    with pytest.raises(UnknownClientRequirement, match="JOIN-29"):
+        await make_run("JOIN-29").run()
+
+
+async def test_a_client_that_floods_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "MAX_EVENTS", 200)
+    report = await make_run("MEMBER-34", tamper=twice("Heartbeat", 100)).run()
+    assert report.exit_code() is ExitCode.INCONCLUSIVE
+    assert "exchanged 200 messages" in report.undecided[0]
+
+
+async def test_a_client_that_ends_by_itself_is_told() -> None:
+    def end_early(client: WireClient, api: str, body: Body) -> Body:
+        if api == "Heartbeat" and client.count(api) == 1:
+            client.ended.set_result(7)
+        return body
+
+    report = await make_run("MEMBER-34", tamper=end_early).run()
+    assert report.exit_code() is ExitCode.INCONCLUSIVE
+    assert "the program ended by itself; exit code 7" in report.undecided[0]
+
+
+async def test_a_run_that_takes_too_long_keeps_what_was_judged() -> None:
+    report = await make_run("MEMBER-*", seconds=0.001).run()
+    assert report.ended is not None and report.ended.kind is EndKind.STOPPED
+    assert report.exit_code() is ExitCode.INCONCLUSIVE
+
+
+# -- programs ---------------------------------------------------------------------------------------------------------
+
+SPEAK_GARBAGE = """
+import os, socket, sys, time
+host, port = os.environ["FENCEPOST_BOOTSTRAP"].split(":")
+socket.create_connection((host, int(port))).sendall(b"GET / HTTP/1.1\\r\\n\\r\\n")
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (
+            ["sh", "-c", "echo broken >&2; exit 3"],
+            "it never connected; the program ended before JoinGroup came; exit code 3; its last words: broken",
+        ),
+        (["sleep", "60"], "it never connected; no JoinGroup came within 0.5 s"),
+        (["sh", "-c", "while :; do echo garbage; echo garbage >&2; done"], "its last words: garbage"),
+        ([sys.executable, "-c", SPEAK_GARBAGE], "no JoinGroup came within"),
+        (["no-such-program"], "cannot be run: No such file or directory"),
+    ],
+    ids=["exits", "hangs", "prints", "speaks garbage", "missing"],
+)
+def test_a_program_that_is_no_client(
+    command: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seconds = "2" if "-c" in command and command[0] == sys.executable else "0.5"
+    begun = time.monotonic()
+    options = ["test-client", "--startup-seconds", seconds, "--json", str(tmp_path / "r.json")]
+    assert main([*options, "--", *command]) == ExitCode.COULD_NOT_RUN
+    output = capsys.readouterr()
+    assert output.err == ""
+    assert output.out.count("Cut short: ") == 1
+    report = from_json((tmp_path / "r.json").read_text())
+    assert report.ended is not None and report.ended.kind is EndKind.NOT_STARTED
+    assert told in report.ended.reason and "\n" not in report.ended.reason
+    assert time.monotonic() - begun < 50  # the programs sleep for 60 s
+
+
+def test_a_command_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["test-client", "--only", "MEMBER-01"]) == ExitCode.COULD_NOT_RUN
+    assert "name the command of a client behind --" in capsys.readouterr().err
+
+
+GONE: list[list[str]] = [[], ["Z"]]
+"""The states of processes that have ended; nobody may have taken note yet."""
+
+
+@pytest.mark.real_time
+async def test_the_process_group_of_a_program_is_ended() -> None:
+    program = await ClientProgram(["sh", "-c", "sleep 60 & sleep 60"]).start(ClientPlace("h:1", "g", "t"))
+    session = program.command.process.pid
+    os.kill(session, signal.SIGKILL)  # what it started is left
+    assert await program.wait() == -signal.SIGKILL
+    await program.kill()
+    deadline = time.monotonic() + 5
+    while running := [each for each in processes_of_session(session) if stat_fields(PROC / str(each))[:1] not in GONE]:
+        assert time.monotonic() < deadline, running
+        await asyncio.sleep(0.01)
+
+
+@pytest.mark.real_time
+async def test_a_program_is_told_where_to_go() -> None:
+    script = 'echo "{bootstrap} $FENCEPOST_GROUP {topic} {other}" >&2'
+    program = await ClientProgram(["sh", "-c", script]).start(ClientPlace("h:1", "g", "t"))
+    assert await program.wait() == 0
+    assert program.last_words() == "h:1 g t {other}"
+    await program.kill()
+
+
+@pytest.mark.real_time
+async def test_a_cluster_listens_on_loopback() -> None:
+    scripted = await start_cluster(Settings())
+    host, port = scripted.server.address
+    assert host == "127.0.0.1" and port
+    await scripted.server.close()
+
+
+def test_placeholders_are_those_of_the_environment() -> None:
+    values: Mapping[str, str] = ClientPlace("b", "g", "t").values()
+    assert values == {"bootstrap": "b", "group": "g", "topic": "t"}

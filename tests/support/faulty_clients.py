@@ -1,0 +1,358 @@
+"""Faulty clients: one for each requirement that the judge of clients checks, at least.
+
+A faulty client is the reference client, some of whose requests are replaced or left out.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from fencepost.model.assignors.consumer_protocol import (
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+)
+from fencepost.model.assignors.group import Subscription
+from fencepost.model.classic.core.sorts import InstanceId
+from fencepost.model.classic.member.client import FindCoordinatorResponse
+from fencepost.model.classic.member.settings import RANGE, ROUND_ROBIN, STICKY, ClientSettings
+from fencepost.model.classic.member.step import ResponseArrived
+from fencepost.model.errors import Error
+from fencepost.model.frozen import evolve
+from tests.support.client_scenarios import COOPERATIVE, EAGER
+from tests.support.wire_client import Tamper, WireClient, send_as_it_is
+
+Body = dict[str, Any]
+STATIC = evolve(EAGER, instance=InstanceId("i"))
+ROUND = evolve(EAGER, strategies=(ROUND_ROBIN, RANGE))
+STICKY_ONLY = evolve(EAGER, strategies=(STICKY,))
+SHORT_SESSION = evolve(EAGER, session_timeout=3_000, max_poll_interval=3_000, auto_commit=False)
+
+
+@dataclass(frozen=True)
+class FaultyClient:
+    """A client and the scenario that shows what it breaks."""
+
+    requirement: str
+    scenario: str
+    tamper: Tamper
+    settings: ClientSettings = EAGER
+    unusual: bool = False
+
+
+def replace_in(api: str, change: Callable[[WireClient, Body], Body | None], first: int = 0) -> Tamper:
+    """Change the requests to an API, from the one with this number on; those that become None are not sent."""
+
+    def tamper(client: WireClient, sent: str, body: Body) -> Body | None:
+        return change(client, body) if sent == api and client.count(api) >= first else body
+
+    return tamper
+
+
+def drop(api: str, first: int = 0) -> Tamper:
+    """Send no request to an API, from the one with this number on."""
+    return replace_in(api, lambda client, body: None, first)
+
+
+def set_field(api: str, name: str, value: Any, first: int = 0) -> Tamper:
+    """Send a field with another value."""
+    return replace_in(api, lambda client, body: {**body, name: value}, first)
+
+
+def old_id(client: WireClient, body: Body) -> Body:
+    """JoinGroup with the last member id that was not empty."""
+    ids = [row["member_id"] for api, row in client.sent if api in ("JoinGroup", "Heartbeat") and row["member_id"]]
+    return {**body, "member_id": ids[-1] if ids else body["member_id"]}
+
+
+def twice(api: str, copies: int = 1) -> Tamper:
+    """Send a request again as soon as it was sent."""
+
+    def tamper(client: WireClient, sent: str, body: Body) -> Body | None:
+        if sent == api:
+            for _ in range(copies):
+                client.transmit(api, body, 0, client.coordinator)
+        return body
+
+    return tamper
+
+
+def beside(api: str, other: str, first: int = 0) -> Tamper:
+    """Send the last request to another API, or that of a stable member, right after a request to an API."""
+
+    def tamper(client: WireClient, sent: str, body: Body) -> Body | None:
+        if sent != api or client.count(api) < first:
+            return body
+        client.transmit(api, body, 0, client.coordinator)
+        earlier = [row for each, row in client.sent if each == other]
+        if earlier:
+            client.transmit(other, earlier[-1], 0, client.coordinator)
+        return None
+
+    return tamper
+
+
+def resubscribe(change: Callable[[Subscription], Subscription], version: int = 3) -> Callable[[WireClient, Body], Body]:
+    """Change what JoinGroup carries for each protocol."""
+
+    def apply(client: WireClient, body: Body) -> Body:
+        rows = [
+            {**row, "metadata": encode_subscription(change(decode_subscription(row["metadata"])), version)}
+            for row in body["protocols"]
+        ]
+        return {**body, "protocols": rows}
+
+    return apply
+
+
+def replan(change: Callable[[dict[str, list[Any]]], dict[str, list[Any]]]) -> Tamper:
+    """Change the plan of a leader of several members."""
+
+    def apply(client: WireClient, body: Body) -> Body:
+        if len(body["assignments"]) < 2:
+            return body
+        plan = {row["member_id"]: list(decode_assignment(row["assignment"])) for row in body["assignments"]}
+        rows = [{"member_id": id, "assignment": encode_assignment(own)} for id, own in change(plan).items()]
+        return {**body, "assignments": rows}
+
+    return replace_in("SyncGroup", apply)
+
+
+def rotate(plan: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """The same shares for other members."""
+    ids, shares = list(plan), list(plan.values())
+    return dict(zip(ids, shares[1:] + shares[:1], strict=True))
+
+
+def take_one(plan: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """The plan without one partition."""
+    richest = max(plan, key=lambda id: len(plan[id]))
+    return {**plan, richest: plan[richest][1:]}
+
+
+def give_twice(plan: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """The plan with one partition for everybody."""
+    one = next(partition for own in plan.values() for partition in own)
+    return {id: sorted({*own, one}) for id, own in plan.items()}
+
+
+def give_foreign(plan: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """The plan with a partition that does not exist."""
+    first = next(iter(plan))
+    return {**plan, first: [*plan[first], (plan[first][0][0], 99)]}
+
+
+def all_to_one(plan: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """Everything for the first member."""
+    first = next(iter(plan))
+    everything = sorted(partition for own in plan.values() for partition in own)
+    return {id: everything if id == first else [] for id in plan}
+
+
+def keep_nothing(client: WireClient, body: Body) -> Body:
+    """The plan with everything for the members that do not plan."""
+    plan = {row["member_id"]: decode_assignment(row["assignment"]) for row in body["assignments"]}
+    everything = sorted(partition for own in plan.values() for partition in own)
+    shares = {id: [] if id == body["member_id"] and len(plan) > 1 else everything for id in plan}
+    rows = [{"member_id": id, "assignment": encode_assignment(own)} for id, own in shares.items()]
+    return {**body, "assignments": rows}
+
+
+def foreign_commit(client: WireClient, body: Body) -> Body:
+    """A commit that covers a partition that does not exist."""
+    rows = [
+        {**topic, "partitions": [*topic["partitions"], {"partition_index": 77, "committed_offset": 0}]}
+        for topic in body["topics"]
+    ]
+    return {**body, "topics": rows}
+
+
+def foreign_fetch(client: WireClient, body: Body) -> Body:
+    """A Fetch of another partition."""
+    topic, *_ = body["topics"]
+    row = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1}
+    return {**body, "topics": [{**topic, "partitions": [*topic["partitions"], row]}]}
+
+
+def reverse_protocols(client: WireClient, body: Body) -> Body:
+    """JoinGroup with another order of preference."""
+    return {**body, "protocols": body["protocols"][::-1]}
+
+
+def unreadable(client: WireClient, body: Body) -> Body:
+    """JoinGroup with bytes that are no subscription."""
+    return {**body, "protocols": [{**row, "metadata": b"\xff\xff"} for row in body["protocols"]]}
+
+
+def fetch_foreign_offsets(client: WireClient, body: Body) -> Body:
+    """OffsetFetch that asks for what is not subscribed as well."""
+    foreign = {"name": f"{client.topic}-foreign", "partition_indexes": [0]}
+    return {**body, "topics": [*body["topics"], foreign]}
+
+
+def guess_coordinator(client: WireClient, body: Body) -> None:
+    """No FindCoordinator: the client takes the first node for the coordinator."""
+    found = ResponseArrived(client.client.last_handle, FindCoordinatorResponse(Error.NONE, 0))
+    asyncio.get_running_loop().call_soon(client.give, found)
+
+
+def leave_too(client: WireClient, body: Body) -> Body:
+    """A LeaveGroup before what is sent."""
+    row = {"member_id": body["member_id"], "group_instance_id": body["group_instance_id"]}
+    client.transmit("LeaveGroup", {"group_id": body["group_id"], "members": [row]}, 0, client.coordinator)
+    return body
+
+
+def hang_after(client: WireClient, body: Body) -> Body:
+    """A client that hangs after this request."""
+    client.tasks[0].cancel()
+    return body
+
+
+def give_up_join(client: WireClient, body: Body) -> Body:
+    """A client that closes its connection when JoinGroup takes longer than two seconds."""
+    link = client.link(client.coordinator)
+    if any(api == "JoinGroup" for api, _, _ in link.waiting.values()) and client.count("Metadata") % 3 == 0:
+        link.requests.feed_eof()
+    return body
+
+
+def fall_silent(client: WireClient, api: str, body: Body) -> Body | None:
+    """A client that neither joins again nor sends heartbeats once it should join again."""
+    if api == "JoinGroup" and client.count("JoinGroup") >= 2:
+        client.is_silent = True
+    return None if client.is_silent and api in ("JoinGroup", "Heartbeat", "OffsetCommit") else body
+
+
+def join_instead_of_sync(client: WireClient, api: str, body: Body) -> Body | None:
+    """A client that sends the first JoinGroup of a member again in the place of its SyncGroup."""
+    if api != "SyncGroup" or client.count("JoinGroup") > 2:
+        return body
+    join = next(row for each, row in client.sent if each == "JoinGroup" and row["member_id"])
+    client.transmit("JoinGroup", join, 0, client.coordinator)
+    return None
+
+
+def unsorted(client: WireClient, body: Body) -> Body:
+    """JoinGroup with owned partitions in another order."""
+    there, back = bytes((0, 0, 0, 1, 0, 0, 0, 2)), bytes((0, 0, 0, 2, 0, 0, 0, 1))
+    rows = [{**row, "metadata": row["metadata"].replace(there, back)} for row in body["protocols"]]
+    return {**body, "protocols": rows}
+
+
+def claim_first(subscription: Subscription) -> Subscription:
+    """A subscription that owns the first partition."""
+    first = subscription.topics[0], 0
+    return evolve(subscription, owned=tuple(sorted({*subscription.owned, first})))
+
+
+def give_stranger(plan: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """The plan with something for nobody."""
+    return {**plan, "stranger": []}
+
+
+WITH_LONG_REASON = set_field("JoinGroup", "reason", "x" * 256)
+NEVER_AGAIN = drop("JoinGroup", 2)
+"""Never joins after the first time, which takes two requests."""
+FRESH_ID = set_field("JoinGroup", "member_id", "", 2)
+
+FAULTY = [
+    FaultyClient("MEMBER-01", "a-client-alone", replace_in("FindCoordinator", guess_coordinator)),
+    FaultyClient("MEMBER-02", "a-client-alone", set_field("JoinGroup", "member_id", "mine")),
+    FaultyClient("MEMBER-04", "a-client-alone", set_field("JoinGroup", "protocol_type", "mine")),
+    FaultyClient("MEMBER-04", "a-join-while-loading", replace_in("JoinGroup", reverse_protocols, 1)),
+    FaultyClient("MEMBER-05", "a-client-alone", set_field("JoinGroup", "member_id", "")),
+    FaultyClient("MEMBER-06", "a-parked-join", twice("JoinGroup")),
+    FaultyClient("MEMBER-07", "a-follower", set_field("SyncGroup", "generation_id", 99)),
+    FaultyClient("MEMBER-07", "a-follower", drop("SyncGroup")),
+    FaultyClient("MEMBER-08", "a-leader-of-two", join_instead_of_sync),
+    FaultyClient("MEMBER-08", "a-client-alone", set_field("SyncGroup", "assignments", [])),
+    FaultyClient("MEMBER-10", "a-leader-of-two", FRESH_ID),
+    FaultyClient("MEMBER-10", "a-leader-of-two", NEVER_AGAIN),
+    FaultyClient("MEMBER-11", "a-sync-during-a-rebalance", FRESH_ID),
+    FaultyClient("MEMBER-12", "a-sync-of-an-old-generation", FRESH_ID),
+    FaultyClient("MEMBER-12", "a-heartbeat-of-an-old-generation", FRESH_ID),
+    FaultyClient("MEMBER-13", "a-heartbeat-of-a-forgotten-member", replace_in("JoinGroup", old_id, 2)),
+    FaultyClient("MEMBER-13", "a-sync-of-a-forgotten-member", NEVER_AGAIN),
+    FaultyClient("MEMBER-14", "a-join-that-loses-its-connection", FRESH_ID),
+    FaultyClient("MEMBER-14", "a-join-elsewhere", FRESH_ID),
+    FaultyClient("MEMBER-16", "a-sync-that-loses-its-connection", beside("JoinGroup", "SyncGroup", 2)),
+    FaultyClient("MEMBER-20", "an-assignment-outside-the-subscription", NEVER_AGAIN),
+    FaultyClient(
+        "MEMBER-20", "an-assignment-outside-the-subscription", replace_in("OffsetFetch", fetch_foreign_offsets)
+    ),
+    FaultyClient("MEMBER-21", "a-topic-that-grows", NEVER_AGAIN),
+    FaultyClient("MEMBER-22", "a-client-alone", drop("LeaveGroup"), unusual=True),
+    FaultyClient("MEMBER-24", "closing-with-a-pending-id", drop("LeaveGroup"), unusual=True),
+    FaultyClient("MEMBER-33", "a-client-alone", WITH_LONG_REASON),
+    FaultyClient("MEMBER-34", "a-join-during-a-rebalance", FRESH_ID),
+    FaultyClient("HBT-01", "offsets-that-are-unstable", drop("Heartbeat", 2), SHORT_SESSION),
+    FaultyClient("HBT-02", "a-client-alone", set_field("Heartbeat", "generation_id", 99)),
+    FaultyClient("HBT-04", "a-parked-join", beside("JoinGroup", "Heartbeat", 2), unusual=True),
+    FaultyClient("MCOMMIT-03", "a-client-alone", set_field("OffsetCommit", "generation_id_or_member_epoch", 99)),
+    FaultyClient("MCOMMIT-11", "a-client-alone", set_field("OffsetCommit", "generation_id_or_member_epoch", -1)),
+    FaultyClient("MCOMMIT-08", "a-leader-of-two", beside("JoinGroup", "OffsetCommit", 2)),
+    FaultyClient("MCOMMIT-18", "a-client-alone", replace_in("OffsetCommit", foreign_commit)),
+    FaultyClient("PREFETCH-05", "a-client-alone", twice("Fetch"), unusual=True),
+    FaultyClient("PREFETCH-08", "a-follower", replace_in("Fetch", foreign_fetch, 5)),
+    FaultyClient("WIRE-01", "a-client-alone", replace_in("JoinGroup", unreadable)),
+    FaultyClient("WIRE-05", "a-client-alone", set_field("Heartbeat", "group_instance_id", None), STATIC),
+    FaultyClient("WIRE-06", "a-client-alone", replace_in("JoinGroup", resubscribe(lambda one: one, 0)), COOPERATIVE),
+    FaultyClient(
+        "WIRE-03",
+        "a-leader-of-two",
+        replace_in("JoinGroup", resubscribe(lambda one: evolve(one, owned=(*one.owned, ("other", 0)))), 2),
+        COOPERATIVE,
+    ),
+    FaultyClient(
+        "COOP-01",
+        "a-leader-of-two",
+        replace_in("JoinGroup", resubscribe(lambda one: evolve(one, owned=()))),
+        COOPERATIVE,
+    ),
+    FaultyClient(
+        "COOP-08",
+        "a-leader-of-two",
+        replace_in("JoinGroup", resubscribe(lambda one: evolve(one, generation=0)), 2),
+        COOPERATIVE,
+        unusual=True,
+    ),
+    FaultyClient("COOP-03", "a-partition-taken-away", drop("JoinGroup", 3), COOPERATIVE),
+    FaultyClient(
+        "COOP-04", "a-partition-taken-away", replace_in("JoinGroup", resubscribe(claim_first), 3), COOPERATIVE
+    ),
+    FaultyClient(
+        "COOP-17",
+        "a-heartbeat-of-a-forgotten-member",
+        replace_in("JoinGroup", resubscribe(claim_first), 2),
+        COOPERATIVE,
+        unusual=True,
+    ),
+    FaultyClient("COOP-09", "a-leader-of-two", replan(rotate), COOPERATIVE),
+    FaultyClient("WIRE-04", "a-leader-of-two", replace_in("JoinGroup", unsorted), COOPERATIVE, unusual=True),
+    FaultyClient("MEMBER-17", "a-join-while-loading", send_as_it_is, evolve(EAGER, retry_backoff=0), unusual=True),
+    FaultyClient("MEMBER-23", "a-client-alone", replace_in("Heartbeat", leave_too, 2), STATIC),
+    FaultyClient("MEMBER-25", "a-leave-that-fails", replace_in("LeaveGroup", hang_after)),
+    FaultyClient("MEMBER-32", "a-parked-join", replace_in("Metadata", give_up_join), unusual=True),
+    FaultyClient("HBT-03", "a-late-assignment", drop("Heartbeat"), unusual=True),
+    FaultyClient("HBT-05", "a-leader-of-two", fall_silent, SHORT_SESSION),
+    FaultyClient("MCOMMIT-09", "a-commit-during-a-rebalance", FRESH_ID),
+    FaultyClient("MCOMMIT-20", "offsets-that-are-unstable", drop("OffsetFetch", 1), unusual=True),
+    FaultyClient("STICKY-01", "a-leader-of-two", replan(all_to_one), STICKY_ONLY),
+    FaultyClient("STICKY-02", "a-leader-of-two", replan(all_to_one), STICKY_ONLY),
+    FaultyClient("STICKY-03", "a-leader-of-two", replace_in("SyncGroup", keep_nothing), STICKY_ONLY, unusual=True),
+    FaultyClient("ASSIGN-04", "a-leader-of-two", replan(give_stranger)),
+    FaultyClient("ASSIGN-01", "a-leader-of-two", replan(give_foreign)),
+    FaultyClient("ASSIGN-02", "a-leader-of-two", replan(give_twice)),
+    FaultyClient("ASSIGN-03", "a-leader-of-two", replan(take_one)),
+    FaultyClient("RANGE-01", "a-leader-of-two", replan(rotate)),
+    FaultyClient("RANGE-02", "a-leader-of-two", replan(all_to_one)),
+    FaultyClient("RR-01", "a-leader-of-two", replan(rotate), ROUND),
+    FaultyClient("RR-04", "a-leader-of-two", replan(all_to_one), ROUND),
+    FaultyClient("COOP-10", "a-leader-of-two", replan(take_one), COOPERATIVE),
+]
+"""Every faulty client."""
+WITNESSED = frozenset(faulty.requirement for faulty in FAULTY)
+"""The requirements that a faulty client violates."""

@@ -1,0 +1,1 @@
+"""Programs that run one consumer of an unmodified client, for `fencepost test-client`."""

@@ -1,0 +1,53 @@
+"""Unmodified clients as targets of `fencepost test-client`: a few scenarios each, on their own timers."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from fencepost.conformance.cli import main
+from fencepost.conformance.reports.json_report import from_json
+from fencepost.conformance.results import ExitCode, Report, Verdict
+from tests.targets.kafka.installation import JVM_OPTIONS, VERSIONS, find_java, install
+
+HERE = Path(__file__).parent
+PLACEHOLDERS = ("{bootstrap}", "{group}", "{topic}")
+SHORT_TIMERS = (
+    "group.protocol=classic",
+    "session.timeout.ms=6000",
+    "heartbeat.interval.ms=500",
+    "max.poll.interval.ms=6000",
+    "metadata.max.age.ms=1000",
+    "auto.commit.interval.ms=1000",
+)
+REQUIREMENTS = ("MEMBER-0*", "MEMBER-12", "MEMBER-13", "HBT-*")
+
+
+def smoke(tmp_path: Path, *command: str) -> Report:
+    """The report on a client and a few requirements."""
+    file = tmp_path / "r.json"
+    code = main(["test-client", "-q", "--at-once", "2", "--json", str(file), "--only", *REQUIREMENTS, "--", *command])
+    report = from_json(file.read_text())
+    assert code == report.exit_code()
+    return report
+
+
+@pytest.mark.slow
+@pytest.mark.extra("kafka")
+def test_kafka_python_keeps_its_requirements(tmp_path: Path) -> None:
+    program = str(HERE / "kafka_python_consumer.py")
+    report = smoke(tmp_path, sys.executable, program, *PLACEHOLDERS)
+    assert report.exit_code() is ExitCode.CONFORMANT
+    assert report.result("MEMBER-13").verdict is Verdict.PASS
+
+
+@pytest.mark.slow
+@pytest.mark.java
+def test_the_java_client_keeps_its_requirements(tmp_path: Path) -> None:
+    jars = install(VERSIONS["4"])
+    program = str(HERE / "JavaConsumer.java")
+    command = (find_java(), *JVM_OPTIONS, "-cp", f"{jars / 'jars'}/*", program)
+    report = smoke(tmp_path, *command, *PLACEHOLDERS, *SHORT_TIMERS)
+    assert report.failed_results() == ()
+    assert report.exit_code() is ExitCode.CONFORMANT
+    assert report.result("MEMBER-12").verdict is Verdict.PASS

@@ -1,0 +1,118 @@
+"""Follows one client of the classic protocol."""
+
+from collections import deque
+from collections.abc import Callable, Mapping
+
+from fencepost.model.catalogue.classic.client import CLIENT_CATALOGUE
+from fencepost.model.errors import Error
+from fencepost.traces.client_judge.classic import endings, joining, membership, news, reading
+from fencepost.traces.client_judge.classic.knowledge import Knowledge
+from fencepost.traces.client_judge.classic.state import EXCHANGE_APIS, ClientState
+from fencepost.traces.client_judge.evidence import ClientVerdict, Evidence
+from fencepost.traces.events import Event, Header, Kind
+from fencepost.traces.operations import Operation
+
+GROUP_APIS = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch"})
+"""Requests to the coordinator of a group."""
+SETTLING_MS = 500
+"""How long a client that was held up may take to read what came meanwhile."""
+Look = Callable[[ClientState, Operation, Event], None]
+REQUESTS: Mapping[str, Look] = {
+    "JoinGroup": joining.judge_join,
+    "SyncGroup": joining.judge_sync,
+    "Heartbeat": membership.judge_heartbeat,
+    "OffsetCommit": membership.judge_commit,
+    "LeaveGroup": membership.judge_leave,
+    "Fetch": reading.judge_fetch,
+    "OffsetFetch": reading.judge_offset_fetch,
+}
+RESPONSES: Mapping[str, Look] = {
+    "JoinGroup": news.learn_join,
+    "SyncGroup": news.learn_sync,
+    "Heartbeat": news.learn_of_membership,
+    "OffsetCommit": news.learn_of_membership,
+    "OffsetFetch": reading.learn_offsets,
+}
+
+
+class ClassicClient:
+    """One client of the classic protocol, followed through a trace."""
+
+    def __init__(self, header: Header, label: str) -> None:
+        self._evidence = Evidence(CLIENT_CATALOGUE)
+        self.state = ClientState(Knowledge(header.grace), self._evidence)
+        self._has_asked = False
+        self._sent_at: deque[int] = deque()
+        """When the client sent requests, from the last that is older than `SETTLING_MS` on."""
+
+    def _awake_until(self, time: int) -> int:
+        """The latest moment by which the client has certainly read what was on its way: it sent a request then, and
+        has had time since. A process that was held up sends by its timers before it reads."""
+        while len(self._sent_at) > 1 and self._sent_at[1] <= time - SETTLING_MS:
+            self._sent_at.popleft()
+        return self._sent_at[0] if self._sent_at and self._sent_at[0] <= time - SETTLING_MS else 0
+
+    def on_request(self, operation: Operation, event: Event) -> None:
+        """The client sent a request; one that cannot be read is left alone."""
+        state = self.state
+        state.knowledge.settle(event.time if operation.api == "JoinGroup" else self._awake_until(event.time))
+        self._sent_at.append(event.time)
+        if "_findings" not in event.body:
+            if operation.api in GROUP_APIS and not self._has_asked:
+                self._has_asked = True
+                title, expected = "A group request before the lookup", "FindCoordinator first"
+                state.check(state.has_found, "MEMBER-01", operation, title, expected, operation.api)
+            if operation.api in REQUESTS:
+                REQUESTS[operation.api](state, operation, event)
+        state.outstanding[operation.handle] = operation
+
+    def on_response(self, operation: Operation, event: Event) -> None:
+        """The response left the cluster."""
+        state = self.state
+        state.outstanding.pop(operation.handle, None)
+        error = event.body.get("error_code", 0)
+        if operation.api == "FindCoordinator":
+            rows = event.body.get("coordinators") or (event.body,)
+            state.has_found |= any(not row["error_code"] for row in rows)
+        elif operation.api == "Metadata":
+            news.learn_metadata(state, event)
+        elif operation.api in RESPONSES:
+            RESPONSES[operation.api](state, operation, event)
+        if operation.api in EXCHANGE_APIS:
+            state.last_exchange_news = event.sequence
+        if operation.api == "JoinGroup" and error == Error.COORDINATOR_LOAD_IN_PROGRESS:
+            state.join_failure = event.time
+
+    def on_loss(self, operation: Operation, event: Event) -> None:
+        """The connection ended before the response."""
+        self.state.outstanding.pop(operation.handle, None)
+        news.learn_loss(self.state, operation, event)
+        if operation.api in EXCHANGE_APIS:
+            self.state.last_exchange_news = event.sequence
+
+    def on_other(self, event: Event) -> None:
+        """Something happened beside the client's requests."""
+        state = self.state
+        if event.kind is Kind.FAULT and event.api == "hangup":
+            state.hung_up.add(event.connection)
+            if state.exchange is not None:
+                state.exchange.is_excused = True
+        if event.kind is not Kind.INTERNAL or event.api != "program":
+            return
+        if event.body["state"] == "asked to end":
+            state.asked_to_end, state.standing_at_end = event.time, state.knowledge.latest
+        elif event.body["state"] == "ended":
+            state.ended, state.exit_code = event.time, event.body["code"]
+
+    def on_end(self, time: int) -> None:
+        """The trace ends."""
+        state = self.state
+        state.knowledge.settle(time)
+        if not endings.is_over(state) and state.last_sign is not None and state.join is not None:
+            membership.judge_silence(state, time)
+        endings.judge_debts(state, time)
+        endings.judge_leaving(state, time)
+
+    def verdict(self, events: int) -> ClientVerdict:
+        """What was found."""
+        return ClientVerdict(tuple(self._evidence.violations), tuple(self._evidence.checks), events)

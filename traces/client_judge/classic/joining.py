@@ -1,0 +1,219 @@
+"""JoinGroup and SyncGroup, held against what the client was told."""
+
+from fencepost.model.assignors.consumer_protocol import ConsumerProtocolError, decode_subscription
+from fencepost.model.assignors.group import Subscription
+from fencepost.traces.client_judge.classic.knowledge import NO_GENERATION, Phase
+from fencepost.traces.client_judge.classic.news import describe_partitions
+from fencepost.traces.client_judge.classic.plans import judge_plan
+from fencepost.traces.client_judge.classic.state import ClientState
+from fencepost.traces.events import Event
+from fencepost.traces.operations import Operation
+
+CONSUMER = "consumer"
+MIN_BACKOFF_MS = 10
+"""What is shorter is no backoff."""
+MAX_REASON_LENGTH = 255
+
+
+def judge_join(state: ClientState, operation: Operation, event: Event) -> None:
+    """A JoinGroup arrives: its place, its member id, its fields and its subscriptions."""
+    judge_place(state, operation)
+    judge_growth_of_follower(state, operation)
+    if state.join is not None:
+        state.knowledge.show(state.last_exchange_news)
+    judge_member_id(state, operation)
+    judge_backoff(state, operation, event)
+    judge_join_fields(state, operation)
+    state.pay("JoinGroup", event.sequence)
+    read_subscriptions(state, operation)
+    if state.is_cooperative:
+        judge_claims(state, operation)
+    state.join, state.join_failure, state.growth = operation, None, None
+    state.last_sign = state.rebalance_told = None
+    state.session_timeout = operation.body["session_timeout_ms"]
+    state.rebalance_timeout = operation.body.get("rebalance_timeout_ms", state.session_timeout)
+
+
+def judge_place(state: ClientState, operation: Operation) -> None:
+    """One exchange at a time, and SyncGroup after each JoinGroup that succeeded."""
+    open_one = state.exchange_outstanding()
+    if open_one is None:
+        state.evidence.hold("MEMBER-06", operation.handle - 1)
+    elif open_one.connection == operation.connection:
+        what = f"{operation.api} while {open_one.api} is unanswered"
+        state.violate("MEMBER-06", operation, "A second exchange", "no other JoinGroup or SyncGroup", what)
+    else:
+        note = f"{operation.api} came over another connection while {open_one.api} was unanswered"
+        state.evidence.leave_open("MEMBER-06", operation.handle - 1, note)
+    exchange = state.exchange
+    if operation.api != "JoinGroup" or exchange is None:
+        return
+    if not exchange.is_synced and not exchange.is_excused and not exchange.has_metadata:
+        requirement = "MEMBER-08" if exchange.leads else "MEMBER-07"
+        expected = f"SyncGroup of generation {exchange.generation}"
+        state.violate(requirement, operation, "No SyncGroup after JoinGroup", expected, "another JoinGroup")
+    if exchange.has_failed:
+        state.evidence.hold("MEMBER-16", operation.handle - 1)
+    exchange.is_excused = True
+
+
+def judge_growth_of_follower(state: ClientState, operation: Operation) -> None:
+    """A follower does not join again because a topic has grown (MEMBER-21)."""
+    latest, exchange = state.knowledge.latest, state.exchange
+    if state.growth is None or exchange is None or exchange.leads or latest.phase is not Phase.STABLE:
+        return
+    if not latest.requirement and not state.debts and state.asked_to_end is None:
+        expected = "no JoinGroup: another member leads"
+        state.violate("MEMBER-21", operation, "A follower joins when a topic grows", expected, "JoinGroup")
+
+
+def judge_member_id(state: ClientState, operation: Operation) -> None:
+    """The member id is the one of a standing that the client may have."""
+    sent, standings = operation.body["member_id"], state.knowledge.standings
+    if any(each.member_id in (None, sent) for each in standings):
+        latest = standings[-1]
+        if latest.member_id == sent and latest.requirement:
+            state.evidence.hold(latest.requirement, operation.handle - 1)
+        return
+    asking = next((each for each in standings if each.requirement), None)
+    if asking is not None:
+        expected = f"member_id = {describe_id(asking.member_id)}"
+        observed = f"member_id = {describe_id(sent)}"
+        state.violate(
+            asking.requirement, operation, "JoinGroup has the wrong member_id", expected, observed, asking.news
+        )
+
+
+def describe_id(member_id: str | None) -> str:
+    """A member id in words, quoted."""
+    return "any" if member_id is None else f"'{member_id}'"
+
+
+def judge_backoff(state: ClientState, operation: Operation, event: Event) -> None:
+    """What failed is not repeated at once."""
+    if state.join_failure is not None:
+        waited = event.time - state.join_failure
+        state.check(
+            waited >= MIN_BACKOFF_MS,
+            "MEMBER-17",
+            operation,
+            "JoinGroup is repeated at once",
+            f"after {MIN_BACKOFF_MS} ms or more",
+            f"after {waited} ms",
+        )
+
+
+def judge_join_fields(state: ClientState, operation: Operation) -> None:
+    """Protocols in the same order in every JoinGroup, each once, and the instance id."""
+    body = operation.body
+    names = [protocol["name"] for protocol in body["protocols"]]
+    title = "JoinGroup has the wrong protocols"
+    expected, observed = f"type {CONSUMER}, and each name once", f"type {body['protocol_type']}, {', '.join(names)}"
+    is_sound = body["protocol_type"] == CONSUMER and bool(names) and len(set(names)) == len(names)
+    if is_sound and state.join is not None:
+        known = [protocol["name"] for protocol in state.join.body["protocols"]]
+        is_sound, expected = known == names, f"as before: {', '.join(known)}"
+    state.check(is_sound, "MEMBER-04", operation, title, expected, observed)
+    reason = body.get("reason")
+    if reason:
+        judge_reason(state, operation, reason)
+    if operation.version >= 5:
+        if state.join is None:
+            state.instance = body.get("group_instance_id")
+        judge_instance(state, operation)
+
+
+def judge_reason(state: ClientState, operation: Operation, reason: str) -> None:
+    """A reason is not too long."""
+    observed = f"{len(reason)} characters"
+    is_short = len(reason) <= MAX_REASON_LENGTH
+    state.check(is_short, "MEMBER-33", operation, "The reason is too long", f"{MAX_REASON_LENGTH} at most", observed)
+
+
+def judge_instance(state: ClientState, operation: Operation) -> None:
+    """A static member's instance id is in each of its requests."""
+    if state.instance is not None:
+        sent = operation.body.get("group_instance_id")
+        expected, observed = f"'{state.instance}'", describe_id(sent)
+        title = f"{operation.api} has the wrong group_instance_id"
+        state.check(sent == state.instance, "WIRE-05", operation, title, expected, observed)
+
+
+def read_subscriptions(state: ClientState, operation: Operation) -> None:
+    """Decode what JoinGroup carries for each protocol."""
+    found: dict[str, Subscription] = {}
+    for protocol in operation.body["protocols"]:
+        name, metadata = protocol["name"], protocol["metadata"]
+        try:
+            subscription = decode_subscription(metadata)
+        except ConsumerProtocolError as error:
+            state.violate("WIRE-01", operation, f"The subscription for {name} is unreadable", "", str(error))
+            continue
+        found[name] = subscription
+        state.evidence.hold("WIRE-01", operation.handle - 1)
+        is_sorted = list(subscription.topics) == sorted(subscription.topics)
+        is_sorted &= list(subscription.owned) == sorted(subscription.owned)
+        title = f"The subscription for {name} is not sorted"
+        state.check(is_sorted, "WIRE-04", operation, title, "topics and partitions sorted", "another order")
+        if name == "cooperative-sticky":
+            version = int.from_bytes(metadata[:2], signed=True)
+            title = f"The subscription for {name} has too low a version"
+            state.check(version >= 1, "WIRE-06", operation, title, "1 or later", str(version))
+    state.subscriptions = found
+
+
+def judge_claims(state: ClientState, operation: Operation) -> None:
+    """What a cooperative member declares as owned is what it was assigned last."""
+    subscription = next(iter(state.subscriptions.values()))
+    owned, installed = frozenset(subscription.owned), state.installed
+    observed = f"owned: {describe_partitions(owned)}"
+    if installed is None:
+        if state.knowledge.former:
+            title = "Partitions are declared as owned without a generation"
+            state.check(not owned, "COOP-17", operation, title, "owned: nothing", observed)
+        return
+    gone = {partition for partition in installed if partition[0] not in subscription.topics}
+    expected = f"owned: {describe_partitions(installed - gone)}"
+    title = "JoinGroup declares the wrong partitions as owned"
+    state.check(owned >= installed - gone, "COOP-01", operation, title, expected, observed)
+    if state.given_up:
+        state.check(not owned & state.given_up, "COOP-04", operation, title, expected, observed)
+    state.check(owned <= installed, "WIRE-03", operation, title, expected, observed)
+    if subscription.generation != NO_GENERATION and owned:
+        title = "The generation of the owned partitions is too old"
+        told = state.installed_generation
+        state.check(
+            subscription.generation >= told, "COOP-08", operation, title, f"{told}", f"{subscription.generation}"
+        )
+
+
+def judge_sync(state: ClientState, operation: Operation, event: Event) -> None:
+    """A SyncGroup arrives: it follows a JoinGroup that succeeded, once."""
+    judge_place(state, operation)
+    state.has_sign_while_waiting = False
+    body, exchange = operation.body, state.exchange
+    observed = f"SyncGroup of generation {body['generation_id']} as {describe_id(body['member_id'])}"
+    if operation.version >= 3:
+        judge_instance(state, operation)
+    if exchange is None:
+        state.violate("MEMBER-07", operation, "SyncGroup without a JoinGroup", "JoinGroup first", observed)
+        return
+    if exchange.is_synced:
+        requirement = "MEMBER-16" if exchange.has_failed else "MEMBER-07"
+        state.violate(requirement, operation, "A second SyncGroup", "JoinGroup, or nothing", observed)
+        return
+    exchange.is_synced = True
+    state.knowledge.show(exchange.sequence)
+    if exchange.time - exchange.operation.sent_at > state.rebalance_timeout:
+        state.evidence.hold("MEMBER-32", operation.handle - 1)
+    expected = f"generation {exchange.generation} as {describe_id(exchange.member_id)}"
+    is_current = (body["generation_id"], body["member_id"]) == (exchange.generation, exchange.member_id)
+    requirement = "MEMBER-08" if exchange.leads else "MEMBER-07"
+    if not is_current:
+        state.violate(requirement, operation, "SyncGroup is of another membership", expected, observed)
+    elif exchange.leads:
+        judge_plan(state, operation, exchange)
+    else:
+        given = len(body["assignments"])
+        title = "A follower assigns partitions"
+        state.check(not given, "MEMBER-07", operation, title, "no assignments", f"{given} assignments")

@@ -1,0 +1,143 @@
+"""Heartbeats, commits and LeaveGroup: the requests that carry a membership, held against what the client knows."""
+
+from fencepost.model.classic.messages.parsing import read_offsets
+from fencepost.traces.client_judge.classic.joining import describe_id, judge_instance, judge_reason
+from fencepost.traces.client_judge.classic.knowledge import NO_GENERATION, Phase, Standing
+from fencepost.traces.client_judge.classic.news import describe_partitions, generation_in
+from fencepost.traces.client_judge.classic.state import ClientState
+from fencepost.traces.events import Event
+from fencepost.traces.operations import Operation
+
+DROPS_MEMBERSHIP = frozenset({"MEMBER-12", "MEMBER-13"})
+"""The requirements that say that a generation is over."""
+
+
+def judge_heartbeat(state: ClientState, operation: Operation, event: Event) -> None:
+    """A Heartbeat arrives."""
+    if operation.version >= 3:
+        judge_instance(state, operation)
+    if is_joining(state, operation, event):
+        title, expected = "Heartbeat while JoinGroup is unanswered", "no heartbeat"
+        state.violate("HBT-04", operation, title, expected, "Heartbeat")
+        return
+    standing = find_standing(state, operation)
+    sequence = operation.handle - 1
+    if standing is None:
+        judge_stale(state, operation, "HBT-02", "HBT-04")
+        return
+    state.evidence.hold("HBT-02", sequence)
+    state.has_sign_while_waiting = True
+    if standing.phase is Phase.JOINED:
+        state.evidence.hold("HBT-03", sequence)
+    latest = state.knowledge.latest
+    if latest.requirement == "MEMBER-14" and latest.generation == standing.generation:
+        state.evidence.hold("MEMBER-14", sequence)
+    if state.rebalance_told is not None and event.time > state.rebalance_told + state.knowledge.grace:
+        state.evidence.hold("HBT-05", sequence)
+    note_sign(state, operation, event)
+
+
+def judge_commit(state: ClientState, operation: Operation, event: Event) -> None:
+    """An OffsetCommit of the group arrives."""
+    if state.join is None:  # an application that assigns partitions by itself
+        return
+    if operation.version >= 7 and operation.body["member_id"]:
+        judge_instance(state, operation)
+    if is_joining(state, operation, event):
+        title, expected = "OffsetCommit while JoinGroup is unanswered", "no commit"
+        state.violate("MCOMMIT-08", operation, title, expected, "OffsetCommit")
+        return
+    standing = find_standing(state, operation)
+    if standing is None:
+        judge_stale(state, operation, "MCOMMIT-03", "MCOMMIT-11")
+        return
+    state.evidence.hold("MCOMMIT-03", operation.handle - 1)
+    committed = frozenset(partition for partition, _ in read_offsets(operation.body))
+    allowed = state.knowledge.allowed_partitions() | standing.assignment | state.given_up
+    title, expected = "The commit covers partitions that are not assigned", describe_partitions(allowed)
+    state.check(committed <= allowed, "MCOMMIT-18", operation, title, expected, describe_partitions(committed))
+    note_sign(state, operation, event)
+
+
+def judge_leave(state: ClientState, operation: Operation, event: Event) -> None:
+    """A LeaveGroup arrives: from now on the client is in no group."""
+    state.left = operation
+    if state.instance is not None:
+        title, expected = "A static member leaves by itself", "no LeaveGroup"
+        state.violate("MEMBER-23", operation, title, expected, "LeaveGroup")
+    for row in operation.body.get("members") or ():
+        if row.get("reason"):
+            judge_reason(state, operation, row["reason"])
+    if state.exchange is not None:
+        state.exchange.is_excused = True
+    state.forgive("JoinGroup")
+    state.last_sign = state.installed = None
+    standing = Standing(None, news="it left the group", sequence=event.sequence, time=event.time)
+    state.knowledge.learn(standing)
+    state.knowledge.show(event.sequence)
+
+
+def is_joining(state: ClientState, operation: Operation, event: Event) -> bool:
+    """Whether the request was certainly sent after a JoinGroup that is unanswered."""
+    open_one = state.exchange_outstanding()
+    if open_one is None or open_one.api != "JoinGroup":
+        return False
+    return open_one.connection == operation.connection or open_one.sent_at + state.knowledge.grace < event.time
+
+
+def find_standing(state: ClientState, operation: Operation) -> Standing | None:
+    """The standing by which the client sent the request; what it was told before that has arrived."""
+    member_id, generation = operation.body["member_id"], generation_in(operation)
+    found = state.knowledge.find(member_id, generation)
+    if found is not None:
+        same = (one for one in state.knowledge.standings if (one.member_id, one.generation) == (member_id, generation))
+        state.knowledge.show(next(same).sequence)
+    return found
+
+
+def judge_stale(state: ClientState, operation: Operation, stale: str, memberless: str) -> None:
+    """A request carries a membership that the client does not have: `stale` is broken if it has another one,
+    `memberless` if it has none, or what says that it has none any more."""
+    knowledge = state.knowledge
+    certain = knowledge.standings[0]
+    sent = operation.body["member_id"], generation_in(operation)
+    observed = f"{operation.api} of generation {sent[1]} as {describe_id(sent[0])}"
+    requirement = stale
+    if sent[1] == NO_GENERATION or all(each.generation == NO_GENERATION for each in knowledge.standings):
+        is_heartbeat = operation.api == "Heartbeat" and certain.requirement in DROPS_MEMBERSHIP
+        requirement = certain.requirement if is_heartbeat else memberless
+        expected = f"no {operation.api}: it has no generation"
+    else:
+        expected = f"generation {knowledge.latest.generation} as {describe_id(knowledge.latest.member_id)}"
+    title = f"{operation.api} of a membership that is over" if knowledge.had(*sent) else f"{operation.api} of nobody"
+    state.violate(requirement, operation, title, expected, observed, knowledge.latest.news)
+
+
+def note_sign(state: ClientState, operation: Operation, event: Event) -> None:
+    """The coordinator sees a sign of life of a stable member."""
+    if state.last_sign is None:
+        return
+    if operation.api == "Heartbeat":
+        judge_gap(state, operation, event.time)
+    state.last_sign = event.time
+
+
+def judge_gap(state: ClientState, operation: Operation, time: int) -> None:
+    """No more than a session timeout has passed since the last sign of life."""
+    if state.last_sign is None or not state.session_timeout:
+        return
+    gap, allowed = time - state.last_sign, state.session_timeout + state.knowledge.grace
+    requirement = "HBT-01" if state.rebalance_told is None else "HBT-05"
+    title, expected = "Heartbeats are too rare", f"one in {state.session_timeout} ms"
+    if gap > allowed:
+        state.violate(requirement, operation, title, expected, f"none for {gap} ms", state.knowledge.latest.news)
+    elif requirement == "HBT-01":
+        state.evidence.hold(requirement, operation.handle - 1)
+
+
+def judge_silence(state: ClientState, time: int) -> None:
+    """A stable member has not been silent for too long when the trace ends."""
+    assert state.join is not None
+    allowed = state.session_timeout + state.knowledge.grace
+    if state.last_sign is not None and time - state.last_sign > allowed:
+        judge_gap(state, state.join, time)

@@ -1,0 +1,209 @@
+"""News: what each response tells a client about its membership, and what the client owes from then on."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from fencepost.model.assignors.consumer_protocol import ConsumerProtocolError, decode_assignment
+from fencepost.model.assignors.group import TopicPartition
+from fencepost.model.errors import Error, error_name
+from fencepost.traces.client_judge.classic.knowledge import NO_GENERATION, Phase, Standing
+from fencepost.traces.client_judge.classic.state import ClientState, Debt, Exchange
+from fencepost.traces.events import Event
+from fencepost.traces.operations import Operation
+
+MOVED = frozenset({Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE, Error.COORDINATOR_LOAD_IN_PROGRESS})
+PARKED_MS = 2_000
+"""A JoinGroup that takes longer is one in whose time there might have been heartbeats."""
+
+
+def learn_join(state: ClientState, operation: Operation, event: Event) -> None:
+    """JoinGroup is answered."""
+    body, error = event.body, event.body.get("error_code", 0)
+    sent, news = operation.body["member_id"], describe_news(operation, event)
+    if event.time - operation.sent_at > PARKED_MS:
+        state.evidence.hold("HBT-04", event.sequence)
+    before = replace(state.knowledge.latest, member_id=sent)
+    if error == Error.NONE:
+        member, generation = body["member_id"], body["generation_id"]
+        leads = body["leader"] == member
+        state.exchange = Exchange(
+            operation, event.sequence, member, generation, leads, body.get("protocol_name") or "", event.time
+        )
+        standing = Standing(member, generation, Phase.JOINED, before.assignment)
+        learn(state, standing, "", news, event)
+    elif error == Error.MEMBER_ID_REQUIRED:
+        learn_reset(state, body["member_id"], "MEMBER-05", news, event)
+    elif error == Error.UNKNOWN_MEMBER_ID:
+        learn_reset(state, "", "MEMBER-13", news, event)
+    elif error == Error.REBALANCE_IN_PROGRESS:
+        learn(state, before, "MEMBER-34", news, event, owes=True)
+    elif error in MOVED:
+        learn(state, before, "MEMBER-14", news, event)
+    else:
+        learn(state, replace(before, member_id=None), "", news, event)
+
+
+def learn_sync(state: ClientState, operation: Operation, event: Event) -> None:
+    """SyncGroup is answered."""
+    error, news = event.body.get("error_code", 0), describe_news(operation, event)
+    judge_silence_of_waiting(state, operation, event.time)
+    before = replace(state.knowledge.latest, member_id=operation.body["member_id"])
+    if state.exchange is not None and error != Error.NONE:
+        state.exchange.has_failed = True
+    if error == Error.NONE:
+        learn_assignment(state, before, event, news)
+    elif error == Error.REBALANCE_IN_PROGRESS:
+        learn(state, before, "MEMBER-11", news, event, owes=True)
+    elif error == Error.ILLEGAL_GENERATION:
+        learn_reset(state, operation.body["member_id"], "MEMBER-12", news, event)
+    elif error == Error.UNKNOWN_MEMBER_ID:
+        learn_reset(state, "", "MEMBER-13", news, event)
+    elif error in MOVED:
+        learn(state, before, "MEMBER-14", news, event)
+    else:
+        learn(state, replace(before, member_id=None), "", news, event)
+
+
+def judge_silence_of_waiting(state: ClientState, operation: Operation, time: int) -> None:
+    """Heartbeats come while SyncGroup is unanswered: not one in half a session timeout is unusual."""
+    waited = time - operation.sent_at
+    if waited > state.session_timeout / 2 and not state.has_sign_while_waiting:
+        title, observed = "No heartbeat while SyncGroup is unanswered", f"none for {waited} ms"
+        state.violate("HBT-03", operation, title, "heartbeats", observed)
+
+
+def learn_assignment(state: ClientState, before: Standing, event: Event, news: str) -> None:
+    """SyncGroup brings an assignment: one outside the subscription is not to be applied."""
+    try:
+        assignment = frozenset(decode_assignment(event.body.get("assignment") or b""))
+    except ConsumerProtocolError:
+        learn(state, replace(before, member_id=None), "", news, event)
+        return
+    subscribed = subscribed_topics(state)
+    foreign = sorted({topic for topic, _ in assignment} - subscribed)
+    if foreign:
+        state.foreign_topics |= set(foreign)
+        state.installed = None
+        applied = replace(before, phase=Phase.STABLE, assignment=assignment)
+        learn(state, applied, "MEMBER-20", f"{news} with {', '.join(foreign)}", event, owes=True)
+        return
+    lost = (state.installed or frozenset()) - assignment
+    previous = state.installed or frozenset()
+    state.given_up = previous - assignment if state.is_cooperative else frozenset()
+    state.installed, state.installed_generation = assignment, before.generation
+    state.last_sign = event.time
+    if state.exchange is not None:
+        state.planned = {topic: state.topics[topic] for topic in subscribed & state.topics.keys()}
+    stable = replace(before, phase=Phase.STABLE, assignment=assignment)
+    learn(state, stable, "", news, event)
+    if state.is_cooperative and lost:
+        told = f"{news} without {describe_partitions(lost)}"
+        state.owe(Debt("COOP-03", "JoinGroup", event.time, event.sequence, told))
+
+
+def learn_of_membership(state: ClientState, operation: Operation, event: Event) -> None:
+    """A heartbeat or a commit is answered; an error about a membership that is over tells nothing new."""
+    error, latest = first_error(event.body), state.knowledge.latest
+    sent = operation.body.get("member_id"), generation_in(operation)
+    if error == Error.NONE or sent != (latest.member_id, latest.generation):
+        return
+    news = describe_news(operation, event)
+    if state.exchange is not None:
+        state.exchange.is_excused = True
+    if error == Error.REBALANCE_IN_PROGRESS:
+        if latest.phase is Phase.STABLE and state.exchange_outstanding() is None:
+            requirement = "MEMBER-10" if operation.api == "Heartbeat" else "MCOMMIT-09"
+            learn(state, latest, requirement, news, event, owes=operation.api == "Heartbeat")
+            state.rebalance_told = event.time
+    elif error == Error.ILLEGAL_GENERATION:
+        learn_reset(state, str(latest.member_id), "MEMBER-12", news, event)
+    elif error == Error.UNKNOWN_MEMBER_ID:
+        learn_reset(state, "", "MEMBER-13", news, event)
+    elif error in MOVED:
+        learn(state, latest, "MEMBER-14", news, event)
+    elif error == Error.FENCED_INSTANCE_ID:
+        learn(state, replace(latest, member_id=None), "", news, event)
+
+
+def learn_loss(state: ClientState, operation: Operation, event: Event) -> None:
+    """The connection of a request ended before its response."""
+    if operation.api == "JoinGroup" and not state.is_ending and operation.connection not in state.hung_up:
+        judge_patience(state, operation, event.time)
+    latest = state.knowledge.latest
+    if state.exchange is not None:
+        state.exchange.is_excused = True
+        state.exchange.has_failed |= operation.api == "SyncGroup"
+    if operation.api == "JoinGroup":
+        latest = replace(latest, member_id=operation.body["member_id"])
+    if operation.api in ("JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit"):
+        learn(state, latest, "MEMBER-14", f"the connection of its {operation.api} was closed", event)
+
+
+def judge_patience(state: ClientState, operation: Operation, time: int) -> None:
+    """The client has waited for the response to its JoinGroup for longer than the rebalance timeout, or not."""
+    waited, timeout = time - operation.sent_at, state.rebalance_timeout
+    title, expected = "JoinGroup is given up", f"more than {timeout} ms"
+    state.check(waited > timeout, "MEMBER-32", operation, title, expected, f"after {waited} ms")
+
+
+def learn_metadata(state: ClientState, event: Event) -> None:
+    """Metadata tells the partitions of topics: a leader that planned with others owes another plan."""
+    told = {row["name"]: len(row["partitions"]) for row in event.body.get("topics") or () if not row["error_code"]}
+    state.topics.update(told)
+    exchange, latest = state.exchange, state.knowledge.latest
+    if exchange is not None and not told.keys().isdisjoint(subscribed_topics(state)):
+        exchange.has_metadata = True
+    grown = sorted(name for name, count in told.items() if state.planned.get(name, count) != count)
+    if not grown or exchange is None or latest.phase is not Phase.STABLE:
+        return
+    state.growth = event
+    news = f"Metadata told the partitions of {', '.join(grown)}"
+    if exchange.leads and not any(debt.api == "JoinGroup" for debt in state.debts.values()):
+        state.owe(Debt("MEMBER-21", "JoinGroup", event.time, event.sequence, news))
+
+
+def subscribed_topics(state: ClientState) -> set[str]:
+    """The topics that the last JoinGroup subscribes to."""
+    return {topic for one in state.subscriptions.values() for topic in one.topics}
+
+
+def learn(
+    state: ClientState, standing: Standing, requirement: str, news: str, event: Event, *, owes: bool = False
+) -> None:
+    """The client may know of this standing from now on; it `owes` a JoinGroup if the requirement says so."""
+    told = replace(standing, requirement=requirement, news=news, sequence=event.sequence, time=event.time)
+    state.knowledge.learn(told)
+    if owes:
+        state.owe(Debt(requirement, "JoinGroup", event.time, event.sequence, news))
+
+
+def learn_reset(state: ClientState, member_id: str, requirement: str, news: str, event: Event) -> None:
+    """The generation is over; the next JoinGroup carries this member id."""
+    state.installed = None
+    state.last_sign = None
+    learn(state, Standing(member_id, NO_GENERATION), requirement, news, event, owes=True)
+
+
+def generation_in(operation: Operation) -> int:
+    """The generation that a Heartbeat, SyncGroup or OffsetCommit carries."""
+    body = operation.body
+    return int(body.get("generation_id", body.get("generation_id_or_member_epoch", NO_GENERATION)))
+
+
+def first_error(body: Mapping[str, Any]) -> int:
+    """The error of a response, or the first one of its partitions; 0 if there is none."""
+    if "error_code" in body:
+        return int(body["error_code"])
+    errors = (row["error_code"] for topic in body.get("topics") or () for row in topic.get("partitions") or ())
+    return next((int(error) for error in errors if error), 0)
+
+
+def describe_news(operation: Operation, event: Event) -> str:
+    """A response in words."""
+    return f"{operation.api} was answered {error_name(first_error(event.body))} at {event.time} ms"
+
+
+def describe_partitions(partitions: Iterable[TopicPartition]) -> str:
+    """Partitions in words, sorted."""
+    return ", ".join(f"{topic}/{number}" for topic, number in sorted(partitions)) or "nothing"

@@ -1,0 +1,89 @@
+"""The plan of a leader: the assignments in its SyncGroup, held against the members that it was told of."""
+
+from collections.abc import Mapping, Sequence
+
+from fencepost.model.assignors.consumer_protocol import ConsumerProtocolError, decode_assignment, decode_subscription
+from fencepost.model.assignors.group import Assignment, ClusterTopics, GroupMember, TopicPartition
+from fencepost.model.assignors.properties import ANY_ASSIGNOR, PROPERTIES, broken_properties
+from fencepost.model.assignors.registry import ASSIGNORS
+from fencepost.traces.client_judge.classic.state import ClientState, Exchange
+from fencepost.traces.operations import Operation
+
+EXACT = {"range": "RANGE-01", "roundrobin": "RR-01"}
+"""The assignors whose rules determine the result, with the requirement that says so."""
+SHOWN_BY_MORE = frozenset({"RANGE-06", "STICKY-04"})
+"""What a plan for one topic does not show to hold: it takes several topics, or a balanced group before it."""
+
+
+def judge_plan(state: ClientState, operation: Operation, exchange: Exchange) -> None:
+    """The plan has every member, and is one that the assignor allows."""
+    given = operation.body["assignments"]
+    told = exchange.operation.response or {}
+    if told.get("skip_assignment"):
+        return
+    members = read_members(told["members"])
+    try:
+        plan = {row["member_id"]: decode_assignment(row["assignment"]) for row in given}
+    except ConsumerProtocolError as error:
+        state.violate("WIRE-01", operation, "An assignment is unreadable", "an assignment", str(error))
+        return
+    missing = sorted({member.id for member in members} - plan.keys())
+    title, expected = "The plan of the leader lacks members", f"{len(members)} members"
+    observed = f"nothing for {', '.join(missing)}"
+    state.check(not missing, "MEMBER-08", operation, title, expected, observed)
+    if not missing and members:
+        judge_properties(state, operation, exchange.protocol, members, plan)
+
+
+def read_members(rows: Sequence[Mapping[str, object]]) -> tuple[GroupMember, ...]:
+    """The members as the leader is told of them; those that cannot be read are left out."""
+    found = []
+    for row in rows:
+        metadata, instance = row["metadata"], row.get("group_instance_id")
+        try:
+            subscription = decode_subscription(metadata if isinstance(metadata, bytes) else b"")
+        except ConsumerProtocolError:
+            continue
+        found.append(GroupMember(str(row["member_id"]), subscription, None if instance is None else str(instance)))
+    return tuple(found)
+
+
+def judge_properties(
+    state: ClientState, operation: Operation, protocol: str, members: Sequence[GroupMember], plan: Assignment
+) -> None:
+    """The plan has the properties of its assignor; a group of one shows none of them."""
+    cluster = ClusterTopics(dict(state.topics))
+    broken = broken_properties(protocol, members, cluster, plan)
+    names = {one.requirement for one in PROPERTIES.get(protocol, ANY_ASSIGNOR)}
+    for one in broken:
+        state.violate(
+            one.property.requirement, operation, f"The plan by {protocol} is wrong", one.property.name, one.sentence
+        )
+    if len(members) > 1:
+        for requirement in sorted(names - {one.property.requirement for one in broken} - SHOWN_BY_MORE):
+            state.evidence.hold(requirement, operation.handle - 1)
+        if not broken and protocol in EXACT:
+            judge_exactly(state, operation, protocol, members, cluster, plan)
+
+
+def judge_exactly(
+    state: ClientState,
+    operation: Operation,
+    protocol: str,
+    members: Sequence[GroupMember],
+    cluster: ClusterTopics,
+    plan: Assignment,
+) -> None:
+    """The plan is the one that the rules of the assignor determine; racks leave it open."""
+    if any(member.subscription.rack for member in members):
+        return
+    expected = ASSIGNORS[protocol].assign(members, cluster)
+    is_equal = all(sorted(plan.get(id, ())) == sorted(own) for id, own in expected.items())
+    title = f"The plan by {protocol} is wrong"
+    state.check(is_equal, EXACT[protocol], operation, title, describe_plan(expected), describe_plan(plan))
+
+
+def describe_plan(plan: Mapping[str, Sequence[TopicPartition]]) -> str:
+    """A plan in words."""
+    rows = (f"'{id}' gets {', '.join(f'{topic}/{n}' for topic, n in sorted(own))}" for id, own in sorted(plan.items()))
+    return "; ".join(rows)

@@ -1,0 +1,64 @@
+"""Fetch and OffsetFetch: what the client reads, held against its assignment."""
+
+from collections.abc import Iterator
+
+from fencepost.model.assignors.group import TopicPartition
+from fencepost.model.classic.messages.parsing import topic_of
+from fencepost.model.errors import Error
+from fencepost.traces.client_judge.classic.knowledge import Phase
+from fencepost.traces.client_judge.classic.news import describe_partitions
+from fencepost.traces.client_judge.classic.state import ClientState, Debt
+from fencepost.traces.events import Body, Event
+from fencepost.traces.operations import Operation
+
+
+def judge_fetch(state: ClientState, operation: Operation, event: Event) -> None:
+    """A Fetch arrives."""
+    wanted = frozenset(fetched_partitions(operation.body))
+    if not wanted or state.join is None:
+        return
+    twice = wanted & fetches_outstanding(state)
+    title = "A second fetch of a partition"
+    state.check(
+        not twice, "PREFETCH-05", operation, title, "one fetch at a time", f"two of {describe_partitions(twice)}"
+    )
+    if any(topic in state.foreign_topics for topic, _ in wanted):
+        title, expected = "Fetch of a topic that is not subscribed", "the assignment is not applied"
+        state.violate("MEMBER-20", operation, title, expected, describe_partitions(wanted))
+    elif all(standing.phase is Phase.STABLE for standing in state.knowledge.standings):
+        allowed = state.knowledge.allowed_partitions()
+        title, expected = "Fetch of a partition that is not assigned", describe_partitions(allowed)
+        state.check(wanted <= allowed, "PREFETCH-08", operation, title, expected, describe_partitions(wanted))
+
+
+def fetched_partitions(body: Body) -> Iterator[TopicPartition]:
+    """The partitions of a Fetch."""
+    for topic in body.get("topics") or ():
+        for row in topic["partitions"]:
+            yield topic["topic"], row["partition"]
+
+
+def fetches_outstanding(state: ClientState) -> frozenset[TopicPartition]:
+    """The partitions that an unanswered Fetch asks for."""
+    fetches = (each for each in state.outstanding.values() if each.api == "Fetch")
+    return frozenset(partition for fetch in fetches for partition in fetched_partitions(fetch.body))
+
+
+def learn_offsets(state: ClientState, operation: Operation, event: Event) -> None:
+    """OffsetFetch is answered: an offset that is unstable is to be asked for again."""
+    groups = event.body.get("groups") or (event.body,)
+    rows = (row for group in groups for topic in group.get("topics") or () for row in topic["partitions"])
+    if any(row["error_code"] == Error.UNSTABLE_OFFSET_COMMIT for row in rows):
+        news = f"OffsetFetch was answered UNSTABLE_OFFSET_COMMIT at {event.time} ms"
+        state.owe(Debt("MCOMMIT-20", "OffsetFetch", event.time, event.sequence, news))
+
+
+def judge_offset_fetch(state: ClientState, operation: Operation, event: Event) -> None:
+    """An OffsetFetch arrives."""
+    groups = operation.body.get("groups") or (operation.body,)
+    topics = {topic_of(topic, {}) for group in groups for topic in group.get("topics") or ()}
+    foreign = sorted(topics & state.foreign_topics)
+    if foreign:
+        title, expected = "OffsetFetch of a topic that is not subscribed", "the assignment is not applied"
+        state.violate("MEMBER-20", operation, title, expected, ", ".join(foreign))
+    state.pay("OffsetFetch", event.sequence)

@@ -1,0 +1,146 @@
+"""The state of a client that is followed: what it knows, what it has asked, and what it is still expected to do."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from fencepost.model.assignors.group import Subscription, TopicPartition
+from fencepost.traces.client_judge.classic.knowledge import Knowledge, Standing
+from fencepost.traces.client_judge.evidence import ClientViolation, Evidence
+from fencepost.traces.events import Event
+from fencepost.traces.operations import Operation
+
+COOPERATIVE_ASSIGNORS = frozenset({"cooperative-sticky"})
+"""The assignors with well-known names that let a member keep its partitions while it joins."""
+EXCHANGE_APIS = ("JoinGroup", "SyncGroup")
+MIN_PATIENCE_MS = 5_000
+"""How long a client may take at least for what it owes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Debt:
+    """Something that the client owes since some news, such as a JoinGroup; `api` is the request that pays it."""
+
+    requirement: str
+    api: str
+    since: int
+    sequence: int
+    news: str
+
+
+@dataclass(slots=True)
+class Exchange:
+    """A JoinGroup that succeeded: what it was told, and whether SyncGroup followed."""
+
+    operation: Operation
+    sequence: int
+    """Of the response."""
+    member_id: str
+    generation: int
+    leads: bool
+    protocol: str
+    time: int
+    is_synced: bool = False
+    has_failed: bool = False
+    """SyncGroup failed, or its response was lost."""
+    is_excused: bool = False
+    """Something happened after which another JoinGroup may come in the place of SyncGroup."""
+    has_metadata: bool = False
+    """Metadata of the client's topics came after the response: a client may want to join again because of it."""
+
+
+@dataclass(slots=True)
+class ClientState:
+    """A client under way. Times in milliseconds."""
+
+    knowledge: Knowledge
+    evidence: Evidence
+    outstanding: dict[int, Operation] = field(default_factory=dict)
+    """The requests without a response, by handle."""
+    join: Operation | None = None
+    """The last JoinGroup."""
+    subscriptions: Mapping[str, Subscription] = field(default_factory=dict)
+    """What it carried, by protocol."""
+    exchange: Exchange | None = None
+    last_exchange_news: int = 0
+    """The sequence number of the last response to JoinGroup or SyncGroup, which whoever joins again has read."""
+    join_failure: int | None = None
+    """When JoinGroup was answered that the coordinator is loading, if nothing came since."""
+    debts: dict[str, Debt] = field(default_factory=dict)
+    """By requirement."""
+    has_found: bool = False
+    instance: str | None = None
+    topics: dict[str, int] = field(default_factory=dict)
+    """Partitions by topic, as the client was told with Metadata."""
+    planned: dict[str, int] = field(default_factory=dict)
+    """The same of its topics when it became stable."""
+    growth: Event | None = None
+    """The Metadata response that first told other numbers, since the last JoinGroup."""
+    foreign_topics: set[str] = field(default_factory=set)
+    """The topics of assignments that are not subscribed."""
+    session_timeout: int = 0
+    rebalance_timeout: int = 0
+    last_sign: int | None = None
+    """When the last heartbeat of a stable member was seen, or it became stable."""
+    has_sign_while_waiting: bool = False
+    """Whether a heartbeat came since the last SyncGroup."""
+    installed: frozenset[TopicPartition] | None = None
+    """The assignment that the client was told last, None without one since it lost its membership."""
+    installed_generation: int = -1
+    given_up: frozenset[TopicPartition] = frozenset()
+    """What a cooperative member had before and was not assigned again."""
+    rebalance_told: int | None = None
+    """When a stable member was told of a rebalance, if it has not joined since."""
+    asked_to_end: int | None = None
+    standing_at_end: Standing | None = None
+    ended: int | None = None
+    exit_code: int | None = None
+    left: Operation | None = None
+    """The last LeaveGroup."""
+
+    hung_up: set[int] = field(default_factory=set)
+    """The connections that the cluster has closed."""
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether the client has ended, or was asked to."""
+        return self.asked_to_end is not None or self.ended is not None
+
+    @property
+    def is_cooperative(self) -> bool:
+        """Whether all protocols of the last JoinGroup are known to be cooperative."""
+        return bool(self.subscriptions) and self.subscriptions.keys() <= COOPERATIVE_ASSIGNORS
+
+    def exchange_outstanding(self) -> Operation | None:
+        """A JoinGroup or SyncGroup that is unanswered, None if there is none."""
+        return next((each for each in self.outstanding.values() if each.api in EXCHANGE_APIS), None)
+
+    def owe(self, debt: Debt) -> None:
+        """From now on the client owes something; what it owed of the same kind before is no longer asked for."""
+        self.debts = {id: each for id, each in self.debts.items() if each.api != debt.api}
+        self.debts[debt.requirement] = debt
+
+    def pay(self, api: str, sequence: int) -> None:
+        """A request pays what was owed with it."""
+        for requirement, debt in tuple(self.debts.items()):
+            if debt.api == api and debt.sequence < sequence:
+                self.evidence.hold(requirement, sequence)
+                del self.debts[requirement]
+
+    def forgive(self, api: str) -> None:
+        """What is owed with this request is no longer asked for."""
+        self.debts = {id: each for id, each in self.debts.items() if each.api != api}
+
+    def violate(
+        self, requirement: str, operation: Operation, title: str, expected: str, observed: str, told: str = ""
+    ) -> None:
+        """A request breaks a requirement."""
+        self.evidence.violate(ClientViolation(requirement, operation.handle - 1, title, expected, observed, told))
+
+    def check(
+        self, holds: bool, requirement: str, operation: Operation, title: str, expected: str, observed: str
+    ) -> None:
+        """A request keeps a requirement, or else breaks it in this way."""
+        if holds:
+            self.evidence.hold(requirement, operation.handle - 1)
+        else:
+            self.violate(requirement, operation, title, expected, observed, self.knowledge.latest.news)

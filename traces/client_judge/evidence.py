@@ -1,0 +1,75 @@
+"""What a trace shows of the requirements of a client: violations, and results of checks."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from fencepost.model.catalogue.requirement import Level, Requirement
+from fencepost.traces.verdict import CheckResult, CheckStatus
+
+
+@dataclass(frozen=True, slots=True)
+class ClientViolation:
+    """A request that a client must not send as it did, or one that it did not send.
+
+    `sequence` is that of the request, or of the news that asked for one. `told` says what the client knew, in words.
+    """
+
+    requirement: str
+    sequence: int
+    title: str
+    expected: str
+    observed: str
+    told: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientVerdict:
+    """Everything found about a client in one trace."""
+
+    violations: tuple[ClientViolation, ...]
+    check_results: tuple[CheckResult, ...]
+    events: int = 0
+
+    @property
+    def violated(self) -> frozenset[str]:
+        """The requirements that are violated."""
+        return frozenset(violation.requirement for violation in self.violations)
+
+
+@dataclass(slots=True)
+class Evidence:
+    """Collects what is found. A broken recommendation is no violation: it is unusual. Of violations that are alike the
+    first is kept."""
+
+    requirements: Mapping[str, Requirement]
+    violations: list[ClientViolation] = field(default_factory=list)
+    checks: list[CheckResult] = field(default_factory=list)
+
+    def hold(self, requirement: str, sequence: int) -> None:
+        """A request keeps a requirement."""
+        self.checks.append(CheckResult(requirement, sequence, CheckStatus.PASS))
+
+    def violate(self, violation: ClientViolation) -> None:
+        """A request breaks a requirement."""
+        if self.requirements[violation.requirement].level is Level.SHOULD:
+            note = f"{violation.title}: expected {violation.expected}, observed {violation.observed}"
+            self.checks.append(CheckResult(violation.requirement, violation.sequence, CheckStatus.UNUSUAL, note))
+        elif all(
+            (each.requirement, each.title) != (violation.requirement, violation.title) for each in self.violations
+        ):
+            self.violations.append(violation)
+
+    def leave_open(self, requirement: str, sequence: int, note: str) -> None:
+        """A request might keep a requirement or break it."""
+        self.checks.append(CheckResult(requirement, sequence, CheckStatus.INCONCLUSIVE, note))
+
+    def miss(self, requirement: str, note: str) -> None:
+        """The trace does not show what a requirement is about, for this reason."""
+        self.checks.append(CheckResult(requirement, 0, CheckStatus.NOT_OBSERVED, note))
+
+    def judge(self, holds: bool, violation: ClientViolation) -> None:
+        """A request keeps a requirement, or else breaks it in this way."""
+        if holds:
+            self.hold(violation.requirement, violation.sequence)
+        else:
+            self.violate(violation)
