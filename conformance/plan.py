@@ -83,13 +83,15 @@ class ReplayOutcome(StrEnum):
 @dataclass(frozen=True, slots=True)
 class ReplayResult:
     """The outcome of a replay: with the id of the violated requirement and its failure if something failed, with a
-    `note` that gives the reason if it is inconclusive. The `specification` has the requirement."""
+    `note` that gives the reason if it is inconclusive. The `specification` has the requirement. `others` are the
+    requirements that the replay violates beside it."""
 
     outcome: ReplayOutcome
     requirement: str = ""
     failure: Failure | None = None
     note: str = ""
     specification: Specification = field(default=DEFAULT_SPECIFICATION, repr=False)
+    others: tuple[str, ...] = ()
     stays: tuple[str, ...] = ()
     """What the replay created on the target and could not remove."""
 

@@ -127,11 +127,12 @@ def render_replay(replay: ReplayResult, *, colour: bool = False, width: int | No
 def _replay_text(replay: ReplayResult, colour: bool) -> str:
     paint = _paint if colour else _no_paint
     outcome = paint(replay.outcome, _OUTCOME_COLOURS.get(replay.outcome, _RED))
+    beside = f"Violated beside it: {', '.join(replay.others)}\n\n" if replay.others else ""
     if replay.failure is None:
-        return f"{outcome}: {escape_unprintable(replay.note)}\n" if replay.note else f"{outcome}\n"
+        return f"{beside}{outcome}{f': {escape_unprintable(replay.note)}' if replay.note else ''}\n"
     result = RequirementResult(replay.requirement, Verdict.FAIL, failures=(replay.failure,))
     requirement = replay.specification.requirements[replay.requirement]
-    return f"{_failure_block(result, requirement, paint)}\n\n{outcome}\n"
+    return f"{_failure_block(result, requirement, paint)}\n\n{beside}{outcome}\n"
 
 
 def outcome_line(report: Report) -> str:
