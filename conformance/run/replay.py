@@ -301,7 +301,7 @@ class ReplayComparison:
 
     def replay_result(self) -> ReplayResult:
         """Whether the failures of the trace are fixed: those of the requirements that it was saved for, or all if it
-        does not name any of them. What else the trace violates and the replay violates again is told beside that."""
+        does not name any of them. Nothing is fixed while the replay violates anything; what is new comes first."""
         recorded = {(one.requirement, one.sequence) for one in violations_in(self.recorded.verdict)}
         saved_for = requirements_saved_for(self.recorded.events)
         wanted = {one for one in recorded if one[0] in saved_for} or recorded
@@ -310,19 +310,21 @@ class ReplayComparison:
         for one in fails:
             if then[one] in wanted:
                 return self.failed_replay(ReplayOutcome.STILL_FAILS, one)
-        doubt = self.doubt_about_set_up()
-        if not doubt:
-            for one in fails:
-                if then[one] not in recorded:
-                    return self.failed_replay(ReplayOutcome.DIFFERENT, one)
-        doubt = doubt or next(iter(self.replayed.verdict.inconclusive), "")
+        set_up = self.doubt_about_set_up()
+        doubt = set_up or next(iter(self.replayed.verdict.inconclusive), "")
         doubt = doubt or (self.doubt_about_failures(list(wanted)) if wanted else self.doubt_about_anything())
+        if fails and not set_up:
+            gone = set() if doubt else {id for id, _ in wanted} - {one.requirement for one in fails}
+            shown = next((one for one in fails if then[one] not in recorded), fails[0])
+            return self.failed_replay(ReplayOutcome.DIFFERENT, shown, gone)
         doubt = doubt or ("" if wanted else NEVER_FAILED)
         outcome = ReplayOutcome.INCONCLUSIVE if doubt else ReplayOutcome.FIXED
         return ReplayResult(outcome, note=doubt, others=self.violated_beside(""))
 
-    def failed_replay(self, outcome: ReplayOutcome, violation: RequirementViolation) -> ReplayResult:
-        """The result with a violation of the replay as its failure."""
+    def failed_replay(
+        self, outcome: ReplayOutcome, violation: RequirementViolation, gone: Collection[str] = ()
+    ) -> ReplayResult:
+        """The result with a violation of the replay as its failure, and the requirements that hold now."""
         again = outcome is ReplayOutcome.STILL_FAILS
         return ReplayResult(
             outcome,
@@ -332,6 +334,7 @@ class ReplayComparison:
             ),
             specification=self.protocol.specification,
             others=self.violated_beside(violation.requirement),
+            gone=tuple(sorted(gone)),
         )
 
     def violated_beside(self, requirement: str) -> tuple[str, ...]:
