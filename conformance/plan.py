@@ -73,9 +73,10 @@ class ReplayOutcome(StrEnum):
     """Whether a recorded failure is fixed."""
 
     FIXED = "FIXED"
+    """Nothing is violated."""
     STILL_FAILS = "STILL FAILS"
     DIFFERENT = "DIFFERENT"
-    """Another failure than the recorded one."""
+    """The recorded failure did not come again, and something is violated."""
     INCONCLUSIVE = "INCONCLUSIVE"
     """Nothing failed, and the replay did not get far enough to be sure."""
 
@@ -83,13 +84,16 @@ class ReplayOutcome(StrEnum):
 @dataclass(frozen=True, slots=True)
 class ReplayResult:
     """The outcome of a replay: with the id of the violated requirement and its failure if something failed, with a
-    `note` that gives the reason if it is inconclusive. The `specification` has the requirement."""
+    `note` that gives the reason if it is inconclusive. The `specification` has the requirement. `others` are the
+    requirements that the replay violates beside it, `gone` those that the trace was saved for and that hold now."""
 
     outcome: ReplayOutcome
     requirement: str = ""
     failure: Failure | None = None
     note: str = ""
     specification: Specification = field(default=DEFAULT_SPECIFICATION, repr=False)
+    others: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
     stays: tuple[str, ...] = ()
     """What the replay created on the target and could not remove."""
 

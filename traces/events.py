@@ -9,6 +9,8 @@ from fencepost.model.frozen import fast_frozen
 from fencepost.model.settings import Settings
 
 FORMAT_VERSION = 1
+SAVED = "saved"
+"""The name of the internal event that says for which requirements a failing trace was saved."""
 
 Body: TypeAlias = Mapping[str, Any]
 """A message by field name: Kafka's schema names in snake case; values are None, bool, int, float, str, bytes,

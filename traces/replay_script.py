@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from fencepost.model.wire.codec import decode_body, encode_body
-from fencepost.traces.events import Body, Event, Kind
+from fencepost.traces.events import SAVED, Body, Event, Kind
 
 T = TypeVar("T", int, str)
 REPLAYED_FAULTS = frozenset({"drop", "move", "restart", "torn"})
@@ -95,7 +95,7 @@ def is_replayed(event: Event) -> bool:
     """Whether the schedule caused the event, and not the target."""
     if event.kind is Kind.FAULT:
         return event.api in REPLAYED_FAULTS
-    return event.kind is Kind.REQUEST or event.kind is Kind.INTERNAL
+    return event.kind is Kind.REQUEST or (event.kind is Kind.INTERNAL and event.api != SAVED)
 
 
 def with_defaults(event: Event) -> Event:

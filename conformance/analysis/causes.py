@@ -11,7 +11,11 @@ from fencepost.traces.verdict import FieldDifference
 NO_ERROR = "NONE"
 """How a difference shows an error code that says that all is well."""
 NO_RESPONSE = "response"
-"""The difference of a response that never came; which one is expected is not what is wrong."""
+"""The difference of a response that never came."""
+CLOSED = "the connection was closed"
+"""How a difference shows that the target closed the connection instead of responding."""
+NO_MEMBERS = "no members"
+"""How a state in words says so."""
 TIMES = frozenset({"early", "late"})
 """Differences in when a response comes; the values are those of one run alone."""
 
@@ -45,7 +49,7 @@ def find_causes(results: Iterable[RequirementResult]) -> tuple[Cause, ...]:
     failed = (result for result in results if result.verdict is Verdict.FAIL)
     for place, result in enumerate(failed):
         shown = next(iter(result.failures_by_length()), None)
-        traits = traits_of(shown) if shown is not None else (result.id,)
+        traits = traits_of(result.id, shown) if shown is not None else (result.id,)
         first, *others = sorted({cause_of[each] for each in traits if each in cause_of}) or [place]
         for other in others:
             members[first] += members.pop(other)
@@ -55,21 +59,46 @@ def find_causes(results: Iterable[RequirementResult]) -> tuple[Cause, ...]:
     return tuple(map(build_cause, members.values()))
 
 
-def traits_of(failure: Failure) -> tuple[Hashable, ...]:
-    """What failures of one cause have in common: the kind; the first wrong value of a response to the same API; a wrong
-    error in the same state, whatever the API."""
+def traits_of(id: str, failure: Failure) -> tuple[Hashable, ...]:
+    """What failures of one cause have in common, as hashable traits of the failure of a requirement.
+
+    - The kind.
+    - The first wrong value of a response to the same API, in place of the same one. An API may have several reasons to
+      refuse what is to succeed with the same error, so that counts only for errors in place of others.
+    - A wrong error in the same state, whatever the API. Where there are members, the same error may have to do with
+      different ones, so that counts only in states without.
+    - The guard of a rule that the requirement is itself about, if its error does not come: the same check, whatever the
+      API.
+    """
     traits: list[Hashable] = [failure.kind or failure.title or failure.observed]
     for first in failure.differences[:1]:
-        if first.name not in TIMES:
-            expected = "" if is_error_code(first) or first.name == NO_RESPONSE else first.expected
-            traits.append((answered_api(failure), first.name, expected, first.observed))
-        if is_error_code(first) and first.observed != NO_ERROR:
+        is_error = is_error_code(first)
+        is_refusal = is_error and first.expected == NO_ERROR
+        if first.name not in TIMES and not is_refusal:
+            traits.append((answered_api(failure), first.name, expected_value(first), first.observed))
+        if is_error and first.observed != NO_ERROR and not has_members(failure.state):
             traits.append((failure.state, first.name, first.observed))
+        guard = failure.rule.partition(": ")[2]
+        if is_error and not is_refusal and guard and repr(id) in failure.kind:
+            traits.append((guard, first.name, first.expected))
     return tuple(traits)
 
 
+def has_members(state: str) -> bool:
+    """Whether there are members in a state in words."""
+    return "members" in state and NO_MEMBERS not in state
+
+
+def expected_value(difference: FieldDifference) -> str:
+    """What is expected of a response; of one that never came the error code alone, and nothing of one that the end of
+    its connection kept from coming."""
+    if difference.name != NO_RESPONSE:
+        return difference.expected
+    return "" if difference.observed == CLOSED else difference.expected.partition(",")[0]
+
+
 def is_error_code(difference: FieldDifference) -> bool:
-    """Whether it is in an error code; which one is expected depends on the situation, not on the cause."""
+    """Whether it is in an error code."""
     return difference.name.rpartition(".")[2] == "error_code"
 
 

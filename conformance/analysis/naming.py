@@ -31,7 +31,8 @@ OFF_PATH_COST = 1.5
 """What it costs a scenario, compared with others, to depart from a rule that did not apply in the schedule: what it
 shows wrong there cannot be what went wrong in the schedule first."""
 BREADTH_COST = 0.1
-"""What each scenario of a requirement costs: one that many scenarios look at is about much."""
+"""What each further scenario of a requirement costs: one that many scenarios look at is about much, one that a single
+scenario looks at is as specific as can be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ def nearness(found: Evidence, other: Evidence) -> float:
         + SAME_PATH * path_likeness(found.rules, other.rules)
         + SAME_FAMILY * (family_of(found.requirement) == family_of(other.requirement))
         + SAME_VIOLATION * (other.requirement in one.requirements)
-        - BREADTH_COST * other.breadth
+        - BREADTH_COST * (other.breadth - 1)
     )
 
 

@@ -1,12 +1,13 @@
-"""Traces on disk: file names, writing, and the earlier reference decisions that a saved trace carries."""
+"""Traces on disk: file names, writing, and what a saved trace carries: the earlier reference decisions, and the
+requirements that it was saved for."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from fencepost.conformance.events import RunEvent, ScenarioFinished, ScheduleShrunk
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
-from fencepost.traces.events import Event, Header, Kind
+from fencepost.traces.events import SAVED, Event, Header, Kind
 from fencepost.traces.files.trace_files import write_trace
 
 
@@ -16,6 +17,25 @@ def with_decisions(events: Iterable[Event], decisions: Mapping[str, bool]) -> It
     for event in events:
         has_topics = event.kind is Kind.INTERNAL and event.api == "topics"
         yield replace(event, body={**event.body, "decisions": dict(decisions)}) if has_topics else event
+
+
+def with_requirements(events: Sequence[Event], requirements: Sequence[str]) -> Iterator[Event]:
+    """The events of a trace, and the requirements whose violation it was saved for, so that its replay is about them.
+    Without any, the events alone."""
+    yield from events
+    if requirements and events:
+        last = events[-1]
+        body = {"requirements": list(requirements)}
+        yield Event(last.sequence + 1, last.time, 0, "", Kind.INTERNAL, SAVED, 0, body)
+
+
+def requirements_saved_for(event: ScenarioFinished | ScheduleShrunk) -> tuple[str, ...]:
+    """The requirements whose violation a trace is saved for: the one that a schedule was shrunk for; of a scenario
+    those that it was written for, and all that it violates if it violates none of these."""
+    if isinstance(event, ScheduleShrunk):
+        return (event.requirement,)
+    own = tuple(id for id in event.requirements if id in event.violated)
+    return own or tuple(sorted(event.violated))
 
 
 def trace_path(folder: Path, run: ScenarioRun) -> Path:
@@ -60,4 +80,5 @@ class TraceSaver:
         if self.traces is not None and isinstance(event, ScenarioFinished):
             save_trace(trace_file(self.traces, event.name), event.header, event.events)
         if self.failures is not None and (isinstance(event, ScheduleShrunk) or event.violated):
-            save_trace(trace_file(self.failures, event.name), event.header, event.events)
+            events = with_requirements(event.events, requirements_saved_for(event))
+            save_trace(trace_file(self.failures, event.name), event.header, events)

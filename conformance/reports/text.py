@@ -127,11 +127,17 @@ def render_replay(replay: ReplayResult, *, colour: bool = False, width: int | No
 def _replay_text(replay: ReplayResult, colour: bool) -> str:
     paint = _paint if colour else _no_paint
     outcome = paint(replay.outcome, _OUTCOME_COLOURS.get(replay.outcome, _RED))
+    beside = f"Violated beside it: {', '.join(replay.others)}\n\n" if replay.others else ""
+    beside += f"No longer violated: {', '.join(replay.gone)}\n\n" if replay.gone else ""
     if replay.failure is None:
-        return f"{outcome}: {escape_unprintable(replay.note)}\n" if replay.note else f"{outcome}\n"
-    result = RequirementResult(replay.requirement, Verdict.FAIL, failures=(replay.failure,))
-    requirement = replay.specification.requirements[replay.requirement]
-    return f"{_failure_block(result, requirement, paint)}\n\n{outcome}\n"
+        return f"{beside}{outcome}{f': {escape_unprintable(replay.note)}' if replay.note else ''}\n"
+    requirement = replay.specification.requirements.get(replay.requirement)
+    if requirement is None:
+        block = _unclassified_block(replay.failure, paint)
+    else:
+        result = RequirementResult(replay.requirement, Verdict.FAIL, failures=(replay.failure,))
+        block = _failure_block(result, requirement, paint)
+    return f"{block}\n\n{beside}{outcome}\n"
 
 
 def outcome_line(report: Report) -> str:

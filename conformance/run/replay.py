@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,7 +23,7 @@ from fencepost.conformance.run.remote import CLEAN_UP_S, kafka_target
 from fencepost.conformance.scenario.context import RESPONSE_TIMEOUT_MS
 from fencepost.model.errors import error_name
 from fencepost.model.settings import Settings
-from fencepost.traces.events import Body, Event, Header, Kind
+from fencepost.traces.events import SAVED, Body, Event, Header, Kind
 from fencepost.traces.files.trace_files import TraceError, open_trace
 from fencepost.traces.replay_script import ReplayScript, ReplayStep, Translation, build_script
 from fencepost.traces.verdict import PASSING, CheckStatus
@@ -281,6 +281,12 @@ class ScriptDriver:
             self.translation.learn_response(request, then.body, now)
 
 
+def requirements_saved_for(events: Iterable[Event]) -> frozenset[str]:
+    """The requirements whose violation a trace was saved for, as it says itself; none if it does not say."""
+    saved = (event.body for event in events if event.kind is Kind.INTERNAL and event.api == SAVED)
+    return frozenset(id for body in saved for id in body.get("requirements", ()))
+
+
 @dataclass(frozen=True, slots=True)
 class ReplayComparison:
     """A trace and its replay. Requests go by their sequence number in the trace; `counterparts` are those of the
@@ -294,22 +300,31 @@ class ReplayComparison:
     protocol: ProtocolDescription
 
     def replay_result(self) -> ReplayResult:
-        """Whether the failures of the trace are fixed."""
-        failed = {(one.requirement, one.sequence) for one in violations_in(self.recorded.verdict)}
+        """Whether the failures of the trace are fixed: those of the requirements that it was saved for, or all if it
+        does not name any of them. Nothing is fixed while the replay violates anything; what is new comes first."""
+        recorded = {(one.requirement, one.sequence) for one in violations_in(self.recorded.verdict)}
+        saved_for = requirements_saved_for(self.recorded.events)
+        wanted = {one for one in recorded if one[0] in saved_for} or recorded
         fails = violations_in(self.replayed.verdict)
+        then = {one: (one.requirement, self.original_request(one.sequence)) for one in fails}
         for one in fails:
-            if (one.requirement, self.original_request(one.sequence)) in failed:
+            if then[one] in wanted:
                 return self.failed_replay(ReplayOutcome.STILL_FAILS, one)
-        doubt = self.doubt_about_set_up()
-        if fails and not doubt:
-            return self.failed_replay(ReplayOutcome.DIFFERENT, fails[0])
-        doubt = doubt or next(iter(self.replayed.verdict.inconclusive), "")
-        doubt = doubt or (self.doubt_about_failures(list(failed)) if failed else self.doubt_about_anything())
-        doubt = doubt or ("" if failed else NEVER_FAILED)
-        return ReplayResult(ReplayOutcome.INCONCLUSIVE, note=doubt) if doubt else ReplayResult(ReplayOutcome.FIXED)
+        set_up = self.doubt_about_set_up()
+        doubt = set_up or next(iter(self.replayed.verdict.inconclusive), "")
+        doubt = doubt or (self.doubt_about_failures(list(wanted)) if wanted else self.doubt_about_anything())
+        if fails and not set_up:
+            gone = set() if doubt else {id for id, _ in wanted} - {one.requirement for one in fails}
+            shown = next((one for one in fails if then[one] not in recorded), fails[0])
+            return self.failed_replay(ReplayOutcome.DIFFERENT, shown, gone)
+        doubt = doubt or ("" if wanted else NEVER_FAILED)
+        outcome = ReplayOutcome.INCONCLUSIVE if doubt else ReplayOutcome.FIXED
+        return ReplayResult(outcome, note=doubt, others=self.violated_beside(""))
 
-    def failed_replay(self, outcome: ReplayOutcome, violation: RequirementViolation) -> ReplayResult:
-        """The result with a violation of the replay as its failure."""
+    def failed_replay(
+        self, outcome: ReplayOutcome, violation: RequirementViolation, gone: Collection[str] = ()
+    ) -> ReplayResult:
+        """The result with a violation of the replay as its failure, and the requirements that hold now."""
         again = outcome is ReplayOutcome.STILL_FAILS
         return ReplayResult(
             outcome,
@@ -318,7 +333,13 @@ class ReplayComparison:
                 self.replayed.events, violation, self.origin, replayed=again, specification=self.protocol.specification
             ),
             specification=self.protocol.specification,
+            others=self.violated_beside(violation.requirement),
+            gone=tuple(sorted(gone)),
         )
+
+    def violated_beside(self, requirement: str) -> tuple[str, ...]:
+        """The other requirements that the replay violates, in their order."""
+        return tuple(sorted({one.requirement for one in violations_in(self.replayed.verdict)} - {requirement}))
 
     def original_request(self, sequence: int) -> int:
         """The request of the trace that a request of the replay repeats, -1 if there is none."""

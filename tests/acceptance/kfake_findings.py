@@ -8,6 +8,8 @@ kfake, or of the kit.
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from tests.acceptance.source_causes import Deviation
+
 KNOWN_FAILURES: Mapping[str, str] = MappingProxyType(
     {
         "JOIN-01": "a refusal does not echo the member id (819)",
@@ -50,3 +52,109 @@ KNOWN_FAILURES: Mapping[str, str] = MappingProxyType(
         "GEN-05": "each member that is answered while no leader is found is told that it leads (1427)",
     }
 )
+DEVIATIONS: Mapping[str, Deviation] = MappingProxyType(
+    {
+        "refusal-without-id": Deviation("groups.go, 819, 878, 890", "a refusal does not echo the member id"),
+        "type-outlives-members": Deviation("groups.go, 1639", "an emptied group keeps its protocol type"),
+        "pending-holds-nothing": Deviation("groups.go, 1328", "pending ids hold up nothing"),
+        "all-lead": Deviation(
+            "groups.go, 1427", "each member that is answered while no leader is found is told that it leads"
+        ),
+        "counted-at-once": Deviation(
+            "groups.go, 845", "whoever asks for an id is counted, and so are pending ids and members that are absent"
+        ),
+        "empty-group-id": Deviation(
+            "14_sync_group.go, 29; 12_heartbeat.go, 28; 13_leave_group.go, 29", "an empty group id is not looked for"
+        ),
+        "group-not-found": Deviation(
+            "14_sync_group.go, 29; 12_heartbeat.go, 28; 13_leave_group.go, 29; groups.go, 590",
+            "a group that is not found gets GROUP_ID_NOT_FOUND",
+        ),
+        "null-protocol": Deviation("groups.go, 1033 and 1037", "null protocol type and name are let pass"),
+        "leaver-unanswered": Deviation("groups.go, 1155", "a member that leaves is removed with its parked JoinGroup"),
+        "removed-id-echoed": Deviation("groups.go, 1145", "the id of the member that was removed is echoed"),
+        "instance-id-alone": Deviation(
+            "groups.go, 1138", "an instance id removes its member, whatever member id is sent with it"
+        ),
+        "generation-first": Deviation("groups.go, 1273", "the generation is compared before the member"),
+        "instance-in-empty": Deviation("groups.go, 1256", "an instance id is looked up also in an Empty group"),
+        "commit-creates": Deviation("groups.go, 346", "a commit creates its group before it looks at partitions"),
+        "metadata-as-it-came": Deviation("groups.go, 670", "metadata are kept as they came, null included"),
+        "nothing-is-null": Deviation("groups.go, 665 and 579", "metadata of what was not committed is null"),
+        "transaction-without-group": Deviation("groups.go, 590", "an offset in an open transaction makes no group"),
+        "described-without-message": Deviation("groups.go, 417", "an unknown group is described without a message"),
+        "deleted-unseen": Deviation("groups.go, 742", "the offset of an unknown partition is deleted"),
+        "unreadable-is-nothing": Deviation("groups.go, 2951", "metadata that cannot be parsed subscribe to nothing"),
+        "type-of-request": Deviation(
+            "groups.go, 1636", "a group has a protocol type from the first request for an id on"
+        ),
+        "replacement-leads": Deviation("groups.go, 989", "the replacement of a leader leads at once"),
+        "replacement-rebalances": Deviation("groups.go, 988", "a replacement with other metadata begins a rebalance"),
+        "static-dropped": Deviation(
+            "groups.go, 1370", "a static member that does not rejoin is removed at the rebalance timeout"
+        ),
+        "parked-expires": Deviation("groups.go, 1514", "a session runs out also while a request is parked"),
+        "timer-anew": Deviation("groups.go, 1345", "every change during a join phase starts its timer anew"),
+        "sync-timeout-off": Deviation("groups.go, 1483", "the sync timeout is off once the leader has synced"),
+    }
+)
+"""What the source decides otherwise, by a name, with the lines of the findings above."""
+DEVIATIONS_OF: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "JOIN-01": ("refusal-without-id",),
+        "JOIN-05": ("refusal-without-id",),
+        "JOIN-22": ("type-outlives-members",),
+        "JOIN-23": ("refusal-without-id",),
+        "JOIN-28": ("pending-holds-nothing",),
+        "JOIN-37": ("all-lead",),
+        "JOIN-48": ("counted-at-once",),
+        "JOIN-50": ("counted-at-once",),
+        "SYNC-01": (
+            "empty-group-id",
+            "group-not-found",
+        ),
+        "SYNC-02": ("group-not-found",),
+        "SYNC-06": (
+            "null-protocol",
+            "group-not-found",
+        ),
+        "HB-01": (
+            "empty-group-id",
+            "group-not-found",
+        ),
+        "HB-02": ("group-not-found",),
+        "LEAVE-01": (
+            "empty-group-id",
+            "group-not-found",
+        ),
+        "LEAVE-02": ("group-not-found",),
+        "LEAVE-09": ("leaver-unanswered",),
+        "LEAVE-14": ("removed-id-echoed",),
+        "LEAVE-15": ("instance-id-alone",),
+        "COMMIT-05": ("generation-first",),
+        "COMMIT-08": ("instance-in-empty",),
+        "COMMIT-14": ("commit-creates",),
+        "COMMIT-16": ("metadata-as-it-came",),
+        "FETCH-02": ("nothing-is-null",),
+        "FETCH-03": ("group-not-found",),
+        "FETCH-10": (
+            "transaction-without-group",
+            "group-not-found",
+        ),
+        "ADMIN-01": ("described-without-message",),
+        "ADMIN-29": ("deleted-unseen",),
+        "ADMIN-30": ("unreadable-is-nothing",),
+        "ADMIN-34": ("type-of-request",),
+        "ADMIN-36": ("transaction-without-group",),
+        "STATIC-04": ("refusal-without-id",),
+        "STATIC-11": ("replacement-leads",),
+        "STATIC-13": ("replacement-rebalances",),
+        "STATIC-18": ("static-dropped",),
+        "TIMER-03": ("parked-expires",),
+        "TIMER-04": ("parked-expires",),
+        "TIMER-10": ("timer-anew",),
+        "TIMER-12": ("sync-timeout-off",),
+        "GEN-05": ("all-lead",),
+    }
+)
+"""The deviations behind each failure, the one that its requirement is about first."""

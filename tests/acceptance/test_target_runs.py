@@ -14,7 +14,8 @@ def kit_run(exit_code: int, **verdicts: str) -> KitRun:
     """A run with these verdicts by requirement."""
     rows = [{"id": name, "verdict": verdict} for name, verdict in verdicts.items()]
     counts = {verdict: list(verdicts.values()).count(verdict) for verdict in ("pass", "inconclusive", "unsupported")}
-    return KitRun(exit_code, 1.5, {"requirements": rows, "outcome": {"verdicts": counts}})
+    causes = [{"requirements": [name]} for name, verdict in verdicts.items() if verdict == "fail"]
+    return KitRun(exit_code, 1.5, {"requirements": rows, "outcome": {"verdicts": counts}, "causes": causes})
 
 
 def test_a_run_is_told_by_verdicts_failures_and_seconds() -> None:

@@ -355,3 +355,25 @@ def test_a_violation_that_no_requirement_speaks_of_is_never_lost(is_confirmed: b
     assert report.exit_code() is (ExitCode.VIOLATION if is_confirmed else ExitCode.INCONCLUSIVE)
     assert len(report.unclassified) == is_confirmed
     assert ["trace.jsonl" in each for each in report.undecided] == [True] * (not is_confirmed)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "requirement"),
+    [
+        ("last-rejoin-completes-the-phase", "JOIN-27"),
+        ("follower-rejoins-unchanged", "JOIN-32"),
+        ("same-again-in-completing", "JOIN-29"),
+    ],
+)
+def test_a_late_join_is_about_the_end_of_a_join_phase_only_if_one_is_awaited(scenario: str, requirement: str) -> None:
+    chosen = next(each for each in ALL if each.name == scenario)
+    run = run_virtual(BundledRun(Plan(BUNDLED), Profile()).play(chosen, "run"))
+    [asked, *_] = [event for event in run.events if event.api == "check" and event.body["requirement"] == requirement]
+    late = next(event for event in run.events if event.kind is Kind.RESPONSE and event.of == asked.of)
+    events = [
+        replace(event, time=event.time + 100 * (event.sequence >= late.sequence))
+        for event in run.events
+        if event.api != "check"
+    ]
+    [first, *_] = judge(run.header, events).violations
+    assert (first.sequence, first.requirements) == (late.of, (requirement,))

@@ -82,17 +82,48 @@ def causes_of(*results: RequirementResult) -> list[tuple[str, ...]]:
     return [cause.requirements for cause in find_causes(results)]
 
 
-def test_a_wrong_error_of_an_api_is_one_cause_whatever_is_expected() -> None:
+def test_a_wrong_error_of_an_api_in_place_of_the_same_error_is_one_cause() -> None:
     results = (
-        fail("HB-03", "Heartbeat", "error_code", "UNKNOWN_MEMBER_ID", "NONE"),
-        fail("HB-14", "Heartbeat", "error_code", "FENCED_INSTANCE_ID", "NONE"),
+        fail("JOIN-05", "JoinGroup", "error_code", "UNKNOWN_MEMBER_ID", "NONE"),
+        fail("JOIN-07", "JoinGroup", "error_code", "MEMBER_ID_REQUIRED", "NONE"),
+        fail("JOIN-23", "JoinGroup", "error_code", "UNKNOWN_MEMBER_ID", "NONE"),
         fail("COMMIT-05", "OffsetCommit", "error_code", "UNKNOWN_MEMBER_ID", "NONE"),
-        fail("HB-07", "Heartbeat", "error_code", "NONE", "REBALANCE_IN_PROGRESS"),
     )
-    assert causes_of(*results) == [("HB-03", "HB-14"), ("COMMIT-05",), ("HB-07",)]
+    assert causes_of(*results) == [("JOIN-05", "JOIN-23"), ("JOIN-07",), ("COMMIT-05",)]
     first = find_causes(results)[0]
-    assert first.title.endswith("expected UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID, observed NONE")
+    assert first.title.endswith("expected UNKNOWN_MEMBER_ID, observed NONE")
     assert first.alike == frozenset()
+
+
+def test_an_api_may_have_several_reasons_to_refuse_what_is_to_succeed() -> None:
+    assert causes_of(
+        fail("COMMIT-08", "OffsetCommit", "error_code", "NONE", "UNKNOWN_MEMBER_ID", "Empty, no members"),
+        fail("COMMIT-14", "OffsetCommit", "error_code", "UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_MEMBER_ID"),
+        fail("COMMIT-19", "OffsetCommit", "error_code", "NONE", "UNKNOWN_MEMBER_ID"),
+    ) == [("COMMIT-08",), ("COMMIT-14",), ("COMMIT-19",)]
+
+
+def test_a_wrong_error_among_members_may_have_to_do_with_different_ones() -> None:
+    stable = "Stable, generation 2, members A, leader A"
+    commits = (
+        fail("COMMIT-14", "OffsetCommit", "error_code", "UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_MEMBER_ID", stable),
+        fail("COMMIT-19", "OffsetCommit", "error_code", "NONE", "UNKNOWN_MEMBER_ID", stable),
+    )
+    assert causes_of(*commits) == [("COMMIT-14",), ("COMMIT-19",)]
+
+
+def test_a_check_that_is_missing_is_one_cause_whatever_the_api_and_its_response() -> None:
+    def unchecked(id: str, api: str, observed: str, requirement: str) -> RequirementResult:
+        result = fail(id, api, "error_code", "INVALID_GROUP_ID", observed)
+        guard = f"{api}.invalid-group: the group id is empty"
+        (failure,) = result.failures
+        return replace(result, failures=(replace(failure, rule=guard, kind=f"{guard} ('{requirement}',)"),))
+
+    assert causes_of(
+        unchecked("JOIN-01", "JoinGroup", "NONE", "JOIN-01"),
+        unchecked("SYNC-01", "SyncGroup", "GROUP_ID_NOT_FOUND", "SYNC-01"),
+        unchecked("HB-09", "Heartbeat", "REBALANCE_IN_PROGRESS", "HB-01"),
+    ) == [("JOIN-01", "SYNC-01"), ("HB-09",)]
 
 
 def test_a_wrong_error_in_one_state_is_one_cause_whatever_the_api() -> None:
@@ -125,9 +156,9 @@ def test_causes_meet_over_a_failure_that_is_like_both() -> None:
     gone = "the group does not exist"
     assert causes_of(
         fail("HB-02", "Heartbeat", "error_code", "UNKNOWN_MEMBER_ID", "GROUP_ID_NOT_FOUND", gone),
-        fail("SYNC-16", "SyncGroup", "error_code", "NONE", "GROUP_ID_NOT_FOUND"),
+        fail("SYNC-06", "SyncGroup", "error_code", "UNKNOWN_MEMBER_ID", "GROUP_ID_NOT_FOUND"),
         fail("SYNC-02", "SyncGroup", "error_code", "UNKNOWN_MEMBER_ID", "GROUP_ID_NOT_FOUND", gone),
-    ) == [("HB-02", "SYNC-16", "SYNC-02")]
+    ) == [("HB-02", "SYNC-06", "SYNC-02")]
 
 
 def test_a_failed_check_alone_is_a_cause_of_its_own_kind() -> None:
@@ -152,10 +183,19 @@ def test_a_note_on_a_pass_names_what_failed_and_has_no_cause() -> None:
     assert resolved["HB-05"].causes == ()
 
 
-def test_requests_of_an_api_that_are_never_answered_are_one_cause() -> None:
+def test_requests_of_an_api_that_are_never_answered_alike_are_one_cause() -> None:
     silence = "none, although the coordinator answers later requests of the group"
     assert causes_of(
         fail("JOIN-44", "JoinGroup", "response", "NONE, generation=3", silence),
         fail("LEAVE-09", "JoinGroup", "response", "UNKNOWN_MEMBER_ID", silence),
+        fail("JOIN-27", "JoinGroup", "response", "NONE, generation=2", silence),
         fail("SYNC-10", "SyncGroup", "response", "NONE", silence),
-    ) == [("JOIN-44", "LEAVE-09"), ("SYNC-10",)]
+    ) == [("JOIN-44", "JOIN-27"), ("LEAVE-09",), ("SYNC-10",)]
+
+
+def test_what_ends_the_connection_is_one_cause_whatever_is_expected() -> None:
+    closed = "the connection was closed"
+    assert causes_of(
+        fail("JOIN-17", "JoinGroup", "response", "a response", closed),
+        fail("GEN-09", "JoinGroup", "response", "UNKNOWN_MEMBER_ID", closed),
+    ) == [("JOIN-17", "GEN-09")]

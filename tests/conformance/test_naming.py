@@ -88,6 +88,15 @@ def test_one_that_many_scenarios_look_at_is_less_specific() -> None:
     assert nearness(FOUND, replace(near("COMMIT-19"), breadth=9)) < nearness(FOUND, near("COMMIT-20"))
 
 
+def test_a_single_scenario_costs_nothing() -> None:
+    """A short schedule has little in common with any path, and a tenth of it is enough for what one scenario shows."""
+    path = {**{f"rule-{number}": 1 for number in range(6)}, **PATH}
+    only = replace(FAR, requirement="JOIN-42", violation=replace(FAR.violation, fields=("time",)), rules=path)
+    assert nearness(FOUND, only) == nearness(FOUND, replace(only, breadth=3)) + 0.2 == 0.5
+    assert name_requirement(FOUND, [only]) == "JOIN-42"
+    assert name_requirement(FOUND, [replace(only, breadth=5)]) == "COMMIT-01"
+
+
 def test_a_violation_of_which_the_judge_says_more_than_its_rule_is_shrunk_first() -> None:
     of_the_rule = RequirementViolation("COMMIT-01", 1, COMMIT)
     of_a_field = RequirementViolation("COMMIT-22", 2, replace(COMMIT, requirements=("COMMIT-22",)))

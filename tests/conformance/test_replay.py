@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from fencepost.adapters.bundled.classic.coordinator import Coordinator
+from fencepost.adapters.bundled.classic.group import Group
 from fencepost.adapters.bundled.classic.topics import topic_id_of
 from fencepost.conformance.cli import main
 from fencepost.conformance.run.judged_trace import judge_trace
@@ -15,7 +16,13 @@ from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.files.trace_files import open_trace, write_trace
-from tests.support.faulty_coordinators import FORGIVING, SILENT_ON_HEARTBEAT, STRICT, EagerSyncCoordinator, install
+from tests.support.faulty_coordinators import (
+    FORGIVING,
+    SILENT_ON_HEARTBEAT,
+    STRICT,
+    EagerSyncCoordinator,
+    install,
+)
 from tests.support.served_coordinator import serve_in_thread
 from tests.targets.running import RunningTarget
 
@@ -57,6 +64,64 @@ def test_a_failure_is_still_there(tmp_path: Path, monkeypatch: Patch, capsys: Ca
     assert text.startswith("FAIL HB-04 MUST: ")
     assert f"trace         {trace}, event " in text
     assert "replayed      yes, it failed again" in text
+
+
+def begin_with_the_second_generation(patch: Patch) -> None:
+    """Have the first generation of a group be 2 (GEN-01)."""
+
+    def begin_generation(group: Group, now: int) -> None:
+        group.generation = max(1, group.generation)
+        BEGIN_GENERATION(group, now)
+
+    patch.setattr(Group, "begin_generation", begin_generation)
+
+
+BEGIN_GENERATION = Group.begin_generation
+
+
+def test_a_replay_is_about_the_requirement_that_the_trace_was_saved_for(
+    tmp_path: Path, monkeypatch: Patch, capsys: Capture
+) -> None:
+    begin_with_the_second_generation(monkeypatch)
+    trace = save_failing_trace("HB-04", tmp_path, FORGIVING, monkeypatch)
+    _, events = open_trace(trace)
+    assert [event.body for event in events if event.api == "saved"] == [{"requirements": ["HB-04"]}]
+    capsys.readouterr()
+    install(monkeypatch, FORGIVING)
+    assert main(["replay", str(trace), "bundled"]) == 1
+    text = capsys.readouterr().out
+    assert text.startswith("FAIL HB-04 MUST: ")
+    assert text.endswith("\n\nViolated beside it: GEN-01\n\nSTILL FAILS\n")
+    install(monkeypatch, STRICT)
+    assert main(["replay", str(trace), "bundled"]) == 1
+    text = capsys.readouterr().out
+    assert text.startswith("FAIL HB-05 MUST: ")
+    assert "\n\nViolated beside it: GEN-01\n\n" in text and text.endswith("\n\nDIFFERENT\n")
+
+
+def test_nothing_is_fixed_while_anything_is_violated(tmp_path: Path, monkeypatch: Patch, capsys: Capture) -> None:
+    with monkeypatch.context() as only_now:
+        begin_with_the_second_generation(only_now)
+        trace = save_failing_trace("HB-04", tmp_path, FORGIVING, only_now)
+        capsys.readouterr()
+        assert main(["replay", str(trace), "bundled"]) == 1
+        text = capsys.readouterr().out
+        assert text.startswith("FAIL GEN-01 MUST: ")
+        assert text.endswith("\n\nNo longer violated: HB-04\n\nDIFFERENT\n")
+        install(only_now, SILENT_ON_HEARTBEAT)
+        assert main(["replay", str(trace), "bundled"]) == 1
+        assert "No longer violated" not in capsys.readouterr().out
+    assert run_replay(trace, "bundled", capsys) == (0, "FIXED")
+
+
+def test_a_trace_that_does_not_say_what_it_was_saved_for_is_fixed_as_a_whole(
+    tmp_path: Path, monkeypatch: Patch, capsys: Capture
+) -> None:
+    begin_with_the_second_generation(monkeypatch)
+    trace = save_failing_trace("HB-04", tmp_path, FORGIVING, monkeypatch)
+    header, events = open_trace(trace)
+    write_trace(trace, header, [event for event in events if event.api != "saved"])
+    assert run_replay(trace, "bundled", capsys) == (1, "STILL FAILS")
 
 
 def test_a_failure_is_fixed(tmp_path: Path, monkeypatch: Patch, capsys: Capture) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from fencepost import run
+from fencepost.conformance.analysis.root_cause import UNCLASSIFIED
 from fencepost.conformance.plan import ReplayOutcome, ReplayResult
 from fencepost.conformance.reports.junit import to_junit
 from fencepost.conformance.reports.layout import escape_unprintable
@@ -222,6 +223,12 @@ def test_a_replay_that_still_fails_shows_the_failure() -> None:
         JOIN_29, trace="", guard="", rule="", state="", differences=(), schedule=(), replay="", replayed=False
     )
     assert render_replay(ReplayResult(ReplayOutcome.STILL_FAILS, "JOIN-29", bare)) == STILL_FAILS_TEXT
+
+
+def test_a_replay_shows_a_violation_that_no_requirement_speaks_of() -> None:
+    text = render_replay(ReplayResult(ReplayOutcome.DIFFERENT, UNCLASSIFIED, JOIN_29, gone=("HB-04", "HB-05")))
+    assert text.startswith("UNCLASSIFIED no behaviour of the model explains this")
+    assert text.endswith("\n\nNo longer violated: HB-04, HB-05\n\nDIFFERENT\n")
 
 
 def test_a_replay_that_is_fixed_says_no_more() -> None:

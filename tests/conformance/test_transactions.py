@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from fencepost.adapters.bundled.classic.cleanup import Cleanup
 from fencepost.adapters.bundled.classic.coordinator import Coordinator
+from fencepost.adapters.bundled.classic.messages import Request, Response
 from fencepost.adapters.bundled.classic.offset_store import OffsetStore
 from fencepost.adapters.bundled.classic.transactions import Transactions
 from fencepost.adapters.in_process import InProcessTarget
@@ -21,8 +23,10 @@ from fencepost.conformance.scenario.context import ScenarioContext
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenarios.classic.transactions import Producer, begin_transaction
 from fencepost.model.catalogue.classic import CATALOGUE
+from fencepost.traces.events import Body
 from fencepost.traces.judge.classic.overdue_cleanup import MAX_CLEANUP_PASSES
 from fencepost.traces.verdict import TraceVerdict
+from tests.support.faulty_coordinators import altering_coordinator
 
 Script = Callable[[ScenarioContext], Coroutine[Any, Any, None]]
 INTERVAL = BUNDLED_SETTINGS.retention_check_interval
@@ -35,11 +39,11 @@ def result_of(requirement: str) -> RequirementResult:
     return result
 
 
-def verdict_on(script: Script) -> TraceVerdict:
+def verdict_on(script: Script, coordinator: type[Coordinator] = Coordinator) -> TraceVerdict:
     """The verdict on a script without checks, played on the bundled coordinator, as it is patched."""
 
     async def play() -> TraceVerdict:
-        target = InProcessTarget(BUNDLED_SETTINGS, make_coordinator=Coordinator)
+        target = InProcessTarget(BUNDLED_SETTINGS, make_coordinator=coordinator)
         return (await play_scenario(Scenario("s", (), script), target, await target.open(), "g", grace=0)).verdict
 
     return run_virtual(play())
@@ -114,6 +118,37 @@ def test_an_epoch_that_the_group_has_not_seen_may_be_refused_or_not(
     if not asks_beforehand:
         monkeypatch.setattr(Transactions, "is_fenced", is_never)
     assert violated(verdict_on(commit_of_an_epoch_unknown_to_the_group)) == []
+
+
+# --- members -------------------------------------------------------------------------------------------------------
+
+
+async def commit_as_a_stranger(group: ScenarioContext) -> None:
+    """A member id that the group never had commits an offset in a transaction."""
+    await group.form_stable_group(group.member("A"))
+    producer = Producer(group)
+    await producer.begin()
+    rows: dict[tuple[str, int] | int, Body] = {
+        0: {"committed_offset": 7, "committed_metadata": "", "committed_leader_epoch": -1}
+    }
+    topics = group.partitions_by_topic(rows, {})
+    await producer.send_commit(topics, generation_id=1, member_id="nobody")
+
+
+def test_a_transactional_commit_of_a_stranger_is_about_members(monkeypatch: pytest.MonkeyPatch) -> None:
+    verdict = verdict_on(commit_as_a_stranger)
+    assert (violated(verdict), verdict.rules["transaction.fenced"]) == ([], 1)
+
+    def let_in(request: Request, response: Response) -> Response:
+        if request.api != "TxnOffsetCommit":
+            return response
+        topics = [
+            {**topic, "partitions": [{**row, "error_code": 0} for row in topic["partitions"]]}
+            for topic in response.body["topics"]
+        ]
+        return replace(response, body={**response.body, "topics": topics})
+
+    assert violated(verdict_on(commit_as_a_stranger, altering_coordinator(let_in))) == [("COMMIT-05",)]
 
 
 # --- the end of transactions ---------------------------------------------------------------------------------------

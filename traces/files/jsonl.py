@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import Any
 
 from fencepost.model.settings import Settings
-from fencepost.traces.events import FORMAT_VERSION, Event, Header, Kind, Order
+from fencepost.traces.events import FORMAT_VERSION, SAVED, Event, Header, Kind, Order
 
 CLOCKS = ("virtual", "wall")
 
@@ -211,6 +211,7 @@ _ANNOTATION_TYPES: Mapping[str, Mapping[str, type]] = {
     "topics": {"topics": dict},
     "check": {"requirement": str},
     "routed": {"broker": int},
+    SAVED: {"requirements": list},
 }
 _RESTART_TYPES: Mapping[str, type] = {"max_group_size": int}
 _MOVE_TYPES: Mapping[str, Mapping[str, type]] = {
@@ -284,6 +285,8 @@ def _check_annotation(api: str, body: dict[str, Any]) -> None:
             raise MalformedLineError(f"{key!r} is not an object")
     if api == "topics" and not all(type(topic_id) is str for topic_id in body.get("ids", {}).values()):
         raise MalformedLineError("'ids' has an id that is not a string")
+    if api == SAVED and not all(type(id) is str for id in body["requirements"]):
+        raise MalformedLineError("'requirements' has an id that is not a string")
     fields = body.get("fields", [])
     if api == "check" and not (type(fields) is list and all(type(name) is str for name in fields)):
         raise MalformedLineError("'fields' is not an array of strings")

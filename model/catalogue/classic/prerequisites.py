@@ -46,7 +46,6 @@ PREREQUISITES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "SYNC-20": ("SYNC-04",),
         "SYNC-24": ("SYNC-10",),
         "TIMER-04": ("SYNC-10",),
-        "TIMER-11": ("HB-07",),
         "TIMER-12": ("TIMER-11",),
         "TIMER-13": ("TIMER-11",),
         "TIMER-14": ("TIMER-11",),

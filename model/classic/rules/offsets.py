@@ -79,7 +79,7 @@ COMMIT = (
         "TxnOffsetCommit",
         ILLEGAL,
         "the group does not exist and the commit claims a generation",
-        "FETCH-10",
+        "COMMIT-11",
     ),
     rule(
         "transaction.simple",
@@ -89,7 +89,7 @@ COMMIT = (
         "FETCH-10",
     ),
     rule("transaction.member", "TxnOffsetCommit", Error.NONE, "a member commits in its generation", "FETCH-10"),
-    rule("transaction.fenced", "TxnOffsetCommit", UNKNOWN, "the member or its generation is not current", "FETCH-10"),
+    rule("transaction.fenced", "TxnOffsetCommit", UNKNOWN, "the member or its generation is not current", "COMMIT-05"),
     rule(
         "transaction.old-epoch",
         "TxnOffsetCommit",

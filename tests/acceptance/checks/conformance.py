@@ -8,7 +8,7 @@ import sys
 import time
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -31,7 +31,8 @@ from tests.acceptance.framework import (
     exactly,
     without_threshold,
 )
-from tests.acceptance.mock_findings import KNOWN_CRASHES, KNOWN_FAILURES
+from tests.acceptance.mock_findings import DEVIATIONS_OF, KNOWN_CRASHES, KNOWN_FAILURES
+from tests.acceptance.source_causes import compare_causes
 from tests.support.bug_witnesses import WITNESSES, shown_by
 from tests.support.readme import COMMANDS
 from tests.targets.running import RunningTarget, load_target
@@ -178,6 +179,15 @@ def count_check_results(traces: Path) -> Counter[CheckStatus]:
     return found
 
 
+def describe_causes(label: str, run: KitRun, deviations_of: Mapping[str, Sequence[str]]) -> Iterator[Figure]:
+    """The figures that compare the causes of a report with those by the source of its target."""
+    found = compare_causes((cause["requirements"] for cause in run.report["causes"]), deviations_of)
+    yield without_threshold(f"{label}causes as reported", found.reported)
+    yield without_threshold(f"{label}causes by source", found.by_source)
+    yield without_threshold(f"{label}merged falsely", "; ".join(found.false_merges) or "none")
+    yield without_threshold(f"{label}one cause told as several", "; ".join(found.missed_merges) or "none")
+
+
 def check_mock(folder: Path) -> Iterator[Figure]:
     """librdkafka's mock cluster, which is known to fail."""
     with running_target("mock", folder) as address:
@@ -193,6 +203,7 @@ def check_mock(folder: Path) -> Iterator[Figure]:
         join_ids(row["id"] for row in failed if row["id"] in KNOWN_CRASHES and is_crash(row)),
         join_ids(KNOWN_CRASHES),
     )
+    yield from describe_causes("", run, DEVIATIONS_OF)
     yield exactly("failures that were not replayed", sum(not failure["replayed"] for failure in failures), 0)
     yield exactly("failures without a schedule", sum(not failure["schedule"] for failure in failures), 0)
     yield exactly("exit code", run.exit_code, 1)

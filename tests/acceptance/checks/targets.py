@@ -14,9 +14,16 @@ from fencepost.conformance.analysis.root_cause import BLOCKED_BY
 from fencepost.conformance.profile import Profile
 from fencepost.model.catalogue.classic import CATALOGUE
 from fencepost.model.catalogue.requirement import Tier
-from tests.acceptance.checks.conformance import KitRun, join_ids, profile_option, run_test_command, start_target
+from tests.acceptance.checks.conformance import (
+    KitRun,
+    describe_causes,
+    join_ids,
+    profile_option,
+    run_test_command,
+    start_target,
+)
 from tests.acceptance.framework import Check, Figure, at_most, exactly, without_threshold
-from tests.acceptance.kfake_findings import KNOWN_FAILURES
+from tests.acceptance.kfake_findings import DEVIATIONS_OF, KNOWN_FAILURES
 from tests.targets.doubles.brokers import DOUBLES
 from tests.targets.running import RunningTarget, load_target
 
@@ -98,6 +105,7 @@ def run_seeds(address: str, folder: Path, options: Sequence[str], is_stranger: b
             yield at_most(f"seed {seed}: share of unsupported", run.count("unsupported") / count, MAX_UNSUPPORTED)
             yield at_most(f"seed {seed}: seconds of a stranger", run.seconds, MAX_SECONDS)
             yield exactly(f"seed {seed}: failures that are not known", join_ids(unknown_failures(run)), "none")
+            yield from describe_causes(f"seed {seed}: ", run, DEVIATIONS_OF)
     yield compare_runs(runs)
 
 

@@ -1,4 +1,7 @@
-"""Unmodified clients as targets of `fencepost test-client`: a few scenarios each, on their own timers."""
+"""Unmodified clients as targets of `fencepost test-client`: a few scenarios each, on their own timers.
+
+On a busy machine a client may do late what it should, once; that is inconclusive and no failure.
+"""
 
 import sys
 from pathlib import Path
@@ -7,7 +10,7 @@ import pytest
 
 from fencepost.conformance.cli import main
 from fencepost.conformance.reports.json_report import from_json
-from fencepost.conformance.results import ExitCode, Report, Verdict
+from fencepost.conformance.results import Report, Verdict
 from tests.targets.kafka.installation import JVM_OPTIONS, VERSIONS, find_java, install
 
 HERE = Path(__file__).parent
@@ -37,7 +40,7 @@ def smoke(tmp_path: Path, *command: str) -> Report:
 def test_kafka_python_keeps_its_requirements(tmp_path: Path) -> None:
     program = str(HERE / "kafka_python_consumer.py")
     report = smoke(tmp_path, sys.executable, program, *PLACEHOLDERS)
-    assert report.exit_code() is ExitCode.CONFORMANT
+    assert report.failed_results() == ()
     assert report.result("MEMBER-13").verdict is Verdict.PASS
 
 
@@ -49,5 +52,4 @@ def test_the_java_client_keeps_its_requirements(tmp_path: Path) -> None:
     command = (find_java(), *JVM_OPTIONS, "-cp", f"{jars / 'jars'}/*", program)
     report = smoke(tmp_path, *command, *PLACEHOLDERS, *SHORT_TIMERS)
     assert report.failed_results() == ()
-    assert report.exit_code() is ExitCode.CONFORMANT
     assert report.result("MEMBER-12").verdict is Verdict.PASS

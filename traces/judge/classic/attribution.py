@@ -199,8 +199,9 @@ def violated_requirements(applied: Rule | None, mismatch: Mismatch, body: Body) 
         if is_strange_refusal(applied.api, mismatch, body):
             return ()
         # Too late where the last member was there, else too early: before the others came or the delay was over.
+        # A rule with an error of its own answers at once and waits for no join phase.
         if mismatch.expected is not None:
-            return ("JOIN-27",)
+            return ("JOIN-27",) if applied.error is None else applied.requirements[:1]
         if group is not None and is_waiting_for_ids(group):
             return ("JOIN-28",)
         return ("TIMER-16",) if first else ("JOIN-26",)
