@@ -47,7 +47,6 @@ class JudgePool:
 
     def close(self) -> None:
         """End the processes, whatever they are at, and drop all work: a trace may take minutes to judge."""
-        processes = list((self.executor._processes or {}).values())
-        self.executor.shutdown(wait=False, cancel_futures=True)
-        for process in processes:
+        for process in list((self.executor._processes or {}).values()):
             process.terminate()
+        self.executor.shutdown(wait=True, cancel_futures=True)

@@ -57,5 +57,5 @@ def describe_batches(reports: Sequence[BatchReport]) -> Iterator[Figure]:
     yield at_most("schedules left undecided in %", round(100 * undecided / max(1, schedules), 2), MAX_UNDECIDED_PERCENT)
     idle = [finding for report in reports for finding in report["idle_findings"]]
     yield without_threshold("what the broker did while idle", "; ".join(idle) or "nothing")
-    yield without_threshold("batches cut short", sum(report["ended"] is not None for report in reports))
+    yield without_threshold("batches cut short", sum(report["cut_short"] for report in reports))
     yield without_threshold("seconds", round(sum(report["seconds"] for report in reports), 1))

@@ -23,7 +23,7 @@ def batch_report(
             *([{"id": failed, "verdict": "fail"}] if failed else []),
         ],
         "coverage": {"schedules": schedules, "undecided": {f"schedule-{n}": "" for n in range(undecided)}},
-        **{"unclassified": [], "idle_findings": [], "ended": None, "seconds": 1.5},
+        **{"unclassified": [], "idle_findings": [], "cut_short": False, "seconds": 1.5},
         **more,
     }
 
@@ -40,7 +40,7 @@ def test_whole_batches_without_failures_keep_all_thresholds() -> None:
 @pytest.mark.parametrize(
     ("one", "threshold"),
     [
-        (batch_report(BATCH_SCHEDULES - 1, ended={"kind": "interrupted"}), "schedules"),
+        (batch_report(BATCH_SCHEDULES - 1, cut_short=True), "schedules"),
         (batch_report(coverage=None), "schedules"),
         (batch_report(failed="JOIN-29"), "requirements that fail"),
         (batch_report(unclassified=[{}]), "violations that no requirement speaks of"),
