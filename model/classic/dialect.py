@@ -21,6 +21,8 @@ class Dialect(CoreDialect):
     """DIV-15: the older one writes no record of a group that has had no generation yet."""
     emptied_group_stays: Truth = True
     """DIV-12: an Empty group that OffsetDelete leaves without offsets stays; the older one removes it at once."""
+    deleted_offsets_stay_deleted: Truth = True
+    """DIV-22: pending offsets that were deleted are gone; a failover of the older one brings them back."""
     other_protocols_are_forgotten: Truth = True
     """Not a DIV: the record of a member has the selected protocol only; a target may keep them all (FAILOVER-13)."""
     validity_comes_before_place: Truth = True

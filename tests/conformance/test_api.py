@@ -44,7 +44,7 @@ TYPES = {
         *("trace", "step", "observed", "allowed", "guard", "schedule", "replay", "replayed"),
         *("title", "differences", "rule", "state", "wrong_step", "kind", "excerpt"),
     ),
-    "ReplayResult": ("outcome", "requirement", "failure", "note", "specification", "stays"),
+    "ReplayResult": ("outcome", "requirement", "failure", "note", "specification", "others", "gone", "stays"),
     "Report": (
         *("target", "seed", "results", "rules", "schedules", "events", "seconds", "cut_short", "coverage"),
         *("undecided", "ended", "scope", "specification", "unclassified", "facts", "idle_findings"),

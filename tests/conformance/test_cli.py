@@ -261,13 +261,6 @@ def test_a_usage_error_gets_one_line(arguments: str, line: str, capsys: Capture)
     assert (output.out, output.err) == ("", f"{line}\n")
 
 
-@pytest.mark.parametrize("command", ["test-client"])
-def test_later_commands_are_absent(command: str, capsys: Capture) -> None:
-    assert main([command], FakeRunner()) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"fencepost: argument COMMAND: invalid choice: '{command}'")
-
-
 def test_help_names_the_commands_and_the_exit_codes(capsys: Capture) -> None:
     assert main(["--help"], FakeRunner()) == 0
     text = capsys.readouterr().out

@@ -1,6 +1,10 @@
 """Offsets: where targets may differ from the reference, and offsets that may be absent from a fetch."""
 
+import pytest
+
+from fencepost.model.classic.coordinator.deleted_offsets import NOTHING_DELETED
 from fencepost.model.classic.coordinator.dispatch import handle_request
+from fencepost.model.classic.coordinator.internal_actions import restart_coordinator
 from fencepost.model.classic.coordinator.offsets import apply_transaction_marker, expired_offsets
 from fencepost.model.classic.coordinator.state import Cluster, GroupState
 from fencepost.model.classic.core.state import Context
@@ -144,4 +148,46 @@ def test_a_transaction_whose_pending_offsets_were_deleted_may_keep_its_group_or_
     for stays in (True, False):
         after = delete_offset(pending, stays=stays)
         assert after.group is not None
-        assert list(states_after_cleanup(Configuration(after), part, 60_000, CLUSTER)) == [GroupState()]
+        (gone,) = states_after_cleanup(Configuration(after), part, 60_000, CLUSTER)
+        assert gone.group is None and not gone.pending
+
+
+def step_through(state: GroupState, *steps: tuple[str, Body]) -> GroupState:
+    """The world after some requests."""
+    for number, (api, body) in enumerate(steps):
+        version = {"OffsetDelete": 0, "DeleteGroups": 1, "EndTxn": 1, "OffsetCommit": 1, "TxnOffsetCommit": 3}[api]
+        for request in read_requests(api, version, body, 10 + number, ("g",)):
+            state = handle_request(state, request, Context(1, dialect=Dialect()), CLUSTER).state
+    return state
+
+
+DELETE_OFFSET = ("OffsetDelete", {"group_id": "g", "topics": [{"name": "t", "partitions": [{"partition_index": 0}]}]})
+DELETE_GROUP = ("DeleteGroups", {"groups_names": ["g"]})
+
+
+def restarted(state: GroupState, *, stays: bool) -> GroupState:
+    """The world after a failover in which deleted offsets stay deleted or not."""
+    return restart_coordinator(state, Context(2, dialect=Dialect(deleted_offsets_stay_deleted=stays))).state
+
+
+@pytest.mark.parametrize("deletion", [DELETE_OFFSET, DELETE_GROUP], ids=["offset", "group"])
+def test_a_failover_may_bring_back_offsets_deleted_in_an_open_transaction(deletion: tuple[str, Body]) -> None:
+    pending = transactional_commit(GroupState(), 0)
+    deleted = step_through(pending, deletion)
+    assert not any(restarted(deleted, stays=True).pending.values())
+    back = restarted(deleted, stays=False)
+    assert back.group is not None and list(back.pending[1]) == [("t", 0)] and not back.offsets
+    for committed in (True, False):
+        ended = step_through(deleted, ("EndTxn", {"producer_id": 1, "committed": committed}))
+        back = restarted(ended, stays=False)
+        assert (bool(back.offsets), any(back.pending.values())) == (committed, False)
+
+
+def test_a_later_commit_takes_the_place_of_a_deleted_offset() -> None:
+    deleted = step_through(transactional_commit(GroupState(), 0), DELETE_GROUP)
+    ended = step_through(
+        deleted, ("EndTxn", {"producer_id": 1, "committed": True}), ("OffsetCommit", COMMIT), DELETE_OFFSET
+    )
+    assert not restarted(ended, stays=False).offsets
+    again = step_through(deleted, ("TxnOffsetCommit", {**COMMIT, "producer_id": 1}))
+    assert again.deleted == NOTHING_DELETED

@@ -117,6 +117,12 @@ DIFFERENCES: Mapping[str, ReferenceDifference] = MappingProxyType(
             "before a first protocol is selected, a SyncGroup that names one gets INCONSISTENT_GROUP_PROTOCOL",
             "before a first protocol is selected, a SyncGroup may name any",
         ),
+        "deleted_offsets_stay_deleted": ReferenceDifference(
+            "DIV-22",
+            "FAILOVER-15",
+            "a failover brings back offsets that were deleted in an open transaction, with their group or alone",
+            "a failover brings back no offsets that were deleted in an open transaction",
+        ),
     }
 )
 """By the name that the judge has for them (`Dialect`), where true is what the newer coordinator does.

@@ -1,5 +1,6 @@
 """The calls of administrators on one group: describe, list, delete (coordinator.md 2.8 to 2.10)."""
 
+from fencepost.model.classic.coordinator.deleted_offsets import add_deleted
 from fencepost.model.classic.coordinator.state import GroupState, StepResult, respond
 from fencepost.model.classic.core.member_table import is_member
 from fencepost.model.classic.core.protocol_selection import metadata_for
@@ -73,4 +74,5 @@ def on_delete(state: GroupState, request: DeleteGroup) -> StepResult:
         return respond(state, request, ErrorResponse(Error.GROUP_ID_NOT_FOUND), "delete.unknown-group")
     if state.group.phase != Phase.EMPTY:
         return respond(state, request, ErrorResponse(Error.NON_EMPTY_GROUP), "delete.active")
-    return respond(GroupState(), request, ErrorResponse(Error.NONE), "delete.empty")
+    after = GroupState(deleted=add_deleted(state.deleted, state.pending, {}))
+    return respond(after, request, ErrorResponse(Error.NONE), "delete.empty")

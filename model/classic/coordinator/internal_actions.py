@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import Enum
 
+from fencepost.model.classic.coordinator.deleted_offsets import NOTHING_DELETED
 from fencepost.model.classic.coordinator.dispatch import apply_core_step
 from fencepost.model.classic.coordinator.offsets import apply_transaction_marker
 from fencepost.model.classic.coordinator.state import GroupState, Reply, StepResult
@@ -103,10 +104,12 @@ def unload_group(state: GroupState) -> StepResult:
 
 def restart_coordinator(state: GroupState, context: Context) -> StepResult:
     """The world as a new coordinator loads it from the log (coordinator.md 5.2)."""
+    if state.deleted != NOTHING_DELETED:
+        state = load_deleted_offsets(state, context)
     stored = state.stored
     if stored is not None and stored.generation == 0 and not dialect_of(context).new_group_is_stored:
         stored = None
-    if stored is None and state.offsets:
+    if stored is None and (state.offsets or state.pending):
         stored = Group()
     if stored is None:
         return StepResult(GroupState(), (), "load.nothing")
@@ -126,6 +129,17 @@ def restart_coordinator(state: GroupState, context: Context) -> StepResult:
         group, outputs = trigger_rebalance(group, context)
         return apply_core_step(after, Step(group, outputs, "load.oversized"), context.now)
     return StepResult(after, (), "load.group")
+
+
+def load_deleted_offsets(state: GroupState, context: Context) -> GroupState:
+    """The world before it is loaded, with the offsets that were deleted in the coordinator but not in its log."""
+    if dialect_of(context).deleted_offsets_stay_deleted:
+        return evolve(state, deleted=NOTHING_DELETED)
+    deleted = state.deleted
+    producers = dict.fromkeys((*state.pending, *deleted.pending))
+    pending = {one: {**deleted.pending.get(one, {}), **state.pending.get(one, {})} for one in producers}
+    offsets = {**deleted.committed, **state.offsets}
+    return evolve(state, offsets=offsets, pending=pending, deleted=NOTHING_DELETED)
 
 
 def load_group(stored: Group, context: Context) -> Group:

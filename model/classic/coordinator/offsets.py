@@ -2,7 +2,13 @@
 
 from collections.abc import Iterable, Mapping
 
-from fencepost.model.classic.coordinator.state import Cluster, GroupState, PendingOffsets, StepResult, respond
+from fencepost.model.classic.coordinator.deleted_offsets import (
+    PendingOffsets,
+    add_deleted,
+    end_deleted,
+    overwrite_deleted,
+)
+from fencepost.model.classic.coordinator.state import Cluster, GroupState, StepResult, respond
 from fencepost.model.classic.core.membership import commit
 from fencepost.model.classic.core.state import CommitResponse, Context, Group, Output, Phase
 from fencepost.model.classic.dialect import dialect_of
@@ -77,7 +83,12 @@ def on_commit(state: GroupState, request: OffsetCommit, context: Context, cluste
         )
         for where, offset in kept
     }
-    after = evolve(state, group=step.group, offsets={**state.offsets, **stored})
+    after = evolve(
+        state,
+        group=step.group,
+        offsets={**state.offsets, **stored},
+        deleted=overwrite_deleted(state.deleted, None, stored),
+    )
     return respond(after, request, PartitionErrors(results | unknown), step.rule)
 
 
@@ -115,6 +126,7 @@ def on_transactional_commit(
     after = evolve(
         state,
         pending=add_pending(state.pending, request.producer, mine),
+        deleted=overwrite_deleted(state.deleted, request.producer, mine),
         epochs={**state.epochs, request.producer: request.epoch} if mine else state.epochs,
     )
     return respond(after, request, PartitionErrors(results | unknown), rule)
@@ -159,24 +171,30 @@ def on_init_producer(state: GroupState, request: InitProducerId, context: Contex
 
     A group that has no offsets of an open transaction does not hear of the new epoch.
     """
-    after = state
+    after = end_deleted_offsets(state, request.producer, committed=False)
     is_ended = any(producer == request.producer for producer, _, _ in state.ended_transactions)
     if request.producer in state.pending and not is_ended:
         epoch = max(request.epoch, state.epochs.get(request.producer, 0))
         ended = (request.producer, False, context.now)
         epochs = {**state.epochs, request.producer: epoch}
-        after = evolve(state, ended_transactions=(*state.ended_transactions, ended), epochs=epochs)
+        after = evolve(after, ended_transactions=(*state.ended_transactions, ended), epochs=epochs)
     return respond(after, request, ErrorResponse(Error.NONE), "transaction.init-producer")
 
 
 def on_end_transaction(state: GroupState, request: EndTxn, context: Context) -> StepResult:
     """EndTxn is accepted; the offsets follow when its marker reaches the group (FETCH-12)."""
-    after = state
+    after = end_deleted_offsets(state, request.producer, committed=request.committed)
     if request.producer in state.pending:
         after = evolve(
-            state, ended_transactions=(*state.ended_transactions, (request.producer, request.committed, context.now))
+            after, ended_transactions=(*state.ended_transactions, (request.producer, request.committed, context.now))
         )
     return respond(after, request, ErrorResponse(Error.NONE), "transaction.end")
+
+
+def end_deleted_offsets(state: GroupState, producer: int, *, committed: bool) -> GroupState:
+    """The world once what was deleted in the transaction of a producer is committed in the log, or aborted."""
+    deleted = end_deleted(state.deleted, producer, committed=committed)
+    return state if deleted is state.deleted else evolve(state, deleted=deleted)
 
 
 def apply_transaction_marker(state: GroupState) -> GroupState:
@@ -228,8 +246,9 @@ def on_delete(state: GroupState, request: OffsetDelete, context: Context, cluste
             for producer, mine in state.pending.items()
         },
     )
+    after = evolve(after, deleted=add_deleted(state.deleted, state.pending, after.pending))
     if gone and group.phase == Phase.EMPTY and not (after.offsets or after.pending):
-        after = after if dialect_of(context).emptied_group_stays else GroupState()
+        after = after if dialect_of(context).emptied_group_stays else GroupState(deleted=after.deleted)
     return respond(after, request, PartitionErrors(errors), "offset-delete.partitions")
 
 

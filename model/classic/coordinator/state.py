@@ -3,15 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from fencepost.model.classic.coordinator.deleted_offsets import NOTHING_DELETED, DeletedOffsets, PendingOffsets
 from fencepost.model.classic.core.state import Group
 from fencepost.model.classic.messages.requests import Offset, Partition, Request, TopicNames, Topics, handle_of
 from fencepost.model.classic.messages.responses import Response
 from fencepost.model.frozen import fast_frozen
 from fencepost.model.logic import Time
 from fencepost.model.settings import Settings
-
-PendingOffsets = Mapping[int, Mapping[Partition, Offset]]
-"""Offsets of open transactions by producer id."""
 
 
 @fast_frozen
@@ -32,6 +30,8 @@ class GroupState:
     """The group as its log has it (coordinator.md 5.1)."""
     epochs: Mapping[int, int] = field(default_factory=dict)
     """By producer id, the latest epoch by which the group knows the producer."""
+    deleted: DeletedOffsets = NOTHING_DELETED
+    """Offsets that were deleted in open transactions; the log of the older coordinator still has them (DIV-22)."""
 
     def __hash__(self) -> int:
         """The hash of what distinguishes most states; all of a state takes too long."""

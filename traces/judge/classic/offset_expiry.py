@@ -41,7 +41,7 @@ def states_after_cleanup(
         return
     doubtful = unseen.maybe_expired | expired_offsets(world, now, settings.offsets_retention)
     if empty and due and doubtful.issuperset(world.offsets):
-        yield GroupState()
+        yield GroupState(deleted=world.deleted)
     gone = missing_offsets(part, request, doubtful, cluster.names) if isinstance(request, OffsetFetch) else frozenset()
     if gone:
         yield evolve(world, offsets={where: offset for where, offset in world.offsets.items() if where not in gone})

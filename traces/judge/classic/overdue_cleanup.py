@@ -70,7 +70,7 @@ def keep_overdue_group(
     stepper: CoordinatorStepper, configuration: Configuration, part: GroupOperation, now: Instant
 ) -> Iterator[Configuration]:
     """For a diagnosis: the configuration in which the group is still there, and the response is wrong for that."""
-    gone = evolve(configuration, world=GroupState())
+    gone = evolve(configuration, world=GroupState(deleted=configuration.world.deleted))
     for after in stepper.step_request(gone, part, part.request, now):
         for mismatch in after.mismatches[len(configuration.mismatches) :]:
             wrong = Mismatch(
