@@ -141,6 +141,15 @@ class RootCauses:
                     return None
         return frozenset(root for each in others for root in self.presumed_by(each) or (each,))
 
+    def is_shown_by_scenario(self, violation: RequirementViolation) -> bool:
+        """Whether a scenario shows the same wrong fields and errors in the responses of the same rule."""
+        fault = violation.violation
+        return fault is not None and any(
+            (each.violation.api, each.violation.rule, each.violation.fields) == (fault.api, fault.rule, fault.fields)
+            and observed_errors(each.violation) == observed_errors(fault)
+            for each in self.scenario_evidence
+        )
+
     def presumed_by(self, id: str) -> frozenset[str]:
         """The prerequisites of a requirement that are violated independently."""
         return prerequisites_of(id, self.specification.prerequisites) & self.independent
@@ -175,8 +184,12 @@ def wrong_answer(fault: Violation) -> Hashable:
     requirements and the errors seen, whatever the rule."""
     if "error" not in fault.fields or "time" in fault.fields or not fault.requirements:
         return fault.kind
-    errors = frozenset(each.observed for each in fault.differences if each.name.endswith("error_code"))
-    return fault.api, fault.fields, fault.requirements, errors
+    return fault.api, fault.fields, fault.requirements, observed_errors(fault)
+
+
+def observed_errors(fault: Violation) -> frozenset[object]:
+    """The wrong errors that were seen."""
+    return frozenset(each.observed for each in fault.differences if each.name.endswith("error_code"))
 
 
 def requirements_about(fault: Violation, rules: Mapping[str, Rule]) -> tuple[str, ...]:

@@ -200,21 +200,26 @@ class RunState:
         self.emit(ScheduleShrunk(run.scenario.name, requirement, run.header, run.events, confirmed))
         self.emit_confirmed(run, again & {requirement})
 
-    def order_of_shrinking(self) -> list[str]:
-        """The unconfirmed requirements: first those whose violations follow from no scenario's, then the specific ones.
+    def requirements_to_shrink(self) -> tuple[list[str], list[str]]:
+        """The unconfirmed requirements whose violations follow from no scenario's, and those where some may not.
 
-        What says most is shrunk while there is time.
+        Those come first that the judge has more to say of. What a scenario shows by the same wrong answer, and a replay
+        of it confirmed, is left out: its trace says no more.
         """
         runs = [run for _, run in self.failures_not_replayed()]
         causes = RootCauses([*self.runs, *runs], self.protocol.specification)
-        order: dict[str, tuple[bool, bool, str]] = {}
+        confirmed, rules = confirmed_requirements(self.confirmed), self.protocol.specification.rules
+        places: dict[str, tuple[bool, bool, str]] = {}
         for run in runs:
             for each in violations_in(run.verdict):
-                rules = self.protocol.specification.rules
+                roots = causes.causes_of(each, run)
+                if roots and roots <= confirmed and causes.is_shown_by_scenario(each):
+                    continue
                 is_vague = each.violation is not None and not is_specific(each.violation, rules)
-                place = bool(causes.cause_of(each, run)), is_vague, each.requirement
-                order[each.requirement] = min(place, order.get(each.requirement, place))
-        return sorted(self.unconfirmed_requirements(), key=lambda id: order.get(id, (True, True, id)))
+                place = roots != frozenset(), is_vague, each.requirement
+                places[each.requirement] = min(place, places.get(each.requirement, place))
+        wanted = sorted(places[each] for each in self.unconfirmed_requirements() if each in places)
+        return [id for depends, _, id in wanted if not depends], [id for depends, _, id in wanted if depends]
 
     def neighbouring_scenarios(self) -> list[Scenario]:
         """The scenarios that were left out and may say more of what random schedules violate."""

@@ -146,7 +146,9 @@ class ConcurrentEngine(ScheduleEngine):
             for task in judging:
                 task.cancel()
 
-    async def first_failing(self, attempts: Mapping[str, Sequence[Schedule]]) -> dict[str, Replay]:
+    async def first_failing(
+        self, attempts: Mapping[str, Sequence[Schedule]], deadline: float = math.inf
+    ) -> dict[str, Replay]:
         """As `ScheduleEngine.first_failing`, those of all requirements at once; once each is shown, the others have as
         long again. Schedules that restart the target are replayed one by one, and only for what no other shows: each
         needs the restart at a time of its own."""
@@ -160,14 +162,14 @@ class ConcurrentEngine(ScheduleEngine):
                 failing[place] = replay
             return wanted == {calm[each][0] for each in failing}
 
-        await self.replay_until([schedule for _, schedule in calm], keep, math.inf)
+        await self.replay_until([schedule for _, schedule in calm], keep, deadline)
         shown = {calm[place][0]: failing[place] for place in sorted(failing, reverse=True)}
         left = {
             requirement: [each for each in schedules if (requirement, each) not in calm]
             for requirement, schedules in attempts.items()
             if requirement not in shown
         }
-        return shown | await super().first_failing(left)
+        return shown | await super().first_failing(left, deadline)
 
     def group_for_shrinking(self, found: Mapping[str, Confirmation]) -> list[list[str]]:
         """As `ScheduleEngine.group_for_shrinking`. Schedules that restart the target come last and each alone, for the

@@ -39,6 +39,7 @@ The engine knows no protocol and no target: the former is a `ScheduleProtocol`, 
 """
 
 import asyncio
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -124,11 +125,15 @@ class ScheduleEngine(ABC):
         """The spec of a batch."""
         return BatchSpec(self.protocol, self.seed, batch, size, self.decisions)
 
-    async def confirm_violations(self, requirements: Sequence[str]) -> dict[str, Confirmation]:
+    async def confirm_violations(
+        self, requirements: Sequence[str], seconds: float | None = None
+    ) -> dict[str, Confirmation]:
         """Replay the candidates of each requirement, and shortcuts of the first: the shortest run that shows the
-        violation again, and the requirements that it violates; those are none if no replay shows it."""
+        violation again, and the requirements that it violates; those are none if no replay shows it, in so many seconds
+        if they are given."""
+        deadline = math.inf if seconds is None else asyncio.get_running_loop().time() + seconds
         attempts = {each: await run_in_thread(partial(self.attempts_for, each)) for each in requirements}
-        shown = await self.first_failing(attempts)
+        shown = await self.first_failing(attempts, deadline)
         return {
             each: Confirmation(self.statistics.candidate_failures[each][0], shown.get(each)) for each in requirements
         }
@@ -141,11 +146,16 @@ class ScheduleEngine(ABC):
         shortcuts = self.protocol.shortcuts(first.schedule, first.run.events, sequence)
         return sorted((*shortcuts, *(each.schedule for each in candidates)), key=lambda each: len(each.moves))
 
-    async def first_failing(self, attempts: Mapping[str, Sequence[Schedule]]) -> dict[str, Replay]:
-        """For each requirement the replay of the first of its schedules that violates it."""
+    async def first_failing(
+        self, attempts: Mapping[str, Sequence[Schedule]], deadline: float = math.inf
+    ) -> dict[str, Replay]:
+        """For each requirement the replay of the first of its schedules that violates it; none is begun after the
+        deadline."""
         shown: dict[str, Replay] = {}
         for requirement, schedules in attempts.items():
             for schedule in schedules:
+                if asyncio.get_running_loop().time() >= deadline:
+                    return shown
                 replay = await self.replay_once(schedule)
                 if requirement in violated_requirements(replay.run):
                     shown[requirement] = replay

@@ -1,6 +1,7 @@
 """The suite of whole runs: what it tells of a run, and what it takes for a miss."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from tests.acceptance.framework import Figure, MeasurementError
 
 def kit_run(exit_code: int, **verdicts: str) -> KitRun:
     """A run with these verdicts by requirement."""
-    rows = [{"id": name, "verdict": verdict} for name, verdict in verdicts.items()]
+    rows: list[dict[str, Any]] = [{"id": name, "verdict": verdict, "causes": []} for name, verdict in verdicts.items()]
     counts = {verdict: list(verdicts.values()).count(verdict) for verdict in ("pass", "inconclusive", "unsupported")}
     causes = [{"requirements": [name]} for name, verdict in verdicts.items() if verdict == "fail"]
     return KitRun(exit_code, 1.5, {"requirements": rows, "outcome": {"verdicts": counts}, "causes": causes})
@@ -45,6 +46,12 @@ def test_failures_of_kfake_are_known() -> None:
     assert list(targets.unknown_failures(run)) == ["HB-03"]
 
 
+def test_what_a_failure_explains_is_not_undecided_without_a_cause() -> None:
+    run = kit_run(1, A="fail", B="inconclusive", C="inconclusive", D="pass")
+    run.report["requirements"][1]["causes"] = ["A"]
+    assert list(targets.undecided_without_cause(run)) == ["C"]
+
+
 def test_verdicts_are_compared_between_seeds() -> None:
     runs = [{"A": "pass", "B": "pass"}, {"A": "pass", "B": "inconclusive"}, {"A": "pass"}]
     assert targets.compare_runs(runs[:1]).kept
@@ -70,7 +77,9 @@ def test_a_stranger_has_more_thresholds(seeded: list[tuple[str, ...]], tmp_path:
         return [one for one in targets.run_seeds("bundled", tmp_path, ["-x"], is_stranger) if not one.kept]
 
     assert missed(is_stranger=False) == []
-    assert {figure.what.partition(": ")[2] for figure in missed(is_stranger=True)} == {"share of inconclusive"}
+    assert {figure.what.partition(": ")[2] for figure in missed(is_stranger=True)} == {
+        "share of inconclusive without a cause"
+    }
     assert seeded[: len(targets.SEEDS)] == [("-x", "--seed", str(seed)) for seed in targets.SEEDS]
 
 

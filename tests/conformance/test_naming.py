@@ -19,14 +19,18 @@ from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import Verdict
 from fencepost.conformance.run.bundled import BundledRun
+from fencepost.conformance.run.run_state import RunState
 from fencepost.conformance.scenario.context import ScenarioContext
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
-from fencepost.conformance.scenario.selection import select_requirements
+from fencepost.conformance.scenario.selection import select_requirements, select_scenarios
 from fencepost.conformance.schedules.falsify import most_specific
+from fencepost.conformance.schedules.schedule import Schedule
+from fencepost.conformance.schedules.statistics import CandidateFailure, RunStatistics
 from fencepost.conformance.zoo.classic.bugs import COORDINATOR_BUGS
 from fencepost.conformance.zoo.hunt import HuntTask, run_hunt
 from fencepost.conformance.zoo.results import load_results
+from fencepost.model.catalogue.classic import CATALOGUE
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Header, Order
 from fencepost.traces.judge.groups.silence_watch import MISSING
@@ -145,6 +149,39 @@ def test_a_violated_prerequisite_names_what_a_schedule_finds() -> None:
 
 
 # --- in a run ------------------------------------------------------------------------------------------------------
+
+
+def state_after(*schedules: tuple[str, ScenarioRun], scenario: ScenarioRun) -> RunState:
+    """The state of a run in which a scenario failed, and then schedules by these names."""
+    selection = select_scenarios((), tuple(CATALOGUE.values()), frozenset(), smoke=False)
+    state = RunState(Plan(BUNDLED), selection, lambda event: None)
+    state.runs = [scenario]
+    state.statistics = RunStatistics()
+    for name, run in schedules:
+        schedule = Schedule(name, (), ())
+        for each in violations_in(run.verdict):
+            state.statistics.candidate_failures[each.requirement] = [CandidateFailure(schedule, run)]
+    return state
+
+
+def test_what_a_confirmed_scenario_shows_by_the_same_wrong_answer_is_not_shrunk() -> None:
+    refused = replace(COMMIT, requirements=("COMMIT-19",), kind="refused on another path")
+    shown = run_of("COMMIT-19", violation=refused)
+    same, other = run_of("", violation=COMMIT), run_of("", violation=replace(COMMIT, rule="commit.empty"))
+    state = state_after(("same", same), scenario=shown)
+    assert state.requirements_to_shrink() == ([], ["COMMIT-01"]), "nothing is confirmed so far"
+    state.confirm_run(shown)
+    assert state.requirements_to_shrink() == ([], [])
+    state = state_after(("other", other), scenario=shown)
+    state.confirm_run(shown)
+    assert state.requirements_to_shrink() == ([], ["COMMIT-01"]), "another rule refuses it"
+
+
+def test_what_follows_from_no_scenario_is_shrunk_first() -> None:
+    timer = run_of("", violation=replace(LATE, requirements=("TIMER-09",), kind="timer"))
+    refused = run_of("", violation=COMMIT)
+    state = state_after(("refused", refused), ("timer", timer), scenario=run_of("COMMIT-19", violation=COMMIT))
+    assert state.requirements_to_shrink() == (["TIMER-09"], ["COMMIT-01"])
 
 
 def failed_requirements(*, smoke: bool) -> list[str]:

@@ -96,9 +96,9 @@ async def heartbeat_extends_the_session(group: ScenarioContext) -> None:
 async def heartbeat_in_preparing_extends_the_session(group: ScenarioContext) -> None:
     """Heartbeats that get REBALANCE_IN_PROGRESS keep a member, too."""
     enough = group.session_timeout + 2 * group.grace + group.short_pause
-    a, b = await group.form_stable_group(
-        group.member("A"), group.member("B", rebalance_timeout=2 * enough + group.rebalance_timeout)
-    )
+    a = group.member_without_heartbeats("A")
+    b = group.member("B", rebalance_timeout=2 * enough + group.rebalance_timeout)
+    await group.form_stable_group(a, b)
 
     parked = group.join_with_new_metadata(a)
     is_preparing = await group.wait_for_state(PREPARING)
@@ -133,7 +133,8 @@ async def refused_heartbeat_does_not_extend(group: ScenarioContext) -> None:
 @heartbeats.add("HB-13")
 async def heartbeats_do_not_replace_a_rejoin(group: ScenarioContext) -> None:
     """A member that heartbeats but does not rejoin is removed at the rebalance timeout."""
-    a, b = await group.form_stable_group(group.member("A"), group.member("B"))
+    a, b = group.member_without_heartbeats("A"), group.member("B")
+    await group.form_stable_group(a, b)
 
     parked = group.join_with_new_metadata(a)
     await group.keep_alive([b], b.rebalance_timeout + 2 * group.grace + group.short_pause)

@@ -189,10 +189,9 @@ async def absent_member_is_waited_for(group: ScenarioContext) -> None:
 async def version_0_has_one_timeout(group: ScenarioContext) -> None:
     """In version 0, the session timeout is the rebalance timeout."""
     version = group.highest_version("JoinGroup", 0, 0)
-    a = group.member("A", rebalance_timeout=10 * group.rebalance_timeout)
-    await group.form_stable_group(
-        a, group.member("B", session_timeout=group.long_session_timeout, rebalance_timeout=group.session_timeout)
-    )
+    a, b = group.member_without_heartbeats("A"), group.member_without_heartbeats("B")
+    a.rebalance_timeout, b.rebalance_timeout = 10 * group.rebalance_timeout, group.session_timeout
+    await group.form_stable_group(a, b)
 
     changed = [{"name": "range", "metadata": group.metadata("changed")}]
     await group.check(

@@ -9,6 +9,11 @@ EARLY_MS = 400
 """How long before its deadline a session is checked to be alive."""
 
 
+def outlasting_rebalance_timeout(group: ScenarioContext) -> int:
+    """A rebalance timeout, in milliseconds, twice as long as a session that a scenario waits out."""
+    return 2 * (group.session_timeout + 2 * group.grace + group.short_pause)
+
+
 @sessions.add("TIMER-01", smoke=True)
 async def silence_ends_a_session(group: ScenarioContext) -> None:
     """A silent member is known until shortly before its session timeout, and removed after it."""
@@ -65,7 +70,8 @@ async def expiry_of_the_last_member(group: ScenarioContext) -> None:
 async def parked_join_protects_the_session(group: ScenarioContext) -> None:
     """A member whose JoinGroup is parked does not expire."""
     await group.keep_when_empty()
-    a, b = group.member_without_heartbeats("A"), group.member("B", rebalance_timeout=group.long_session_timeout)
+    a = group.member_without_heartbeats("A")
+    b = group.member("B", rebalance_timeout=outlasting_rebalance_timeout(group))
     await group.form_stable_group(a, b)
 
     parked = group.join_with_new_metadata(b)
@@ -80,7 +86,7 @@ async def parked_join_protects_the_session(group: ScenarioContext) -> None:
 @sessions.add("TIMER-04")
 async def parked_sync_protects_the_session(group: ScenarioContext) -> None:
     """A follower whose SyncGroup is parked does not expire."""
-    a, b = (group.member(label, rebalance_timeout=group.long_session_timeout) for label in "AB")
+    a, b = (group.member(label, rebalance_timeout=outlasting_rebalance_timeout(group)) for label in "AB")
     leader, follower = await group.form_generation(a, b)
 
     parked = group.sync(follower)

@@ -34,7 +34,6 @@ PREREQUISITES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "TIMER-08": ("JOIN-28",),
         "JOIN-26": ("JOIN-44",),
         "JOIN-42": ("JOIN-44", "TIMER-27"),
-        "JOIN-44": ("TIMER-03",),
         "JOIN-45": ("JOIN-44",),
         "TIMER-06": ("JOIN-44",),
         "TIMER-09": ("JOIN-44",),
