@@ -24,6 +24,7 @@ FEW_REQUIREMENTS = 8
 EXACT_FIELDS = frozenset({MISSING})
 """Fields of violations in which the judge names the requirement that says just this."""
 TIME = "time"
+NO_ERROR = "NONE"
 SAME_KIND, SAME_RULE, SAME_API, SAME_FIELDS = 3.0, 1.0, 1.0, 0.5
 SAME_PATH, SAME_FAMILY, SAME_VIOLATION = 2.0, 1.0, 3.0
 """What each likeness counts; a path counts by the share of rules in common."""
@@ -56,23 +57,35 @@ def neighbouring_families(found: Evidence, rules: Mapping[str, Rule]) -> frozens
 def name_requirement(found: Evidence, scenarios: Iterable[Evidence]) -> str:
     """The requirement that says most of what a schedule has found: one that scenarios violate, or its own.
 
-    `scenarios` are the independent violations of scenarios on the same target; of two as near the first counts.
+    `scenarios` are the independent violations of scenarios on the same target; of two as near the first counts. Among
+    many, those come first in which the same API gives the same wrong error.
     """
     neighbours = list(scenarios)
     if not EXACT_FIELDS.isdisjoint(found.violation.fields):
         return found.requirement
     if any(each.requirement == found.requirement for each in neighbours):
         return found.requirement
+    are_few = len({each.requirement for each in neighbours}) <= FEW_REQUIREMENTS
+    alike = [] if are_few else [each for each in neighbours if has_same_error(found.violation, each.violation)]
     nearest = max(
-        neighbours,
+        alike or neighbours,
         key=lambda each: nearness(found, each) - OFF_PATH_COST * (not is_on_path(found, each)),
         default=None,
     )
-    are_few = len({each.requirement for each in neighbours}) <= FEW_REQUIREMENTS
-    needed = MIN_NEARNESS if are_few else MIN_NEARNESS_AMONG_MANY
+    needed = MIN_NEARNESS if are_few or alike else MIN_NEARNESS_AMONG_MANY
     if nearest is None or nearness(found, nearest) < needed:
         return found.requirement
     return nearest.requirement
+
+
+def observed_errors(violation: Violation) -> frozenset[str]:
+    """The wrong errors that were seen."""
+    return frozenset(each.observed for each in violation.differences if each.name.endswith("error_code"))
+
+
+def has_same_error(one: Violation, other: Violation) -> bool:
+    """Whether the same API gave the same wrong error, and not just none."""
+    return one.api == other.api and not observed_errors(one).isdisjoint(observed_errors(other) - {NO_ERROR})
 
 
 def is_specific(violation: Violation, rules: Mapping[str, Rule]) -> bool:

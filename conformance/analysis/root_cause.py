@@ -8,10 +8,13 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from fencepost.conformance.analysis.naming import Evidence, name_requirement
+from fencepost.conformance.analysis.naming import Evidence, name_requirement, observed_errors
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.model.catalogue.specification import Rule, Specification
+from fencepost.model.errors import Error, error_name
+from fencepost.traces.events import Kind
+from fencepost.traces.judge.diagnosis.wording import errors_in
 from fencepost.traces.verdict import PASSING, CheckStatus, TraceVerdict, Violation
 
 SHARED_FIELDS = frozenset({"error", "entries"})
@@ -121,6 +124,8 @@ class RootCauses:
         """The requirements that a violation follows from: none if it is independent, None if it follows from another
         one of no requirement in particular."""
         id, fault = violation.requirement, violation.violation
+        if id == UNCLASSIFIED and fault is not None and not run.scenario.requirements:
+            return self.errors_known_before(fault, run)
         others: Iterable[str] = self.presumed_by(id)
         if fault is not None and not run.scenario.requirements:
             if others:
@@ -140,6 +145,22 @@ class RootCauses:
                 if not others and self.checked and id in self.satisfied:
                     return None
         return frozenset(root for each in others for root in self.presumed_by(each) or (each,))
+
+    def errors_known_before(self, fault: Violation, run: ScenarioRun) -> frozenset[str]:
+        """The requirements that scenarios violate by errors that the group got before a violation, too. The judge may
+        have explained these by what never happened."""
+        asked = {event.sequence: event for event in run.events if event.kind is Kind.REQUEST}
+        told = {
+            (event.api, error_name(code))
+            for event in run.events
+            if event.of in asked and event.of < fault.sequence and asked[event.of].body.get("group_id") == fault.group
+            for code in errors_in(event.body) - {Error.NONE}
+        }
+        return frozenset(
+            each.requirement
+            for each in self.scenario_evidence
+            if any((each.violation.api, error) in told for error in observed_errors(each.violation))
+        )
 
     def is_shown_by_scenario(self, violation: RequirementViolation) -> bool:
         """Whether a scenario shows the same wrong fields and errors in the responses of the same rule."""
@@ -185,11 +206,6 @@ def wrong_answer(fault: Violation) -> Hashable:
     if "error" not in fault.fields or "time" in fault.fields or not fault.requirements:
         return fault.kind
     return fault.api, fault.fields, fault.requirements, observed_errors(fault)
-
-
-def observed_errors(fault: Violation) -> frozenset[object]:
-    """The wrong errors that were seen."""
-    return frozenset(each.observed for each in fault.differences if each.name.endswith("error_code"))
 
 
 def requirements_about(fault: Violation, rules: Mapping[str, Rule]) -> tuple[str, ...]:

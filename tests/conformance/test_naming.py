@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +15,7 @@ from fencepost.conformance.analysis.naming import (
     name_requirement,
     nearness,
 )
-from fencepost.conformance.analysis.root_cause import RequirementViolation, RootCauses, violations_in
+from fencepost.conformance.analysis.root_cause import UNCLASSIFIED, RequirementViolation, RootCauses, violations_in
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import Verdict
@@ -33,8 +34,10 @@ from fencepost.conformance.zoo.results import load_results
 from fencepost.model.catalogue.classic import CATALOGUE
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Header, Order
+from fencepost.traces.files.trace_files import open_trace
 from fencepost.traces.judge.groups.silence_watch import MISSING
-from fencepost.traces.verdict import CheckResult, CheckStatus, TraceVerdict, Violation
+from fencepost.traces.judge.judge import judge
+from fencepost.traces.verdict import CheckResult, CheckStatus, FieldDifference, TraceVerdict, Violation
 
 COMMIT = Violation(0, "g", "OffsetCommit", ("error",), "", (), "commit.stable", "", ("COMMIT-01",), "refused")
 PATH: Mapping[str, int] = {"join.new": 1, "commit.stable": 2}
@@ -42,6 +45,7 @@ FOUND = Evidence("COMMIT-01", COMMIT, PATH)
 FAR = Evidence(
     "ADMIN-09", replace(COMMIT, api="DescribeGroups", rule="describe.group", fields=("members",), kind=""), {}
 )
+RECORDED_ON_KFAKE = Path(__file__).parents[1] / "traces" / "data" / "kfake"
 RECORDED = {row.name: row for row in load_results().rows}
 
 
@@ -74,6 +78,19 @@ def test_of_many_violated_requirements_one_has_to_be_nearer() -> None:
     assert MIN_NEARNESS < nearness(FOUND, same_family) < MIN_NEARNESS_AMONG_MANY
     assert name_requirement(FOUND, [same_family]) == "COMMIT-19"
     assert name_requirement(FOUND, [same_family, *others]) == "COMMIT-01"
+
+
+def test_among_many_the_same_wrong_error_of_the_same_api_names_it() -> None:
+    refusal = FieldDifference("error_code", "NONE", "UNKNOWN_MEMBER_ID")
+    refused = replace(FOUND, violation=replace(COMMIT, differences=(refusal,)))
+    far = Evidence("JOIN-42", replace(refused.violation, rule="commit.empty", fields=("error", "time"), kind=""), {})
+    many = [replace(near("ADMIN-01"), requirement=f"COMMIT-{number}") for number in range(10, 11 + FEW_REQUIREMENTS)]
+    assert nearness(refused, far) < MIN_NEARNESS_AMONG_MANY <= nearness(refused, many[0])
+    assert name_requirement(refused, [*many, far]) == "JOIN-42"
+    assert (
+        name_requirement(refused, [*many, replace(far, violation=replace(far.violation, api="JoinGroup"))]) != "JOIN-42"
+    )
+    assert name_requirement(FOUND, [*many, far]) != "JOIN-42"
 
 
 def test_a_scenario_that_departs_from_a_rule_on_the_path_comes_first() -> None:
@@ -146,6 +163,20 @@ def test_a_violated_prerequisite_names_what_a_schedule_finds() -> None:
     runs = [run_of("JOIN-44", violation=replace(early, rule="timer.rebalance")), run_of("JOIN-43", violation=early)]
     causes = RootCauses([*runs, schedule])
     assert found.requirement == "JOIN-26" and causes.name_cause(found, schedule) == "JOIN-44"
+
+
+def test_what_nothing_explains_follows_from_an_error_that_is_known_to_be_wrong() -> None:
+    """A commit is refused as if the group were gone, and the next generation is not its first."""
+    header, events = open_trace(RECORDED_ON_KFAKE / "join-after-a-refused-commit.jsonl")
+    seen = tuple(events)
+    schedule = replace(run_of(""), header=header, events=seen, verdict=judge(header, seen))
+    (found,) = violations_in(schedule.verdict)
+    refusal = FieldDifference("error_code", "UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION")
+    of_commits = run_of("COMMIT-05", violation=replace(COMMIT, differences=(refusal,)))
+    of_heartbeats = run_of("HB-04", violation=replace(COMMIT, api="Heartbeat", kind="", differences=(refusal,)))
+    assert found.requirement == UNCLASSIFIED
+    assert RootCauses([schedule, of_commits, of_heartbeats]).cause_of(found, schedule) == "blocked by COMMIT-05"
+    assert RootCauses([schedule, of_heartbeats]).cause_of(found, schedule) == ""
 
 
 # --- in a run ------------------------------------------------------------------------------------------------------

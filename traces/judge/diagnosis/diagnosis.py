@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from fencepost.traces.judge.diagnosis.wording import errors_in
-from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, Mismatch
+from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, Mismatch, Path
 from fencepost.traces.judge.search.search import Search
+from fencepost.traces.judge.search.time_interval import low
 
 MAX_EXPANSIONS = 400
 """How many configurations are expanded to diagnose one response."""
@@ -23,6 +24,8 @@ class Diagnosis:
     mismatch: Mismatch
     after: Configuration | None = None
     is_state_ambiguous: bool = True
+    path: Path | None = None
+    """How the response came about."""
 
     @property
     def mismatches(self) -> tuple[Mismatch, ...]:
@@ -52,10 +55,37 @@ class Diagnoser:
         """The diagnosis of a response, seen at `time`, that no configuration explains."""
         self.stepper.allow_mismatches = True
         try:
-            found = self.fewest_mismatches(part, time) or Diagnosis(self.premature_response(part))
+            found = self.fewest_mismatches(part, time)
+            if found is None or self.is_far_fetched(found, part):
+                found = Diagnosis(self.premature_response(part))
             return replace(found, is_state_ambiguous=len({one.world for one in self.search.configurations}) > 1)
         finally:
             self.stepper.allow_mismatches = False
+
+    def is_far_fetched(self, found: Diagnosis, part: GroupOperation) -> bool:
+        """Whether the request had to be on its way until a timer fired, longer than the grace, for the diagnosis to be
+        right, although it parks if it is handled at once: then its response is rather too early."""
+        handle, path = part.operation.handle, found.path
+        if found.mismatch.handle != handle or not self.parks_at_once(part):
+            return False
+        while path is not None and path.handle != handle:
+            path = path.previous
+        latest = part.operation.sent_at + self.stepper.grace
+        while path is not None:
+            path = path.previous
+            if path is not None and path.request is None and path.start is not None:
+                deadlines = map(low, self.stepper.armed_deadlines(path.start))
+                if min(deadlines, default=latest) > latest:
+                    return True
+        return False
+
+    def parks_at_once(self, part: GroupOperation) -> bool:
+        """Whether the request is parked in some configuration, or would be if it were handled now."""
+        return any(
+            self.stepper.is_parked(one.world, part.operation.handle)
+            for before in self.search.configurations
+            for one in (before, *self.handle_waiting(before, part))
+        )
 
     def start_configurations(self, part: GroupOperation) -> list[Configuration]:
         """Where to look from: for a trace seen at the coordinator the request may just have been handled."""
@@ -103,12 +133,15 @@ class Diagnoser:
     ) -> Diagnosis | None:
         """The diagnosis where the response is given: by a path with mismatches, or as another than the one seen."""
         if settled:
-            return Diagnosis(configuration.mismatches[0], settled[0]) if configuration.mismatches else None
+            if not configuration.mismatches:
+                return None
+            return Diagnosis(configuration.mismatches[0], settled[0], path=configuration.path)
         handle = part.operation.handle
         expected = next(response for each, response in configuration.predicted if each == handle)
         fields = next(self.stepper.compare_response(part, expected)).required
         rule = configuration.path.rule if configuration.path else ""
-        return Diagnosis(Mismatch(handle, frozenset(fields), expected, rule, configuration.world))
+        mismatch = Mismatch(handle, frozenset(fields), expected, rule, configuration.world)
+        return Diagnosis(mismatch, path=configuration.path)
 
     def premature_response(self, part: GroupOperation) -> Mismatch:
         """The mismatch of a request that should still be parked; if it was refused instead, that is wrong as well."""
