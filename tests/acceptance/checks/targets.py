@@ -28,6 +28,8 @@ from tests.targets.doubles.brokers import DOUBLES
 from tests.targets.running import RunningTarget, load_target
 
 SEEDS = (1, 2, 3, 4, 5)
+SEEDS_OF_SLOW_TARGETS = SEEDS[:2]
+"""Of brokers on the Java machine, a run on which takes minutes."""
 TARGETS = Path(__file__).parents[2] / "targets"
 CLUSTER_REQUIREMENTS = tuple(sorted(id for id, each in CATALOGUE.items() if each.tier is Tier.CLUSTER))
 ID = re.compile(r"\b[A-Z]+-\d+\b")
@@ -90,20 +92,27 @@ def compare_runs(runs: Sequence[Mapping[str, str]]) -> Figure:
 
 
 def check_target(
-    target: RunningTarget | None, folder: Path, options: Sequence[str] = (), *, is_stranger: bool = False
+    target: RunningTarget | None,
+    folder: Path,
+    options: Sequence[str] = (),
+    *,
+    is_stranger: bool = False,
+    seeds: Sequence[int] = SEEDS,
 ) -> Iterator[Figure]:
     """Run the kit on a target with each seed; None is the bundled coordinator in process."""
     if target is None:
         yield from run_seeds("bundled", folder, options, is_stranger)
         return
     with start_target(target) as address:
-        yield from run_seeds(address, folder, options, is_stranger)
+        yield from run_seeds(address, folder, options, is_stranger, seeds)
 
 
-def run_seeds(address: str, folder: Path, options: Sequence[str], is_stranger: bool) -> Iterator[Figure]:
+def run_seeds(
+    address: str, folder: Path, options: Sequence[str], is_stranger: bool, seeds: Sequence[int] = SEEDS
+) -> Iterator[Figure]:
     """Run the kit on the target at `address` with each seed."""
     runs = []
-    for seed in SEEDS:
+    for seed in seeds:
         run = run_test_command(address, folder, *options, "--seed", str(seed), run_folder=folder / "run")
         runs.append(verdicts_of(run))
         yield from describe_run(f"seed {seed}", run)
@@ -120,7 +129,8 @@ def run_seeds(address: str, folder: Path, options: Sequence[str], is_stranger: b
 
 def check_named(name: str, folder: Path) -> Iterator[Figure]:
     """The target of tests/targets/NAME.toml, with its profile."""
-    return check_target(load_target(name, folder / "run"), folder, profile_option(name))
+    seeds = SEEDS_OF_SLOW_TARGETS if name.startswith("kafka") else SEEDS
+    return check_target(load_target(name, folder / "run"), folder, profile_option(name), seeds=seeds)
 
 
 def check_moves(name: str, folder: Path) -> Iterator[Figure]:
@@ -140,7 +150,8 @@ def check_secure(folder: Path) -> Iterator[Figure]:
     with start_target(target) as address:
         profile.write_text(target.run("kafka/sasl-ssl", "profile", "SCRAM-SHA-512"))
         secure = address.replace("kafka://", "kafka+ssl://")
-        yield from run_seeds(secure, folder, ["--profile", str(profile)], is_stranger=False)
+        options = ["--profile", str(profile)]
+        yield from run_seeds(secure, folder, options, is_stranger=False, seeds=SEEDS_OF_SLOW_TARGETS)
 
 
 def check_kfake(folder: Path) -> Iterator[Figure]:
