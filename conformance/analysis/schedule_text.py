@@ -13,6 +13,8 @@ HIDDEN_FIELDS = frozenset({"group_id", "protocol_type", "retention_time_ms", "re
 SENDER_FIELDS = ("member_id", "group_instance_id")
 QUOTED = re.compile(r"(?<!\w)'([^']+)'(?!\w)")
 ISSUED_ID = re.compile(r"FreshId\(handle=(\d+)\)")
+MAX_TEXT, BEGINNING = 40, 16
+"""How many characters a text is told with, and how many of a longer one."""
 
 
 class MemberLabels:
@@ -125,5 +127,10 @@ def describe_partition(partition: Any) -> str:
     if "committed_offset" in partition:
         told += f" at {partition['committed_offset']}"
     if partition.get("committed_metadata"):
-        told += f" with metadata {partition['committed_metadata']!r}"
+        told += f" with metadata {describe_text(partition['committed_metadata'])}"
     return told
+
+
+def describe_text(text: str) -> str:
+    """A text; of a long one the beginning and how long it is."""
+    return repr(text) if len(text) <= MAX_TEXT else f"{text[:BEGINNING]!r}... ({len(text):,} characters)"

@@ -6,7 +6,7 @@ import pytest
 
 from fencepost.conformance.analysis.failures import Origin, build_failure, describe_violation
 from fencepost.conformance.analysis.root_cause import violations_in
-from fencepost.conformance.analysis.schedule_text import MemberLabels, schedule_lines
+from fencepost.conformance.analysis.schedule_text import MemberLabels, describe_text, schedule_lines
 from fencepost.conformance.results import Failure
 from fencepost.traces.events import Event, Kind, Order
 from fencepost.traces.verdict import FieldDifference, Violation
@@ -95,6 +95,11 @@ def test_a_schedule_has_the_fields_that_differ_from_their_defaults() -> None:
         "at 30 ms A: ListGroups v4 states_filter=['Empty']",
     )
     assert place == 5
+
+
+def test_a_long_text_is_told_by_its_beginning() -> None:
+    assert describe_text("m" * 40) == repr("m" * 40)
+    assert describe_text("m" * 4_097) == "'mmmmmmmmmmmmmmmm'... (4,097 characters)"
 
 
 @pytest.mark.parametrize(

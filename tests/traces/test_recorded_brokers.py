@@ -33,6 +33,8 @@ def judge_recorded(name: str) -> TraceVerdict:
         ("fetch-in-version-0", 1, ("FETCH-03",), "fetch.unknown-group"),
         # The instance id alone says who leaves.
         ("leave-with-another-instance-id", 9, ("LEAVE-15",), "leave.nobody"),
+        # Nobody waits for the owners of pending ids.
+        ("pending-id-holds-up-the-phase", 9, ("JOIN-28",), "join.stable.leader"),
         # In version 0 the session timeout does not count. The request may have waited on its way until the other member
         # was gone, but that is far-fetched.
         ("version-0-ends-early", 5, ("JOIN-26",), "join.new"),

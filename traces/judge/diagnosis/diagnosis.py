@@ -159,7 +159,7 @@ class Diagnoser:
                 path = path.previous
             for after in self.handle_waiting(one, part):
                 if after.path is not None:
-                    return Mismatch(handle, frozenset(fields), None, after.path.rule, one.world)
+                    return Mismatch(handle, frozenset(fields), None, after.path.rule, after.world)
         configurations = self.search.configurations
         state = configurations[0].world if configurations else self.stepper.initial_state()
         return Mismatch(handle, frozenset(fields), None, "", state)

@@ -26,7 +26,9 @@ def empty_group_takes_anything(patch: Patch) -> None:
     patch.replace(Group, "select_protocol", lambda group: select(group) if group.candidates() else "")
 
 
-@admission.add("BUG-10", "KAFKA-7909, https://github.com/apache/kafka/commit/4cb8f56b45f", "JOIN-28", "LEAVE-10")
+@admission.add(
+    "BUG-10", "KAFKA-7909, https://github.com/apache/kafka/commit/4cb8f56b45f", "JOIN-28", "LEAVE-10", "TIMER-08"
+)
 def pending_id_blocks_the_join_phase(patch: Patch) -> None:
     """The owner of a handed-out id may not leave, and when the id expires nobody asks whether the round is complete."""
 
