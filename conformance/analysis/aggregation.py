@@ -157,7 +157,8 @@ def requirement_verdict(
         return RequirementResult(id, Verdict.PASS, found.undecided, checks, remark=remark)
     if counts[CheckStatus.PASS]:
         return RequirementResult(id, Verdict.PASS, found.undecided, checks)
-    if counts[CheckStatus.INCONCLUSIVE]:
+    # What follows from another violation says nothing of a requirement that the run does not exercise.
+    if counts[CheckStatus.INCONCLUSIVE] and not left_out.get(id):
         return RequirementResult(id, Verdict.INCONCLUSIVE, found.note_for(CheckStatus.INCONCLUSIVE), checks)
     if counts[CheckStatus.NOT_OBSERVED]:
         return RequirementResult(id, Verdict.NOT_OBSERVED, found.note_for(CheckStatus.NOT_OBSERVED), checks)

@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from fencepost.adapters.target import Description, SettingOrigin
+from fencepost.conformance.analysis.aggregation import ViolationStatus
 from fencepost.conformance.analysis.report_builder import ReportBuilder
 from fencepost.conformance.capabilities import (
     REMEDIES,
@@ -72,6 +73,16 @@ def test_requirements_that_depend_on_an_unknown_setting_are_unsupported_with_the
 def test_what_is_seen_of_such_a_requirement_means_nothing(not_told: frozenset[str], verdict: Verdict) -> None:
     builder = ReportBuilder(["JOIN-02"], {"JOIN-02": "needs bounds"}, not_told=not_told)
     builder.add_failure("JOIN-02", Failure("trace", 1, "refused", ("accepted",), ""))
+    (result,) = builder.build(schedules=1, events=1, seconds=1, target={"name": "t"}).results
+    assert result.verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("left_out", "verdict"), [({"JOIN-02": "needs bounds"}, Verdict.UNSUPPORTED), ({}, Verdict.INCONCLUSIVE)]
+)
+def test_what_follows_from_another_violation_means_nothing_for_it(left_out: dict[str, str], verdict: Verdict) -> None:
+    builder = ReportBuilder(["JOIN-02"], left_out)
+    builder.findings["JOIN-02"].add_violation(ViolationStatus.CONSEQUENCE, "blocked by JOIN-01")
     (result,) = builder.build(schedules=1, events=1, seconds=1, target={"name": "t"}).results
     assert result.verdict is verdict
 

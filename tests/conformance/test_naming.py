@@ -15,7 +15,13 @@ from fencepost.conformance.analysis.naming import (
     name_requirement,
     nearness,
 )
-from fencepost.conformance.analysis.root_cause import UNCLASSIFIED, RequirementViolation, RootCauses, violations_in
+from fencepost.conformance.analysis.root_cause import (
+    INCIDENTAL_NOTE,
+    UNCLASSIFIED,
+    RequirementViolation,
+    RootCauses,
+    violations_in,
+)
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import Verdict
@@ -177,6 +183,19 @@ def test_what_nothing_explains_follows_from_an_error_that_is_known_to_be_wrong()
     assert found.requirement == UNCLASSIFIED
     assert RootCauses([schedule, of_commits, of_heartbeats]).cause_of(found, schedule) == "blocked by COMMIT-05"
     assert RootCauses([schedule, of_heartbeats]).cause_of(found, schedule) == ""
+
+
+def test_what_comes_after_a_timer_that_fires_otherwise_follows_from_that() -> None:
+    refused = replace(COMMIT, api="DeleteGroups", rule="delete.empty", requirements=("ADMIN-18",), kind="not empty")
+    schedule = run_of("", violation=refused)
+    after_timer = replace(schedule, verdict=replace(schedule.verdict, rules={"timer.sync": 1}))
+    (found,) = violations_in(schedule.verdict)
+    passed, sync_timer = run_of("ADMIN-18", CheckStatus.PASS), run_of("TIMER-12")
+    causes = RootCauses([passed, sync_timer, schedule, after_timer])
+    assert causes.cause_of(found, schedule) == INCIDENTAL_NOTE
+    assert causes.cause_of(found, after_timer) == "blocked by TIMER-12"
+    session_timer = RootCauses([passed, run_of("TIMER-01"), after_timer])
+    assert session_timer.cause_of(found, after_timer) == INCIDENTAL_NOTE
 
 
 # --- in a run ------------------------------------------------------------------------------------------------------
