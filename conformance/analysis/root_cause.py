@@ -125,7 +125,7 @@ class RootCauses:
         one of no requirement in particular."""
         id, fault = violation.requirement, violation.violation
         if id == UNCLASSIFIED and fault is not None and not run.scenario.requirements:
-            return self.errors_known_before(fault, run) | self.timers_known_before(run)
+            return self.errors_known_until(fault, run) | self.timers_known_before(run)
         others: Iterable[str] = self.presumed_by(id)
         if fault is not None and not run.scenario.requirements:
             if others:
@@ -146,14 +146,14 @@ class RootCauses:
                     return (not run.scenario.requirements and self.timers_known_before(run)) or None
         return frozenset(root for each in others for root in self.presumed_by(each) or (each,))
 
-    def errors_known_before(self, fault: Violation, run: ScenarioRun) -> frozenset[str]:
-        """The requirements that scenarios violate by errors that the group got before a violation, too. The judge may
+    def errors_known_until(self, fault: Violation, run: ScenarioRun) -> frozenset[str]:
+        """The requirements that scenarios violate by errors that the group got up to a violation, too. The judge may
         have explained these by what never happened."""
         asked = {event.sequence: event for event in run.events if event.kind is Kind.REQUEST}
         told = {
             (event.api, error_name(code))
             for event in run.events
-            if event.of in asked and event.of < fault.sequence and asked[event.of].body.get("group_id") == fault.group
+            if event.of in asked and event.of <= fault.sequence and asked[event.of].body.get("group_id") == fault.group
             for code in errors_in(event.body) - {Error.NONE}
         }
         return frozenset(

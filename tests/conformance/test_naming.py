@@ -38,8 +38,9 @@ from fencepost.conformance.zoo.classic.bugs import COORDINATOR_BUGS
 from fencepost.conformance.zoo.hunt import HuntTask, run_hunt
 from fencepost.conformance.zoo.results import load_results
 from fencepost.model.catalogue.classic import CATALOGUE
+from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
-from fencepost.traces.events import Header, Order
+from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.files.trace_files import open_trace
 from fencepost.traces.judge.groups.silence_watch import MISSING
 from fencepost.traces.judge.judge import judge
@@ -183,6 +184,18 @@ def test_what_nothing_explains_follows_from_an_error_that_is_known_to_be_wrong()
     assert found.requirement == UNCLASSIFIED
     assert RootCauses([schedule, of_commits, of_heartbeats]).cause_of(found, schedule) == "blocked by COMMIT-05"
     assert RootCauses([schedule, of_heartbeats]).cause_of(found, schedule) == ""
+
+
+def test_what_nothing_explains_follows_from_the_same_error_in_a_scenario() -> None:
+    refusal = FieldDifference("error_code", "NONE", "UNSUPPORTED_VERSION")
+    request = Event(1, 0, 1, "D", Kind.REQUEST, "JoinGroup", 6, {"group_id": "g"})
+    response = Event(2, 1, 1, "D", Kind.RESPONSE, "JoinGroup", 6, {"error_code": Error.UNSUPPORTED_VERSION}, of=1)
+    early = replace(LATE, sequence=1, requirements=(), kind="strange refusal")
+    schedule = replace(run_of("", violation=early), events=(request, response))
+    (found,) = violations_in(schedule.verdict)
+    of_joins = run_of("JOIN-55", violation=replace(COMMIT, api="JoinGroup", differences=(refusal,)))
+    assert found.requirement == UNCLASSIFIED
+    assert RootCauses([schedule, of_joins]).cause_of(found, schedule) == "blocked by JOIN-55"
 
 
 def test_what_comes_after_a_timer_that_fires_otherwise_follows_from_that() -> None:
