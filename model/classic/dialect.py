@@ -40,6 +40,13 @@ class Dialect(CoreDialect):
     """DIV-16: OffsetCommit with too large a record gets -1; the older one says 28."""
     late_replication_is_unavailable: Truth = True
     """DIV-17: a group record that is replicated too late gets 15; the older one says 27, and 7 for offsets."""
+    generation_waits_for_assignment: Truth = True
+    """Not a DIV: a generation is stored with its assignment; the proposal of client-side assignment stored it before
+    JoinGroup is answered (`group_log`)."""
+
+
+ONLY_PROPOSED = frozenset({"generation_waits_for_assignment"})
+"""Where a proposal differs from every coordinator that was built: no target is asked for it."""
 
 
 def dialect_of(context: Context) -> Dialect:

@@ -13,7 +13,9 @@ from fencepost.model.classic.core import membership
 from fencepost.model.proofs import solver
 from fencepost.model.proofs.classic.counterexample import InductionCounterexample
 from fencepost.model.proofs.classic.induction import ProofSize
-from fencepost.model.proofs.registry.results import TheoremResult, draining_results, inductive_results
+from fencepost.model.proofs.registry.handler_results import IN_ONE_TERM, start_inductions
+from fencepost.model.proofs.registry.results import draining_results
+from fencepost.model.proofs.registry.theorem_result import TheoremResult
 from tests.model.proofs.mutation import mutant
 
 TINY = ProofSize(slots=1, partitions=1)
@@ -77,7 +79,8 @@ def test_everything_is_proved_and_saved(tmp_path: Path, capsys: pytest.CaptureFi
 def broken() -> Proof:
     """The proof of a coordinator that forgets to compare the generations of commits."""
     with mutant(membership.commit, "request.generation != group.generation", "False"):
-        results = tuple(inductive_results(TINY, 0, ignore_progress))
+        (started,) = start_inductions(TINY, 0, reports=[IN_ONE_TERM])
+        results = tuple(started.results(ignore_progress))
         return Proof(TINY, 0, results, 1.0, proofs.search_counterexamples(results, 100_000, ignore_progress))
 
 

@@ -6,7 +6,13 @@ from fencepost.model.classic.core.state import Phase
 from fencepost.model.classic.dialect import Dialect
 from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
-from tests.support.model_driver import P_THEN_Q, SESSION_TIMEOUT_MS, ModelCoordinatorDriver, driver_in_phase
+from tests.support.model_driver import (
+    P_THEN_Q,
+    REBALANCE_TIMEOUT_MS,
+    SESSION_TIMEOUT_MS,
+    ModelCoordinatorDriver,
+    driver_in_phase,
+)
 
 EMPTY, PREPARING, COMPLETING, STABLE = Phase.EMPTY, Phase.PREPARING, Phase.COMPLETING, Phase.STABLE
 
@@ -99,3 +105,49 @@ def test_a_group_that_has_become_too_large_rebalances() -> None:
     kept = desk.join("m2", P_THEN_Q[:1], instance="i")
     assert desk.error_of(desk.join("m1", P_THEN_Q[:1])) == Error.GROUP_MAX_SIZE_REACHED
     assert desk.error_of(kept) is None and desk.members() == {"m2"}
+
+
+# --- the design that stores a generation before JoinGroup is answered (client-side assignment, "Handling Coordinator
+# Failures"): its four points of failure
+
+
+def early_driver(phase: Phase) -> ModelCoordinatorDriver:
+    return driver_in_phase(phase, dialect=Dialect(generation_waits_for_assignment=False))
+
+
+def test_before_the_generation_is_stored_the_join_phase_is_lost() -> None:
+    desk = ModelCoordinatorDriver(dialect=Dialect(generation_waits_for_assignment=False))
+    member, _ = desk.join_new()
+    desk.restart()
+    assert desk.error_of(desk.join(member)) == Error.UNKNOWN_MEMBER_ID
+
+
+def test_once_it_is_stored_a_join_group_that_was_not_answered_gets_it_again() -> None:
+    desk = early_driver(COMPLETING)
+    before = desk.group
+    desk.restart()
+    assert (desk.phase, desk.group.generation, desk.group.leader) == (COMPLETING, before.generation, before.leader)
+    assert desk.rules[-1] == "load.group"
+    assert desk.response_to(desk.join("m1", P_THEN_Q[:1])).generation == before.generation
+
+
+def test_a_sync_that_is_pending_is_taken_up_again() -> None:
+    desk = early_driver(COMPLETING)
+    desk.restart()
+    waiting = desk.sync("m2", 1, instance="i")
+    assert desk.error_of(waiting) is None
+    desk.sync("m1", 1, (("m1", b"1"), ("m2", b"2")))
+    assert desk.response_to(waiting).assignment == b"2"
+
+
+def test_who_does_not_sync_after_a_failover_is_removed_in_time() -> None:
+    desk = early_driver(COMPLETING)
+    desk.restart()
+    assert desk.group.sync_deadline == desk.now + REBALANCE_TIMEOUT_MS
+    assert all(slot.unsynced for slot in desk.group.slots if slot.id)
+
+
+def test_an_assignment_that_is_stored_is_given_at_once() -> None:
+    desk = early_driver(STABLE)
+    desk.restart()
+    assert desk.response_to(desk.sync("m2", 1, instance="i")).assignment == b"m2"

@@ -14,15 +14,14 @@ from fencepost.model.explore.classic.state_layout import COORDINATOR
 from fencepost.model.explore.classic.violation_search import ReachableViolation, ViolationSearchResult, find_violations
 from fencepost.model.explore.engine import PathStep
 from fencepost.model.proofs.classic.induction import STATEMENTS, ProofSize
+from fencepost.model.proofs.registry.handler_results import start_inductions
 from fencepost.model.proofs.registry.results import (
-    Progress,
-    TheoremResult,
     assignor_results,
     draining_results,
     false_theorem_results,
-    inductive_results,
     kernel_results,
 )
+from fencepost.model.proofs.registry.theorem_result import Progress, TheoremResult
 
 WORKER_PROCESSES = 2
 _EXPECTED_VERDICTS = ("proved", "false, as it should be")
@@ -121,12 +120,17 @@ def group_summary(step: PathStep) -> dict[str, int | str]:
 
 def prove_all(size: ProofSize, seed: int, progress: Progress) -> Iterator[TheoremResult]:
     """The results in the order in which they are shown, the quick ones first."""
-    yield from draining_results(seed, progress)
-    yield from assignor_results(seed, progress)
-    yield from kernel_results(seed, progress)
     with ProcessPoolExecutor(WORKER_PROCESSES, get_context("spawn"), initializer=ignore_interrupts) as pool:
         start_workers(pool, WORKER_PROCESSES)
-        yield from inductive_results(size, seed, progress, pool.map)
+        started = start_inductions(size, seed, pool.map)
+        try:
+            yield from draining_results(seed, progress)
+            yield from assignor_results(seed, progress)
+            yield from kernel_results(seed, progress)
+            for induction in started:
+                yield from induction.results(progress)
+        finally:
+            pool.shutdown(cancel_futures=True)
     yield from false_theorem_results()
 
 

@@ -5,9 +5,9 @@ responses and the rule that applied. The same function judges recorded responses
 """
 
 from fencepost.model.classic.coordinator import admin, offsets
+from fencepost.model.classic.coordinator.group_log import becomes_empty, group_record, writes_record
 from fencepost.model.classic.coordinator.state import Cluster, GroupState, Reply, StepResult, respond
 from fencepost.model.classic.core.join import join
-from fencepost.model.classic.core.member_table import is_member
 from fencepost.model.classic.core.membership import heartbeat, leave
 from fencepost.model.classic.core.state import (
     FREE,
@@ -20,7 +20,6 @@ from fencepost.model.classic.core.state import (
     LeaveRequest,
     LeaveResponse,
     Phase,
-    Slot,
     Step,
     SyncResponse,
 )
@@ -44,7 +43,6 @@ from fencepost.model.classic.messages.requests import (
 from fencepost.model.classic.messages.subscription import subscribed_topics
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
-from fencepost.model.logic import Time
 
 
 def handle_request(state: GroupState, request: Request, context: Context, cluster: Cluster) -> StepResult:
@@ -78,7 +76,7 @@ def handle_request(state: GroupState, request: Request, context: Context, cluste
             return admin.on_delete(state, request)
 
 
-def apply_core_step(state: GroupState, step: Step, now: Time) -> StepResult:
+def apply_core_step(state: GroupState, step: Step, context: Context) -> StepResult:
     """The world after a step of the core, with the record it writes to the log and the topics subscribed to."""
     before, after = state.group, step.group
     replies = tuple(Reply(output.handle, output.response) for output in step.outputs)
@@ -87,37 +85,10 @@ def apply_core_step(state: GroupState, step: Step, now: Time) -> StepResult:
     changed = evolve(state, group=after)
     if before is not None and after.generation != before.generation:
         changed = evolve(changed, subscribed=subscribed_topics(after))
-    was_stable = before is not None and before.phase == Phase.STABLE
-    settled = after.phase == Phase.STABLE and (not was_stable or step.rule == "join.replace.stable")
-    ended = after.phase == Phase.EMPTY and before is not None and after.generation != before.generation
-    if settled or ended:
-        changed = evolve(changed, stored=group_record(after), emptied_at=now if ended else state.emptied_at)
+    if writes_record(before or Group(generation=after.generation), step, context):
+        emptied_at = context.now if before is not None and becomes_empty(before, after) else state.emptied_at
+        changed = evolve(changed, stored=group_record(after), emptied_at=emptied_at)
     return StepResult(changed, replies, step.rule)
-
-
-def group_record(group: Group) -> Group:
-    """The group as far as its record has it: no timers, and nothing parked. Loading decides which protocols stay."""
-    return Group(
-        phase=group.phase,
-        generation=group.generation,
-        protocol_type=group.protocol_type,
-        protocol=group.protocol,
-        leader=group.leader,
-        slots=tuple(
-            Slot(
-                holder=Holder.MEMBER,
-                id=slot.id,
-                instance=slot.instance,
-                session_timeout=slot.session_timeout,
-                rebalance_timeout=slot.rebalance_timeout,
-                protocols=slot.protocols,
-                assignment=slot.assignment,
-                client=slot.client,
-            )
-            for slot in group.slots
-            if is_member(slot)
-        ),
-    )
 
 
 def takes_slot(request: object) -> bool:
@@ -148,7 +119,7 @@ def on_join(state: GroupState, request: JoinGroup, context: Context, cluster: Cl
     assert state.group is not None
     room = with_free_slot(state.group) if takes_slot(core) else state.group
     step = join(room, core, context)
-    return apply_core_step(state, evolve(step, group=state.group) if step.group is room else step, context.now)
+    return apply_core_step(state, evolve(step, group=state.group) if step.group is room else step, context)
 
 
 def on_sync(state: GroupState, request: SyncGroup, context: Context) -> StepResult:
@@ -161,7 +132,7 @@ def on_sync(state: GroupState, request: SyncGroup, context: Context) -> StepResu
         return respond(state, request, SyncResponse(Error.UNKNOWN_MEMBER_ID), "sync.unknown-group")
     if state.group.phase == Phase.EMPTY:
         return respond(state, request, SyncResponse(Error.UNKNOWN_MEMBER_ID), "sync.empty")
-    return apply_core_step(state, sync(state.group, request.core, context), context.now)
+    return apply_core_step(state, sync(state.group, request.core, context), context)
 
 
 def on_heartbeat(state: GroupState, request: Heartbeat, context: Context) -> StepResult:
@@ -172,7 +143,7 @@ def on_heartbeat(state: GroupState, request: Heartbeat, context: Context) -> Ste
         return respond(state, request, HeartbeatResponse(Error.UNKNOWN_MEMBER_ID), "heartbeat.unknown-group")
     if state.group.phase == Phase.EMPTY:
         return respond(state, request, HeartbeatResponse(Error.UNKNOWN_MEMBER_ID), "heartbeat.empty")
-    return apply_core_step(state, heartbeat(state.group, request.core, context), context.now)
+    return apply_core_step(state, heartbeat(state.group, request.core, context), context)
 
 
 def on_leave(state: GroupState, request: LeaveGroup, context: Context) -> StepResult:
@@ -181,7 +152,7 @@ def on_leave(state: GroupState, request: LeaveGroup, context: Context) -> StepRe
         return respond(state, request, LeaveResponse(Error.INVALID_GROUP_ID), "leave.invalid-group")
     if state.group is None:
         return respond(state, request, unknown_entries_response(request.core), "leave.unknown-group")
-    return apply_core_step(state, leave(state.group, request.core, context), context.now)
+    return apply_core_step(state, leave(state.group, request.core, context), context)
 
 
 def unknown_entries_response(request: LeaveRequest) -> LeaveResponse:

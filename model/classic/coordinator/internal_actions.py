@@ -5,23 +5,11 @@ from enum import Enum
 
 from fencepost.model.classic.coordinator.deleted_offsets import NOTHING_DELETED
 from fencepost.model.classic.coordinator.dispatch import apply_core_step
+from fencepost.model.classic.coordinator.group_log import load_record
 from fencepost.model.classic.coordinator.offsets import apply_transaction_marker
 from fencepost.model.classic.coordinator.state import GroupState, Reply, StepResult
-from fencepost.model.classic.core.join_phase import trigger_rebalance
-from fencepost.model.classic.core.member_table import is_member, member_count, rearm
-from fencepost.model.classic.core.protocol_selection import metadata_for
-from fencepost.model.classic.core.state import (
-    FREE,
-    Context,
-    Group,
-    Holder,
-    JoinResponse,
-    Phase,
-    Protocol,
-    Slot,
-    Step,
-    SyncResponse,
-)
+from fencepost.model.classic.core.member_table import is_member
+from fencepost.model.classic.core.state import Context, Group, Holder, JoinResponse, Step, SyncResponse
 from fencepost.model.classic.core.timers import expire_join, expire_member, expire_sync
 from fencepost.model.classic.dialect import dialect_of
 from fencepost.model.classic.messages.subscription import subscribed_topics
@@ -90,7 +78,7 @@ def fire_timer(state: GroupState, timer: ArmedTimer, context: Context) -> StepRe
         step = expire_join(state.group, context)
     else:
         step = expire_sync(state.group, context)
-    return apply_core_step(state, step, context.now)
+    return apply_core_step(state, step, context)
 
 
 def unload_group(state: GroupState) -> StepResult:
@@ -113,10 +101,10 @@ def restart_coordinator(state: GroupState, context: Context) -> StepResult:
         stored = Group()
     if stored is None:
         return StepResult(GroupState(), (), "load.nothing")
-    group = load_group(stored, context)
-    subscribed = subscribed_topics(group) if group.generation else None
+    loaded = load_record(stored, context)
+    subscribed = subscribed_topics(loaded.group) if stored.generation else None
     after = GroupState(
-        group,
+        loaded.group,
         subscribed,
         state.offsets,
         state.pending,
@@ -125,10 +113,7 @@ def restart_coordinator(state: GroupState, context: Context) -> StepResult:
         stored,
         state.epochs,
     )
-    if member_count(group) > context.max_group_size:
-        group, outputs = trigger_rebalance(group, context)
-        return apply_core_step(after, Step(group, outputs, "load.oversized"), context.now)
-    return StepResult(after, (), "load.group")
+    return StepResult(after, (), loaded.rule)
 
 
 def load_deleted_offsets(state: GroupState, context: Context) -> GroupState:
@@ -140,24 +125,3 @@ def load_deleted_offsets(state: GroupState, context: Context) -> GroupState:
     pending = {one: {**deleted.pending.get(one, {}), **state.pending.get(one, {})} for one in producers}
     offsets = {**deleted.committed, **state.offsets}
     return evolve(state, offsets=offsets, pending=pending, deleted=NOTHING_DELETED)
-
-
-def load_group(stored: Group, context: Context) -> Group:
-    """The group of the record: Stable with full sessions if it has members, else Empty."""
-    members = tuple(load_slot(slot, stored, context) for slot in stored.slots if is_member(slot))
-    return Group(
-        phase=Phase.STABLE if members else Phase.EMPTY,
-        generation=stored.generation,
-        protocol_type=stored.protocol_type,
-        protocol=stored.protocol,
-        leader=stored.leader,
-        slots=(*members, FREE),
-    )
-
-
-def load_slot(slot: Slot, stored: Group, context: Context) -> Slot:
-    """A member of the record, which need not have more than the selected protocol (FAILOVER-13)."""
-    selected = (Protocol(stored.protocol, metadata_for(slot, stored.protocol)),)
-    protocols = selected if dialect_of(context).other_protocols_are_forgotten else slot.protocols
-    plain = evolve(slot, is_new=False, join=0, sync=0, unsynced=False, protocols=protocols)
-    return rearm(plain, context.now)

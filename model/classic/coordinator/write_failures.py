@@ -108,7 +108,7 @@ def undo_assignment(
         evolve(each, response=SyncResponse(error)) if isinstance(each.response, SyncResponse) else each
         for each in outputs
     )
-    after = apply_core_step(state, Step(begun, told, "failure.assignment"), context.now)
+    after = apply_core_step(state, Step(begun, told, "failure.assignment"), context)
     return evolve(after, state=evolve(after.state, stored=done.state.stored)) if reached_log else after
 
 

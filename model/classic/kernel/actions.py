@@ -148,7 +148,7 @@ def is_exclusive(assignment: Relation) -> Truth:
 
 
 def adopt(kernel: Kernel, generation: Token, leader: Token, members: Relation, assignment: Relation) -> KernelStep:
-    """A coordinator begins its tenure with a group that is Stable, and with no other past (coordinator.md 5.2)."""
+    """A coordinator begins its term with a group that is Stable, and with no other past (coordinator.md 5.2)."""
     after = evolve(
         kernel,
         current=generation,

@@ -1,6 +1,6 @@
 """The invariants of the kernel, for any generations g and h, members m and x, and partition p.
 
-People should read `THEOREMS`, which is what the protocol promises, within one tenure of a coordinator and one life of
+People should read `THEOREMS`, which is what the protocol promises, within one term of a coordinator and one life of
 a group, for commits in generations from 0 on, a static replacement counting as the same member. `LEMMAS`
 make the theorems inductive.
 """

@@ -58,6 +58,13 @@ class CommitAccepted:
     commit: PartitionCommit
 
 
+@dataclass(frozen=True, slots=True)
+class GroupRecord:
+    """The group as the log has it: what the next coordinator begins with."""
+
+    group: Group
+
+
 class GhostState(Protocol):
     """The facts, to be asked; with symbolic arguments they are symbolic."""
 

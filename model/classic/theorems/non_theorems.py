@@ -1,10 +1,11 @@
 """The plain wordings of the theorems, which are false, each with the story of a group that breaks it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fencepost.model.classic.core.sorts import InstanceId, OtherProtocolType, ProtocolName
 from fencepost.model.classic.core.state import CommitRequest
+from fencepost.model.classic.dialect import Dialect
 from fencepost.model.classic.member import member as members
 from fencepost.model.classic.member.member import MemberRequest, MemberSettings, PartitionCommit
 from fencepost.model.classic.theorems.ghost_state import (
@@ -25,6 +26,7 @@ CLAIMS, RANGE = OtherProtocolType("claims"), ProtocolName("range")
 DYNAMIC = MemberSettings(names=(RANGE,), protocol_type=CLAIMS)
 COOPERATIVE = MemberSettings(names=(ProtocolName("cooperative-sticky"),), protocol_type=CLAIMS, cooperative=True)
 STATIC = MemberSettings(names=(RANGE,), protocol_type=CLAIMS, instance=InstanceId("i"))
+OTHER_STATIC = replace(STATIC, instance=InstanceId("j"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,17 +151,20 @@ def leader_id_change() -> ScriptedRun:
     return story
 
 
-def coordinator_failover() -> ScriptedRun:
+def lead_generation(run: ScriptedRun, name: int, settings: MemberSettings) -> None:
+    """A process joins a group without members and leads its next generation."""
+    run.start_process(name, settings)
+    send_join(run, name)
+    run.fire_after()
+
+
+def coordinator_failover(dialect: Dialect | None = None) -> ScriptedRun:
     """A generation that never became stable is not in the log: the next coordinator gives its number again."""
-    story = ScriptedRun()
-    for name in (1, 2):
-        story.start_process(name, DYNAMIC)
-        introduce_member(story, name)
-        send_join(story, name)
-        story.fire_after()
-        story.deliver_response(name, join_response_to(story, name))
-        story.fail_over()
-    return story
+    run = ScriptedRun(dialect=dialect)
+    lead_generation(run, 1, STATIC)
+    run.fail_over()
+    lead_generation(run, 2, OTHER_STATIC)
+    return run
 
 
 def group_deletion() -> ScriptedRun:

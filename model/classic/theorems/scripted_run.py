@@ -57,8 +57,9 @@ SLOT_COUNT = 4
 class ScriptedRun:
     """A run of a group that consumes some partitions, from its first day."""
 
-    def __init__(self, partitions: int = 1) -> None:
+    def __init__(self, partitions: int = 1, dialect: Dialect | None = None) -> None:
         self.partitions = partitions
+        self.dialect = dialect or Dialect()
         self.state = GroupState(self._new_group())
         self.ghost: GhostState = ConcreteGhostState()
         self.processes: dict[int, Process] = {}
@@ -101,7 +102,7 @@ class ScriptedRun:
     def deliver_request(self, request: MemberRequest, **choices: Any) -> list[Any]:
         """A request arrives at the coordinator; the answers are on their way from now on."""
         drawn = numbered_id(self.next_number())
-        context = Context(self.now, Choices(member_id=drawn, **choices))
+        context = Context(self.now, Choices(member_id=drawn, **choices), self.dialect)
         core = request.request if isinstance(request, PartitionCommit) else request
         handlers: dict[type, Callable[..., Step]] = {
             JoinRequest: join,
@@ -125,12 +126,15 @@ class ScriptedRun:
     ) -> list[Any]:
         """Time passes, and a timer fires if it is due."""
         self.now += milliseconds
-        return self._apply_step(timer(self.group, *slot, Context(self.now)))
+        return self._apply_step(timer(self.group, *slot, self._context()))
+
+    def _context(self) -> Context:
+        return Context(self.now, dialect=self.dialect)
 
     def _apply_step(self, step: Step) -> list[Any]:
         before = self.group
         self.outputs = tuple(one for one in step.outputs if one.when)
-        self.state = apply_core_step(self.state, step, self.now).state
+        self.state = apply_core_step(self.state, step, self._context()).state
         self.ghost = record_coordinator_step(self.ghost, before, self.group, self.partitions)
         responses = [response_fact(one.handle, one.response) for one in self.outputs]
         self.facts += [one for one in responses if one is not None]
@@ -150,7 +154,7 @@ class ScriptedRun:
 
     def fail_over(self) -> None:
         """Another coordinator loads the group from the log."""
-        outcome = restart_coordinator(self.state, Context(self.now, dialect=Dialect()))
+        outcome = restart_coordinator(self.state, self._context())
         self.state = outcome.state
         if self.state.group is None:
             self.state = GroupState(self._new_group())

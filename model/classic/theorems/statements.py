@@ -1,7 +1,7 @@
 """The theorems: properties that a group and its members always have, each in one sentence.
 
 A theorem is a predicate whose annotations say what it is about: `def t(a: JoinResponseSent, b: JoinResponseSent)` means
-"for any two responses ever given". Their scope is one coordinator tenure and one life of the group; a static member
+"for any two responses ever given". Their scope is one term of a coordinator and one life of the group; a static member
 that comes back is the same person under a new id; commits with a generation below 0 claim no membership.
 Without that scope they are false: see `false_theorems`.
 """

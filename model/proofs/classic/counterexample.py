@@ -36,7 +36,7 @@ class InductionCounterexample:
     event: str
     statement: str
     subject: Any
-    """The group or the member before the event."""
+    """The group, its record or the member before the event."""
     arguments: tuple[Any, ...]
     result: Any
     """What the proof says comes of it."""
@@ -47,11 +47,10 @@ class InductionCounterexample:
 def decode_refutation(event: ProofEvent, refutation: Refutation) -> InductionCounterexample:
     """The refutation in plain values."""
     read, situation = model_reader(refutation.model), refutation.situation
-    subject = situation.group if situation.process is None else situation.process.member
     return InductionCounterexample(
         event=event.name,
         statement=refutation.statement.id,
-        subject=plain_group(subject, read),
+        subject=plain_group(event.subject(situation), read),
         arguments=plain_group(situation.arguments, read),
         result=keep_sent(plain_group(refutation.happened.result, read)),
         about=tuple(plain_group(one, read) for one in refutation.arguments if not isinstance(one, SymbolicGhostState)),

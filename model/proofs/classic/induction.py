@@ -15,9 +15,11 @@ import z3
 
 from fencepost.model.classic.core.state import FREE, Group, JoinRequest, Slot, SyncRequest
 from fencepost.model.classic.member.member import PartitionCommit
+from fencepost.model.classic.theorems.failover import FAILOVERS_WHATEVER_CLIENTS_SEND
 from fencepost.model.classic.theorems.ghost_state import (
     CommitAccepted,
     GhostState,
+    GroupRecord,
     JoinResponseSent,
     Process,
     SyncResponseSent,
@@ -42,7 +44,7 @@ from fencepost.model.statement import Statement
 STATEMENTS: tuple[Statement, ...] = (*THEOREMS, *STEP_THEOREMS, *LEMMAS, *OWNERSHIP_LEMMAS)
 """All that is proved together."""
 
-ALONE = frozenset(one.id for one in WHATEVER_CLIENTS_SEND)
+ALONE = frozenset(one.id for one in WHATEVER_CLIENTS_SEND) | FAILOVERS_WHATEVER_CLIENTS_SEND
 """What the coordinator keeps whatever clients send: these statements are proved from each other alone."""
 
 _MESSAGES: tuple[type, ...] = (
@@ -126,7 +128,9 @@ def without_timers(value: Any) -> Any:
         return replace(value, slots=tuple(without_timers(slot) for slot in value.slots), **_TIMER_FIELDS[Group])
     if isinstance(value, Slot):
         return replace(value, **_TIMER_FIELDS[Slot])
-    return replace(value, group=without_timers(value.group)) if isinstance(value, CommitAccepted) else value
+    return (
+        replace(value, group=without_timers(value.group)) if isinstance(value, CommitAccepted | GroupRecord) else value
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +170,7 @@ class GoalMaker:
         unchanged = {
             Group: there[Group][0].key == self._group_before,
             GhostState: result.ghost is self._situation.ghost,
+            GroupRecord: result.record is self._situation.record,
         }
         for one in self._statements:
             for choice in itertools.product(*self._options(one, there)):
@@ -182,6 +187,8 @@ class GoalMaker:
             Group: [self._candidate(without_timers(result.group))],
             GhostState: [self._candidate(result.ghost)],
         }
+        if result.record is not None:
+            there[GroupRecord] = [self._candidate(without_timers(result.record))]
         if result.process is not None:
             there[Process] = [self._candidate(result.process, is_new=True)]
         for when, message in result.sent:
@@ -212,7 +219,7 @@ class GoalMaker:
 def initially_false(statements: Sequence[Statement], size: ProofSize) -> tuple[str, ...]:
     """The statements that do not hold of a new group, of which nothing has been heard. Processes start later."""
     group = Group(slots=(FREE,) * size.slots)
-    there: ValuesByType = {Group: [group], GhostState: [SymbolicGhostState()]}
+    there: ValuesByType = {Group: [group], GhostState: [SymbolicGhostState()], GroupRecord: [GroupRecord(Group())]}
     return tuple(
         one.id
         for one in statements
@@ -287,6 +294,8 @@ def values_before(situation: Situation, others: ValuesByType) -> ValuesByType:
     """All that there is before the event."""
     terms = {kind: list(values) for kind, values in others.items()}
     terms |= {Group: [without_timers(situation.group)], GhostState: [situation.ghost]}
+    if situation.record is not None:
+        terms[GroupRecord] = [without_timers(situation.record)]
     if situation.process is not None and situation.existed:
         terms[Process].append(situation.process)
     for message in situation.arriving:

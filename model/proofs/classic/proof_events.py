@@ -28,6 +28,7 @@ from fencepost.model.classic.member.member import Member, MemberStep, PartitionC
 from fencepost.model.classic.theorems.ghost_state import (
     CommitAccepted,
     GhostState,
+    GroupRecord,
     JoinResponseSent,
     Process,
     SyncResponseSent,
@@ -59,6 +60,8 @@ class Situation:
     assumed: tuple[Term, ...] = ()
     existed: bool = True
     """The process was there before the event."""
+    record: GroupRecord | None = None
+    """The group in the log, where the proof is about fail-overs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +73,20 @@ class EventResult:
     process: Process | None
     sent: tuple[tuple[Any, Any], ...]
     result: Step | MemberStep
+    record: GroupRecord | None = None
+
+
+def group_or_member(situation: Situation) -> Any:
+    """What most handlers handle an event for."""
+    return situation.group if situation.process is None else situation.process.member
 
 
 @dataclass(frozen=True, slots=True)
 class ProofEvent:
-    """Something that can happen, in an arbitrary situation. `handler` is the shipped function that handles it."""
+    """Something that can happen, in an arbitrary situation. `handler` is the shipped function that handles it.
+
+    Its first argument is the `subject`, the others are the situation's.
+    """
 
     name: str
     handler: Callable[..., Any]
@@ -84,6 +96,7 @@ class ProofEvent:
     """Statements that need not hold before."""
     unproved: frozenset[str] = frozenset()
     """Statements that need not hold after, for more is to come."""
+    subject: Callable[[Situation], Any] = group_or_member
 
 
 def coordinator_events(slots: int) -> Iterator[ProofEvent]:

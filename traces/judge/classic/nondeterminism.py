@@ -6,7 +6,7 @@ from typing import Any, cast
 from fencepost.model.classic.coordinator.state import GroupState, StepResult
 from fencepost.model.classic.core.member_table import is_member
 from fencepost.model.classic.core.state import Choices, Phase
-from fencepost.model.classic.dialect import Dialect
+from fencepost.model.classic.dialect import ONLY_PROPOSED, Dialect
 from fencepost.traces.judge.search.configuration import Decisions
 
 REPLACEMENT_PREFIX = "join.replace.stable"
@@ -24,6 +24,8 @@ class DialectProbe:
     def __getattr__(self, name: str) -> Any:
         if name in self._decisions:
             return self._decisions[name]
+        if name in ONLY_PROPOSED:
+            return True
         self.open_questions.append(name)
         return True
 

@@ -1,0 +1,178 @@
+"""The theorems across fail-overs: what holds while one coordinator after another goes on with the group of the log.
+
+The next coordinator begins with the record, so a statement about the group is needed of the record too (`of_record`).
+Within a term nothing else is new. How far the record is behind depends on the design. The proposal of client-side
+assignment stores a generation before JoinGroup is answered, and keeps every theorem. Kafka stores it with its
+assignment, so whatever a member was assigned is stored, and what is said of assignments holds. If the assignment has
+not come, the number of the generation is given again, and T1 is false (`non_theorems.coordinator_failover`).
+"""
+
+from dataclasses import replace
+
+from fencepost.model.classic.core.member_table import no_members
+from fencepost.model.classic.core.state import Group, Phase
+from fencepost.model.classic.theorems.ghost_state import GhostState, GroupRecord, JoinResponseSent
+from fencepost.model.classic.theorems.lemmas import (
+    LEMMAS,
+    is_generation_active,
+    join_request,
+    join_response,
+    join_response_id,
+    member_id,
+    member_owns,
+    member_waits,
+    parked_join,
+    parked_sync,
+    stable_assignment,
+    sync_request,
+    sync_response,
+    sync_response_owner,
+)
+from fencepost.model.classic.theorems.ownership_lemmas import (
+    OWNERSHIP_LEMMAS,
+    claimed_partitions,
+    claims_partition,
+    open_generation,
+)
+from fencepost.model.classic.theorems.statements import THEOREMS, one_assignee, one_leader, one_owner, one_process
+from fencepost.model.classic.theorems.step_statements import STEP_THEOREMS, CoordinatorStep
+from fencepost.model.classic.theorems.unconditional import WHATEVER_CLIENTS_SEND
+from fencepost.model.errors import Error
+from fencepost.model.logic import Truth, all_, and_, any_, or_
+from fencepost.model.statement import Statement, implies, statement
+
+
+def of_record(one: Statement) -> Statement:
+    """The statement about the group, said of its record."""
+    place = one.subjects.index(Group)
+
+    def holds(*arguments: object) -> Truth:
+        record = arguments[place]
+        assert isinstance(record, GroupRecord)
+        return one.holds(*arguments[:place], record.group, *arguments[place + 1 :])
+
+    subjects = (*one.subjects[:place], GroupRecord, *one.subjects[place + 1 :])
+    return replace(
+        one, id=f"record:{one.id}", sentence=f"Of the record: {one.sentence}", holds=holds, subjects=subjects
+    )
+
+
+@statement("record-phase", "A record is of a generation with a leader, or of a group without members.")
+def record_phase(record: GroupRecord) -> Truth:
+    """A join phase is not recorded."""
+    return or_(is_generation_active(record.group), and_(record.group.phase == Phase.EMPTY, no_members(record.group)))
+
+
+@statement("record-generation", "The next coordinator goes on from the generation that the group was in.")
+def record_generation(group: Group, record: GroupRecord) -> Truth:
+    """No number is given again."""
+    return group.generation == record.group.generation
+
+
+@statement("record-leader", "A generation in use is recorded as it is, with its leader.")
+def record_leader(group: Group, record: GroupRecord, ghost: GhostState) -> Truth:
+    """The next coordinator knows who leads."""
+    stored = record.group
+    return implies(
+        is_generation_active(group),
+        and_(group.phase == stored.phase, ghost.identity_of(group.leader) == ghost.identity_of(stored.leader)),
+    )
+
+
+@statement("record-claims", "A generation in use is recorded with the claims of its members.")
+def record_claims(group: Group, record: GroupRecord) -> Truth:
+    """The next coordinator tells the leader of the same claims."""
+    return implies(
+        is_generation_active(group), and_(has_claims_of(record.group, group), has_claims_of(group, record.group))
+    )
+
+
+def has_claims_of(group: Group, other: Group) -> Truth:
+    """Whatever a member claims in the other group, it claims in this one."""
+    return all_(
+        implies(
+            claims_partition(other, mine, part),
+            any_(and_(slot.id == mine.id, claims_partition(group, slot, part)) for slot in group.slots),
+        )
+        for mine in other.slots
+        for part in claimed_partitions(mine)
+    )
+
+
+RECORD_IS_CURRENT = (record_generation, record_leader, record_claims)
+"""What holds only where a generation is stored before JoinGroup is answered."""
+
+IN_ONE_TERM = tuple(
+    one for one in (*THEOREMS, *STEP_THEOREMS, *LEMMAS, *OWNERSHIP_LEMMAS) if CoordinatorStep not in one.subjects
+)
+"""The statements about states. Those about single steps rest on them, and a loading is no step of a term."""
+ACROSS_FAILOVERS = (
+    *IN_ONE_TERM,
+    *(of_record(one) for one in IN_ONE_TERM if Group in one.subjects),
+    record_phase,
+    *RECORD_IS_CURRENT,
+)
+"""What is proved together of the design that stores a generation early."""
+FAILOVER_THEOREMS = (*THEOREMS, record_generation)
+"""The theorems among them that people read."""
+
+
+@statement(
+    "record-settled",
+    "A record has an assignment: an older one while one is awaited, the current one in a stable group.",
+)
+def record_settled(group: Group, record: GroupRecord) -> Truth:
+    """Kafka's record: whatever a member was assigned is stored."""
+    stored = record.group
+    return and_(
+        stored.phase != Phase.COMPLETING,
+        stored.generation <= group.generation,
+        implies(group.phase == Phase.COMPLETING, stored.generation < group.generation),
+        implies(group.phase == Phase.STABLE, and_(stored.phase == Phase.STABLE, stored.generation == group.generation)),
+    )
+
+
+@statement("join-response-generation", "A JoinGroup answer without an error speaks of a generation from 1 on.")
+def join_response_generation(given: JoinResponseSent) -> Truth:
+    """A member has a generation."""
+    return implies(given.response.error == Error.NONE, given.response.generation >= 1)
+
+
+_KEPT_BY_COORDINATOR = tuple(
+    one for one in IN_ONE_TERM if one in WHATEVER_CLIENTS_SEND and one not in (one_leader, join_response)
+)
+_KEPT_WITH_CLIENTS = (
+    one_assignee,
+    one_owner,
+    one_process,
+    stable_assignment,
+    parked_join,
+    parked_sync,
+    join_request,
+    sync_request,
+    join_response_id,
+    sync_response,
+    sync_response_owner,
+    member_waits,
+    member_id,
+    member_owns,
+    open_generation,
+)
+_KEPT = (*_KEPT_BY_COORDINATOR, *_KEPT_WITH_CLIENTS)
+KEPT_BY_KAFKA = (
+    *_KEPT,
+    *(of_record(one) for one in _KEPT if Group in one.subjects),
+    record_phase,
+    record_settled,
+    join_response_generation,
+)
+"""What is proved together of Kafka's design. T1 is false of it, and T3 rests on lemmas that are."""
+
+FAILOVERS_WHATEVER_CLIENTS_SEND = frozenset(
+    {
+        *(of_record(one).id for one in WHATEVER_CLIENTS_SEND if Group in one.subjects),
+        *(one.id for one in (record_phase, record_generation, record_leader, record_settled)),
+        join_response_generation.id,
+    }
+)
+"""The statements about records that assume nothing of clients."""

@@ -1,0 +1,98 @@
+"""The events of the proof across fail-overs: those of a term, each with what it writes to the log, and the loading."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from fencepost.model.classic.coordinator.group_log import group_record, load_record, writes_record
+from fencepost.model.classic.core.state import Context, Group, Step
+from fencepost.model.classic.dialect import Dialect
+from fencepost.model.classic.theorems.failover import record_claims, record_leader
+from fencepost.model.classic.theorems.ghost_state import GroupRecord
+from fencepost.model.proofs.classic.arbitrary_values import GroupSymbols
+from fencepost.model.proofs.classic.proof_events import (
+    EventResult,
+    ProofEvent,
+    Situation,
+    any_context,
+    coordinator_events,
+    member_events,
+)
+
+IN_PARTS = frozenset({"leave-two", "leave-two-settled-each"})
+"""A LeaveGroup of several entries is proved in parts here; the proof of one term has it whole."""
+_LEAVING = frozenset({record_leader.id, record_claims.id})
+"""What need not hold between the entries of a LeaveGroup."""
+
+
+def failover_events(slots: int, *, early: bool) -> Iterator[ProofEvent]:
+    """Everything that can happen to a coordinator, its log and its members.
+
+    `early`: in the dialects that store a generation before JoinGroup is answered; otherwise in Kafka's.
+    """
+    yield load_event(early)
+    for event in (*coordinator_events(slots), *member_events()):
+        if event.name not in IN_PARTS:
+            yield with_log(event, early)
+
+
+def with_log(event: ProofEvent, early: bool) -> ProofEvent:
+    """The event, with the record that it writes."""
+
+    def prepare(symbols: GroupSymbols) -> Situation:
+        situation = replace(event.prepare(symbols), record=any_record(symbols))
+        if situation.process is not None:
+            return situation
+        *others, moment = situation.arguments
+        return replace(situation, arguments=(*others, with_dialect(symbols, moment, early)))
+
+    def run(situation: Situation) -> EventResult:
+        result = event.run(situation)
+        step = result.result
+        changes = isinstance(step, Step) and step.group is not situation.group
+        if isinstance(step, Step) and changes and writes_record(situation.group, step, situation.arguments[-1]):
+            return replace(result, record=GroupRecord(group_record(step.group)))
+        return replace(result, record=situation.record)
+
+    return replace(
+        event,
+        prepare=prepare,
+        run=run,
+        unassumed=event.unassumed | _LEAVING if event.unassumed else event.unassumed,
+        unproved=event.unproved | _LEAVING if event.unproved else event.unproved,
+    )
+
+
+def load_event(early: bool) -> ProofEvent:
+    """The coordinator is lost, whatever it knew, and another one loads the group from the log."""
+
+    def prepare(symbols: GroupSymbols) -> Situation:
+        moment = with_dialect(symbols, any_context(symbols), early)
+        return Situation(symbols, symbols.arbitrary(Group, "group"), arguments=(moment,), record=any_record(symbols))
+
+    def run(situation: Situation) -> EventResult:
+        step = load_record(recorded_group(situation), *situation.arguments)
+        return EventResult(step.group, situation.ghost, None, (), step, situation.record)
+
+    return ProofEvent("load", load_record, prepare, run, subject=recorded_group)
+
+
+def recorded_group(situation: Situation) -> Group:
+    """The group in the log."""
+    assert situation.record is not None
+    return situation.record.group
+
+
+def any_record(symbols: GroupSymbols) -> GroupRecord:
+    """Any record."""
+    return GroupRecord(symbols.arbitrary(Group, "record"))
+
+
+def with_dialect(symbols: GroupSymbols, moment: Context, early: bool) -> Context:
+    """The context with a whole dialect: any of Kafka's, or any that stores a generation early.
+
+    An early record needs a LeaveGroup to begin one generation at most, and so to look at the round once (DIV-06).
+    """
+    drawn: Dialect = replace(symbols.arbitrary(Dialect, "dialect"), generation_waits_for_assignment=not early)
+    if early:
+        drawn = replace(drawn, batch_leave_settles_once=True)
+    return replace(moment, dialect=drawn)
