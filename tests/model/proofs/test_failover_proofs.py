@@ -68,7 +68,13 @@ def test_no_statement_about_records_that_is_proved_alone_is_about_clients() -> N
 
 
 MUTANTS: list[tuple[Callable[..., Any], str, str, str, set[str]]] = [
-    (group_log.load_group, "generation=stored.generation", "generation=0", "load", {"record-generation", "group-generation"}),
+    (
+        group_log.load_group,
+        "generation=stored.generation",
+        "generation=0",
+        "load",
+        {"record-generation", "group-generation"},
+    ),
     (group_log.load_group, "leader=stored.leader", "leader=None", "load", {"group-leader"}),
     (group_log.load_group, "ite(early, Phase.COMPLETING, Phase.STABLE)", "Phase.STABLE", "load", {"record-leader"}),
     (group_log.load_slot, "join=0, ", "join=1, ", "load", {"group-parked"}),
