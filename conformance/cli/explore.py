@@ -33,6 +33,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--eager", action="store_true", help="members revoke all partitions before they rejoin")
     parser.add_argument("--no-heartbeats", action="store_true", help="members send no heartbeats")
+    parser.add_argument(
+        "--failovers",
+        metavar="N",
+        type=whole,
+        default=0,
+        help="how often the coordinator is lost, and another one loads the group from its log (default: 0)",
+    )
+    parser.add_argument(
+        "--stores-early",
+        action="store_true",
+        help="with --failovers: a generation is stored before JoinGroup is answered, which Kafka does not do",
+    )
     parser.add_argument("--full", action="store_true", help="search every state, without the reductions")
     parser.add_argument("--limit", metavar="N", type=count, help="end the search after N states")
     liveness = parser.add_mutually_exclusive_group()
@@ -105,7 +117,9 @@ def instance_of(options: argparse.Namespace) -> "Instance":
         generations=options.generations,
         requests=options.requests,
         slots=options.slots,
-        reduced=not options.full,
+        reduced=not options.full and options.failovers == 0,
+        failovers=options.failovers,
+        stores_early=options.stores_early,
         limit=NO_LIMIT if options.limit is None else options.limit,
         settle=0 if options.no_liveness else options.settle,
     )

@@ -68,7 +68,7 @@ def test_everything_is_shown_and_saved(tmp_path: Path, capsys: Capture) -> None:
     assert (report["states"], report["transitions"], report["deadlocks"], report["exhausted"]) == (172, 607, 0, True)
     assert {one["id"] for one in report["properties"] if one["verdict"] == "vacuous"} == IN_ONE_GENERATION
     assert [one["id"] for one in report["properties"]] == [
-        *(p.name for p in PROPERTIES if p.needs != "another"),
+        *(p.name for p in PROPERTIES if p.needs not in ("another", "failovers")),
         "settles",
     ]
     assert report["liveness"]["stalls"] == 0 and report["rules"]["sync.leader"] > 0
@@ -76,6 +76,28 @@ def test_everything_is_shown_and_saved(tmp_path: Path, capsys: Capture) -> None:
     assert (graph.number_of_nodes(), graph.number_of_edges()) == (172, 607)
     assert dot.read_text().count(" -> ") == 607 and dot.read_text().count(" [label=") == 172 + 607
     assert "Completing --> Stable: sync.leader" in page.read_text()
+
+
+FAILOVER = ["explore", "--members", "1", "--direct", "1", "--requests", "2", "--no-liveness", "--failovers", "1"]
+
+
+def test_a_failover_shows_two_leaders_of_one_generation(capsys: Capture) -> None:
+    assert main(FAILOVER) == ExitCode.VIOLATION
+    text = capsys.readouterr().out
+    assert "heartbeats; 1 fail-over.\n" in text.partition("holds")[0]
+    violated = text.partition("violated  one-leader-ever: ")[2].splitlines()
+    assert "4. the coordinator fails over" in violated[4] and violated[6].startswith("    6. timer.initial-delay")
+    assert " states, reduced" not in text
+
+
+def test_a_generation_that_is_stored_early_has_one_leader(capsys: Capture) -> None:
+    main([*FAILOVER, "--stores-early"])
+    assert "\nholds  one-leader-ever: " in capsys.readouterr().out
+
+
+def test_failovers_are_explored_with_dynamic_members(capsys: Capture) -> None:
+    assert main([*FAILOVER, "--static", "1"]) == ExitCode.COULD_NOT_RUN
+    assert capsys.readouterr().err == "fencepost: --static 1: fail-overs are explored with dynamic members\n"
 
 
 def test_two_generations_leave_nothing_vacuous(capsys: Capture) -> None:

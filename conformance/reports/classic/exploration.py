@@ -32,10 +32,11 @@ def heading(instance: Instance) -> str:
         f"{pluralize(instance.requests, 'JoinGroup or SyncGroup', 'JoinGroups and SyncGroups')} of each, "
         f"{pluralize(instance.slots, 'slot')}"
     )
+    lost = f"; {pluralize(instance.failovers, 'fail-over')}" if instance.failovers else ""
     events = "crashes, leaves, commits" + (", heartbeats" if instance.heartbeats else ", no heartbeats")
     return (
         f"One group, {who}; up to {limits}. Requests come late, twice or never, answers get lost, "
-        f"timers fire at any moment; {events}."
+        f"timers fire at any moment; {events}{lost}."
     )
 
 

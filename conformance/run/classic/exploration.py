@@ -53,6 +53,9 @@ class Instance:
     reduced: bool = True
     limit: int = NO_LIMIT
     settle: int = 1
+    failovers: int = 0
+    stores_early: bool = False
+    """A generation is stored before JoinGroup is answered, and not with its assignment."""
 
     def setting(self) -> ModelConfig:
         """Who is there. Raises `UnusableSizes`."""
@@ -60,6 +63,8 @@ class Instance:
             raise UnusableSizes(f"--members {self.members}: at most {MAX_MEMBERS} can be explored")
         if self.static > self.members:
             raise UnusableSizes(f"--static {self.static}: there are only {self.members} members")
+        if self.static and self.failovers:
+            raise UnusableSizes(f"--static {self.static}: fail-overs are explored with dynamic members")
         if self.direct_members() > self.members:
             raise UnusableSizes(f"--direct {self.direct}: there are only {self.members} members")
         dynamic = [untimed_member(not self.eager)] * (self.members - self.static)
@@ -74,7 +79,7 @@ class Instance:
 
     def bounds(self) -> Bounds:
         """How far the search goes."""
-        return Bounds(self.ids, self.generations, self.requests, self.slots)
+        return Bounds(self.ids, self.generations, self.requests, self.slots, self.failovers)
 
     def settled_bounds(self) -> Bounds:
         """From where on the members stop changing: within one id, one generation and one slot."""
@@ -133,7 +138,7 @@ def run_exploration(
             watch(pulse)
             return not stopped()
 
-        system = group_system(setting, instance.bounds(), instance.reduced)
+        system = group_system(setting, instance.bounds(), instance.reduced, instance.stores_early)
         exploration, engine = explore_system(system, limit=instance.limit, watch=goes_on)
         interrupted = stopped()
     results: list[PropertyResult] = []
@@ -173,9 +178,9 @@ def property_results(instance: Instance, exploration: Exploration) -> Iterator[P
     """What the search says of each property."""
     findings, shown = {finding.name: finding for finding in exploration.discoveries}, exploration.find_witnesses()
     where = f"in {exploration.states:,} states"
-    missing = [*(["another"] if instance.members == 1 else []), *([] if instance.heartbeats else ["heartbeats"])]
+    there = {"another": instance.members > 1, "heartbeats": instance.heartbeats, "failovers": instance.failovers > 0}
     for one in PROPERTIES:
-        if one.needs in missing:
+        if not there.get(one.needs, True):
             continue
         finding, always = findings.get(one.name), one.kind is PropertyKind.ALWAYS
         if finding is not None:

@@ -156,12 +156,16 @@ class CoordinatorSteps:
         for step in dict.fromkeys(steps):
             judged = judge_step(CoordinatorStep(group, cause, 0, step.group, step.outputs), request)
             used = any(slot.id == numbered_id(before.last_id + 1) for slot in step.group.slots)
-            after = self.reduce_coordinator(CoordinatorState(without_deadlines(step.group), before.last_id + used))
+            after = self.reduce_coordinator(self.coordinator_after(before, group, step, before.last_id + used))
             short = evolve(step, group=after.group)
             known = found.get((short, after))
             if known is None or judged.violated:
                 found[short, after] = JudgedStep(short, after, judged)
         return list(found.values())
+
+    def coordinator_after(self, before: CoordinatorState, group: Group, step: Step, last_id: int) -> CoordinatorState:
+        """The coordinator after a step from this group, with time left out."""
+        return CoordinatorState(without_deadlines(step.group), last_id)
 
     def is_out_of_bounds(self, coordinator: CoordinatorState) -> bool:
         """The coordinator has left the bounds."""

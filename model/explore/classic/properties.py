@@ -46,7 +46,7 @@ class Property:
     excludes: str
     kind: PropertyKind = PropertyKind.ALWAYS
     needs: str = ""
-    """What a world without has no use for the property: "another" process, or "heartbeats"."""
+    """What a world without has no use for the property: "another" process, "heartbeats" or "failovers"."""
 
     @property
     def premise(self) -> str:
@@ -59,6 +59,13 @@ ONE_LEADER = Property(
     registry.ONE_LEADER.sentence,
     "every answer of the coordinator",
     "failover, and numbers used again when a group was deleted; a static member is the same under its next id",
+)
+ONE_LEADER_EVER = Property(
+    "one-leader-ever",
+    registry.ONE_LEADER.sentence,
+    "every answer of every coordinator, across fail-overs",
+    "static members, deletion",
+    needs="failovers",
 )
 ONE_LEADER_ID = Property(
     "one-leader-id",
@@ -168,6 +175,7 @@ CLAIM_WITHHELD = Property(
 )
 PROPERTIES = (
     ONE_LEADER,
+    ONE_LEADER_EVER,
     NO_STALE_COMMIT,
     NO_FOREIGN_COMMIT,
     ONE_OWNER,

@@ -1,8 +1,8 @@
 """The columns of the group's world, and the processes and settings that it is made of."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from fencepost.model.classic.core.sorts import ProtocolName
+from fencepost.model.classic.core.sorts import MemberId, ProtocolName
 from fencepost.model.classic.core.state import CommitRequest, CoreDialect, CoreResponse, Group, HeartbeatRequest
 from fencepost.model.classic.member.member import Member, MemberSettings
 from fencepost.model.logic import Token
@@ -14,13 +14,15 @@ NEWER = CoreDialect()
 class Bounds:
     """How far the search goes. What would need more is cut off there, and counted.
 
-    `ids`: member ids given out; `generations`: the group's; `requests`: JoinGroup and SyncGroup of one process.
+    `ids`: member ids given out; `generations`: the group's; `requests`: JoinGroup and SyncGroup of one process;
+    `failovers`: how often a coordinator is lost.
     """
 
     ids: int = 2
     generations: int = 2
     requests: int = 3
     slots: int = 2
+    failovers: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +47,22 @@ def untimed_member(
 
 
 @dataclass(frozen=True, slots=True)
+class CoordinatorLog:
+    """What outlasts a coordinator: the record of the group, how many coordinators were lost, and what members were
+    told, as pairs of a generation and its leader."""
+
+    record: Group = field(default_factory=Group)
+    failovers: int = 0
+    told: tuple[tuple[int, MemberId | None], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class CoordinatorState:
-    """The coordinator's column: the group, and the last member id given out."""
+    """The coordinator's column: the group, and the last member id given out; with a log where coordinators fail."""
 
     group: Group
     last_id: int = 0
+    log: CoordinatorLog | None = None
 
 
 @dataclass(frozen=True, slots=True)
