@@ -7,10 +7,12 @@ assignment, so whatever a member was assigned is stored, and what is said of ass
 not come, the number of the generation is given again, and T1 is false (`non_theorems.coordinator_failover`).
 """
 
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
-from fencepost.model.classic.core.member_table import no_members
-from fencepost.model.classic.core.state import Group, Phase
+from fencepost.model.classic.core.member_table import is_member, no_members
+from fencepost.model.classic.core.sorts import Assignment, MemberId
+from fencepost.model.classic.core.state import Group, Output, Phase, SyncRequest, SyncResponse
 from fencepost.model.classic.theorems.ghost_state import GhostState, GroupRecord, JoinResponseSent
 from fencepost.model.classic.theorems.lemmas import (
     LEMMAS,
@@ -35,7 +37,12 @@ from fencepost.model.classic.theorems.ownership_lemmas import (
     open_generation,
 )
 from fencepost.model.classic.theorems.statements import THEOREMS, one_assignee, one_leader, one_owner, one_process
-from fencepost.model.classic.theorems.step_statements import STEP_THEOREMS, CoordinatorStep
+from fencepost.model.classic.theorems.step_statements import (
+    STEP_THEOREMS,
+    CoordinatorStep,
+    is_same_assignment,
+    join_responses,
+)
 from fencepost.model.classic.theorems.unconditional import WHATEVER_CLIENTS_SEND
 from fencepost.model.errors import Error
 from fencepost.model.logic import Truth, all_, and_, any_, or_
@@ -99,6 +106,74 @@ def has_claims_of(group: Group, other: Group) -> Truth:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class RecordedStep:
+    """A step of a coordinator, and the group's record when its responses are sent: what it writes is stored before."""
+
+    step: CoordinatorStep
+    record: Group
+
+
+@statement("record-assignments", "In a stable group a member's assignment is the recorded one.")
+def record_assignments(group: Group, record: GroupRecord) -> Truth:
+    """The next coordinator hands out the same."""
+    return implies(
+        group.phase == Phase.STABLE,
+        all_(implies(is_member(slot), has_assignment(record.group, slot.id, slot.assignment)) for slot in group.slots),
+    )
+
+
+def has_assignment(group: Group, member: MemberId | None, given: Assignment | None) -> Truth:
+    """The member is in the group with this assignment."""
+    return any_(
+        and_(is_member(slot), slot.id == member, is_same_assignment(slot.assignment, given)) for slot in group.slots
+    )
+
+
+@statement("stored-assignment", "An assignment that a coordinator hands out is in its log.")
+def assignment_is_stored(recorded: RecordedStep) -> Truth:
+    """An old coordinator, whose writes are refused, hands out none that the next one does not know."""
+    step, record = recorded.step, recorded.record
+    return all_(
+        implies(
+            and_(output.when, output.response.error == Error.NONE),
+            and_(
+                record.phase == Phase.STABLE,
+                record.generation == step.after.generation,
+                any_(
+                    and_(waits, has_assignment(record, member, output.response.assignment))
+                    for waits, member in who_waits(step, output)
+                ),
+            ),
+        )
+        for output in step.outputs
+        if isinstance(output.response, SyncResponse)
+    )
+
+
+def who_waits(step: CoordinatorStep, output: Output) -> Iterator[tuple[Truth, MemberId | None]]:
+    """The members that may wait for the response, each with whether it does."""
+    yield from ((and_(is_member(slot), slot.sync == output.handle), slot.id) for slot in step.before.slots)
+    if isinstance(step.input, SyncRequest):
+        yield step.input.handle == output.handle, step.input.member
+
+
+@statement("stored-generation", "A generation that a coordinator tells of is in its log, with its leader.")
+def generation_is_stored(recorded: RecordedStep, ghost: GhostState) -> Truth:
+    """An old coordinator, whose writes are refused, begins none. Not so Kafka's."""
+    step, record = recorded.step, recorded.record
+    return all_(
+        implies(
+            and_(output.when, response.error == Error.NONE),
+            and_(
+                response.generation == record.generation,
+                ghost.identity_of(response.leader) == ghost.identity_of(record.leader),
+            ),
+        )
+        for output, response in join_responses(step)
+    )
+
+
 RECORD_IS_CURRENT = (record_generation, record_leader, record_claims)
 """What holds only where a generation is stored before JoinGroup is answered."""
 
@@ -111,9 +186,12 @@ ACROSS_FAILOVERS = (
     *(of_record(one) for one in IN_ONE_TERM if Group in one.subjects),
     record_phase,
     *RECORD_IS_CURRENT,
+    record_assignments,
+    assignment_is_stored,
+    generation_is_stored,
 )
 """What is proved together of the design that stores a generation early."""
-FAILOVER_THEOREMS = (*THEOREMS, record_generation)
+FAILOVER_THEOREMS = (*THEOREMS, record_generation, assignment_is_stored, generation_is_stored)
 """The theorems among them that people read."""
 
 
@@ -164,14 +242,17 @@ KEPT_BY_KAFKA = (
     *(of_record(one) for one in _KEPT if Group in one.subjects),
     record_phase,
     record_settled,
+    record_assignments,
     join_response_generation,
+    assignment_is_stored,
 )
 """What is proved together of Kafka's design. T1 is false of it, and T3 rests on lemmas that are."""
 
 FAILOVERS_WHATEVER_CLIENTS_SEND = frozenset(
     {
         *(of_record(one).id for one in WHATEVER_CLIENTS_SEND if Group in one.subjects),
-        *(one.id for one in (record_phase, record_generation, record_leader, record_settled)),
+        *(one.id for one in (record_phase, record_generation, record_leader, record_settled, record_assignments)),
+        *(one.id for one in (assignment_is_stored, generation_is_stored)),
         join_response_generation.id,
     }
 )

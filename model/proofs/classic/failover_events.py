@@ -6,8 +6,9 @@ from dataclasses import replace
 from fencepost.model.classic.coordinator.group_log import group_record, load_record, writes_record
 from fencepost.model.classic.core.state import Context, Group, Step
 from fencepost.model.classic.dialect import Dialect
-from fencepost.model.classic.theorems.failover import record_claims, record_leader
+from fencepost.model.classic.theorems.failover import RecordedStep, record_claims, record_leader
 from fencepost.model.classic.theorems.ghost_state import GroupRecord
+from fencepost.model.classic.theorems.step_statements import CoordinatorStep
 from fencepost.model.proofs.classic.arbitrary_values import GroupSymbols
 from fencepost.model.proofs.classic.proof_events import (
     EventResult,
@@ -47,11 +48,17 @@ def with_log(event: ProofEvent, early: bool) -> ProofEvent:
 
     def run(situation: Situation) -> EventResult:
         result = event.run(situation)
-        step = result.result
-        changes = isinstance(step, Step) and step.group is not situation.group
-        if isinstance(step, Step) and changes and writes_record(situation.group, step, situation.arguments[-1]):
-            return replace(result, record=GroupRecord(group_record(step.group)))
-        return replace(result, record=situation.record)
+        step, record = result.result, situation.record
+        if not isinstance(step, Step):
+            return replace(result, record=record)
+        changes = step.group is not situation.group
+        if changes and writes_record(situation.group, step, situation.arguments[-1]):
+            record = GroupRecord(group_record(step.group))
+        assert record is not None
+        acknowledged = [
+            (when, RecordedStep(fact, record.group)) for when, fact in result.sent if isinstance(fact, CoordinatorStep)
+        ]
+        return replace(result, record=record, sent=(*result.sent, *acknowledged))
 
     return replace(
         event,

@@ -12,6 +12,7 @@ from fencepost.model.classic.theorems.failover import (
     ACROSS_FAILOVERS,
     FAILOVERS_WHATEVER_CLIENTS_SEND,
     KEPT_BY_KAFKA,
+    generation_is_stored,
     record_generation,
 )
 from fencepost.model.classic.theorems.ghost_state import GroupRecord
@@ -54,6 +55,11 @@ def test_kafka_does_not_store_a_generation_when_it_begins() -> None:
     }
 
 
+def test_an_old_coordinator_of_kafka_may_tell_of_a_generation_that_is_not_stored() -> None:
+    verdict = prove_event(KAFKA["expire-join"], (*KEPT_BY_KAFKA, generation_is_stored), SMALL)
+    assert {one.statement.id for one in verdict.refutations} == {"stored-generation"}
+
+
 def test_what_kafka_is_proved_to_keep_leaves_out_the_leader() -> None:
     assert not {one_leader, commit_by_owner, record_generation} & set(KEPT_BY_KAFKA)
 
@@ -64,6 +70,7 @@ def test_no_statement_about_records_that_is_proved_alone_is_about_clients() -> N
         *(kind.__name__ for kind in (Group, GroupRecord)),
         "GhostState",
         "JoinResponseSent",
+        "RecordedStep",
     }
 
 
@@ -77,6 +84,7 @@ MUTANTS: list[tuple[Callable[..., Any], str, str, str, set[str]]] = [
     ),
     (group_log.load_group, "leader=stored.leader", "leader=None", "load", {"group-leader"}),
     (group_log.load_group, "ite(early, Phase.COMPLETING, Phase.STABLE)", "Phase.STABLE", "load", {"record-leader"}),
+    (group_log.member_record, "assignment=slot.assignment", "assignment=None", "sync", {"stored-assignment"}),
     (group_log.load_slot, "join=0, ", "join=1, ", "load", {"group-parked"}),
     (group_log.group_record, "leader=group.leader", "leader=None", "expire-join", {"record:group-leader"}),
     (group_log.member_record, "id=slot.id", "id=slot.instance", "expire-join", {"record:group-ids"}),
@@ -87,7 +95,13 @@ MUTANTS: list[tuple[Callable[..., Any], str, str, str, set[str]]] = [
         "expire-join",
         {"record-generation"},
     ),
-    (group_log.writes_record, "or_(settled, becomes_empty(before, after))", "False", "sync", {"record-leader"}),
+    (
+        group_log.writes_record,
+        "or_(settled, becomes_empty(before, after))",
+        "False",
+        "sync",
+        {"record-leader", "stored-assignment"},
+    ),
 ]
 
 
