@@ -74,6 +74,15 @@ def polls_before_fetch(prefetch: Prefetch, ring: Ring, position: int) -> int | N
     return max(0, -(-surplus // ring.limit))
 
 
+def most_misplaced(limit: int, busy: int) -> int:
+    """The most records of a greedy poll that would be of other partitions if it divided equally (`fair_share`).
+
+    `busy` is how many partitions have records, at least 1. The bound is reached where each has as many as a poll may
+    return.
+    """
+    return limit - -(-limit // busy)
+
+
 def most_retained(prefetch: Prefetch, limit: int, partitions: int, most_fetched: int) -> int:
     """The most records that a consumer retains (PREFETCH-06); `most_fetched` is what a fetch of a partition brings."""
     per_partition = {

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Protocol, Self
 
 from fencepost.model.frozen import evolve
-from fencepost.model.logic import Truth, and_, ite
+from fencepost.model.logic import Truth, and_, ite, not_
 
 
 class Resume(Enum):
@@ -50,6 +50,14 @@ class Buffers(Protocol):
         """The buffers with this many records of this partition."""
         ...
 
+    def insert(self, position: int, records: int, /) -> Self:
+        """The buffers with another partition at this position; those from there on move up by one."""
+        ...
+
+    def drop(self, position: int, /) -> Self:
+        """The buffers without the partition at this position; those behind it move down by one."""
+        ...
+
 
 class PlainBuffers(tuple[int, ...]):
     """Buffers of plain numbers."""
@@ -59,6 +67,14 @@ class PlainBuffers(tuple[int, ...]):
     def put(self, position: int, records: int, /) -> "PlainBuffers":
         """The buffers with this many records of this partition."""
         return PlainBuffers((*self[:position], records, *self[position + 1 :]))
+
+    def insert(self, position: int, records: int, /) -> "PlainBuffers":
+        """The buffers with another partition at this position; those from there on move up by one."""
+        return PlainBuffers((*self[:position], records, *self[position:]))
+
+    def drop(self, position: int, /) -> "PlainBuffers":
+        """The buffers without the partition at this position; those behind it move down by one."""
+        return PlainBuffers((*self[:position], *self[position + 1 :]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +131,31 @@ def visit(ring: Ring, resume: Resume) -> Ring:
 def add_fetched(ring: Ring, position: int, records: int) -> Ring:
     """More records of a partition have arrived."""
     return evolve(ring, buffers=ring.buffers.put(position, ring.buffers[position] + records))
+
+
+def add_partition(ring: Ring, position: int, records: int) -> Ring:
+    """The ring after a partition was assigned, or resumed with what is retained of it: between two polls.
+
+    The next poll still begins with the partition that it would have begun with.
+    """
+    onward = ite(position <= ring.cursor, ring.cursor + 1, ring.cursor)
+    buffers = ring.buffers.insert(position, records)
+    return evolve(ring, partitions=ring.partitions + 1, buffers=buffers, cursor=onward)
+
+
+def drop_partition(ring: Ring, position: int) -> Ring:
+    """The ring after a partition was revoked or paused, of at least two: between two polls.
+
+    If the next poll would have begun with it, it begins with the one behind it.
+    """
+    shifted = ite(position < ring.cursor, ring.cursor - 1, ring.cursor)
+    cursor = ite(shifted < ring.partitions - 1, shifted, 0)
+    return evolve(ring, partitions=ring.partitions - 1, buffers=ring.buffers.drop(position), cursor=cursor)
+
+
+def may_send_fetch(prefetch: Prefetch, ring: Ring, position: int, retained: int, leader_is_busy: Truth) -> Truth:
+    """A fetch for this partition is sent: the rule allows it, and its leader has answered the fetch before (KIP-41)."""
+    return and_(not_(leader_is_busy), should_fetch(prefetch, ring, position, retained))
 
 
 def should_fetch(prefetch: Prefetch, ring: Ring, position: int, retained: int) -> Truth:

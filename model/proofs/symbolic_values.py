@@ -211,6 +211,18 @@ class SymbolicArray:
         """The array with one number exchanged."""
         return SymbolicArray(z3.Store(self.term, number_term(position), number_term(value)))
 
+    def insert(self, position: Any, value: Any) -> "SymbolicArray":
+        """The array with another number at this position; those from there on move up by one."""
+        here, place = number_term(position), z3.Int("place")
+        return SymbolicArray(
+            z3.Store(z3.Lambda([place], self.term[place - z3.If(place > here, 1, 0)]), here, number_term(value))
+        )
+
+    def drop(self, position: Any) -> "SymbolicArray":
+        """The array without the number at this position; those behind it move down by one."""
+        here, place = number_term(position), z3.Int("place")
+        return SymbolicArray(z3.Lambda([place], self.term[place + z3.If(place >= here, 1, 0)]))
+
 
 class SymbolicClaims:
     """Symbolic claims or a symbolic assignment: present or not, and a truth value for each partition."""

@@ -1,13 +1,20 @@
 """The proportional ideal, the queue of completed fetches, the bounds, and fetchers held against the models."""
 
 from collections.abc import Callable
-from itertools import islice
+from itertools import islice, product
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fencepost.model.draining.bounds import Draining, Refills, latest_poll, most_retained, polls_before_fetch
+from fencepost.model.draining.bounds import (
+    Draining,
+    Refills,
+    latest_poll,
+    most_misplaced,
+    most_retained,
+    polls_before_fetch,
+)
 from fencepost.model.draining.fair_share import run_fair_poll, share_equally
 from fencepost.model.draining.fetch_queue import (
     CompletedFetch,
@@ -16,6 +23,15 @@ from fencepost.model.draining.fetch_queue import (
     drain_queue,
     is_fetchable,
     records_ahead,
+)
+from fencepost.model.draining.non_theorems import (
+    FALSE_CLAIMS,
+    FalseClaim,
+    Schedule,
+    delays_b,
+    example,
+    first_poll_of_b,
+    starves_b,
 )
 from fencepost.model.draining.observation import (
     ObservedPoll,
@@ -31,6 +47,8 @@ from fencepost.model.draining.polling import (
     Resume,
     Ring,
     add_fetched,
+    add_partition,
+    drop_partition,
     refill_buffers,
     run_poll,
     simulate_polls,
@@ -303,3 +321,64 @@ def test_fetches_that_no_rule_allows_are_seen() -> None:
     assert explain_fetches([ObservedPoll((1000, 0), (1, 0), frozenset({1}))], 1) == {Prefetch.SHARE, Prefetch.EMPTY}
     assert explain_fetches([ObservedPoll((1000, 0), (1, 0), frozenset({0}))], 1) == set()
     assert explain_fetches([ObservedPoll((1000, 0), (1, 0))], 1) == set(Prefetch)
+
+
+# --- equal shares, changes of the ring, and what is false
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 5, 7])
+def test_a_greedy_poll_is_no_farther_from_equal_shares_than_the_bound(limit: int) -> None:
+    reached: dict[int, int] = {}
+    for records in product(range(limit + 2), repeat=3):
+        ring = Ring(3, limit, PlainBuffers(records))
+        after = run_poll(ring, Resume.AFTER)
+        greedy = [held - after.buffers[place] for place, held in enumerate(records)]
+        misplaced = sum(max(0, one - other) for one, other in zip(greedy, share_equally(records, limit), strict=True))
+        busy = sum(held > 0 for held in records)
+        if busy:
+            assert misplaced <= most_misplaced(limit, busy)
+            reached[busy] = max(reached.get(busy, 0), misplaced)
+    assert reached == {busy: most_misplaced(limit, busy) for busy in (1, 2, 3)}
+
+
+@given(
+    held=st.lists(st.integers(0, 5), min_size=2, max_size=5),
+    changes=st.lists(st.tuples(st.booleans(), st.integers(0, 9), st.integers(0, 5)), max_size=12),
+)
+def test_a_partition_is_served_in_time_whatever_comes_and_goes(
+    held: list[int], changes: list[tuple[bool, int, int]]
+) -> None:
+    """The tracked one is the last. There is at most one change between two polls."""
+    ring, tracked = Ring(len(held), 2, PlainBuffers([*held[:-1], 3])), len(held) - 1
+    bound = len(held)
+    for number, (comes, place, records) in enumerate([*changes, *((False, 0, 0),) * 20], 1):
+        polled = run_poll(ring, Resume.AFTER)
+        if polled.buffers[tracked] < ring.buffers[tracked]:
+            assert number <= bound
+            return
+        ring = polled
+        if comes:
+            position = place % (ring.partitions + 1)
+            ring, tracked, bound = add_partition(ring, position, records), tracked + (position <= tracked), bound + 1
+        elif ring.partitions > 1 and place % ring.partitions != tracked:
+            position = place % ring.partitions
+            ring, tracked = drop_partition(ring, position), tracked - (position < tracked)
+    pytest.fail("not served")
+
+
+@pytest.mark.parametrize("false", FALSE_CLAIMS, ids=lambda false: false.id)
+def test_each_false_claim_has_a_schedule(false: FalseClaim) -> None:
+    assert false.show()
+
+
+def test_what_a_schedule_shows_depends_on_the_rule() -> None:
+    """Going on after the partition visited last, the same schedules serve B in the second poll."""
+    for schedule in (
+        Schedule(300, (350, 10), Resume.AFTER, Prefetch.TOTAL, of_a=1000),
+        Schedule(300, (1000, 10), Resume.AFTER, Prefetch.SHARE, of_a=900),
+        Schedule(1, (1, 1), Resume.AFTER, Prefetch.EMPTY, of_a=1),
+    ):
+        assert first_poll_of_b(schedule) == 2
+        assert starves_b(schedule)() is None
+    assert first_poll_of_b(example(Resume.AFTER, Prefetch.SHARE)) == 2
+    assert delays_b(example(Resume.AFTER, Prefetch.SHARE), 1001)() is None

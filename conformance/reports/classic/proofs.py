@@ -18,6 +18,7 @@ from fencepost.model.proofs.registry.handler_results import start_inductions
 from fencepost.model.proofs.registry.results import (
     assignor_results,
     draining_results,
+    false_draining_results,
     false_theorem_results,
     kernel_results,
 )
@@ -132,6 +133,7 @@ def prove_all(size: ProofSize, seed: int, progress: Progress) -> Iterator[Theore
         finally:
             pool.shutdown(cancel_futures=True)
     yield from false_theorem_results()
+    yield from false_draining_results()
 
 
 def result_line(result: TheoremResult) -> str:

@@ -5,6 +5,7 @@ from time import perf_counter
 
 from fencepost.model.classic.theorems.non_theorems import FALSE_THEOREMS
 from fencepost.model.classic.theorems.registry import REGISTRY
+from fencepost.model.draining.non_theorems import FALSE_CLAIMS
 from fencepost.model.proofs.assignors.theorems import assignor_lemmas
 from fencepost.model.proofs.classic import kernel_proofs
 from fencepost.model.proofs.draining import theorems
@@ -18,6 +19,16 @@ _DRAINING = {
     "draining.after-unrefilled": "Going on after it serves whatever is buffered, also if nothing is fetched again.",
     "draining.at-unrefilled": "Going on at it serves every partition, if none is refilled ahead of it.",
     "draining.at-refilled-when-empty": "Going on at it serves every partition, if none is refilled before it is empty.",
+    "draining.start": "Beginning with the first partition always starves one while a poll's limit is ahead of it.",
+    "draining.total": "Fetching below the limit in total sends no fetch while the limit or more is retained.",
+    "draining.share": "Fetching below the share of a poll fetches each empty partition at once.",
+    "draining.integer-share": "With that share in integers, more partitions than the limit are never fetched.",
+    "draining.memory": "Fetching below the share retains fewer than the limit and one fetch of each partition.",
+    "draining.total-memory": "Fetching below the limit in total retains fewer than that as well.",
+    "draining.in-flight": "A fetch that waits for another one to its leader changes no bound on what is retained.",
+    "draining.no-limit": "A poll without a limit returns everything that is buffered.",
+    "draining.ring-change": "Going on after serves a partition within n polls, and one more for each that comes.",
+    "draining.equal-share": "Of m records in a greedy poll, at most m - ceil(m / k) differ from equal shares of k.",
 }
 _ASSIGNORS = {
     "assignors.range": "Range splits a topic into blocks that cover it and differ by at most one partition.",
@@ -43,7 +54,7 @@ def kernel_results(seed: int, progress: Progress) -> Iterator[TheoremResult]:
 def draining_results(seed: int, progress: Progress) -> Iterator[TheoremResult]:
     """The theorems about draining."""
     covers = "the draining rules of KIP-41, for any number of partitions, records and any max.poll.records"
-    excludes = "what a fetch returns and when"
+    excludes = "which records a fetch returns, and when"
     yield from lemma_results("draining", list(theorems.draining_lemmas()), _DRAINING, covers, excludes, seed, progress)
 
 
@@ -83,6 +94,16 @@ def worst_verdict(found: list[LemmaResult]) -> str:
     if not wrong:
         return "proved"
     return "undecided" if wrong == {"unknown"} else "vacuous" if "vacuous" in wrong else "refuted"
+
+
+def false_draining_results() -> Iterator[TheoremResult]:
+    """What is said of KIP-41's rules and is false, each broken by its schedule once more."""
+    for false in FALSE_CLAIMS:
+        began = perf_counter()
+        shown = false.show()
+        verdict = "false, as it should be" if shown else "not broken"
+        covers = f"{shown or 'no schedule'}, as {false.reason}"
+        yield TheoremResult(false.id, false.sentence, verdict, covers, "", perf_counter() - began)
 
 
 def false_theorem_results() -> Iterator[TheoremResult]:

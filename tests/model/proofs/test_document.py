@@ -8,6 +8,7 @@ import pytest
 from fencepost.conformance.cli import main
 from fencepost.conformance.results import ExitCode
 from fencepost.model.classic.theorems.non_theorems import FALSE_THEOREMS
+from fencepost.model.draining.non_theorems import FALSE_CLAIMS
 from fencepost.model.proofs.registry.results import theorem_sentences
 from fencepost.model.proofs.solver import QUERY_STEPS
 
@@ -36,6 +37,10 @@ def test_the_theorems_are_those_of_the_registry() -> None:
 def test_the_false_wordings_are_those_that_are_shipped() -> None:
     shipped = [(one.statement.id, one.statement.sentence, one.reason) for one in FALSE_THEOREMS]
     assert rows("| wording | sentence | false because |") == shipped
+
+
+def test_the_false_claims_about_draining_are_those_that_are_shipped() -> None:
+    assert rows("| claim | sentence | false because |") == [(one.id, one.sentence, one.reason) for one in FALSE_CLAIMS]
 
 
 def test_what_is_claimed_of_code_is_there() -> None:

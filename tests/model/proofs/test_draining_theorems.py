@@ -9,8 +9,9 @@ import pytest
 
 from fencepost.model.draining import polling
 from fencepost.model.draining.polling import PlainBuffers, Prefetch, Resume, Ring, next_position, simulate_polls
-from fencepost.model.proofs.draining import theorems
-from fencepost.model.proofs.draining.theorems import THEOREMS, draining_lemmas, find_lasso
+from fencepost.model.proofs.draining import fetching, waiting
+from fencepost.model.proofs.draining.lassos import find_lasso
+from fencepost.model.proofs.draining.theorems import THEOREMS, draining_lemmas
 from fencepost.model.proofs.obligations import findings
 
 BUDGET_SECONDS = 1.0
@@ -79,11 +80,51 @@ def forgets(ring: Ring, resume: Resume) -> Ring:
 
 @pytest.mark.parametrize("mutant", [stays, skips, overdraws, loses, forgets])
 def test_other_visits_are_refuted(monkeypatch: pytest.MonkeyPatch, mutant: Callable[[Ring, Resume], Ring]) -> None:
-    monkeypatch.setattr(theorems, "visit", mutant)
+    monkeypatch.setattr(waiting, "visit", mutant)
     assert any(each.verdict == "refuted" for each in findings(draining_lemmas()) if each.lemma.holds)
 
 
 def test_a_poll_that_goes_on_where_it_was_does_not_start_at_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(theorems, "begin_poll", lambda ring, resume: polling.begin_poll(ring, Resume.AFTER))
+    monkeypatch.setattr(waiting, "begin_poll", lambda ring, resume: polling.begin_poll(ring, Resume.AFTER))
     broken = {each.lemma.theorem for each in findings(draining_lemmas()) if not each.as_expected}
     assert broken == {"draining.start"}
+
+
+def keeps_cursor(ring: Ring, position: int) -> Ring:
+    """A partition goes, and the cursor does not follow."""
+    return replace(polling.drop_partition(ring, position), cursor=ring.cursor)
+
+
+def begins_anew(ring: Ring, position: int, *records: int) -> Ring:
+    """The ring changes, and the next poll begins with the first partition."""
+    changed = polling.add_partition(ring, position, *records) if records else polling.drop_partition(ring, position)
+    return replace(changed, cursor=0)
+
+
+def counts_twice(ring: Ring, position: int, records: int) -> Ring:
+    """A fetch that brings its records twice."""
+    return polling.add_fetched(ring, position, records + records)
+
+
+def ignores_leader(prefetch: Prefetch, ring: Ring, position: int, retained: int, leader_is_busy: bool) -> bool:
+    """A fetch that does not wait for the leader."""
+    return polling.should_fetch(prefetch, ring, position, retained)
+
+
+@pytest.mark.parametrize(
+    ("function", "mutant", "theorem"),
+    [
+        ("drop_partition", keeps_cursor, "draining.ring-change"),
+        ("drop_partition", begins_anew, "draining.ring-change"),
+        ("add_partition", begins_anew, "draining.ring-change"),
+        ("add_fetched", counts_twice, "draining.memory"),
+        ("may_send_fetch", ignores_leader, "draining.in-flight"),
+        ("visit", forgets, "draining.total"),
+        ("visit", loses, "draining.no-limit"),
+    ],
+)
+def test_other_fetchers_are_refuted(
+    monkeypatch: pytest.MonkeyPatch, function: str, mutant: Callable[..., object], theorem: str
+) -> None:
+    monkeypatch.setattr(fetching, function, mutant)
+    assert theorem in {each.lemma.theorem for each in findings(draining_lemmas()) if not each.as_expected}

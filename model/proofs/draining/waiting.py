@@ -1,0 +1,298 @@
+"""Who starves under greedy draining: theorems about `model.draining.polling`, visit by visit (KIP-41).
+
+Any number of partitions, records and any `max.poll.records`. `t` is a tracked partition of which records are
+buffered. What is summed over the partitions ahead of t is a function of the position with one law, which is used
+one position at a time, so that no query has a quantifier. Each theorem follows from its lemmas by descent on natural
+numbers; that last step is ordinary arithmetic, said in `WAITING`, and not put to the solver.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import z3
+
+from fencepost.model.draining.polling import (
+    Resume,
+    Ring,
+    add_fetched,
+    begin_poll,
+    is_poll_unfinished,
+    next_position,
+    visit,
+)
+from fencepost.model.proofs.obligations import Lemma
+from fencepost.model.proofs.symbolic_values import SymbolicArray, SymbolicBool, SymbolicNumber, formula, number_term
+
+WAITING = {
+    "draining.after": "Resuming after the partition visited last serves t no later than poll d + 1 <= n, where d is "
+    "its distance from the cursor, whatever is fetched meanwhile: d falls with every visit, and every poll visits. "
+    "It is tight: if all hold max.poll.records, every poll makes one visit.",
+    "draining.exact": "Under every rule, a poll serves t exactly if fewer records than max.poll.records are ahead.",
+    "draining.after-unrefilled": "Resuming after, with q partitions and F records ahead and no refill of them: t is "
+    "served no later than poll min(q, F div m) + 1, since a poll that misses t takes 1 off q and m off F at least.",
+    "draining.at-unrefilled": "Resuming at, with F records ahead and no refill of them: t is served in poll "
+    "F div m + 1 exactly, since a poll that misses t takes m off F. A queue of fetches to whose tail others are "
+    "added is such a ring.",
+    "draining.at-refilled-when-empty": "Resuming at, with refills of empty buffers up to R: t is served no later than "
+    "poll d R div m + 1, since a poll that misses t takes m off the most that can still come ahead of it.",
+    "draining.start": "Always from the start: t starves if m records are ahead of it whenever a poll begins.",
+    "draining.rank-at": "FALSE: resuming at, every visit of another partition brings t nearer.",
+}
+"""What the lemmas of each theorem amount to; n partitions, m = max.poll.records."""
+
+N, M, H, R, V, T, J = z3.Ints("partitions limit cursor budget visited t j")
+B = z3.Array("records", z3.IntSort(), z3.IntSort())
+START_AHEAD, START_BUSY = z3.Ints("ahead_at_start busy_at_start")
+
+
+def term_of(value: Any) -> Any:
+    """The z3 term of a symbolic value or of a plain one."""
+    if isinstance(value, SymbolicArray):
+        return value.term
+    return formula(value) if isinstance(value, SymbolicBool | bool) else number_term(value)
+
+
+def any_ring() -> Ring:
+    """A ring in any state."""
+    values: Any = (
+        SymbolicNumber(N),
+        SymbolicNumber(M),
+        SymbolicArray(B),
+        SymbolicNumber(H),
+        SymbolicNumber(R),
+        SymbolicNumber(V),
+    )
+    return Ring(*values)
+
+
+HERE = any_ring()
+WELL_FORMED = (N >= 1, M >= 1, H >= 0, H < N, T >= 0, T < N, B[H] >= 0, B[T] >= 0, R >= 0, R <= M, V >= 0, V <= N)
+IN_POLL = (*WELL_FORMED, term_of(is_poll_unfinished(HERE)))
+
+
+def records_term(at: Ring) -> Any:
+    """The array of records."""
+    return term_of(at.buffers)
+
+
+def next_position_term(position: Any) -> Any:
+    """The next position, as the shipped function has it."""
+    return term_of(next_position(HERE, SymbolicNumber(position)))  # type: ignore[arg-type]
+
+
+def distance(position: Any) -> Any:
+    """How many visits away t is from this position: the rank."""
+    return z3.If(position <= T, T - position, T - position + N)
+
+
+@dataclass(frozen=True, slots=True)
+class RingSum:
+    """A weight summed over the partitions from a position up to t, without t; `of` is that sum by position."""
+
+    name: str
+    busy: bool = False
+
+    def of(self, array: Any, position: Any) -> Any:
+        """The sum from this position on."""
+        return z3.Function(self.name, B.sort(), z3.IntSort(), z3.IntSort())(array, position)
+
+    def weight(self, count: Any) -> Any:
+        """What one partition counts: its records, or 1 if it has any."""
+        return z3.If(count > 0, 1, 0) if self.busy else count
+
+    def law(self, array: Any, position: Any) -> Any:
+        """The definition of the sum, at one position."""
+        onward = self.weight(array[position]) + self.of(array, next_position_term(position))
+        return self.of(array, position) == z3.If(position == T, 0, onward)
+
+
+AHEAD, BUSY = RingSum("ahead"), RingSum("busy", busy=True)
+
+
+def sum_laws(array: Any, position: Any) -> tuple[Any, ...]:
+    """Both sums are defined here and at the next position, and not negative."""
+    places = (position, next_position_term(position))
+    return tuple(
+        claim
+        for kind in (AHEAD, BUSY)
+        for place in places
+        for claim in (kind.law(array, place), kind.of(array, place) >= 0)
+    )
+
+
+def frame_lemmas() -> Iterator[Lemma]:
+    """By induction on the distance to t: a sum changes only with the partitions it is taken over."""
+    after = records_term(visit(HERE, Resume.AFTER))
+    other = z3.Array("other", z3.IntSort(), z3.IntSort())
+    for kind in (AHEAD, BUSY):
+        for name, array, same in (
+            ("visited", after, distance(J) < distance(H)),
+            ("refilled elsewhere", other, other[J] == B[J]),
+        ):
+            laws = (kind.law(B, J), kind.law(array, J), J >= 0, J < N, same)
+            onward = z3.Or(J == T, kind.of(array, next_position_term(J)) == kind.of(B, next_position_term(J)))
+            goal = z3.And(
+                kind.of(array, J) == kind.of(B, J),
+                z3.Implies(J != T, distance(next_position_term(J)) == distance(J) - 1),
+            )
+            yield Lemma("draining.exact", f"{kind.name} stays when {name}", (*IN_POLL, *laws, onward), goal)
+        below = (kind.law(B, J), J >= 0, J < N, B[J] >= 0, z3.Or(J == T, kind.of(B, next_position_term(J)) >= 0))
+        yield Lemma("draining.exact", f"{kind.name} is not negative", (*WELL_FORMED, *below), kind.of(B, J) >= 0)
+
+
+def poll_progress(at: Ring, resume: Resume) -> Any:
+    """The invariant of a poll that has not served t, in terms of the records ahead of t at its beginning."""
+    array, cursor, budget, visited = records_term(at), term_of(at.cursor), term_of(at.budget), term_of(at.visited)
+    ahead, busy = AHEAD.of(array, cursor), BUSY.of(array, cursor)
+    taken = M - budget
+    missed = {
+        Resume.AFTER: z3.And(ahead <= START_AHEAD - M, busy <= START_BUSY - 1),
+        Resume.AT: ahead == START_AHEAD - M,
+        Resume.START: START_AHEAD >= M,
+    }[resume]
+    return z3.And(
+        z3.If(budget > 0, ahead + taken == START_AHEAD, z3.And(missed, START_AHEAD >= M)),
+        z3.Implies(budget > 0, busy <= START_BUSY - z3.If(taken > 0, 1, 0)),
+        z3.Implies(budget > 0, visited + distance(cursor) <= N - 1),
+    )
+
+
+def poll_lemmas(resume: Resume, theorem: str) -> Iterator[Lemma]:
+    """A poll under one of the rules: how it begins, a visit of another partition, how it ends, a visit of t."""
+    first = begin_poll(HERE, resume)
+    array, cursor = records_term(first), term_of(first.cursor)
+    yield Lemma(
+        theorem,
+        f"{resume.value}: a poll begins with a visit to make and the sums as they are",
+        (*WELL_FORMED, AHEAD.of(array, cursor) == START_AHEAD, BUSY.of(array, cursor) == START_BUSY),
+        z3.And(term_of(is_poll_unfinished(first)), poll_progress(first, resume)),
+    )
+    there = visit(HERE, resume)
+    onward = next_position_term(H)
+    same = tuple(kind.of(records_term(there), onward) == kind.of(B, onward) for kind in (AHEAD, BUSY))
+    laws = (*sum_laws(B, H), *(kind.law(records_term(there), H) for kind in (AHEAD, BUSY)), *same)
+    yield Lemma(
+        theorem,
+        f"{resume.value}: a visit of another partition makes progress",
+        (*IN_POLL, H != T, *laws, poll_progress(HERE, resume)),
+        poll_progress(there, resume),
+    )
+    yield Lemma(
+        theorem,
+        f"{resume.value}: a poll that ends before t has used up its limit, and m records were ahead",
+        (*WELL_FORMED, poll_progress(HERE, resume), z3.Not(term_of(is_poll_unfinished(HERE)))),
+        z3.And(R == 0, START_AHEAD >= M),
+    )
+    yield Lemma(
+        theorem,
+        f"{resume.value}: a visit of t serves it, and fewer than m records were ahead",
+        (*IN_POLL, H == T, B[T] > 0, AHEAD.law(B, H), poll_progress(HERE, resume)),
+        z3.And(records_term(there)[T] < B[T], START_AHEAD < M),
+    )
+
+
+def well_formed_lemmas() -> Iterator[Lemma]:
+    """A visit leaves a ring as it should be, under every rule."""
+    for resume in Resume:
+        there = visit(HERE, resume)
+        goal = z3.And(
+            term_of(there.cursor) >= 0,
+            term_of(there.cursor) < N,
+            term_of(there.budget) >= 0,
+            term_of(there.budget) <= M,
+            records_term(there)[J] >= 0,
+            z3.Implies(J != H, records_term(there)[J] == B[J]),
+            B[H] - records_term(there)[H] == R - term_of(there.budget),
+        )
+        yield Lemma(
+            "draining.exact", f"{resume.value}: a visit keeps the ring well formed", (*IN_POLL, B[J] >= 0), goal
+        )
+
+
+def resume_after_lemmas() -> Iterator[Lemma]:
+    """Resuming after: the rank falls with every visit, whatever is fetched."""
+    theorem = "draining.after"
+    there = visit(HERE, Resume.AFTER)
+    onward = distance(term_of(there.cursor))
+    yield Lemma(theorem, "the rank is below n", WELL_FORMED, z3.And(distance(H) >= 0, distance(H) <= N - 1))
+    yield Lemma(
+        theorem,
+        "a visit of another partition brings t one nearer",
+        (*IN_POLL, H != T),
+        z3.And(onward == distance(H) - 1, records_term(there)[T] == B[T]),
+    )
+    yield Lemma(theorem, "a visit of t serves it", (*IN_POLL, H == T, B[T] > 0), records_term(there)[T] < B[T])
+    yield Lemma(
+        theorem, "every poll makes a visit", WELL_FORMED, term_of(is_poll_unfinished(begin_poll(HERE, Resume.AFTER)))
+    )
+    more = z3.Int("more")
+    richer = add_fetched(HERE, SymbolicNumber(J), SymbolicNumber(more))  # type: ignore[arg-type]
+    yield Lemma(
+        theorem,
+        "a fetch leaves the rank and the records of t",
+        (*WELL_FORMED, B[T] > 0, more >= 0, J >= 0, J < N),
+        z3.And(records_term(richer)[T] >= B[T], term_of(richer.cursor) == H),
+    )
+    yield Lemma(
+        theorem,
+        "tight: a full buffer takes the whole poll",
+        (*IN_POLL, R == M, B[H] >= M),
+        z3.And(term_of(there.budget) == 0, term_of(there.cursor) == next_position_term(H)),
+    )
+
+
+def resume_at_lemmas() -> Iterator[Lemma]:
+    """Resuming at: at most the records at the cursor, and R for each partition after it, can still come ahead of t."""
+    theorem, most, room = "draining.at-refilled-when-empty", z3.Int("most"), z3.Int("room")
+    there = visit(HERE, Resume.AT)
+    cursor, left = term_of(there.cursor), term_of(there.budget)
+    refill = z3.Array("refill", z3.IntSort(), z3.IntSort())
+    # `max_items` stands for (d - 1) R, of which a step to the next partition takes R; t itself has nothing ahead.
+    hypotheses = (*IN_POLL, H != T, most >= 0, room >= 0, z3.Implies(distance(H) >= 2, room >= most), B[H] <= most)
+    potential = B[H] + room
+
+    def remaining(array: Any) -> Any:
+        return z3.If(cursor == T, 0, array[cursor] + z3.If(cursor == H, room, room - most))
+
+    yield Lemma(
+        theorem,
+        "a visit of another partition takes what it takes off what can still come",
+        (*hypotheses, B[next_position_term(H)] <= most),
+        remaining(records_term(there)) <= potential - (R - left),
+    )
+    limits = (
+        refill[cursor] <= most,
+        z3.Implies(records_term(there)[cursor] > 0, refill[cursor] == records_term(there)[cursor]),
+    )
+    yield Lemma(
+        theorem,
+        "even if what is empty is refilled then",
+        (*hypotheses, *limits, refill[cursor] >= 0),
+        z3.And(remaining(refill) <= potential - (R - left), remaining(refill) >= 0),
+    )
+
+
+def resume_start_lemmas() -> Iterator[Lemma]:
+    """Always from the start: a poll with m records ahead misses t, and the next begins where this one did."""
+    first = begin_poll(HERE, Resume.START)
+    yield Lemma("draining.start", "every poll begins at the first partition", WELL_FORMED, term_of(first.cursor) == 0)
+
+
+def rank_lemmas() -> Iterator[Lemma]:
+    """Resuming at: the rank need not fall, which is where the proof of resuming after breaks."""
+    onward = distance(term_of(visit(HERE, Resume.AT).cursor))
+    yield Lemma("draining.rank-at", "the rank falls", (*IN_POLL, H != T), onward < distance(H), holds=False)
+
+
+def waiting_lemmas() -> Iterator[Lemma]:
+    """Every lemma about how long a partition with buffered records waits."""
+    yield from well_formed_lemmas()
+    yield from frame_lemmas()
+    yield from resume_after_lemmas()
+    yield from poll_lemmas(Resume.AFTER, "draining.after-unrefilled")
+    yield from poll_lemmas(Resume.AT, "draining.at-unrefilled")
+    yield from poll_lemmas(Resume.START, "draining.start")
+    yield from resume_at_lemmas()
+    yield from resume_start_lemmas()
+    yield from rank_lemmas()
