@@ -21,6 +21,7 @@ from fencepost.model.proofs.registry.results import (
     false_draining_results,
     false_theorem_results,
     kernel_results,
+    settling_results,
 )
 from fencepost.model.proofs.registry.theorem_result import Progress, TheoremResult
 
@@ -128,6 +129,7 @@ def prove_all(size: ProofSize, seed: int, progress: Progress) -> Iterator[Theore
             yield from draining_results(seed, progress)
             yield from assignor_results(seed, progress)
             yield from kernel_results(seed, progress)
+            yield from settling_results(seed, progress)
             for induction in started:
                 yield from induction.results(progress)
         finally:

@@ -8,6 +8,8 @@ from fencepost.model.classic.theorems.registry import REGISTRY
 from fencepost.model.draining.non_theorems import FALSE_CLAIMS
 from fencepost.model.proofs.assignors.theorems import assignor_lemmas
 from fencepost.model.proofs.classic import kernel_proofs
+from fencepost.model.proofs.classic.cooperative_proofs import cooperative_lemmas
+from fencepost.model.proofs.classic.rebalance_proofs import rebalance_lemmas
 from fencepost.model.proofs.draining import theorems
 from fencepost.model.proofs.obligations import Lemma, LemmaResult, findings
 from fencepost.model.proofs.registry.handler_results import failover_sentences, handler_sentences
@@ -39,9 +41,19 @@ _ASSIGNORS = {
 }
 
 
+_SETTLING = {
+    "settles.rank": "Once the members stop changing, each step of a rebalance lowers a rank that cannot fall for ever.",
+    "settles.progress": "Until the group is settled, there is a step for a living member or a timer to take.",
+    "settles.end": "A settled group is stable, its members are the living, each knows its assignment, nobody waits.",
+    "cooperative.unmoved": "A partition that a cooperative rebalance does not move is owned by its member throughout.",
+    "cooperative.apart": "The plan of a cooperative rebalance gives no partition to two members.",
+    "cooperative.converges": "If the second plan keeps what the first one gave, it withholds and takes nothing.",
+}
+
+
 def theorem_sentences() -> dict[str, str]:
     """Every theorem that people read: its id and its sentence."""
-    return handler_sentences() | failover_sentences() | _KERNEL | _DRAINING | _ASSIGNORS
+    return handler_sentences() | failover_sentences() | _KERNEL | _SETTLING | _DRAINING | _ASSIGNORS
 
 
 def kernel_results(seed: int, progress: Progress) -> Iterator[TheoremResult]:
@@ -49,6 +61,14 @@ def kernel_results(seed: int, progress: Progress) -> Iterator[TheoremResult]:
     covers = "the kernel, for any number of members, partitions and generations"
     excludes = "the handlers themselves: tests tie them to the kernel, step by step"
     yield from lemma_results("kernel", list(kernel_proofs.kernel_lemmas()), _KERNEL, covers, excludes, seed, progress)
+
+
+def settling_results(seed: int, progress: Progress) -> Iterator[TheoremResult]:
+    """The theorems about how a group settles."""
+    lemmas = [*rebalance_lemmas(), *cooperative_lemmas()]
+    covers = "rebalances reduced to who is awaited and who owns what, for any number of members and partitions"
+    excludes = "messages that are lost, and the handlers themselves: tests tie the quiet runs of the search to it"
+    yield from lemma_results("settling", lemmas, _SETTLING, covers, excludes, seed, progress)
 
 
 def draining_results(seed: int, progress: Progress) -> Iterator[TheoremResult]:
