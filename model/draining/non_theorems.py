@@ -1,4 +1,4 @@
-"""What is said of KIP-41's rules and is false, each with a schedule that shows it."""
+"""False claims about KIP-41's rules, each with a schedule that shows it."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The record of a group in the log: when it is written, what it has, and what is loaded from it (coordinator.md 5).
+"""Records of a group in the log: when one is written, its contents, and the group loaded from it (coordinator.md 5).
 
 A fail-over loses what is not in the record. Kafka writes it with the assignment of a generation, so a generation whose
 assignment is awaited is lost, and its number is given again. The proposal of client-side assignment wrote it before

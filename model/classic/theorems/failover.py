@@ -1,4 +1,4 @@
-"""The theorems across fail-overs: what holds while one coordinator after another goes on with the group of the log.
+"""Theorems across fail-overs: one coordinator after another goes on with the group of the log.
 
 The next coordinator begins with the record, so a statement about the group is needed of the record too (`of_record`).
 Within a term nothing else is new. How far the record is behind depends on the design. The proposal of client-side

@@ -46,7 +46,7 @@ class FailoverModel(GroupModel):
         )
 
     def coordinator_after(self, before: CoordinatorState, group: Group, step: Step, last_id: int) -> CoordinatorState:
-        """The coordinator after a step, with what it has stored and told."""
+        """The coordinator after a step from this group, with its record and the leaders it told of."""
         after = super().coordinator_after(before, group, step, last_id)
         log = before.log
         assert log is not None

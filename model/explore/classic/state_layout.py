@@ -48,8 +48,8 @@ def untimed_member(
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorLog:
-    """What outlasts a coordinator: the record of the group, how many coordinators were lost, and what members were
-    told, as pairs of a generation and its leader."""
+    """The record of the group, the number of coordinators that were lost, and the leaders that members were told of, as
+    pairs of a generation and its leader."""
 
     record: Group = field(default_factory=Group)
     failovers: int = 0

@@ -67,7 +67,7 @@ def cooperative_lemmas() -> Iterator[Lemma]:
 
 
 def plan_lemmas(second_keeps: Callable[[Relation, Relation], Any] = keeps) -> Iterator[Lemma]:
-    """What the two plans give, take and withhold. What members own is what they claim."""
+    """The lemmas about the two plans: their partitions given, taken and withheld. Members claim all that they own."""
     owned, target, second = (any_owners(name) for name in ("owned_before", "target", "second_target"))
     first = without_claimed(target, owned)
     after = without_claimed(second, first)

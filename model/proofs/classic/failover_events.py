@@ -1,4 +1,4 @@
-"""The events of the proof across fail-overs: those of a term, each with what it writes to the log, and the loading."""
+"""Events of the proof across fail-overs: those of a term, each with the record that it writes, and the loading."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -90,7 +90,7 @@ def recorded_group(situation: Situation) -> Group:
 
 
 def any_record(symbols: GroupSymbols) -> GroupRecord:
-    """Any record."""
+    """A record whose group is arbitrary, pending ids in it included."""
     return GroupRecord(symbols.arbitrary(Group, "record"))
 
 

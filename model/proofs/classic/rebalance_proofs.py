@@ -24,6 +24,7 @@ from fencepost.model.logic import and_, not_
 from fencepost.model.proofs.classic.kernel_proofs import MEMBER, SymbolicElement, any_relation
 from fencepost.model.proofs.obligations import Lemma
 from fencepost.model.proofs.symbolic_values import SymbolicBool, formula
+from fencepost.model.statement import implies
 
 SETS = ("members", "living", "joined", "synced", "told", "may_revoke", "owes_join")
 ARGUMENTS: dict[str, Any] = {"member": MEMBER, "gone": MEMBER, "leader": MEMBER, "dropped": (MEMBER,)}
@@ -55,28 +56,23 @@ def invariant(rebalance: Rebalance) -> Any:
     phases = z3.Not(z3.And(formula(rebalance.preparing), formula(rebalance.completing)))
     waiting = for_all(
         lambda m: and_(
-            implied(rebalance.joined.has(m), rebalance.preparing),
-            implied(rebalance.synced.has(m), rebalance.completing),
-            implied(rebalance.told.has(m), is_stable(rebalance)),
+            implies(rebalance.joined.has(m), rebalance.preparing),
+            implies(rebalance.synced.has(m), rebalance.completing),
+            implies(rebalance.told.has(m), is_stable(rebalance)),
         )
     )
     # Who may revoke lives, so that the sets of the rank are all of the living or of the members.
-    alive = for_all(lambda m: implied(rebalance.may_revoke.has(m), rebalance.living.has(m)))
+    alive = for_all(lambda m: implies(rebalance.may_revoke.has(m), rebalance.living.has(m)))
     return z3.And(leads, phases, waiting, alive)
 
 
-def implied(premise: Any, conclusion: Any) -> Any:
-    """The conclusion holds if the premise does."""
-    return SymbolicBool(z3.Implies(formula(premise), formula(conclusion)))
-
-
 def is_part(after: Rebalance, before: Rebalance, members: SetOfRank) -> Any:
-    """The set has nobody new."""
-    return for_all(lambda m: implied(members(after, m), members(before, m)))
+    """Whether the set of the later rebalance is a part of that of the earlier one."""
+    return for_all(lambda m: implies(members(after, m), members(before, m)))
 
 
 def is_smaller(after: Rebalance, before: Rebalance, members: SetOfRank) -> Any:
-    """The set has nobody new, and has lost somebody."""
+    """Whether the set of the later rebalance is a part of that of the earlier one, and lacks somebody."""
     lost = exists(lambda m: and_(members(before, m), not_(members(after, m))))
     return z3.And(is_part(after, before, members), lost)
 
@@ -115,7 +111,7 @@ def rebalance_lemmas() -> Iterator[Lemma]:
     unsettled, possible = (invariant(before), z3.Not(everyone), living), some_action(before)
     yield Lemma("settles.progress", "some action is possible until the group is settled", unsettled, possible)
     settled = (invariant(before), everyone, living)
-    all_are = for_all(lambda m: implied(before.living.has(m), and_(before.members.has(m), before.told.has(m))))
+    all_are = for_all(lambda m: implies(before.living.has(m), and_(before.members.has(m), before.told.has(m))))
     nobody = for_all(lambda m: and_(not_(before.joined.has(m)), not_(before.synced.has(m))))
     yield Lemma("settles.end", "a settled group is stable, its members are the living", settled, all_are)
     yield Lemma("settles.end", "nobody waits in a settled group", settled, nobody)

@@ -1,4 +1,4 @@
-"""What is fetched and retained, what a change of the assignment does, and how far a greedy poll is from equal shares.
+"""Theorems about fetches, retained records, changes of the assignment, and equal shares.
 
 As in `waiting`: any number of partitions and records, one visit, one fetch or one partition at a time.
 """

@@ -24,7 +24,7 @@ Mapper = Callable[[Callable[[EventProof], EventOutcome], Sequence[EventProof]], 
 
 @dataclass(frozen=True, slots=True)
 class InductionReport:
-    """What is told of an induction: the theorems that are named, what stands before their ids, and their scope."""
+    """The theorems that people read of an induction, the prefix of their names, and their scope."""
 
     induction: Induction
     theorems: tuple[Statement, ...]

@@ -1,4 +1,4 @@
-"""What became of a theorem, for readers."""
+"""The result of a theorem, for readers."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -14,6 +14,8 @@ from typing import Any
 from fencepost.model.explore.classic.state_layout import Bounds, ModelConfig, untimed_member
 from fencepost.model.proofs.assignors.theorems import assignor_lemmas
 from fencepost.model.proofs.classic import kernel_proofs
+from fencepost.model.proofs.classic.cooperative_proofs import cooperative_lemmas
+from fencepost.model.proofs.classic.rebalance_proofs import rebalance_lemmas
 from fencepost.model.proofs.draining import theorems
 from fencepost.model.proofs.obligations import Lemma, findings
 from tests.acceptance import core_sample, mutant_verdicts
@@ -177,6 +179,11 @@ def check_search(folder: Path) -> Iterator[Figure]:
         yield at_least(f"{what}: and as the reduced search", row["ahead"], 1)
 
 
+def check_settling(folder: Path) -> Iterator[Figure]:
+    """The theorems about how a group settles."""
+    yield from lemmas(lambda: (*rebalance_lemmas(), *cooperative_lemmas()), 2)
+
+
 def check_assignors(folder: Path) -> Iterator[Figure]:
     """The theorems about the assignors."""
     yield from lemmas(assignor_lemmas, 1)
@@ -185,6 +192,7 @@ def check_assignors(folder: Path) -> Iterator[Figure]:
 CHECKS = (
     Check("theorems", f"all theorems at {SLOTS} slots x {PARTITIONS} partitions, with any solver seed", all_theorems),
     Check("parametric", "the kernel for any number of members, partitions and generations", check_kernel),
+    Check("settling", "a group settles, for any number of members and partitions", check_settling),
     Check("draining", "draining for any number of partitions, records and any max.poll.records", check_draining),
     Check("assignors", "balance and stickiness for any number of members, partitions and claims", check_assignors),
     Check("agreement", "three engines, one set of transitions", check_agreement),

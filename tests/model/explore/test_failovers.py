@@ -27,13 +27,13 @@ def search(config: ModelConfig, bounds: Bounds, *, stores_early: bool) -> Explor
     return PlainSearch(TransitionTables(group_system(config, bounds, stores_early=stores_early))).run()
 
 
-def violated(found: Exploration) -> set[str]:
+def violated_properties(found: Exploration) -> set[str]:
     return {finding.name for finding in found.discoveries} & ALWAYS
 
 
 def test_the_shortest_run_in_which_kafka_tells_of_two_leaders() -> None:
     found = search(ONE, SMALL, stores_early=False)
-    assert violated(found) == {ONE_LEADER_EVER.name}
+    assert violated_properties(found) == {ONE_LEADER_EVER.name}
     (finding,) = (one for one in found.discoveries if one.name == ONE_LEADER_EVER.name)
     assert [step.label for step in replay_path(found.tables, finding)] == [
         "A joins",
@@ -47,7 +47,7 @@ def test_the_shortest_run_in_which_kafka_tells_of_two_leaders() -> None:
 
 def test_a_generation_that_is_stored_early_has_one_leader_for_ever() -> None:
     found = search(ONE, SMALL, stores_early=True)
-    assert violated(found) == set() and found.finished
+    assert violated_properties(found) == set() and found.finished
     assert ONE_LEADER_EVER.premise in {finding.name for finding in found.discoveries}
 
 
@@ -56,12 +56,12 @@ def test_a_generation_that_is_stored_early_has_one_leader_for_ever() -> None:
 def test_with_two_members(stores_early: bool, broken: set[str]) -> None:
     found = search(TWO, LARGER, stores_early=stores_early)
     assert found.finished and found.states > 300_000
-    assert violated(found) == broken
+    assert violated_properties(found) == broken
 
 
 def test_a_record_that_forgets_the_generation_is_found() -> None:
     with mutant(group_log.group_record, "generation=group.generation", "generation=0"):
-        assert ONE_LEADER_EVER.name in violated(search(ONE, SMALL, stores_early=True))
+        assert ONE_LEADER_EVER.name in violated_properties(search(ONE, SMALL, stores_early=True))
 
 
 def test_no_coordinator_is_lost_more_often_than_the_bounds_say() -> None:

@@ -43,7 +43,7 @@ def steps_of_all() -> list[tuple[QuietModel, Steps]]:
     return found
 
 
-def unexplained(found: list[tuple[QuietModel, Steps]]) -> tuple[set[str], set[str]]:
+def find_unexplained(found: list[tuple[QuietModel, Steps]]) -> tuple[set[str], set[str]]:
     """The labels of the steps that are no actions of the kernel, and the names of all actions that were taken."""
     labels: set[str] = set()
     seen: set[str] = set()
@@ -64,7 +64,7 @@ def unexplained(found: list[tuple[QuietModel, Steps]]) -> tuple[set[str], set[st
 def test_each_step_is_some_actions_of_the_kernel() -> None:
     found = steps_of_all()
     assert sum(len(steps) for _, steps in found) > 2_000
-    assert unexplained(found) == (set(), {"arrive", "remove", "join", "complete", "sync", "publish", "tell"})
+    assert find_unexplained(found) == (set(), {"arrive", "remove", "join", "complete", "sync", "publish", "tell"})
 
 
 def test_a_rebalance_without_a_reason_is_no_action() -> None:

@@ -1,4 +1,4 @@
-"""The theorems across fail-overs are inductive, and what each rests on is missed."""
+"""The theorems across fail-overs are inductive, and each part of the log that they rest on is missed."""
 
 from collections.abc import Callable
 from dataclasses import replace
