@@ -1,4 +1,4 @@
-"""Kafka tells of two leaders of one generation: the run that shows it on the model, driven against a real broker.
+"""Two leaders of one generation on a real Kafka, driven by the run that breaks T1 on the model.
 
 A generation is stored with its assignment. If the broker is killed before that, the number is given again.
 """

@@ -5,7 +5,7 @@ ordered and nothing else is known of them. Each action, from any state in which 
 which they hold.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from inspect import signature
 from typing import Any
@@ -162,11 +162,11 @@ def generic_formula(claim: Invariant, *kernels: Kernel) -> Any:
     )
 
 
-def any_arguments(action: Callable[..., KernelStep]) -> dict[str, Any]:
-    """Any arguments for an action."""
+def any_arguments(action: Callable[..., Any], sorts: Mapping[str, Any] = ARGUMENT_SORTS) -> dict[str, Any]:
+    """Any arguments for an action: elements and relations, by name of these sorts."""
     found: dict[str, Any] = {}
     for name in list(signature(action).parameters)[1:]:
-        kind = ARGUMENT_SORTS[name]
+        kind = sorts[name]
         found[name] = (
             any_relation(f"any_{name}", kind)
             if isinstance(kind, tuple)

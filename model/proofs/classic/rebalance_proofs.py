@@ -21,7 +21,7 @@ from fencepost.model.classic.kernel.rebalance import (
     phase_rank,
 )
 from fencepost.model.logic import and_, not_
-from fencepost.model.proofs.classic.kernel_proofs import MEMBER, SymbolicElement, any_relation
+from fencepost.model.proofs.classic.kernel_proofs import MEMBER, SymbolicElement, any_arguments, any_relation
 from fencepost.model.proofs.obligations import Lemma
 from fencepost.model.proofs.symbolic_values import SymbolicBool, formula
 from fencepost.model.statement import implies
@@ -88,21 +88,11 @@ def is_lower(after: Rebalance, before: Rebalance) -> Any:
     return result
 
 
-def arguments_of(action: Callable[..., Any]) -> dict[str, Any]:
-    """Any arguments for an action."""
-    found: dict[str, Any] = {}
-    for name in list(signature(action).parameters)[1:]:
-        kind = ARGUMENTS[name]
-        is_set = isinstance(kind, tuple)
-        found[name] = any_relation(f"any_{name}", kind) if is_set else SymbolicElement(z3.Const(f"any_{name}", kind))
-    return found
-
-
 def rebalance_lemmas() -> Iterator[Lemma]:
     """Everything that is proved of settling."""
     before = any_rebalance()
     for name, action in REBALANCE_ACTIONS.items():
-        step = action(before, **arguments_of(action))
+        step = action(before, **any_arguments(action, ARGUMENTS))
         hypotheses = (invariant(before), formula(step.guard))
         yield Lemma("settles.rank", f"{name} lowers the rank", hypotheses, is_lower(step.after, before))
         yield Lemma("settles.rank", f"{name} keeps what holds all the time", hypotheses, invariant(step.after))

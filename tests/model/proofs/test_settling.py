@@ -1,4 +1,4 @@
-"""A group settles, for any number of members; what the argument rests on is missed."""
+"""A group settles, for any number of members, and each part of an action that this rests on is missed."""
 
 from collections.abc import Callable
 from typing import Any
