@@ -5,8 +5,8 @@ Results are written to `tests/acceptance/results`. All of them take many hours. 
 FENCEPOST_EVENTS makes the pipeline's corpus smaller than 10,000,000 events, FENCEPOST_GROUPS the groups of the
 assignors fewer than 100,000; with FENCEPOST_MUTANTS=rest, mutants that random schedules found before are taken from
 the record. With FENCEPOST_BATCHES, batches of random schedules on Kafka whose reports are in that folder are not
-played again. For the held-out faults, FENCEPOST_SCHEDULES is the number of schedules of a seed, and FENCEPOST_LABEL
-goes into the results.
+played again. With FENCEPOST_REPORTS, the reports of whole runs are kept in that folder. For the held-out faults,
+FENCEPOST_SCHEDULES is the number of schedules of a seed, and FENCEPOST_LABEL goes into the results.
 """
 
 import sys

@@ -78,7 +78,10 @@ def run_test_command(target: str, folder: Path, *options: str, run_folder: Path 
     seconds = round(time.monotonic() - begun, 1)
     if not file.exists():
         raise MeasurementError(f"fencepost test {target}: exit code {done.returncode}")
-    return KitRun(done.returncode, seconds, json.loads(file.read_text()))
+    report = file.read_text()
+    if kept := os.environ.get("FENCEPOST_REPORTS"):
+        (Path(kept) / f"{time.strftime('%H%M%S')}-{target.rpartition('/')[2]}.json").write_text(report)
+    return KitRun(done.returncode, seconds, json.loads(report))
 
 
 def command_environment(run_folder: Path | None = None) -> dict[str, str]:
