@@ -114,12 +114,12 @@ def log_line(connection: str, ended: int, api: str, duration: int, asked: Any, t
     return f"[{stamp}] DEBUG Completed request:{value} (kafka.request.logger)\n"
 
 
-def joining(member: str) -> dict[str, Any]:
+def join_request(member: str) -> dict[str, Any]:
     asked = {"groupId": "g", "sessionTimeoutMs": 10_000, "memberId": member, "protocolType": "consumer"}
     return {**asked, "protocols": [{"name": "range", "metadata": "AAA="}]}
 
 
-def joined(member: str, generation: int, members: Sequence[str] = ()) -> dict[str, Any]:
+def join_response(member: str, generation: int, members: Sequence[str] = ()) -> dict[str, Any]:
     rows = [{"memberId": each, "metadata": "AAA="} for each in members]
     told = {"errorCode": 0, "generationId": generation, "protocolName": "range", "leader": "a", "memberId": member}
     return {**told, "members": rows}
@@ -131,18 +131,18 @@ def member_of(generation: int, member: str) -> dict[str, Any]:
 
 def stable_group() -> Iterator[str]:
     """Two members join and have an assignment."""
-    yield log_line("x", 3_100, "JoinGroup", 3_000, joining(""), joined("a", 1, ["a", "b"]))
-    yield log_line("y", 3_101, "JoinGroup", 2_500, joining(""), joined("b", 1))
+    yield log_line("x", 3_100, "JoinGroup", 3_000, join_request(""), join_response("a", 1, ["a", "b"]))
+    yield log_line("y", 3_101, "JoinGroup", 2_500, join_request(""), join_response("b", 1))
     plan = [{"memberId": each, "assignment": each * 4} for each in ("a", "b")]
-    yield log_line("x", 3_200, "SyncGroup", 5, {**member_of(1, "a"), "assignments": plan}, synced("aaaa"))
-    yield log_line("y", 3_201, "SyncGroup", 4, {**member_of(1, "b"), "assignments": []}, synced("bbbb"))
+    yield log_line("x", 3_200, "SyncGroup", 5, {**member_of(1, "a"), "assignments": plan}, sync_response("aaaa"))
+    yield log_line("y", 3_201, "SyncGroup", 4, {**member_of(1, "b"), "assignments": []}, sync_response("bbbb"))
 
 
-def synced(assignment: str) -> dict[str, Any]:
+def sync_response(assignment: str) -> dict[str, Any]:
     return {"errorCode": 0, "assignment": assignment}
 
 
-def deleted(ended: int) -> str:
+def deletion(ended: int) -> str:
     told = {"results": [{"groupId": "g", "errorCode": 0}]}
     return log_line("y", ended, "DeleteGroups", 1, {"groupsNames": ["g"]}, told)
 
@@ -193,7 +193,7 @@ def test_a_rebalance_that_goes_on_where_the_log_ends_is_no_violation(tmp_path: P
     assert sum(event.api == "Heartbeat" for event in events) == 2
 
 
-@pytest.mark.parametrize("calm", [heartbeat("b", 6_000), deleted(6_000)], ids=["heartbeat", "deletion"])
+@pytest.mark.parametrize("calm", [heartbeat("b", 6_000), deletion(6_000)], ids=["heartbeat", "deletion"])
 def test_a_rebalance_that_no_request_began_is_a_violation(calm: str, tmp_path: Path) -> None:
     assert "HB-05" in found_in(tmp_path, heartbeat("a", 4_000), heartbeat("a", 5_000, 27), calm)
 

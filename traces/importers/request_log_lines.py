@@ -8,7 +8,7 @@ import heapq
 import json
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -104,7 +104,7 @@ def read_requests(paths: Sequence[Path], counts: LineCounts) -> Iterator[LoggedR
             received = (done.ended - done.duration - LOG_DELAY_MS, 0, float(number))
             # A broker handles the requests of one connection one after the other.
             place = received if since is None else max(received, (since[0], 1, since[2] + 0.5))
-            done = LoggedRequest(**{**vars(done), "received": place})
+            done = replace(done, received=place)
             last_responses[done.connection] = done.responded
             if len(last_responses) > MAX_CONNECTIONS:
                 last_responses.popitem(last=False)
