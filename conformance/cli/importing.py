@@ -1,4 +1,4 @@
-"""`fencepost import`: broker logs or packet captures in, a trace out."""
+"""`fencepost import`: broker logs, request logs or packet captures in, a trace out."""
 
 import argparse
 from pathlib import Path
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `fencepost import log` and `fencepost import capture`."""
+    """Add the kinds of `fencepost import` and their arguments."""
     kinds = parser.add_subparsers(required=True, metavar="KIND")
     log = kinds.add_parser("log", help="the log of an Apache Kafka broker, 3.9 or 4.x", allow_abbrev=False)
     log.set_defaults(import_files=import_log_files)
@@ -22,9 +22,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     capture.set_defaults(import_files=import_capture_files)
     capture.add_argument("files", metavar="FILE", nargs="+", type=Path, help="a capture; several are merged")
     capture.add_argument("--port", metavar="P", type=port, action="append", help="a broker's port (default: 9092)")
-    capture.add_argument("--profile", metavar="F", type=Path, help="settings and grace of the cluster, in TOML")
     capture.add_argument("--everything", action="store_true", help=EVERYTHING_HELP)
-    for each in (log, capture):
+    requests = kinds.add_parser(
+        "request-log", help="the request log of Apache Kafka (kafka.request.logger at DEBUG)", allow_abbrev=False
+    )
+    requests.set_defaults(import_files=import_request_log_files)
+    requests.add_argument(
+        "files", metavar="FILE", nargs="+", type=Path, help="a request log; parts, and those of all brokers, are merged"
+    )
+    for each in (capture, requests):
+        each.add_argument("--profile", metavar="F", type=Path, help="settings and grace of the cluster, in TOML")
+    for each in (log, capture, requests):
         each.add_argument("-o", "--output", metavar="TRACE", type=Path, required=True, help="the trace to write")
         each.add_argument("--force", action="store_true", help=FORCE_HELP)
 
@@ -62,9 +70,10 @@ def import_log_files(options: argparse.Namespace, output: Path) -> str:
 
 def import_capture_files(options: argparse.Namespace, output: Path) -> str:
     """Import packet captures into a file; returns a line with the counts."""
-    from fencepost.traces.importers.packet_capture import CaptureSource, import_capture
+    from fencepost.traces.importers.packet_capture import DEFAULT_PORT, CaptureSource, import_capture
 
-    source = CaptureSource(options.files, *cluster_options(options), keep_all_bytes=options.everything)
+    ports = frozenset(options.port or (DEFAULT_PORT,))
+    source = CaptureSource(options.files, ports, *cluster_options(options), keep_all_bytes=options.everything)
     capture = import_capture(source, output)
     gaps = f"; bytes are missing in {capture.gaps} places" if capture.gaps else ""
     undecoded = f"; {capture.undecoded} messages not decoded" if capture.undecoded else ""
@@ -72,14 +81,24 @@ def import_capture_files(options: argparse.Namespace, output: Path) -> str:
     return f"{counts} in {options.output}{gaps}{undecoded}"
 
 
-def cluster_options(options: argparse.Namespace) -> "tuple[frozenset[int], Settings | None, int]":
-    """The ports of `--port`, and from `--profile` the settings (None if it has none) and the grace in milliseconds of a
-    captured cluster. Raises `ProfileError`."""
+def import_request_log_files(options: argparse.Namespace, output: Path) -> str:
+    """Import request logs into a file; returns a line with the counts."""
+    from fencepost.traces.importers.request_log import RequestLogSource, import_request_log
+
+    log = import_request_log(RequestLogSource(options.files, *cluster_options(options)), output)
+    undecoded = f"; {log.undecoded} requests not decoded" if log.undecoded else ""
+    tail = f"; {log.left_out} requests left out, of rebalances that go on where the log ends" if log.left_out else ""
+    counts = f"{log.events} events from {log.requests} requests in {log.lines} lines"
+    return f"{counts} in {options.output}{undecoded}{tail}"
+
+
+def cluster_options(options: argparse.Namespace) -> "tuple[Settings | None, int]":
+    """The settings of a cluster (None if unknown) and the grace in milliseconds, from `--profile`. Raises
+    `ProfileError`."""
     from fencepost.conformance.profile import Profile, load_profile
     from fencepost.model.settings import Settings
-    from fencepost.traces.importers.packet_capture import DEFAULT_GRACE_MS, DEFAULT_PORT
+    from fencepost.traces.importers.packet_capture import DEFAULT_GRACE_MS
 
     profile = load_profile(options.profile) if options.profile is not None else Profile()
     settings = Settings(**profile.settings) if profile.settings else None
-    grace = DEFAULT_GRACE_MS if profile.grace is None else profile.grace
-    return frozenset(options.port or (DEFAULT_PORT,)), settings, grace
+    return settings, DEFAULT_GRACE_MS if profile.grace is None else profile.grace

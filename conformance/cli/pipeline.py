@@ -60,12 +60,14 @@ def _add_ingest(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--from",
         dest="source",
-        choices=("traces", "logs", "captures"),
+        choices=("traces", "logs", "captures", "request-logs"),
         default="traces",
-        help="kind of PATH: traces, logs of Kafka brokers, or packet captures (default: traces)",
+        help="kind of PATH: traces, logs or request logs of Kafka brokers, or packet captures (default: traces)",
     )
     parser.add_argument("--port", metavar="P", type=port, action="append", help="of captures: a broker's port (9092)")
-    parser.add_argument("--profile", metavar="F", type=Path, help="of captures: settings and grace of the cluster")
+    parser.add_argument(
+        "--profile", metavar="F", type=Path, help="of captures and request logs: settings and grace of the cluster"
+    )
     parser.add_argument(
         "--buckets",
         metavar="N",
@@ -170,14 +172,19 @@ def flaw_lines(flaws: Sequence[str]) -> list[str]:
 
 def source_of(options: argparse.Namespace) -> "TraceSource":
     """The reader for the kind of file that --from names. Raises `PipelineError` and `ProfileError`."""
+    from fencepost.traces.importers.packet_capture import DEFAULT_PORT
     from fencepost.traces.pipeline.errors import PipelineError
-    from fencepost.traces.pipeline.sources import SOURCES, capture_source
+    from fencepost.traces.pipeline.sources import SOURCES, capture_source, request_log_source
 
-    if options.source != "captures":
-        if options.port or options.profile:
-            raise PipelineError(f"--port and --profile are for captures, not for {options.source}")
-        return SOURCES[options.source]
-    return capture_source(*cluster_options(options))
+    if options.port and options.source != "captures":
+        raise PipelineError(f"--port is for captures, not for {options.source}")
+    if options.source == "captures":
+        return capture_source(frozenset(options.port or (DEFAULT_PORT,)), *cluster_options(options))
+    if options.source == "request-logs":
+        return request_log_source(*cluster_options(options))
+    if options.profile:
+        raise PipelineError(f"--profile is for captures and request logs, not for {options.source}")
+    return SOURCES[options.source]
 
 
 def run_judge(options: argparse.Namespace, console: Console) -> int:

@@ -11,6 +11,7 @@ Capture = pytest.CaptureFixture[str]
 DATA = Path(__file__).parents[1] / "traces" / "data"
 LOG = str(DATA / "kafka-4.log")
 CAPTURE = str(DATA / "kafka.pcap")
+REQUESTS = str(DATA / "kafka-4-requests.log.gz")
 
 
 def complaint(arguments: list[str], capsys: Capture) -> str:
@@ -44,6 +45,18 @@ def test_a_capture_is_imported_and_judged(profile: str, tmp_path: Path, capsys: 
     assert ("timer.initial-delay" in report or "TIMER" in report) and "HB            3 pass" in report
 
 
+@pytest.mark.parametrize("profile", ["", "[settings]\ninitial_rebalance_delay = 600\nmin_session_timeout = 500\n"])
+def test_a_request_log_is_imported_and_judged(profile: str, tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "profile.toml").write_text(profile)
+    trace = str(tmp_path / "trace.jsonl")
+    assert main(["import", "request-log", REQUESTS, "-o", trace, "--profile", str(tmp_path / "profile.toml")]) == 0
+    told = capsys.readouterr().err
+    assert "events from 72 requests in 95 lines" in told and "5 requests left out, of rebalances" in told
+    assert main(["judge", trace]) == 0
+    report = capsys.readouterr().out
+    assert "NO VIOLATION" in report and "HB            3 pass" in report
+
+
 def test_without_what_reads_captures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     monkeypatch.setitem(sys.modules, "dpkt", None)
     assert "pip install 'fencepost[capture]'" in complaint(
@@ -74,6 +87,8 @@ def capture_case(arguments: list[str], reason: str) -> object:
         (["log", LOG], "-o/--output"),
         (["log", "missing.log", "-o", "x.jsonl"], "missing.log: cannot be read: No such file"),
         (["log", __file__, "-o", "x.jsonl"], "no line of a group coordinator"),
+        (["request-log", LOG, "-o", "x.jsonl"], "no line of a request log; is it that of kafka.request.logger"),
+        (["request-log", "missing.log", "-o", "x.jsonl"], "missing.log: cannot be read: No such file"),
         (["log", LOG, "-o", "/nowhere/x.jsonl"], "/nowhere/x.jsonl: No such file"),
         (["log", LOG, "-o", LOG], "would be written over"),
         capture_case(["capture", LOG, "-o", "x.jsonl"], f"fencepost: {LOG}: not a packet capture (pcap or pcapng)"),

@@ -4,7 +4,6 @@ A log shows the steps of a coordinator, but no requests, responses, heartbeats, 
 becomes an internal event `step`, in the order of timestamps.
 """
 
-import gzip
 import heapq
 import re
 from collections import Counter
@@ -18,8 +17,8 @@ from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.files.trace_files import TraceError, trace_writer
 from fencepost.traces.importers.broker_log_patterns import LogStep, parse_message
+from fencepost.traces.importers.log_files import parse_time, read_log_lines
 
-TIMESTAMP = re.compile(r"\[?(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:[,.](\d{1,6}))?")
 LOGGER_SUFFIX = re.compile(r" \((?:[\w$]+\.)+[\w$]+\)$")
 """The name of the logging class after the message, in Kafka's own log layout."""
 MAX_LINE_CHARACTERS = 1 << 20
@@ -72,40 +71,25 @@ def import_log(paths: Sequence[Path], output: Path) -> LogImportResult:
 
 def read_steps(path: Path, file: int, imported: LogImportResult) -> Iterator[LogLine]:
     """Yield the known lines of coordinators in one file, and count lines in `imported`. Raises `TraceError`."""
-    number = 0
-    try:
-        opened = gzip.open if path.suffix == ".gz" else open
-        with opened(path, "rt", encoding="utf-8", errors="replace") as text:
-            while row := text.readline(MAX_LINE_CHARACTERS):
-                number += 1
-                imported.lines += 1
-                found = parse_line(row)
-                if found is None:
-                    continue
-                moment, told = found
-                imported.unknown += not told.name
-                if told.name:
-                    imported.coordinators[told.coordinator] += 1
-                    yield LogLine(moment, file, number, told)
-    except (OSError, EOFError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise TraceError(str(path), number, f"cannot be read: {reason}") from None
+    for number, row in read_log_lines(path, MAX_LINE_CHARACTERS):
+        imported.lines += 1
+        found = parse_line(row)
+        if found is None:
+            continue
+        moment, told = found
+        imported.unknown += not told.name
+        if told.name:
+            imported.coordinators[told.coordinator] += 1
+            yield LogLine(moment, file, number, told)
 
 
 def parse_line(row: str) -> tuple[datetime, LogStep] | None:
     """The time and the step of a line; None if it is not a coordinator's."""
     start = row.find("[Group")
-    stamp = TIMESTAMP.match(row)
-    if start < 0 or stamp is None:
+    if start < 0:
         return None
-    told = parse_message(LOGGER_SUFFIX.sub("", row[start:].rstrip()))
-    if told is None:
-        return None
-    day, clock, fraction = stamp.groups()
-    try:
-        return datetime.fromisoformat(f"{day}T{clock}.{(fraction or '0').ljust(6, '0')}"), told
-    except ValueError:
-        return None
+    time, told = parse_time(row), parse_message(LOGGER_SUFFIX.sub("", row[start:].rstrip()))
+    return None if time is None or told is None else (time, told)
 
 
 def to_events(first: LogLine, others: Iterable[LogLine]) -> Iterator[Event]:

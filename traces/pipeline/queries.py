@@ -14,6 +14,8 @@ from pyspark.sql import functions as F
 Query: TypeAlias = Callable[[DataFrame], DataFrame]
 GROUP_COLUMNS = ("trace", "group")
 INCARNATION_COLUMNS = (*GROUP_COLUMNS, "incarnation")
+FIRST_GENERATION = 1
+"""The first generation that a member joins."""
 
 
 def one_leader(events: DataFrame) -> DataFrame:
@@ -28,7 +30,10 @@ def one_leader(events: DataFrame) -> DataFrame:
 
 
 def no_stale_commit(events: DataFrame) -> DataFrame:
-    """T2, no stale commit: the accepted commits below a generation that was handed out before they were sent."""
+    """T2, no stale commit: the accepted commits below a generation that was handed out before they were sent.
+
+    Those of generation 0 are among them: the first that a member joins is 1.
+    """
     joined = join_responses(events).select(
         *INCARNATION_COLUMNS, "generation", F.col("sequence").alias("at"), F.lit(None).alias("sequence")
     )
@@ -39,7 +44,8 @@ def no_stale_commit(events: DataFrame) -> DataFrame:
         Window.partitionBy(*INCARNATION_COLUMNS).orderBy("at").rowsBetween(Window.unboundedPreceding, Window.currentRow)
     )
     given = F.max(F.when(F.col("sequence").isNull(), F.col("generation")))
-    both = joined.unionByName(commits).withColumn("current", given.over(before))
+    current = F.greatest(given.over(before), F.lit(FIRST_GENERATION))
+    both = joined.unionByName(commits).withColumn("current", current)
     return both.where("sequence IS NOT NULL AND generation < current").drop("at")
 
 

@@ -23,7 +23,7 @@ from fencepost.traces.message_fields import (
     topic_names,
 )
 from fencepost.traces.pipeline.file_systems import open_input
-from fencepost.traces.pipeline.incarnations import Incarnations
+from fencepost.traces.pipeline.incarnations import COMMIT_GENERATION, Incarnations
 
 SHARED_BUCKET = -1
 """The bucket of events that concern no single group."""
@@ -84,6 +84,8 @@ class RequestContext:
     body: Mapping[str, Any]
     group: str | None
     time: int
+    incarnation: int | None = None
+    """The number of its incarnation if it is accepted, where that shows more than its response."""
 
 
 @dataclass(slots=True)
@@ -197,12 +199,12 @@ class RowReader:
         for each in groups:
             self.groups.setdefault(each, 0)
         group = groups[0] if len(groups) == 1 else None
-        self.open_requests[event.sequence] = RequestContext(event.api, event.body, group, event.time)
+        context = self.open_requests[event.sequence] = RequestContext(event.api, event.body, group, event.time)
         if group is None:
             return common
         self.groups[group] += 1
         if self.incarnations is not None:
-            self.incarnations.on_request(event.api, event.body, group, event.time)
+            context.incarnation = self.incarnations.on_request(event.api, event.body, group, event.time)
         found = common._replace(group=encodable_text(group))
         if event.api == "SyncGroup":
             return found._replace(
@@ -239,11 +241,10 @@ class RowReader:
             return found._replace(owned=assigned_partitions(response) if response.get("error_code") == 0 else None)
         if event.api in ("OffsetCommit", "TxnOffsetCommit"):
             offsets = accepted_offsets(body, response, self.topic_names)
+            if offsets is not None and request.incarnation is not None:
+                found = found._replace(incarnation=request.incarnation)
             return found._replace(accepted=offsets is not None, offsets=offsets)
         return found
-
-
-COMMIT_GENERATION = "generation_id_or_member_epoch"
 
 
 def is_in_range(event: Event) -> bool:

@@ -9,6 +9,8 @@ from fencepost.model.settings import Settings
 from fencepost.traces.importers.broker_log import import_log
 from fencepost.traces.importers.packet_capture import DEFAULT_GRACE_MS, DEFAULT_PORT, import_capture
 from fencepost.traces.importers.packet_capture import CaptureSource as Capture
+from fencepost.traces.importers.request_log import RequestLogSource as RequestLogs
+from fencepost.traces.importers.request_log import import_request_log
 from fencepost.traces.pipeline.corpus import InputFile
 from fencepost.traces.pipeline.errors import PipelineError
 from fencepost.traces.pipeline.file_systems import Location, find_files
@@ -30,9 +32,7 @@ def find_traces(path: Path, _: Path) -> Iterator[Path]:
 
 def import_logs(path: Path, folder: Path) -> Iterator[Path]:
     """Import a broker log, or all logs below a folder, as one trace ordered by time."""
-    files = [path] if not path.is_dir() else sorted(each for each in path.rglob("*") if each.is_file())
-    if files:
-        yield import_once(files, folder, lambda output: import_log(files, output))
+    yield from import_below(path, folder, import_log)
 
 
 def capture_source(
@@ -43,15 +43,32 @@ def capture_source(
     `settings` are the cluster's, None if unknown; `grace` is in milliseconds.
     """
 
-    def import_captures(path: Path, folder: Path) -> Iterator[Path]:
-        files = [path] if not path.is_dir() else sorted(each for each in path.rglob("*") if each.is_file())
-        if files:
-            capture = Capture(files, ports, settings, grace, keep_all_bytes=False)
-            yield import_once(
-                files, folder, lambda output: import_capture(capture, output), (sorted(ports), settings, grace)
-            )
+    def make(files: Sequence[Path], output: Path) -> object:
+        return import_capture(Capture(files, ports, settings, grace, keep_all_bytes=False), output)
 
-    return import_captures
+    return lambda path, folder: import_below(path, folder, make, (sorted(ports), settings, grace))
+
+
+def request_log_source(settings: Settings | None = None, grace: int = DEFAULT_GRACE_MS) -> TraceSource:
+    """A source that imports a request log, or all request logs below a folder, as one trace: rotated parts, and the
+    logs of all brokers of a cluster.
+
+    `settings` are the cluster's, None if unknown; `grace` is in milliseconds.
+    """
+
+    def make(files: Sequence[Path], output: Path) -> object:
+        return import_request_log(RequestLogs(files, settings, grace), output)
+
+    return lambda path, folder: import_below(path, folder, make, ("requests", settings, grace))
+
+
+def import_below(
+    path: Path, folder: Path, make: Callable[[Sequence[Path], Path], object], options: object = None
+) -> Iterator[Path]:
+    """Yield the trace that `make` writes from a file, or from all files below a folder, with these options."""
+    files = [path] if not path.is_dir() else sorted(each for each in path.rglob("*") if each.is_file())
+    if files:
+        yield import_once(files, folder, lambda output: make(files, output), options)
 
 
 def import_once(files: Sequence[Path], folder: Path, make: Callable[[Path], object], options: object = None) -> Path:
@@ -68,7 +85,12 @@ def import_once(files: Sequence[Path], folder: Path, make: Callable[[Path], obje
     return output
 
 
-SOURCES: Mapping[str, TraceSource] = {"traces": find_traces, "logs": import_logs, "captures": capture_source()}
+SOURCES: Mapping[str, TraceSource] = {
+    "traces": find_traces,
+    "logs": import_logs,
+    "captures": capture_source(),
+    "request-logs": request_log_source(),
+}
 
 
 def trace_files(paths: Sequence[Location], folder: Path, source: TraceSource = find_traces) -> list[InputFile]:

@@ -49,7 +49,7 @@ DUCKDB = {
                       where intact and accepted and generation >= 0)
         select count(*) from (select *, max(case when not commit then generation end)
             over (partition by trace, "group", incarnation order by place) given from mixed)
-        where commit and generation < given""",
+        where commit and generation < greatest(given, 1)""",
     "one-owner": """
         with ids as (select trace, "group", member_id id, min(coalesce('i ' || instance, 'm ' || member_id)) identity
                      from joins group by all),

@@ -118,7 +118,7 @@ def test_errors_are_one_line(tmp_path: Path, capsys: Capture) -> None:
         (["ingest", trace, "--to", trace], f"fencepost: {trace}: Not a directory"),
         (
             ["ingest", trace, "--to", str(tmp_path / "c"), "--port", "9093"],
-            "fencepost: --port and --profile are for captures, not for traces",
+            "fencepost: --port is for captures, not for traces",
         ),
         (["watch", "/nowhere", "--to", str(tmp_path / "w")], "fencepost: /nowhere: there is no such folder"),
     ):

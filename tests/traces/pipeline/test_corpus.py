@@ -1,18 +1,23 @@
 """A corpus is written as a whole or not at all."""
 
+import gzip
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fencepost.traces.files.trace_files import TraceError
+from fencepost.model.settings import Settings
+from fencepost.traces.events import Kind
+from fencepost.traces.files.trace_files import TraceError, open_trace
 from fencepost.traces.pipeline.corpus import Corpus, CorpusWriter, InputFile
 from fencepost.traces.pipeline.errors import PipelineError
 from fencepost.traces.pipeline.ingest import batch_by_size
 from fencepost.traces.pipeline.schema import INPUTS, TABLE_COLUMN, open_parquet_writer
-from fencepost.traces.pipeline.sources import SOURCES, import_once, trace_files
+from fencepost.traces.pipeline.sources import SOURCES, import_once, request_log_source, trace_files
 from tests.support.corpus_tables import commit_input, write_input
 
+REQUESTS = Path(__file__).parents[1] / "data" / "kafka-4-requests.log.gz"
 FORMATS = ["parquet", pytest.param("delta", marks=pytest.mark.extra("deltalake"))]
 
 
@@ -174,6 +179,18 @@ def test_a_file_without_log_lines_is_an_error_in_one_line(tmp_path: Path) -> Non
     (tmp_path / "server.log").write_text("nothing of the kind\n")
     with pytest.raises(TraceError):
         trace_files([tmp_path / "server.log"], tmp_path / "made", SOURCES["logs"])
+
+
+def test_request_logs_of_a_folder_are_one_trace(tmp_path: Path) -> None:
+    rows = gzip.decompress(REQUESTS.read_bytes()).splitlines(keepends=True)
+    (tmp_path / "logs" / "broker-1").mkdir(parents=True)
+    (tmp_path / "logs" / "broker-1" / "requests.log.1").write_bytes(b"".join(rows[:40]))
+    (tmp_path / "logs" / "broker-2.log").write_bytes(b"".join(rows[40:]))
+    source = request_log_source(Settings(initial_rebalance_delay=600))
+    (made,) = trace_files([tmp_path / "logs"], tmp_path / "made", source)
+    header, events = open_trace(made.path)
+    assert header.settings.initial_rebalance_delay == 600
+    assert Counter(event.kind for event in events if event.api == "JoinGroup") == {Kind.REQUEST: 12, Kind.RESPONSE: 12}
 
 
 def test_inputs_come_in_batches() -> None:

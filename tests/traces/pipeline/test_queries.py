@@ -15,9 +15,11 @@ from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.judge_corpus import read_table
 from fencepost.traces.pipeline.queries import count_examined, lag, longest_wait, no_stale_commit, one_leader, one_owner
 from tests.support.corpus_tables import ingest_here
+from tests.support.stale_commits import stale_commit
 from tests.support.trace_builder import ASSIGNMENT, exchange_events, join_events
 
 LEAVE = {"members": [{"member_id": "m"}, {"member_id": "n"}]}
+LEFT = exchange_events(1, "LeaveGroup", LEAVE, {"error_code": 0})
 
 
 def commit(number: int, generation: int, error: int = 0, offset: int = 7) -> list[Event]:
@@ -33,6 +35,10 @@ def sync(number: int, member: str, assignments: Sequence[dict[str, Any]] = ()) -
     return exchange_events(number, "SyncGroup", request, {"error_code": 0, "assignment": ASSIGNMENT})
 
 
+def with_request(events: list[Event], **fields: Any) -> list[Event]:
+    return [replace(each, body={**each.body, **fields}) if each.kind is Kind.REQUEST else each for each in events]
+
+
 def with_instance(events: list[Event], instance: str) -> list[Event]:
     return [replace(each, body={**each.body, "group_instance_id": instance}) for each in events]
 
@@ -41,6 +47,12 @@ def poll(number: int, buffered: dict[str, int], returned: dict[str, int]) -> Eve
     return Event(number, 0, 0, "A", Kind.POLL, "poll", 0, {"buffered": buffered, "returned": returned})
 
 
+def at(time: int, events: list[Event]) -> list[Event]:
+    return [replace(each, time=time) for each in events]
+
+
+LATER = 20_000
+"""A time at which no member is certain that was heard of at the beginning."""
 RESTART = [Event(2, 0, 0, "", Kind.FAULT, "restart", 0, {})]
 TWICE = [{"member_id": each, "assignment": ASSIGNMENT} for each in ("m", "n")]
 CASES: dict[str, tuple[list[Event], str]] = {
@@ -58,7 +70,7 @@ CASES: dict[str, tuple[list[Event], str]] = {
     "a leader of whom nothing is known": (join_events(0, 1) + join_events(1, 1, "n", "stranger"), ""),
     "another tenure": (join_events(0, 1) + RESTART + join_events(2, 1, "n", "n"), ""),
     "another incarnation": (
-        join_events(0, 1) + exchange_events(1, "LeaveGroup", LEAVE, {"error_code": 0}) + join_events(2, 1, "n", "n"),
+        join_events(0, 1) + LEFT + join_events(2, 1, "n", "n"),
         "",
     ),
     "nobody surely there": (join_events(0, 1) + join_events(1, 1, "n", "n", 10_001), ""),
@@ -67,6 +79,20 @@ CASES: dict[str, tuple[list[Event], str]] = {
     "commit of the generation": (join_events(0, 1) + commit(1, 1) + join_events(2, 2), ""),
     "commit that claims nothing": (join_events(0, 1) + join_events(1, 2) + commit(2, -1), ""),
     "stale commit in another tenure": (join_events(0, 2) + RESTART + join_events(2, 1) + commit(3, 1), ""),
+    "commit of generation 0": (join_events(0, 1) + commit(1, 0), "stale"),
+    "stale commit after nobody was certain": (
+        join_events(0, 1) + at(LATER, join_events(1, 2, "n") + join_events(2, 3, "n")) + at(2 * LATER, commit(3, 2)),
+        "stale",
+    ),
+    "stale commit of a member who was not seen to join": (
+        join_events(0, 2, "n") + at(LATER, commit(1, 1)),
+        "",
+    ),
+    "commit of a member who was asked to leave": (join_events(0, 2) + LEFT + at(LATER, commit(2, 1)), ""),
+    "commit under an id that was issued again": (
+        join_events(0, 2) + at(LATER, with_request(join_events(1, 1), member_id="") + commit(2, 1)),
+        "",
+    ),
     "two owners": (join_events(0, 1) + join_events(1, 1, "n") + sync(2, "m") + sync(3, "n"), "owner"),
     "two owners by the leader": (join_events(0, 1) + join_events(1, 1, "n") + sync(2, "m", TWICE) + sync(3, "n"), ""),
     "one owner asks again": (join_events(0, 1) + sync(1, "m") + sync(2, "m"), ""),
@@ -131,6 +157,23 @@ def events(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Dat
 def test_an_invariant_query_finds_its_violations_and_nothing_else(events: DataFrame, query: Any, expected: str) -> None:
     found = {Path(row.trace).stem for row in query(events).collect()}
     assert found == {name for name, (_, breaks) in CASES.items() if breaks == expected}
+
+
+SCHEDULES = range(20)
+
+
+def test_stale_commits_of_adversarial_schedules_are_found(spark: SparkSession, tmp_path: Path) -> None:
+    corpus = Corpus.create(tmp_path / "c", 2)
+    expected = set()
+    for seed in SCHEDULES:
+        drawn = stale_commit(seed)
+        write_trace(tmp_path / f"{seed}.jsonl", drawn.header, drawn.violating)
+        write_trace(tmp_path / f"conformant-{seed}.jsonl", drawn.header, drawn.conformant)
+        expected.add((str(tmp_path / f"{seed}.jsonl"), drawn.sequence))
+    ingest_here(corpus, sorted(tmp_path.glob("*.jsonl")))
+    events = read_table(spark, corpus, "events")
+    found = {(row.trace, row.sequence) for row in no_stale_commit(events).collect()}
+    assert found <= expected and len(found) >= 18
 
 
 def test_what_the_invariants_look_at_is_counted(events: DataFrame) -> None:

@@ -1,0 +1,229 @@
+"""Kafka's request log as a trace: what clients asked and brokers responded, as the brokers saw it.
+
+A request that was not answered before the log ends has no line. Where a group shows at the end that such a request had
+begun a rebalance, what it did from there on is left out.
+"""
+
+import heapq
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+from fencepost.model.errors import Error
+from fencepost.model.settings import Settings
+from fencepost.traces.events import Body, Header, Order
+from fencepost.traces.files.trace_files import TraceError, trace_writer
+from fencepost.traces.frames import GROUP_CHANGING_APIS, ConnectionDecoder, WireTrace
+from fencepost.traces.importers.packet_capture import DEFAULT_GRACE_MS
+from fencepost.traces.importers.request_log_lines import (
+    LOG_DELAY_MS,
+    MAX_CONNECTIONS,
+    LineCounts,
+    LoggedRequest,
+    SortKey,
+    read_requests,
+)
+from fencepost.traces.message_fields import named_groups, objects_in
+
+QUICK_MS = 1_000
+"""Requests that take longer are held in memory while a log is read: JoinGroup and SyncGroup, mostly."""
+REBALANCE_ERRORS = frozenset({Error.REBALANCE_IN_PROGRESS, Error.FENCED_INSTANCE_ID, Error.NON_EMPTY_GROUP})
+"""Errors that a JoinGroup without a line may have caused."""
+REBALANCING_STATE = "PreparingRebalance"
+MEMBER_APIS = frozenset({"JoinGroup", "SyncGroup", "Heartbeat"})
+"""APIs that succeed only when no JoinGroup waits, or none waits any longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestLogSource:
+    """The files of request logs, and facts about the cluster. `grace` is in milliseconds."""
+
+    paths: Sequence[Path]
+    settings: Settings | None = None
+    """None if unknown: Kafka's defaults are assumed then, and responses that contradict only them are inconclusive."""
+    grace: int = DEFAULT_GRACE_MS
+
+
+@dataclass(slots=True)
+class RequestLogImportResult:
+    """Counts of an import: events written, lines read, requests in them, those that cannot be read, and those left out
+    at the end."""
+
+    events: int = 0
+    lines: int = 0
+    requests: int = 0
+    undecoded: int = 0
+    left_out: int = 0
+
+
+@dataclass(slots=True)
+class LogSurvey:
+    """What has to be known of a log before its first event is written."""
+
+    begun: float
+    """Time of the first event, in milliseconds since 1970."""
+    first_line: float
+    """Time of the first line."""
+    slow: list[LoggedRequest] = field(default_factory=list)
+    """The requests that took longer than `QUICK_MS`."""
+    tails: dict[str, int] = field(default_factory=dict)
+    """For a group that may be in a rebalance that the log does not show: the number of the first line that shows it."""
+
+    def is_in_tail(self, request: LoggedRequest) -> bool:
+        """Whether a request concerns a group in such a rebalance."""
+        return any(request.number >= self.tails.get(group, request.number + 1) for group, _ in shown_groups(request))
+
+
+class LogEvent(NamedTuple):
+    """A request or its response, and the place where it belongs."""
+
+    place: SortKey
+    number: int
+    is_response: bool
+    request: LoggedRequest
+
+
+def import_request_log(source: RequestLogSource, output: Path) -> RequestLogImportResult:
+    """Write the requests and responses in these logs as a trace. The files are read twice.
+
+    Raises `TraceError` if a file cannot be read or no file has a line of the request log, and `OSError` if the trace
+    cannot be written.
+    """
+    counts = LineCounts()
+    survey = survey_requests(read_requests(source.paths, counts))
+    files = ", ".join(map(str, source.paths))
+    if survey is None:
+        raise TraceError(files, 0, "no line of a request log; is it that of kafka.request.logger, at level DEBUG?")
+    told = {"recorder": "fencepost import request-log"}
+    began = datetime(1970, 1, 1) + timedelta(milliseconds=survey.begun)
+    told["began"] = began.isoformat(timespec="milliseconds")
+    told |= {} if source.settings else {"settings": "assumed"}
+    header = Header(files, Order.INTERVALS, "wall", source.settings or Settings(), source.grace, told)
+    clock = 0
+    with trace_writer(output, header) as write:
+        writer = RequestLogWriter(WireTrace(write, lambda: clock), survey)
+        is_first = True
+        for event in in_order(read_requests(source.paths, LineCounts()), survey):
+            if is_first and event.place[0] >= survey.first_line:
+                writer.trace.mark_gap("the log begins")
+                is_first = False
+            clock = max(clock, round(event.place[0] - survey.begun))
+            writer.write_event(event)
+    return RequestLogImportResult(writer.trace.events, counts.lines, counts.requests, writer.undecoded, writer.left_out)
+
+
+def survey_requests(requests: Iterable[LoggedRequest]) -> LogSurvey | None:
+    """Look through a log; None if it has no requests."""
+    survey: LogSurvey | None = None
+    for request in requests:
+        if survey is None:
+            survey = LogSurvey(request.received[0], request.ended)
+        survey.begun = min(survey.begun, request.received[0])
+        if is_slow(request):
+            survey.slow.append(request)
+        for group, is_rebalancing in shown_groups(request):
+            if is_rebalancing:
+                survey.tails.setdefault(group, request.number)
+            elif is_rebalancing is not None:
+                survey.tails.pop(group, None)
+    return survey
+
+
+def is_slow(request: LoggedRequest) -> bool:
+    """Whether a request took longer than `QUICK_MS`."""
+    return request.duration > QUICK_MS
+
+
+def shown_groups(request: LoggedRequest) -> Iterator[tuple[str, bool | None]]:
+    """Yield each group that a request concerns, and whether its response shows that JoinGroup requests wait there, or
+    that none does; None if it shows neither."""
+    try:
+        asked, told = request.bodies
+    except ValueError:
+        return
+    if request.api in ("DescribeGroups", "ListGroups"):
+        for row in objects_in(told, "groups"):
+            yield str(row.get("group_id")), row.get("group_state") == REBALANCING_STATE
+        return
+    if request.api == "DeleteGroups":
+        for row in objects_in(told, "results"):
+            yield str(row.get("group_id")), row.get("error_code") == Error.NON_EMPTY_GROUP
+        return
+    errors = set(error_codes(told))
+    for group in named_groups(asked):
+        if errors & REBALANCE_ERRORS:
+            yield group, True
+        else:
+            yield group, False if request.api in MEMBER_APIS and errors == {0} else None
+
+
+def error_codes(response: Body) -> Iterator[int]:
+    """Yield the error codes in a response about one group."""
+    if "error_code" in response:
+        yield response["error_code"]
+    for topic in objects_in(response, "topics"):
+        for row in objects_in(topic, "partitions"):
+            yield row.get("error_code", 0)
+
+
+def in_order(requests: Iterable[LoggedRequest], survey: LogSurvey) -> Iterator[LogEvent]:
+    """Yield requests and responses where they belong, without those in the tails of groups."""
+    early = sorted(LogEvent(each.received, each.number, False, each) for each in survey.slow)
+    return heapq.merge(early, quick_events(requests))
+
+
+def quick_events(requests: Iterable[LoggedRequest]) -> Iterator[LogEvent]:
+    """Yield responses, and requests that are not slow, where they belong."""
+    waiting: list[LogEvent] = []
+    for request in requests:
+        if not is_slow(request):
+            heapq.heappush(waiting, LogEvent(request.received, request.number, False, request))
+        heapq.heappush(waiting, LogEvent(request.responded, request.number, True, request))
+        while waiting[0].place[0] < request.ended - QUICK_MS - LOG_DELAY_MS:
+            yield heapq.heappop(waiting)
+    while waiting:
+        yield heapq.heappop(waiting)
+
+
+class RequestLogWriter:
+    """Writes the events of a log as those of a recorder."""
+
+    def __init__(self, trace: WireTrace, survey: LogSurvey) -> None:
+        self.trace = trace
+        self.survey = survey
+        self.undecoded = 0
+        self.left_out = 0
+        self.connections: OrderedDict[str, ConnectionDecoder] = OrderedDict()
+
+    def write_event(self, event: LogEvent) -> None:
+        """Write a request or a response; after one of a group that cannot be read, its state is unknown."""
+        request = event.request
+        if self.survey.is_in_tail(request):
+            self.left_out += event.is_response
+            return
+        try:
+            frame = request.response_frame() if event.is_response else request.request_frame()
+            request.response_frame()  # both can be read, or neither is written
+        except ValueError:
+            self.undecoded += event.is_response
+            if request.api in GROUP_CHANGING_APIS or not request.api:
+                what = f"{request.api} v{request.version}" if request.api else "a line"
+                self.trace.mark_gap(f"{what} cannot be read")
+            return
+        decoder = self.decoder_of(request.connection)
+        if event.is_response:
+            decoder.on_response(frame)
+        else:
+            decoder.on_request(frame)
+
+    def decoder_of(self, connection: str) -> ConnectionDecoder:
+        """The decoder of a connection, which is made at its first request."""
+        found = self.connections.pop(connection, None) or self.trace.open_connection()
+        self.connections[connection] = found
+        if len(self.connections) > MAX_CONNECTIONS:
+            _, oldest = self.connections.popitem(last=False)
+            self.trace.close_connection(oldest.number)
+        return found
