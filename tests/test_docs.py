@@ -229,6 +229,16 @@ def test_no_link_of_the_site_is_broken(site_pages: dict[str, str]) -> None:
             assert place in site_pages, f"{name}: {target}"
 
 
+def test_pictures_are_not_drawn_too_small_to_read(site_pages: dict[str, str]) -> None:
+    shown = re.compile(r"!\[[^\]]*\]\((?:\.\./)*pictures/([\w-]+\.svg)\)(.*)")
+    found = [each for text in site_pages.values() for each in shown.findall(text)]
+    assert len(found) > len(CATALOGUE) / 2
+    for name, attributes in found:
+        least = re.fullmatch(r'{ style="min-width: (\d+)px" }', attributes)
+        width = re.search(r' width="(\d+)"', site_pages[f"pictures/{name}"])
+        assert least and width and 0.8 * int(width[1]) <= int(least[1]) <= int(width[1]), name
+
+
 def test_the_navigation_names_pages(site_pages: dict[str, str]) -> None:
     named = set(re.findall(r'"([\w/-]+\.md)"', (DOCS / "zensical.toml").read_text()))
     assert named <= set(site_pages) and {name for name in named if "/" in name}
@@ -248,3 +258,6 @@ def test_the_site_is_built(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert (tmp_path / "site" / "reference" / "catalogue" / "JOIN-46" / "index.html").exists()
     assert (tmp_path / "site" / "pictures" / "finding.svg").exists()
+    assert (tmp_path / "site" / "pictures.css").exists()
+    home = (tmp_path / "site" / "index.html").read_text()
+    assert 'href="./pictures.css"' in home and 'style="min-width: ' in home
