@@ -1,4 +1,4 @@
-"""Ids of requirements that somebody may have meant."""
+"""Suggestions for a requirement id that nothing matches."""
 
 from collections.abc import Collection
 from difflib import get_close_matches
