@@ -9,9 +9,9 @@ import argparse
 import difflib
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from fencepost import __version__
 from fencepost.conformance.cli.console import Console, printable_line
@@ -118,19 +118,39 @@ def missing_module(error: ModuleNotFoundError) -> str:
 
 _PACKAGES = {"z3": "z3-solver"}
 """The package of a library, where its name is another one."""
-_CHOICE = re.compile(r"argument COMMAND: invalid choice: '(.*)' \(choose from ")
+_CHOICE = re.compile(r"(argument \w+: invalid choice: '(.*)') \(choose from (.*)\)$", re.DOTALL)
+_UNKNOWN = "unrecognized arguments: "
+MIN_LIKENESS = 0.7
+"""How much of a mistyped word has to be that of the word that it is taken for."""
 
 
 class OneLineParser(argparse.ArgumentParser):
-    """A parser that reports a usage error in one line."""
+    """A parser that reports a usage error in one line, and guesses what was meant."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """As `ArgumentParser.parse_known_args`; what a command does not know is its own error."""
+        found, left = super().parse_known_args(args, namespace)
+        if left:
+            self.error(_UNKNOWN + " ".join(left))
+        return found, left
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong, and for a mistyped command which one it may be."""
-        wrong = _CHOICE.match(message)
-        similar = difflib.get_close_matches(wrong[1], COMMANDS, 1) if wrong is not None else []
-        if wrong is not None and similar:
-            message = f"argument COMMAND: invalid choice: {wrong[1]!r}; did you mean {similar[0]!r}?"
-        self.exit(2, printable_line(f"{self.prog}: {message} (see {self.prog} --help)") + "\n")
+        """Say what is wrong, and for a mistyped word which one it may be."""
+        remedy = ""
+        if wrong := _CHOICE.match(message):
+            choices = [each.strip("' ") for each in wrong[3].split(",")]
+            if remedy := _guess(wrong[2], choices):
+                message = wrong[1]
+        elif message.startswith(_UNKNOWN + "--"):
+            option = message.removeprefix(_UNKNOWN).partition(" ")[0].partition("=")[0]
+            remedy = _guess(option, re.findall(r"--[a-z-]+", self.format_help()))
+        self.exit(2, printable_line(f"{self.prog}: {message}{remedy} (see {self.prog} --help)") + "\n")
+
+
+def _guess(word: str, known: Iterable[str]) -> str:
+    """A question about the word that a mistyped one is nearest to; "" if it is near none."""
+    similar = difflib.get_close_matches(word, list(known), 1, MIN_LIKENESS)
+    return "".join(f"; did you mean {each!r}?" for each in similar)
 
 
 def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:

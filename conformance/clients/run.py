@@ -20,6 +20,7 @@ from fencepost.conformance.results import Ending, EndKind, Report, Scope
 from fencepost.conformance.run.ending import CurrentWork, RunLimits
 from fencepost.conformance.run.provenance import record_judging
 from fencepost.model.catalogue.requirement import Requirement, Verifiability
+from fencepost.model.catalogue.spelling import unknown_id_message
 from fencepost.model.errors import FencepostError
 from fencepost.traces.verdict import PASSING, CheckStatus
 
@@ -51,9 +52,8 @@ def choose_requirements(requirements: Iterable[Requirement], plan: ClientPlan) -
     rows = tuple(requirements)
     for pattern in (*plan.patterns, *plan.excluded):
         if not any(fnmatchcase(row.id, pattern) for row in rows):
-            raise UnknownClientRequirement(
-                f"no requirement of clients matches {pattern!r}; try an id like MEMBER-13 or a pattern like 'HBT-*'"
-            )
+            ids, example = [row.id for row in rows], "an id like MEMBER-13 or a pattern like 'HBT-*'"
+            raise UnknownClientRequirement(unknown_id_message("requirement of clients", pattern, ids, example))
     chosen = tuple(row for row in rows if not plan.patterns or matches_any(row.id, plan.patterns))
     chosen = tuple(row for row in chosen if not matches_any(row.id, plan.excluded))
     if not chosen:

@@ -13,11 +13,21 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inli
 """The page loads nothing."""
 EMBEDDED = re.compile(r'<script type="application/json" id="report">(.*?)</script>', re.DOTALL)
 
+SECTION = re.compile(r'<section id="([\w-]+)"><h2>(.*?)</h2>')
+"""The id and the heading of a section."""
+
 
 def to_html(report: Report) -> str:
     """The page of a report. Equal reports give equal pages."""
-    body = "\n".join(filter(None, (sections.head_section(report), sections.detail_sections(report))))
+    details = sections.detail_sections(report)
+    body = "\n".join(filter(None, (sections.head_section(report), contents_line(details), details)))
     return make_page(f"Fencepost: {report.target['name']}", f"<main>{body}</main>{embed_json(to_json(report))}")
+
+
+def contents_line(details: str) -> str:
+    """Links to the sections of a page: whoever has no mouse need not walk through all cells of the map."""
+    links = (f'<li><a href="#{id}">{title}</a></li>' for id, title in SECTION.findall(details))
+    return f'<nav aria-label="sections"><ul>{"".join(links)}</ul></nav>'
 
 
 def make_page(title: str, body: str) -> str:

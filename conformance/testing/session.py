@@ -1,7 +1,7 @@
 """The test session: its runs, one for each target, and the reports that come of them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -60,16 +60,19 @@ class RunView:
 
 @dataclass(frozen=True, slots=True)
 class CaseGroup:
-    """The test cases that were selected and share a fixture `fencepost_target`."""
+    """The test cases that were selected and share a fixture `fencepost_target`: the ids of their requirements, in
+    catalogue order, the number of their random schedules, and the deviations that they declare."""
 
-    cases: tuple[CaseId, ...]
-    known: Mapping[str, str]
+    requirements: tuple[str, ...] = ()
+    schedules: int = 0
+    known: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def requirements(self) -> tuple[str, ...]:
-        """The ids of the requirements, in catalogue order."""
-        ids = {case.requirement for case in self.cases}
-        return tuple(id for id in CATALOGUE if id in ids)
+
+def group_cases(cases: Iterable[CaseId], known: Mapping[str, str]) -> CaseGroup:
+    """The group of some test cases."""
+    cases = tuple(cases)
+    ids = {case.requirement for case in cases}
+    return CaseGroup(tuple(id for id in CATALOGUE if id in ids), sum(case.size for case in cases), known)
 
 
 class KitSession:
@@ -105,7 +108,7 @@ class KitSession:
             for item in members:
                 choice = choice_of(item)
                 known |= choice.known if choice is not None else {}
-            self.groups[fixture] = CaseGroup(tuple(map(case_of, members)), known)
+            self.groups[fixture] = group_cases(map(case_of, members), known)
 
     # -- fixtures -----------------------------------------------------------------------------------------------
 
@@ -148,10 +151,9 @@ class KitSession:
         reason = next((told for other, told in self.unusable if other is target or other == target), "")
         if reason:
             pytest.fail(reason, pytrace=False)
-        group = self.groups.get(target_fixture(node), CaseGroup((), {}))
+        group = self.groups.get(target_fixture(node), CaseGroup())
         expected = frozenset() if self.is_worker else frozenset(group.requirements)
-        schedules = sum(case.size for case in group.cases)
-        plan = SessionPlan(group.requirements or tuple(CATALOGUE), expected, group.known, schedules)
+        plan = SessionPlan(group.requirements or tuple(CATALOGUE), expected, group.known, group.schedules)
         try:
             made = make_session_run(target, self.choices(), plan)
         except (FencepostError, TypeError) as error:

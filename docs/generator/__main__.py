@@ -20,6 +20,7 @@ def write_pages(folder: Path) -> int:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     shutil.copy(DOCS / "zensical.toml", folder / "zensical.toml")
+    shutil.copy(DOCS / "pictures.css", folder / "docs" / "pictures.css")
     return sum(name.endswith(".md") for name in pages)
 
 

@@ -9,8 +9,12 @@ from docs.generator.pictures import play
 from fencepost.conformance.protocols.registry import DEFAULT_PROTOCOL
 from fencepost.conformance.registry.entries import RegistryEntry, read_entries
 from fencepost.conformance.registry.site import entry_order, how_it_responds
+from fencepost.conformance.reports.layout import line_width
 from fencepost.conformance.reports.requirements import explain_requirement
 from fencepost.model.catalogue.requirement import CAPABILITIES, Requirement, Tier
+
+PAGE_COLUMNS = 84
+"""How many characters of fixed width a page of the site has beside its lists of pages and of headings."""
 
 
 def catalogue_pages(registry: Path) -> dict[str, str]:
@@ -31,8 +35,8 @@ def index_page(requirements: Sequence[Requirement]) -> str:
     text += f"\n{table(('tier', 'requirements'), counts)}"
     for family in dict.fromkeys(map(family_of, requirements)):
         own = [each for each in requirements if family_of(each) == family]
-        text += f"\n## {family}\n\n| id | level | tier | title |\n|---|---|---|---|\n"
-        text += "".join(f"| [{each.id}]({each.id}.md) | {each.level} | {each.tier} | {each.title} |\n" for each in own)
+        text += f"\n## {family}\n\n| id | title | level | tier |\n|---|---|---|---|\n"
+        text += "".join(f"| [{each.id}]({each.id}.md) | {each.title} | {each.level} | {each.tier} |\n" for each in own)
     return text
 
 
@@ -47,7 +51,8 @@ def requirement_page(requirement: Requirement, entries: Sequence[RegistryEntry])
     text += f"Source: {escape(requirement.source)}. Tier: {requirement.tier}.\n"
     if requirement.needs:
         text += "\nIt needs " + "; ".join(escape(CAPABILITIES[name]) for name in requirement.needs) + ".\n"
-    text += f"\n## How it is tested\n\n```text\n{explain_requirement(requirement).rstrip()}\n```\n"
+    with line_width(PAGE_COLUMNS):
+        text += f"\n## How it is tested\n\n```text\n{explain_requirement(requirement).rstrip()}\n```\n"
     name = next((each.name for each in DEFAULT_PROTOCOL.scenarios if requirement.id in each.requirements), None)
     if name is not None and has_picture(name):
         text += f"\nThe scenario `{name}` on the bundled coordinator, on virtual time:\n\n"

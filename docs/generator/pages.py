@@ -9,6 +9,10 @@ from docs.generator.pictures import draw_picture
 
 WRITTEN = ("index.md", "tutorials", "how-to", "explanation")
 PICTURE = re.compile(r"\]\((?:\.\./)*pictures/([\w.-]+)\.svg\)")
+WIDTH = re.compile(r'viewBox="0 0 ([\d.]+) ')
+"""The width of a picture in its file."""
+MIN_SCALE = 0.82
+"""How small a picture may be drawn for its labels of 12 pixels to be read."""
 SITE_SUFFIXES = (".md", ".svg", ".json")
 BESIDE = ("examples/", "ci/", "registry/")
 """Folders under `docs` that are no part of the site."""
@@ -33,7 +37,8 @@ def make_pages(docs: Path) -> dict[str, str]:
     pages |= api.api_pages()
     pages |= catalogue.catalogue_pages(docs / "registry")
     pages = {name: resolve_links(name, text) for name, text in pages.items()}
-    return pages | dict(pictures_of(pages, docs))
+    pictures = dict(pictures_of(pages, docs))
+    return {name: keep_legible(text, pictures) for name, text in pages.items()} | pictures
 
 
 def written_pages(docs: Path) -> Iterator[tuple[str, str]]:
@@ -83,6 +88,17 @@ def normalize(folder: Path, link: str) -> str:
         elif part != ".":
             parts.append(part)
     return "/".join(parts)
+
+
+def keep_legible(text: str, pictures: Mapping[str, str]) -> str:
+    """The page with the least width of each picture: on a phone it scrolls. `pictures` are SVG files by their paths."""
+
+    def add_width(found: re.Match[str]) -> str:
+        width = WIDTH.search(pictures[f"pictures/{found[1]}.svg"])
+        assert width is not None, found[1]
+        return f'{found[0]}{{ style="min-width: {int(MIN_SCALE * float(width[1]))}px" }}'
+
+    return PICTURE.sub(add_width, text)
 
 
 def pictures_of(pages: Mapping[str, str], docs: Path) -> Iterator[tuple[str, str]]:

@@ -243,7 +243,7 @@ def test_an_error_of_our_own_is_no_violation(capsys: Capture) -> None:
             "test bundled --smoke --slow",
             "fencepost test: argument --slow: not allowed with argument --smoke (see fencepost test --help)",
         ),
-        ("test bundled --sarif r", "fencepost: unrecognized arguments: --sarif r (see fencepost --help)"),
+        ("test bundled --sarif r", "fencepost test: unrecognized arguments: --sarif r (see fencepost test --help)"),
         (
             "replay t",
             f"fencepost replay: {NO_TARGET} (see fencepost replay --help)",

@@ -226,6 +226,24 @@ def test_a_mistyped_command_is_guessed(word: str, meant: str, capsys: Capture) -
     assert capsys.readouterr().err == line
 
 
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ("test bundled --onyl HB-05", "fencepost test: unrecognized arguments: --onyl HB-05; did you mean '--only'?"),
+        ("test bundled --sede=7", "fencepost test: unrecognized arguments: --sede=7; did you mean '--seed'?"),
+        ("test bundled --why -z", "fencepost test: unrecognized arguments: --why -z"),
+        ("test bundled extra", "fencepost test: unrecognized arguments: extra"),
+        ("serve --prot 1", "fencepost serve: unrecognized arguments: --prot 1; did you mean '--port'?"),
+        ("registry chek", "fencepost registry: argument ACTION: invalid choice: 'chek'; did you mean 'check'?"),
+        ("import logs", "fencepost import: argument KIND: invalid choice: 'logs'; did you mean 'log'?"),
+    ],
+)
+def test_a_mistyped_option_or_action_is_guessed(words: str, line: str, capsys: Capture) -> None:
+    assert main(words.split()) == 2
+    command = line.partition(":")[0]
+    assert capsys.readouterr().err == f"{line} (see {command} --help)\n"
+
+
 @pytest.mark.parametrize("option", ["-V", "--version"])
 def test_version(option: str, capsys: Capture) -> None:
     assert main([option]) == 0

@@ -54,6 +54,11 @@ def test_a_page_shows_outcome_map_cause_diagram_and_how_it_was_run(report: Repor
     assert len(text) < 1_500_000
 
 
+def test_the_sections_can_be_reached_without_the_cells_of_the_map(report: Report) -> None:
+    page = HtmlReader(to_html(report))
+    assert page.links[:6] == ["#map", "#violations", "#reasons", "#requirements", "#coverage", "#run"]
+
+
 def test_a_page_loads_nothing(report: Report) -> None:
     text = to_html(report)
     page = HtmlReader(text)

@@ -3,14 +3,14 @@
 import pytest
 from coordinator import Coordinator
 
-from fencepost.testing import conformance, in_memory
+from fencepost.testing import Settings, conformance, in_memory
 
-VERSIONS = {"JoinGroup": (0, 4), "SyncGroup": (0, 2), "Heartbeat": (0, 2), "LeaveGroup": (0, 2)}
+VERSIONS = {"JoinGroup": (1, 3), "SyncGroup": (0, 2), "Heartbeat": (0, 2), "LeaveGroup": (0, 2)}
 
 
 @pytest.fixture(scope="session")
 def fencepost_target():
-    return in_memory(Coordinator, versions=VERSIONS)
+    return in_memory(Coordinator, settings=Settings(initial_rebalance_delay=0), versions=VERSIONS)
 
 
 @conformance

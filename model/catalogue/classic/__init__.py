@@ -20,6 +20,7 @@ from fencepost.model.catalogue.classic.static import STATIC
 from fencepost.model.catalogue.classic.sync import SYNC
 from fencepost.model.catalogue.classic.timer import TIMER
 from fencepost.model.catalogue.requirement import CAPABILITIES, Level, Requirement, Verifiability
+from fencepost.model.catalogue.spelling import unknown_id_message
 from fencepost.model.errors import FencepostError
 
 __all__ = [
@@ -57,7 +58,6 @@ def matching_requirements(pattern: str) -> tuple[Requirement, ...]:
     """
     found = tuple(requirement for requirement in CATALOGUE.values() if fnmatchcase(requirement.id, pattern))
     if not found:
-        raise UnknownRequirement(
-            f"no requirement matches {pattern!r}; try an id like JOIN-29 or a pattern like 'JOIN-*'"
-        )
+        example = "an id like JOIN-29 or a pattern like 'JOIN-*'"
+        raise UnknownRequirement(unknown_id_message("requirement", pattern, CATALOGUE, example))
     return found

@@ -392,11 +392,13 @@ def test_workers_have_one_report(pytester: pytest.Pytester, factory: str) -> Non
 
 @pytest.fixture
 def installed(tmp_path: Path) -> str:
-    """A folder of installed packages that has nothing but the entry point of the plugin."""
+    """A folder of installed packages that has nothing but the entry point of the plugin, and says that it has the
+    kit."""
     info = tmp_path / "site" / "fencepost_entry_point-0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: fencepost-entry-point\nVersion: 0\n")
     (info / "entry_points.txt").write_text(f"[pytest11]\nfencepost = {PLUGIN}\n")
+    (info / "RECORD").write_text("fencepost/__init__.py,,\n")
     return os.pathsep.join([str(tmp_path / "site"), str(ROOT / ".src"), str(ROOT)])
 
 
@@ -419,3 +421,10 @@ def test_a_project_that_does_not_use_it_loads_no_code_of_the_kit(tmp_path: Path,
 def test_it_can_be_switched_off(tmp_path: Path, installed: str) -> None:
     done = run_unrelated(tmp_path, installed, "-p", "no:fencepost")
     assert done.returncode == 0 and json.loads(done.stdout.splitlines()[0].rstrip(".")) == []
+
+
+def test_pytest_does_not_rewrite_the_kit(tmp_path: Path, installed: str) -> None:
+    test = "from fencepost import model\ndef test_it():\n    assert 'Rewriting' not in repr(model.__loader__)\n"
+    (tmp_path / "test_loader.py").write_text(test)
+    done = run_unrelated(tmp_path, installed, "test_loader.py")
+    assert done.returncode == 0, done.stdout

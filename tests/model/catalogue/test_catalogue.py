@@ -106,10 +106,20 @@ def test_a_pattern_selects_in_catalogue_order() -> None:
     assert matching_requirements("*") == REQUIREMENTS
 
 
-@pytest.mark.parametrize("pattern", ["", "JOIN", "join-*", "JOIN-56", "NOPE-*"])
+@pytest.mark.parametrize("pattern", ["", "JOIN-56", "NOPE-*", "*-99"])
 def test_a_pattern_that_fits_nothing_is_an_error_in_one_line(pattern: str) -> None:
     with pytest.raises(UnknownRequirement) as caught:
         matching_requirements(pattern)
     assert str(caught.value) == (
         f"no requirement matches {pattern!r}; try an id like JOIN-29 or a pattern like 'JOIN-*'"
     )
+
+
+@pytest.mark.parametrize(
+    ("pattern", "meant"),
+    [("JOIN", "JOIN-*"), ("join-*", "JOIN-*"), ("JION-29", "JOIN-29"), ("hb-5", "HB-05"), ("TIMERS-2?", "TIMER-2?")],
+)
+def test_a_mistyped_pattern_is_guessed(pattern: str, meant: str) -> None:
+    with pytest.raises(UnknownRequirement) as caught:
+        matching_requirements(pattern)
+    assert str(caught.value) == f"no requirement matches {pattern!r}; did you mean {meant!r}?"
