@@ -1,4 +1,4 @@
-"""What a script does to an intercepted with the client: a fault is a function that responds in the cluster's place."""
+"""Faults: functions that respond to an intercepted request in the cluster's place, and the script that has them."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping

@@ -87,7 +87,6 @@ def user_errors() -> tuple[type[Exception], ...]:
     from fencepost.adapters.target import TargetError
     from fencepost.conformance.cli.outputs import OutputError
     from fencepost.conformance.cli.report_sources import SourceError
-    from fencepost.conformance.clients.run import UnknownClientRequirement
     from fencepost.conformance.profile import ProfileError
     from fencepost.conformance.registry.entries import RegistryError
     from fencepost.conformance.reports.json_report import ReportError
@@ -99,7 +98,6 @@ def user_errors() -> tuple[type[Exception], ...]:
         TraceError,
         ProfileError,
         UnknownRequirement,
-        UnknownClientRequirement,
         OutputError,
         ReportError,
         SourceError,

@@ -50,14 +50,13 @@ def run(options: argparse.Namespace, console: Console) -> int:
     """Test the client; its report is printed and written, whatever ended the run."""
     from fencepost.conformance.cli.interruption import run_interruptible
     from fencepost.conformance.cli.outputs import ReportFiles, check_outputs, ending_of
-    from fencepost.conformance.clients.run import choose_requirements
     from fencepost.conformance.reports.text import outcome_line, render_report
     from fencepost.conformance.results import ExitCode
 
     if not options.command:
         raise UsageError("test-client", "name the command of a client behind --")
     job = make_run(options, console)
-    requirements = choose_requirements(job.protocol.specification.requirements.values(), job.plan)
+    requirements = job.requirements()
     check_outputs(report_paths(options), {"--traces": options.traces})
     files = ReportFiles(console, report_paths(options))
     # Whatever a client does to its connections is judged, and no news for the operator.

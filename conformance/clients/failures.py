@@ -1,4 +1,4 @@
-"""Violations of clients as failures of reports, with what passed before them as the schedule."""
+"""Violations of clients as failures of reports, with the requests before them as the schedule."""
 
 from collections.abc import Iterator, Sequence
 
@@ -38,12 +38,12 @@ def build_client_failure(run: ClientScenarioRun, violation: ClientViolation, tra
 
 def schedule_of(events: Sequence[Event], last: int, labels: MemberLabels) -> Iterator[str]:
     """What passed up to the event with this number, a line for each request, with its response if that came."""
-    answers = {event.of: event for event in events if event.kind is Kind.RESPONSE}
+    responses = {event.of: event for event in events if event.kind is Kind.RESPONSE}
     for event in events:
         if event.sequence > last:
             return
         if event.kind is Kind.REQUEST and (event.api in TOLD_APIS or event.sequence == last):
-            mark = "   <-- wrong" if event.sequence == last else describe_answer(answers.get(event.sequence))
+            mark = "   <-- wrong" if event.sequence == last else describe_response(responses.get(event.sequence))
             told = f"at {event.time} ms {event.member}: {event.api} v{event.version} {describe_fields(event)}"
             yield labels.rename(told.rstrip()) + mark
         elif event.kind is Kind.INTERNAL and event.api == "script":
@@ -52,9 +52,9 @@ def schedule_of(events: Sequence[Event], last: int, labels: MemberLabels) -> Ite
             yield f"at {event.time} ms the client is {event.body['state']}"
 
 
-def describe_answer(response: Event | None) -> str:
+def describe_response(response: Event | None) -> str:
     """A response in a few words."""
     if response is None:
-        return ", unanswered"
+        return ", without a response"
     error = response.body.get("error_code")
-    return f", answered {error_name(error)} at {response.time} ms" if error is not None else ""
+    return f", response {error_name(error)} at {response.time} ms" if error is not None else ""

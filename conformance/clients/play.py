@@ -1,4 +1,4 @@
-"""Plays one scenario with a client, and judges what the client did."""
+"""Plays one scenario with a client, and judges the requests of the client."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass

@@ -1,11 +1,10 @@
-"""A whole run against a client: its scenarios, the replays of what they violate, and the report."""
+"""A whole run against a client: scenarios, replays of their violations, and the report."""
 
 import asyncio
 import shlex
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 from fencepost.conformance.analysis.aggregation import NOT_AGAIN, NOT_REPLAYED, ViolationStatus
@@ -20,20 +19,16 @@ from fencepost.conformance.results import Ending, EndKind, Report, Scope
 from fencepost.conformance.run.ending import CurrentWork, RunLimits
 from fencepost.conformance.run.provenance import record_judging
 from fencepost.model.catalogue.requirement import Requirement, Verifiability
-from fencepost.model.errors import FencepostError
+from fencepost.model.catalogue.selection import select_requirements
 from fencepost.traces.verdict import PASSING, CheckStatus
 
 MAX_REPLAYS = 2
 """How many scenarios are replayed at most to confirm one violation."""
 
 
-class UnknownClientRequirement(FencepostError):
-    """A pattern matches no requirement of clients; the message is one clear line."""
-
-
 @dataclass(frozen=True, slots=True)
 class ClientPlan:
-    """What a run is to do: the `command` of the client, the requirements, and how many scenarios are played at once.
+    """The options of a run: the `command` of the client, the requirements, and how many scenarios are played at once.
 
     `traces` is the folder for the traces of all scenarios, None to keep none; `seconds` ends the run.
     """
@@ -44,26 +39,6 @@ class ClientPlan:
     at_once: int = 4
     seconds: float | None = None
     traces: Path | None = None
-
-
-def choose_requirements(requirements: Iterable[Requirement], plan: ClientPlan) -> tuple[Requirement, ...]:
-    """The requirements of a plan. Raises `UnknownClientRequirement` for a pattern that no id matches."""
-    rows = tuple(requirements)
-    for pattern in (*plan.patterns, *plan.excluded):
-        if not any(fnmatchcase(row.id, pattern) for row in rows):
-            raise UnknownClientRequirement(
-                f"no requirement of clients matches {pattern!r}; try an id like MEMBER-13 or a pattern like 'HBT-*'"
-            )
-    chosen = tuple(row for row in rows if not plan.patterns or matches_any(row.id, plan.patterns))
-    chosen = tuple(row for row in chosen if not matches_any(row.id, plan.excluded))
-    if not chosen:
-        raise UnknownClientRequirement("nothing is left to test: every requirement asked for is excluded")
-    return chosen
-
-
-def matches_any(id: str, patterns: Iterable[str]) -> bool:
-    """Whether an id fits one of some patterns."""
-    return any(fnmatchcase(id, pattern) for pattern in patterns)
 
 
 @dataclass(slots=True)
@@ -79,9 +54,14 @@ class ClientRun:
     again: dict[str, frozenset[str]] = field(default_factory=dict)
     """The requirements that the replay of a scenario violated, by its name."""
 
+    def requirements(self) -> tuple[Requirement, ...]:
+        """The requirements of the plan. Raises `UnknownRequirement`."""
+        catalogue = self.protocol.specification.requirements.values()
+        return select_requirements(catalogue, self.plan.patterns, self.plan.excluded)
+
     async def run(self) -> Report:
         """Play everything, and report whatever ends the run."""
-        requirements = choose_requirements(self.protocol.specification.requirements.values(), self.plan)
+        requirements = self.requirements()
         limits, work, provenance = RunLimits(self.plan.seconds), CurrentWork(), record_judging()
         begun = time.monotonic()
         ended = await limits.play(self._play({each.id for each in requirements}, work), work)
@@ -143,7 +123,7 @@ class ClientRun:
     def _scenarios_to_replay(self, asked: set[str]) -> list[ClientScenario]:
         """For each violation that is not confirmed, the shortest scenario that was not replayed yet."""
         chosen: dict[str, ClientScenario] = {}
-        open_ids = self._violated() & asked - frozenset[str]().union(*self.again.values())
+        open_ids = self._violated_ids() & asked - frozenset[str]().union(*self.again.values())
         for id in sorted(open_ids):
             fitting = [run for run in self.runs if id in run.verdict.violated and run.scenario.name not in self.again]
             if fitting:
@@ -151,7 +131,7 @@ class ClientRun:
                 chosen[shortest.name] = shortest
         return list(chosen.values())
 
-    def _violated(self) -> frozenset[str]:
+    def _violated_ids(self) -> frozenset[str]:
         return frozenset[str]().union(*(run.verdict.violated for run in self.runs))
 
     # -- reporting ------------------------------------------------------------------------------------------------

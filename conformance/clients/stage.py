@@ -1,4 +1,4 @@
-"""What a scenario for clients works with: the cluster, the client that it is for, and what passed between them."""
+"""The stage of a scenario for clients: the cluster, the client, and the trace of both."""
 
 import asyncio
 from collections.abc import Callable
@@ -28,7 +28,7 @@ class StageBlocked(FencepostError):
 
 
 class NotShown(StageBlocked):
-    """The client does not do what a scenario is about, and need not; the message says what."""
+    """The client does not get to the point of a scenario, and need not; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ class ClientStage:
 
     def refuse(self, api: str, error: Error, *, times: int = 1, **options: Any) -> Cue:
         """Have the next requests to an API refused."""
-        return self.play(api, refuse(error), f"the next {api} is answered {error.name}", times=times, **options)
+        return self.play(api, refuse(error), f"the next {api} gets {error.name}", times=times, **options)
 
     def play(self, api: str, fault: Fault, note: str, *, times: int = 1, **options: Any) -> Cue:
         """Have a fault happen to the next requests to an API."""
@@ -192,7 +192,7 @@ class ClientStage:
         """A second member, which offers what the client offers."""
         return ScriptedMember(self.cluster, label, self.place.group, [self.place.topic], self.facts.protocols)
 
-    def spawn(self, work: Any) -> "asyncio.Task[Any]":
+    def start_task(self, work: Any) -> "asyncio.Task[Any]":
         """Do something beside the scenario, at the longest until its end."""
         task: asyncio.Task[Any] = asyncio.ensure_future(work)
         self.tasks.append(task)

@@ -235,7 +235,7 @@ def join_instead_of_sync(client: WireClient, api: str, body: Body) -> Body | Non
     return None
 
 
-def unsorted(client: WireClient, body: Body) -> Body:
+def shuffle_owned(client: WireClient, body: Body) -> Body:
     """JoinGroup with owned partitions in another order."""
     there, back = bytes((0, 0, 0, 1, 0, 0, 0, 2)), bytes((0, 0, 0, 2, 0, 0, 0, 1))
     rows = [{**row, "metadata": row["metadata"].replace(there, back)} for row in body["protocols"]]
@@ -331,7 +331,7 @@ FAULTY = [
         unusual=True,
     ),
     FaultyClient("COOP-09", "a-leader-of-two", replan(rotate), COOPERATIVE),
-    FaultyClient("WIRE-04", "a-leader-of-two", replace_in("JoinGroup", unsorted), COOPERATIVE, unusual=True),
+    FaultyClient("WIRE-04", "a-leader-of-two", replace_in("JoinGroup", shuffle_owned), COOPERATIVE, unusual=True),
     FaultyClient("MEMBER-17", "a-join-while-loading", send_as_it_is, evolve(EAGER, retry_backoff=0), unusual=True),
     FaultyClient("MEMBER-23", "a-client-alone", replace_in("Heartbeat", leave_too, 2), STATIC),
     FaultyClient("MEMBER-25", "a-leave-that-fails", replace_in("LeaveGroup", hang_after)),

@@ -100,7 +100,7 @@ class Link:
 
 @dataclass
 class WireClient:
-    """A client that runs in this process: both what starts and what runs."""
+    """A client that runs in this process: its own subject, and its own running client."""
 
     cluster: ScriptedCluster
     settings: ClientSettings
@@ -122,7 +122,7 @@ class WireClient:
         self.client: Client = new_client(self.settings_for(place))
         self.give(Subscribe(frozenset({place.topic})))
         for work in (self.poll_forever, self.refresh_forever, self.fetch_forever):
-            self.spawn(work())
+            self.start_task(work())
         return self
 
     def settings_for(self, place: ClientPlace) -> ClientSettings:
@@ -153,7 +153,7 @@ class WireClient:
 
     # -- the application and the network --------------------------------------------------------------------------
 
-    def spawn(self, work: Any) -> None:
+    def start_task(self, work: Any) -> None:
         self.tasks.append(asyncio.ensure_future(work))
 
     async def poll_forever(self) -> None:
@@ -200,7 +200,7 @@ class WireClient:
             protocol.connection_made(transport)
             found = self.links[node] = Link(requests, responses, transport)
             self.cluster.server.accept(requests, asyncio.StreamWriter(transport, protocol, requests, loop), node)
-            self.spawn(self.read_forever(node, found))
+            self.start_task(self.read_forever(node, found))
         return found
 
     async def read_forever(self, node: int, link: Link) -> None:

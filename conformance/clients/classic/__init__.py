@@ -1,4 +1,4 @@
-"""The scenarios for clients of the classic protocol, and what a run needs to know of it."""
+"""The scenarios for clients of the classic protocol, and the protocol's description for runs."""
 
 from fencepost.conformance.clients.classic import assignments, errors, leaving, moves, rebalances
 from fencepost.conformance.clients.protocol import ClientProtocol

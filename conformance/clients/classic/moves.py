@@ -1,9 +1,9 @@
 """A coordinator that moves, and connections that end, while the client is stable."""
 
-from fencepost.conformance.clients.scenario import ClientScenarios
+from fencepost.conformance.clients.scenario import ClientScenarioFamily
 from fencepost.conformance.clients.stage import ClientStage
 
-FAMILY = ClientScenarios()
+FAMILY = ClientScenarioFamily()
 
 
 @FAMILY.add("MEMBER-14")

@@ -16,10 +16,10 @@ from fencepost.adapters.client.cluster import start_cluster
 from fencepost.adapters.client.program import ClientPlace, ClientProgram
 from fencepost.adapters.wire.process_use import PROC, processes_of_session, stat_fields
 from fencepost.conformance.cli import main
-from fencepost.conformance.clients.run import UnknownClientRequirement
 from fencepost.conformance.reports.json_report import from_json, to_json
 from fencepost.conformance.reports.text import render_report
 from fencepost.conformance.results import EndKind, ExitCode, Verdict
+from fencepost.model.catalogue.selection import UnknownRequirement
 from fencepost.model.settings import Settings
 from tests.support.client_scenarios import make_run
 from tests.support.faulty_clients import FRESH_ID, twice
@@ -70,7 +70,7 @@ async def test_a_report_on_a_client_can_be_read_back() -> None:
 
 
 async def test_an_unknown_requirement_is_refused() -> None:
-    with pytest.raises(UnknownClientRequirement, match="JOIN-29"):
+    with pytest.raises(UnknownRequirement, match="JOIN-29"):
         await make_run("JOIN-29").run()
 
 

@@ -1,4 +1,4 @@
-"""Heartbeats, commits and LeaveGroup: the requests that carry a membership, held against what the client knows."""
+"""Heartbeats, commits and LeaveGroup: the requests with a membership, held against the knowledge of the client."""
 
 from fencepost.model.classic.messages.parsing import read_offsets
 from fencepost.traces.client_judge.classic.joining import describe_id, judge_instance, judge_reason
@@ -17,7 +17,7 @@ def judge_heartbeat(state: ClientState, operation: Operation, event: Event) -> N
     if operation.version >= 3:
         judge_instance(state, operation)
     if is_joining(state, operation, event):
-        title, expected = "Heartbeat while JoinGroup is unanswered", "no heartbeat"
+        title, expected = "Heartbeat while JoinGroup has no response", "no heartbeat"
         state.violate("HBT-04", operation, title, expected, "Heartbeat")
         return
     standing = find_standing(state, operation)
@@ -44,7 +44,7 @@ def judge_commit(state: ClientState, operation: Operation, event: Event) -> None
     if operation.version >= 7 and operation.body["member_id"]:
         judge_instance(state, operation)
     if is_joining(state, operation, event):
-        title, expected = "OffsetCommit while JoinGroup is unanswered", "no commit"
+        title, expected = "OffsetCommit while JoinGroup has no response", "no commit"
         state.violate("MCOMMIT-08", operation, title, expected, "OffsetCommit")
         return
     standing = find_standing(state, operation)
@@ -78,7 +78,7 @@ def judge_leave(state: ClientState, operation: Operation, event: Event) -> None:
 
 
 def is_joining(state: ClientState, operation: Operation, event: Event) -> bool:
-    """Whether the request was certainly sent after a JoinGroup that is unanswered."""
+    """Whether the request was certainly sent after a JoinGroup that has no response."""
     open_one = state.exchange_outstanding()
     if open_one is None or open_one.api != "JoinGroup":
         return False
@@ -86,7 +86,7 @@ def is_joining(state: ClientState, operation: Operation, event: Event) -> bool:
 
 
 def find_standing(state: ClientState, operation: Operation) -> Standing | None:
-    """The standing by which the client sent the request; what it was told before that has arrived."""
+    """The standing by which the client sent the request; all news before that has arrived."""
     member_id, generation = operation.body["member_id"], generation_in(operation)
     found = state.knowledge.find(member_id, generation)
     if found is not None:

@@ -1,4 +1,4 @@
-"""The state of a client that is followed: what it knows, what it has asked, and what it is still expected to do."""
+"""The state of a client that is followed: its knowledge, its open requests and its debts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ class Debt:
 
 @dataclass(slots=True)
 class Exchange:
-    """A JoinGroup that succeeded: what it was told, and whether SyncGroup followed."""
+    """A JoinGroup that succeeded, with its response, and whether SyncGroup followed."""
 
     operation: Operation
     sequence: int
@@ -64,7 +64,7 @@ class ClientState:
     last_exchange_news: int = 0
     """The sequence number of the last response to JoinGroup or SyncGroup, which whoever joins again has read."""
     join_failure: int | None = None
-    """When JoinGroup was answered that the coordinator is loading, if nothing came since."""
+    """When the response to JoinGroup was that the coordinator is loading, if nothing came since."""
     debts: dict[str, Debt] = field(default_factory=dict)
     """By requirement."""
     has_found: bool = False
@@ -111,7 +111,7 @@ class ClientState:
         return bool(self.subscriptions) and self.subscriptions.keys() <= COOPERATIVE_ASSIGNORS
 
     def exchange_outstanding(self) -> Operation | None:
-        """A JoinGroup or SyncGroup that is unanswered, None if there is none."""
+        """A JoinGroup or SyncGroup without a response, None if there is none."""
         return next((each for each in self.outstanding.values() if each.api in EXCHANGE_APIS), None)
 
     def owe(self, debt: Debt) -> None:
