@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fencepost.conformance.cli.argument_types import count, duration
 from fencepost.conformance.cli.console import Console
-from fencepost.conformance.cli.report_options import add_report_options, report_paths
+from fencepost.conformance.cli.report_options import BADGE, add_report_options, report_paths
 from fencepost.conformance.cli.test import add_selection
 from fencepost.conformance.cli.usage import UsageError
 
@@ -40,6 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seconds", metavar="S", type=duration, help="end the run after S seconds, with exit code 3")
     add_report_options(parser)
+    parser.add_argument(BADGE, metavar="F", type=Path, help="write a badge as SVG; see fencepost badge")
+    parser.add_argument("--save", metavar="DIR", type=Path, help="save the traces of failures")
     parser.add_argument("--traces", metavar="DIR", type=Path, help="save every trace")
     loudness = parser.add_mutually_exclusive_group()
     loudness.add_argument("-v", "--verbose", action="store_true", help="a line for each scenario on standard error")
@@ -57,14 +59,15 @@ def run(options: argparse.Namespace, console: Console) -> int:
         raise UsageError("test-client", "name the command of a client behind --")
     job = make_run(options, console)
     requirements = job.requirements()
-    check_outputs(report_paths(options), {"--traces": options.traces})
+    check_outputs(report_paths(options), {"--save": options.save, "--traces": options.traces})
     files = ReportFiles(console, report_paths(options))
     # Whatever a client does to its connections is judged, and no news for the operator.
     logging.getLogger("fencepost.adapters.serve").setLevel(logging.CRITICAL)
     try:
         report = run_interruptible(job.run())
     except BaseException as error:
-        files.write_failure(" ".join(options.command), [each.id for each in requirements], ending_of(error))
+        asked, specification = [each.id for each in requirements], job.protocol.specification
+        files.write_failure(" ".join(options.command), asked, ending_of(error), specification)
         raise
     files.write(report)
     colour = console.has_colour() and not files.takes_stdout
@@ -88,6 +91,7 @@ def make_run(options: argparse.Namespace, console: Console) -> "ClientRun":
         excluded=tuple(options.exclude),
         at_once=options.at_once,
         seconds=options.seconds,
+        save=options.save,
         traces=options.traces,
     )
     playing = ClientPlay(

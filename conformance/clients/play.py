@@ -68,12 +68,12 @@ class ClientPlay:
             blocked = f"the client did not take part in a rebalance in time{describe_last_words(stage)}"
         finally:
             misconduct = describe_misconduct(stage)
-            end = cluster.now()
+            cluster.annotate("script", {"step": "the scenario ends"})
             events = tuple(cluster.events)
             await stage.close()
         about = {"name": self.name, "subject": "client", "scenario": scenario.name}
         header = Header("fencepost test-client", Order.TOTAL, self.clock, CLIENT_SETTINGS, self.grace_ms, about)
-        verdict = judge_client(header, events, CLIENT_LABEL, self.follow, end)
+        verdict = judge_client(header, events, CLIENT_LABEL, self.follow)
         return ClientScenarioRun(scenario, header, events, verdict, blocked, not_shown, misconduct)
 
 
@@ -110,5 +110,5 @@ def software_of(run: ClientScenarioRun) -> dict[str, str]:
     for event in run.events:
         if is_request(event, "ApiVersions") and event.body.get("client_software_name"):
             name, version = event.body["client_software_name"], event.body.get("client_software_version", "")
-            return {"software": f"{name} {version}".strip()}
+            return {"software": f"{name} {version}".strip(), **({"version": version} if version else {})}
     return {}

@@ -13,10 +13,11 @@ class ClientProtocol:
     """A protocol whose clients can be tested.
 
     The first of the `scenarios` is played by itself, to see what the client is. `out_of_reach` are the capabilities
-    that a program without a driver does not have, as keys of the requirements' needs, in words that fit after "needs".
+    that a program without a driver does not have; `needs` has all capabilities in words that fit after "needs".
     """
 
     specification: Specification
     scenarios: tuple[ClientScenario, ...]
     follow: FollowClient
-    out_of_reach: Mapping[str, str]
+    needs: Mapping[str, str]
+    out_of_reach: frozenset[str]

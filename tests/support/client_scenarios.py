@@ -1,5 +1,7 @@
 """Scenarios for clients, played with the reference client in this process."""
 
+from typing import Any
+
 from fencepost.adapters.client.cluster import ScriptedCluster
 from fencepost.adapters.client.program import ClientPlace
 from fencepost.conformance.clients.classic import CLASSIC_CLIENTS, SCENARIOS
@@ -46,12 +48,12 @@ class WireSubject:
 
 
 def make_run(
-    *patterns: str, tamper: Tamper = send_as_it_is, settings: ClientSettings = EAGER, seconds: float | None = None
+    *patterns: str, tamper: Tamper = send_as_it_is, settings: ClientSettings = EAGER, **options: Any
 ) -> ClientRun:
-    """A run on the reference client, of the requirements that match one of the patterns."""
+    """A run on the reference client, of the requirements that match one of the patterns; `options` are the plan's."""
     subject = WireSubject(settings, tamper)
     play = ClientPlay(subject, "reference", CLASSIC_CLIENTS.follow, subject.start_cluster, 30.0, clock="virtual")
-    plan = ClientPlan(("reference",), patterns, at_once=1, seconds=seconds)
+    plan = ClientPlan(("reference",), patterns, at_once=1, **options)
     return ClientRun(plan, CLASSIC_CLIENTS, play)
 
 

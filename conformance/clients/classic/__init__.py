@@ -11,9 +11,7 @@ SCENARIOS: tuple[ClientScenario, ...] = tuple(
     scenario for module in (rebalances, errors, moves, assignments, leaving) for scenario in module.FAMILY.scenarios
 )
 """Every scenario; the first one shows what the client is."""
-OUT_OF_REACH = ("driver", "restart", "poll-interval", "auto-commit", "manual-assignment", "pattern", "racks")
+OUT_OF_REACH = frozenset({"driver", "restart", "poll-interval", "auto-commit", "manual-assignment", "pattern", "racks"})
 """The capabilities that no program has of which nothing is known but its command."""
-CLASSIC_CLIENTS = ClientProtocol(
-    CLIENT_SPECIFICATION, SCENARIOS, ClassicClient, {name: CLIENT_CAPABILITIES[name] for name in OUT_OF_REACH}
-)
+CLASSIC_CLIENTS = ClientProtocol(CLIENT_SPECIFICATION, SCENARIOS, ClassicClient, CLIENT_CAPABILITIES, OUT_OF_REACH)
 """Clients of the classic protocol."""
