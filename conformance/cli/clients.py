@@ -29,6 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("command", metavar="CMD", nargs="*", help="the client and its arguments")
     add_selection(parser)
     parser.add_argument(
+        "--driven", action="store_true", help="CMD is a driver: it takes commands and tells of callbacks and records"
+    )
+    parser.add_argument(
         "--startup-seconds",
         metavar="S",
         type=duration,
@@ -79,8 +82,9 @@ def run(options: argparse.Namespace, console: Console) -> int:
 def make_run(options: argparse.Namespace, console: Console) -> "ClientRun":
     """The run that the options describe."""
     from fencepost.adapters.client.cluster import start_cluster
+    from fencepost.adapters.client.driven import DrivenProgram
     from fencepost.adapters.client.program import ClientProgram
-    from fencepost.conformance.clients.classic import CLASSIC_CLIENTS
+    from fencepost.conformance.clients.classic import CLASSIC_CLIENTS, DRIVEN_CLIENTS
     from fencepost.conformance.clients.play import ClientPlay
     from fencepost.conformance.clients.run import ClientPlan, ClientRun
 
@@ -93,8 +97,16 @@ def make_run(options: argparse.Namespace, console: Console) -> "ClientRun":
         seconds=options.seconds,
         save=options.save,
         traces=options.traces,
+        is_driven=options.driven,
     )
+    protocol = DRIVEN_CLIENTS if options.driven else CLASSIC_CLIENTS
+    subject = DrivenProgram(command) if options.driven else ClientProgram(command)
     playing = ClientPlay(
-        ClientProgram(command), " ".join(command), CLASSIC_CLIENTS.follow, start_cluster, options.startup_seconds
+        subject,
+        " ".join(command),
+        protocol.follow,
+        start_cluster,
+        options.startup_seconds,
+        is_driven=options.driven,
     )
-    return ClientRun(plan, CLASSIC_CLIENTS, playing, console.log if options.verbose else lambda line: None)
+    return ClientRun(plan, protocol, playing, console.log if options.verbose else lambda line: None)

@@ -12,7 +12,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Print sentence, source, needs, rules, scenarios and an example of each requirement."""
-    from fencepost.conformance.clients.classic import CLASSIC_CLIENTS
+    from fencepost.conformance.clients.classic import DRIVEN_CLIENTS
     from fencepost.conformance.reports.layout import line_width
     from fencepost.conformance.reports.requirements import explain_client_requirement, explain_requirement
     from fencepost.conformance.results import ExitCode
@@ -25,7 +25,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
             if each.id in DEFAULT_SPECIFICATION.requirements:
                 text = explain_requirement(each, example_schedule(each))
             else:
-                scenarios = (one.name for one in CLASSIC_CLIENTS.scenarios if each.id in one.requirements)
-                text = explain_client_requirement(each, CLASSIC_CLIENTS.specification, CLASSIC_CLIENTS.needs, scenarios)
+                scenarios = (one.name for one in DRIVEN_CLIENTS.scenarios if each.id in one.requirements)
+                text = explain_client_requirement(each, DRIVEN_CLIENTS.specification, DRIVEN_CLIENTS.needs, scenarios)
             console.print(("\n" if number else "") + text)
     return ExitCode.CONFORMANT

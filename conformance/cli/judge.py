@@ -60,7 +60,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
 def judge_traces(paths: Sequence[Path], progress: "Callable[[Progress], None]", runner: "Runner") -> "Report":
     """The report on traces of coordinators, or on those of clients. Raises `TraceError`, and `UsageError` for both at
     once."""
-    from fencepost.conformance.clients.classic import CLASSIC_CLIENTS
+    from fencepost.conformance.clients.classic import CLASSIC_CLIENTS, DRIVEN_CLIENTS
     from fencepost.conformance.clients.judging import find_client_traces, judge_client_files
 
     clients = find_client_traces(paths)
@@ -68,8 +68,8 @@ def judge_traces(paths: Sequence[Path], progress: "Callable[[Progress], None]", 
         return runner.judge_files(paths, progress)
     if len(clients) < len(paths):
         other = next(path for path in paths if path not in clients)
-        raise UsageError("judge", f"{clients[0]} is the trace of a client, and {other} is none; judge them apart")
-    return judge_client_files(paths, progress, CLASSIC_CLIENTS)
+        raise UsageError("judge", f"{min(clients)} is the trace of a client, and {other} is none; judge them apart")
+    return judge_client_files(tuple(clients), progress, DRIVEN_CLIENTS if any(clients.values()) else CLASSIC_CLIENTS)
 
 
 def find_traces(paths: Sequence[Path]) -> Iterator[Path]:

@@ -14,19 +14,21 @@ from fencepost.conformance.clients.protocol import ClientProtocol
 from fencepost.conformance.events import Progress
 from fencepost.conformance.results import Ending, EndKind, Report
 from fencepost.conformance.run.provenance import record_judging
-from fencepost.traces.client_judge.judge import is_client_trace, judge_client
+from fencepost.traces.client_judge.judge import is_client_trace, is_driven_trace, judge_client
 from fencepost.traces.files.trace_files import TraceError, open_trace
 
 
-def find_client_traces(paths: Sequence[Path]) -> list[Path]:
-    """The traces of clients among some traces; what cannot be read is none, and standard input is not looked at."""
-    found = []
+def find_client_traces(paths: Sequence[Path]) -> dict[Path, bool]:
+    """The traces of clients among some traces, and whether each has an application in it; a file that cannot be read is
+    none, and standard input is not looked at."""
+    found = {}
     for path in paths:
         try:
-            if path.is_file() and is_client_trace(open_trace(path)[0]):
-                found.append(path)
+            header = open_trace(path)[0] if path.is_file() else None
         except (TraceError, OSError):
             continue
+        if header is not None and is_client_trace(header):
+            found[path] = is_driven_trace(header)
     return found
 
 

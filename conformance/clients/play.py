@@ -48,6 +48,7 @@ class ClientPlay:
     start_cluster: Callable[[Settings], Awaitable[ScriptedCluster]]
     start_seconds: float
     clock: str = "wall"
+    is_driven: bool = False
     grace_ms: int = GRACE_MS
 
     async def play(self, scenario: ClientScenario, facts: ClientFacts) -> ClientScenarioRun:
@@ -72,6 +73,8 @@ class ClientPlay:
             events = tuple(cluster.events)
             await stage.close()
         about = {"name": self.name, "subject": "client", "scenario": scenario.name}
+        if self.is_driven:
+            about["driver"] = "json"
         header = Header("fencepost test-client", Order.TOTAL, self.clock, CLIENT_SETTINGS, self.grace_ms, about)
         verdict = judge_client(header, events, CLIENT_LABEL, self.follow)
         return ClientScenarioRun(scenario, header, events, verdict, blocked, not_shown, misconduct)

@@ -27,7 +27,8 @@ MAX_REPLAYS = 2
 
 @dataclass(frozen=True, slots=True)
 class ClientPlan:
-    """The options of a run: the `command` of the client, the requirements, and how many scenarios are played at once.
+    """The options of a run: the `command` of the client, or of its driver, the requirements, and how many scenarios are
+    played at once.
 
     `save` is the folder for the traces of failures and `traces` that for all traces, None to keep none; `seconds` ends
     the run.
@@ -40,6 +41,7 @@ class ClientPlan:
     seconds: float | None = None
     save: Path | None = None
     traces: Path | None = None
+    is_driven: bool = False
 
 
 @dataclass(slots=True)
@@ -87,12 +89,12 @@ class ClientRun:
     # -- playing --------------------------------------------------------------------------------------------------
 
     async def _play(self, work: CurrentWork) -> None:
-        first, *others = self.protocol.scenarios
+        first = self.protocol.scenarios[0]
         await self._play_one(first, work)
         self.facts = facts_of(self.runs[0])
         if self.facts is None:
             return
-        await self._play_all([each for each in others if self.asked & set(each.requirements)], work)
+        await self._play_all([each for each in self.protocol.scenarios_for(self.asked) if each is not first], work)
         for _ in range(MAX_REPLAYS):
             await self._play_all(self._scenarios_to_replay(), work, is_replay=True)
 
@@ -162,7 +164,7 @@ class ClientRun:
     def _collect(self, requirements: tuple[Requirement, ...]) -> ReportBuilder:
         """The findings of all scenarios."""
         builder = begin_client_report(self.protocol, requirements)
-        command = replay_command(self.plan.command)
+        command = replay_command(self.plan.command, self.plan.is_driven)
         for run in self.runs:
             folder = self.plan.save if self._failures_in(run) and self.plan.save is not None else self.plan.traces
             trace = str(trace_file(folder, run.scenario.name)) if folder is not None else ""
@@ -183,7 +185,7 @@ class ClientRun:
 
 def record_client_plan(plan: ClientPlan) -> PlanRecord:
     """The options of a run on a client, as reports have them."""
-    words = ["fencepost", "test-client"]
+    words = ["fencepost", "test-client", *(["--driven"] if plan.is_driven else [])]
     for option, patterns in (("--only", plan.patterns), ("--exclude", plan.excluded)):
         words += [option, *patterns] if patterns else []
     words += ["--seconds", f"{plan.seconds:g}"] if plan.seconds is not None else []
@@ -203,10 +205,10 @@ def record_client_plan(plan: ClientPlan) -> PlanRecord:
     )
 
 
-def replay_command(command: Sequence[str]) -> str:
+def replay_command(command: Sequence[str], is_driven: bool) -> str:
     """The command line that tests one requirement on a client again, with {} in the place of its id."""
     words = [shlex.quote(word).replace("{", "{{").replace("}", "}}") for word in command]
-    return " ".join(["fencepost test-client --only {} --", *words])
+    return " ".join([f"fencepost test-client {'--driven ' if is_driven else ''}--only {{}} --", *words])
 
 
 def describe_silence(run: ClientScenarioRun | None) -> str:

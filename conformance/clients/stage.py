@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from fencepost.adapters.client.application import UNSUPPORTED, Application
 from fencepost.adapters.client.cluster import CLIENT_LABEL, ScriptedCluster
 from fencepost.adapters.client.faults import Cue, Fault, InterceptedRequest, refuse
 from fencepost.adapters.client.member import ScriptedMember
@@ -62,8 +64,20 @@ class ClientStage:
     async def start(self) -> None:
         """Start the client. Raises `TargetError`."""
         self.cluster.create_topic(self.place.topic, PARTITIONS, RECORDS)
-        self.running = await self.subject.start(self.place)
+        self.running = await self.subject.start(self.place, self.cluster)
         self.ended = asyncio.ensure_future(self._watch(self.running))
+
+    @property
+    def application(self) -> Application:
+        """The application that drives the client; only scenarios that need a driver may ask for it."""
+        assert self.running is not None and self.running.application is not None
+        return self.running.application
+
+    async def do(self, command: str, **fields: Any) -> None:
+        """Have the application do something. Raises `NotShown` if its driver cannot."""
+        result = await self.application.do(command, **fields)
+        if result.get("error") == UNSUPPORTED:
+            raise NotShown(f"the driver cannot {command}")
 
     async def _watch(self, running: RunningClient) -> int:
         code = await running.wait()
@@ -152,6 +166,12 @@ class ClientStage:
     async def watch(self, seconds: float) -> None:
         """Let time pass."""
         await asyncio.sleep(seconds)
+
+    async def watch_request(self, api: str, *, since: int, seconds: float) -> None:
+        """Wait until the client sends a request, at the longest so many seconds. Whether it has to is the judge's
+        affair."""
+        with suppress(StageBlocked):
+            await self.request(api, since=since, seconds=seconds)
 
     async def watch_rejoin(self, since: int) -> None:
         """Wait until the client joins again, as long as it may take, and is stable again. Whether it has to is the

@@ -10,7 +10,7 @@ from fencepost.conformance.clients.run import ClientPlan, ClientRun
 from fencepost.conformance.clients.stage import ClientFacts
 from fencepost.model.classic.member.settings import COOPERATIVE_STICKY, RANGE, ROUND_ROBIN, ClientSettings, ResetPolicy
 from fencepost.model.settings import Settings
-from tests.support.wire_client import Tamper, WireClient, send_as_it_is
+from tests.support.wire_client import Tamper, Tell, WireClient, send_as_it_is
 
 BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}
 EAGER = ClientSettings(
@@ -32,19 +32,18 @@ COOPERATIVE = ClientSettings(
 
 
 class WireSubject:
-    """Starts a client in this process on the cluster that was made last."""
+    """Starts a client in this process."""
 
-    def __init__(self, settings: ClientSettings, tamper: Tamper) -> None:
+    def __init__(self, settings: ClientSettings, tamper: Tamper, tell: Tell | None = None) -> None:
         self.settings = settings
         self.tamper = tamper
-        self.clusters: list[ScriptedCluster] = []
+        self.tell = tell
 
     async def start_cluster(self, settings: Settings) -> ScriptedCluster:
-        self.clusters.append(ScriptedCluster(settings))
-        return self.clusters[-1]
+        return ScriptedCluster(settings)
 
-    async def start(self, place: ClientPlace) -> WireClient:
-        return await WireClient(self.clusters[-1], self.settings, self.tamper).start(place)
+    async def start(self, place: ClientPlace, cluster: ScriptedCluster) -> WireClient:
+        return await WireClient(cluster, self.settings, self.tamper, self.tell).start(place)
 
 
 def make_run(
@@ -58,10 +57,11 @@ def make_run(
 
 
 async def play_scenario(
-    name: str, settings: ClientSettings = EAGER, tamper: Tamper = send_as_it_is
+    name: str, settings: ClientSettings = EAGER, tamper: Tamper = send_as_it_is, tell: Tell | None = None
 ) -> ClientScenarioRun:
-    """Play a scenario with the reference client, some of whose requests are tampered with."""
-    subject = WireSubject(settings, tamper)
+    """Play a scenario with the reference client, some of whose requests are tampered with; it is driven if there is a
+    function that tells what its driver says."""
+    subject = WireSubject(settings, tamper, tell)
     play = ClientPlay(subject, "reference", CLASSIC_CLIENTS.follow, subject.start_cluster, 30.0, clock="virtual")
     names = tuple(strategy.name for strategy in settings.strategies)
     facts = ClientFacts(names, settings.session_timeout, settings.rebalance_timeout)

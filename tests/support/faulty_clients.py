@@ -22,7 +22,7 @@ from fencepost.model.classic.member.step import ResponseArrived
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
 from tests.support.client_scenarios import COOPERATIVE, EAGER
-from tests.support.wire_client import Tamper, WireClient, send_as_it_is
+from tests.support.wire_client import Tamper, Tell, WireClient, send_as_it_is
 
 Body = dict[str, Any]
 STATIC = evolve(EAGER, instance=InstanceId("i"))
@@ -40,6 +40,8 @@ class FaultyClient:
     tamper: Tamper
     settings: ClientSettings = EAGER
     unusual: bool = False
+    tell: Tell | None = None
+    """What its driver says; None for one without a driver."""
 
 
 def replace_in(api: str, change: Callable[[WireClient, Body], Body | None], first: int = 0) -> Tamper:

@@ -70,6 +70,11 @@ def is_client_trace(header: Header) -> bool:
     return header.implementation.get("subject") == "client"
 
 
+def is_driven_trace(header: Header) -> bool:
+    """Whether a trace of a client has its application in it."""
+    return "driver" in header.implementation
+
+
 def judge_client(header: Header, events: Iterable[Event], label: str, follow: FollowClient) -> ClientVerdict:
     """The verdict on the client with this label in a trace, which ends with its last event."""
     judge = ClientJudge(header, label, follow)

@@ -29,7 +29,7 @@ def judge_join(state: ClientState, operation: Operation, event: Event) -> None:
     if state.is_cooperative:
         judge_claims(state, operation)
     state.join, state.join_failure, state.growth = operation, None, None
-    state.last_sign = state.rebalance_told = None
+    state.last_sign = state.rebalance_told = state.left = None
     state.session_timeout = operation.body["session_timeout_ms"]
     state.rebalance_timeout = operation.body.get("rebalance_timeout_ms", state.session_timeout)
 

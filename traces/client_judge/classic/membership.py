@@ -39,8 +39,9 @@ def judge_heartbeat(state: ClientState, operation: Operation, event: Event) -> N
 
 def judge_commit(state: ClientState, operation: Operation, event: Event) -> None:
     """An OffsetCommit of the group arrives."""
-    if state.join is None:  # an application that assigns partitions by itself
-        return
+    application = state.application
+    if state.join is None or (application is not None and application.manual_since is not None):
+        return  # an application that assigns partitions by itself
     if operation.version >= 7 and operation.body["member_id"]:
         judge_instance(state, operation)
     if is_joining(state, operation, event):

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from fencepost.model.assignors.group import Subscription, TopicPartition
+from fencepost.traces.client_judge.classic.application import Application
 from fencepost.traces.client_judge.classic.knowledge import Knowledge, Standing
 from fencepost.traces.client_judge.evidence import ClientViolation, Evidence
 from fencepost.traces.events import Event
@@ -97,6 +98,10 @@ class ClientState:
     left: Operation | None = None
     """The last LeaveGroup."""
 
+    ends: dict[TopicPartition, int] = field(default_factory=dict)
+    """The offsets behind the last records of partitions."""
+    application: Application | None = None
+    """That of a driven client."""
     hung_up: set[int] = field(default_factory=set)
     """The connections that the cluster has closed."""
 
