@@ -50,11 +50,11 @@ async def a_refused_join(stage: ClientStage) -> None:
 
 @FAMILY.add("HBT-17", needs=("driver",))
 async def a_heartbeat_that_is_refused(stage: ClientStage) -> None:
-    """A heartbeat gets an error that says nothing of the membership."""
+    """Heartbeats get an error that says nothing of the membership."""
     await stage.start_and_become_stable()
     await stage.request("Heartbeat")
     since = stage.mark()
-    stage.refuse("Heartbeat", Error.UNKNOWN_SERVER_ERROR)
+    stage.refuse("Heartbeat", Error.UNKNOWN_SERVER_ERROR, times=3)
     await stage.response("Heartbeat", Error.UNKNOWN_SERVER_ERROR, since=since)
     await stage.watch(3)
 
