@@ -65,6 +65,8 @@ class Application:
     """The errors of commits while the application waits for one, 0 for none."""
     wanted: frozenset[str] | None = None
     """The topics of the last subscription, if it is another one than that of the last JoinGroup."""
+    has_ended: bool = False
+    """The last subscription is over: LeaveGroup may be on its way."""
     manual_since: int | None = None
     refused: Event | None = None
     """The response to JoinGroup that the application is to be told."""

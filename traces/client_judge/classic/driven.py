@@ -95,6 +95,7 @@ def end_command(state: ClientState, application: Application, event: Event) -> N
         case "commit":
             judge_commit_result(state, application, event)
         case "subscribe":
+            application.has_ended = False
             application.wanted = frozenset(command["topics"])
             if state.join is None or application.wanted == subscribed_topics(state):
                 application.wanted = None
@@ -113,6 +114,7 @@ def end_command(state: ClientState, application: Application, event: Event) -> N
             application.owned = frozenset((topic, number) for topic, number in command["partitions"])
             application.positions.clear()
         case "close" | "unsubscribe":
+            application.has_ended = True
             title, expected = "The application is not told that its partitions are gone", "revoked or lost"
             observed = f"it still has {describe_partitions(application.owned)}"
             if application.has_been_assigned and application.manual_since is None:
@@ -164,7 +166,7 @@ def judge_leave_of_application(
     state: ClientState, application: Application, operation: Operation, event: Event
 ) -> None:
     """LeaveGroup comes since the application closes, or since it has not polled for too long."""
-    if application.is_ending or state.is_ending:
+    if application.is_ending or application.has_ended or state.is_ending:
         if application.command is not None and application.command["do"] == "close":
             judge_last_commit(state, application, operation, "MCOMMIT-07")
         return
@@ -189,7 +191,7 @@ def follow_request(state: ClientState, operation: Operation, event: Event) -> No
         title, expected = "JoinGroup has another subscription", ", ".join(sorted(application.wanted))
         state.check(sent == application.wanted, "MEMBER-27", operation, title, expected, ", ".join(sorted(sent)))
         application.wanted = None
-    elif operation.api == "LeaveGroup" and not application.is_ending and not state.is_ending:
+    elif operation.api == "LeaveGroup" and not (application.is_ending or application.has_ended or state.is_ending):
         news = "it left, since the application did not poll"
         standing = Standing("", requirement="HBT-08", news=news, sequence=event.sequence, time=event.time)
         state.knowledge.learn(standing)
