@@ -107,7 +107,9 @@ class Application:
                 self._record(Kind.POLL, "records", {"returned": dict(counts), "records": records})
             case {"done": int(number)} | {"error": str(_), "of": int(number)} if number in self._results:
                 self._record(Kind.INTERNAL, "result", message)
-                self._results.pop(number).set_result(message)
+                result = self._results.pop(number)
+                if not result.done():  # nobody waits for it any more
+                    result.set_result(message)
             case _:
                 raise DriverError(f"the driver wrote an unknown message: {json.dumps(message)[:80]}")
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "test": ("test", "test a target and report"),
     "test-client": ("clients", "test a client program and report"),
+    "test-assignor": ("assignor", "test the assignor in a program and report"),
     "report": ("report", "show and compare reports; tell the story of traces"),
     "badge": ("badge", "make a badge of a report, or check one"),
     "registry": ("registry", "check, show and reproduce committed reports"),

@@ -71,6 +71,7 @@ def obey(command: dict[str, Any]) -> str:
             consumer.assign(partitions_of(command))
         case "unsubscribe":
             consumer.unsubscribe()
+            return poll(500)  # which calls the listener back
         case "close":
             consumer.close()
         case _:

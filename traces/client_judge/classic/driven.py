@@ -81,6 +81,8 @@ def begin_command(state: ClientState, application: Application, event: Event) ->
     application.command, application.began, application.idle_since = event.body, event.time, None
     application.returned = 0
     application.commit_errors.clear()
+    if event.body["do"] == "assign":
+        application.manual_since = event.time
     if event.body["do"] == "resume":
         application.paused -= partitions_in(event)
 
@@ -110,7 +112,6 @@ def end_command(state: ClientState, application: Application, event: Event) -> N
             application.positions[partition] = command["offset"]
             application.sought.add(partition)
         case "assign":
-            application.manual_since = event.time
             application.owned = frozenset((topic, number) for topic, number in command["partitions"])
             application.positions.clear()
         case "close" | "unsubscribe":
@@ -206,7 +207,7 @@ def follow_response(state: ClientState, operation: Operation, event: Event) -> N
     if operation.api == "JoinGroup" and event.time - operation.sent_at > PARKED_MS and state.is_cooperative:
         judge_parked_records(state, application, operation)
     if operation.api == "SyncGroup" and not error:
-        application.has_joined = True
+        application.has_joined, application.is_revoked = True, False
         if state.installed is not None:
             application.assignments.append(state.installed)
     elif operation.api in EXCHANGE_APIS and error in ATTEMPT_ERRORS:

@@ -40,8 +40,8 @@ def judge_heartbeat(state: ClientState, operation: Operation, event: Event) -> N
 def judge_commit(state: ClientState, operation: Operation, event: Event) -> None:
     """An OffsetCommit of the group arrives."""
     application = state.application
-    if state.join is None or (application is not None and application.manual_since is not None):
-        return  # an application that assigns partitions by itself
+    if state.join is None or (application is not None and application.has_ended):
+        return  # an application without a subscription
     if operation.version >= 7 and operation.body["member_id"]:
         judge_instance(state, operation)
     if is_joining(state, operation, event):
