@@ -64,10 +64,11 @@ def hold(release: asyncio.Event) -> Fault:
 
 
 def lose() -> Fault:
-    """Have the cluster handle the request, and lose the response."""
+    """Have the cluster handle the request, and lose the response: nothing more comes on this connection."""
 
     async def respond(intercepted: InterceptedRequest) -> Body | None:
         await intercepted.pass_on()
+        await asyncio.Event().wait()
         return None
 
     return respond

@@ -340,6 +340,7 @@ FAULTY = [
     FaultyClient("MEMBER-32", "a-parked-join", replace_in("Metadata", give_up_join), unusual=True),
     FaultyClient("HBT-03", "a-late-assignment", drop("Heartbeat"), unusual=True),
     FaultyClient("HBT-05", "a-leader-of-two", fall_silent, SHORT_SESSION),
+    FaultyClient("HBT-11", "a-coordinator-that-falls-silent", drop("FindCoordinator", 1), unusual=True),
     FaultyClient("MCOMMIT-09", "a-commit-during-a-rebalance", FRESH_ID),
     FaultyClient("MCOMMIT-20", "offsets-that-are-unstable", drop("OffsetFetch", 1), unusual=True),
     FaultyClient("STICKY-01", "a-leader-of-two", replan(all_to_one), STICKY_ONLY),

@@ -311,7 +311,8 @@ class WireClient:
                 correlation = int.from_bytes(frame[:4])
                 api, handle, request = link.waiting.pop(correlation)
                 self.receive(api, handle, request, decode_response(api, VERSIONS[api], frame).body)
-        except asyncio.IncompleteReadError:
+        except (asyncio.IncompleteReadError, KeyError):  # the end, or a response to nothing
+            link.requests.feed_eof()
             self.links.pop(node, None)
             if node == self.coordinator:
                 self.give(CoordinatorDisconnected())

@@ -59,6 +59,8 @@ class ClassicClient:
         state.knowledge.settle(event.time if operation.api == "JoinGroup" else self._awake_until(event.time))
         self._sent_at.append(event.time)
         driven.judge_request_of_application(state, operation, event)
+        if operation.api == "FindCoordinator":
+            membership.judge_lookup(state, operation, event)
         if "_findings" not in event.body:
             if operation.api in GROUP_APIS and not self._has_asked:
                 self._has_asked = True
@@ -121,6 +123,7 @@ class ClassicClient:
         state.knowledge.settle(time)
         if not endings.is_over(state) and state.last_sign is not None and state.join is not None:
             membership.judge_silence(state, time)
+            membership.judge_unheard(state, time)
         endings.judge_debts(state, time)
         endings.judge_leaving(state, time)
         driven.judge_end_of_application(state, time)

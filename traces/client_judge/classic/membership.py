@@ -8,6 +8,8 @@ from fencepost.traces.client_judge.classic.state import ClientState
 from fencepost.traces.events import Event
 from fencepost.traces.operations import Operation
 
+PATIENCE_MS = 3_000
+"""How long after its session timeout a client may take to look for the coordinator."""
 DROPS_MEMBERSHIP = frozenset({"MEMBER-12", "MEMBER-13"})
 """The requirements that say that a generation is over."""
 
@@ -112,6 +114,27 @@ def judge_stale(state: ClientState, operation: Operation, stale: str, memberless
         expected = f"generation {knowledge.latest.generation} as {describe_id(knowledge.latest.member_id)}"
     title = f"{operation.api} of a membership that is over" if knowledge.had(*sent) else f"{operation.api} of nobody"
     state.violate(requirement, operation, title, expected, observed, knowledge.latest.news)
+
+
+def unheard_heartbeat(state: ClientState, time: int, milliseconds: int) -> Operation | None:
+    """A heartbeat that has had no response for so long, None if there is none."""
+    waiting = (each for each in state.outstanding.values() if each.api == "Heartbeat")
+    return next((each for each in waiting if time - each.sent_at > milliseconds), None)
+
+
+def judge_lookup(state: ClientState, operation: Operation, event: Event) -> None:
+    """A client whose heartbeats have no response looks for the coordinator again."""
+    if state.session_timeout and unheard_heartbeat(state, event.time, state.session_timeout // 2) is not None:
+        state.evidence.hold("HBT-11", event.sequence)
+
+
+def judge_unheard(state: ClientState, time: int) -> None:
+    """A client has not waited for the response to a heartbeat for much longer than its session timeout."""
+    unheard = unheard_heartbeat(state, time, state.session_timeout + PATIENCE_MS)
+    if unheard is not None:
+        title, expected = "A client whose heartbeats have no response waits", "FindCoordinator"
+        observed = f"none for {time - unheard.sent_at} ms"
+        state.violate("HBT-11", unheard, title, expected, observed)
 
 
 def note_sign(state: ClientState, operation: Operation, event: Event) -> None:

@@ -140,9 +140,11 @@ def judge_last_commit(state: ClientState, application: Application, operation: O
     """A client with auto-commit has committed what it returned of the partitions that it has just revoked."""
     if not application.has_auto_commit or is_reset(state) or application.is_commit_doubtful:
         return
+    sent = dict(application.starts) | application.committed
+    for commit in (each for each in state.outstanding.values() if each.api == "OffsetCommit"):
+        sent |= {partition: row.offset for partition, row in read_offsets(commit.body)}
     for partition in sorted(application.revoked & application.positions.keys()):
-        position, committed = application.positions[partition], application.committed.get(partition)
-        committed = application.starts.get(partition) if committed is None else committed
+        position, committed = application.positions[partition], sent.get(partition)
         title, where = "Returned records are not committed", f"{partition[0]}/{partition[1]}"
         expected, observed = f"{position} for {where}", f"{'nothing' if committed is None else committed} for {where}"
         state.check(committed == position, requirement, operation, title, expected, observed)
