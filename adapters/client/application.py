@@ -73,7 +73,7 @@ class Application:
         self.go_on_polling()
 
     def stop_polling(self) -> None:
-        """Have the application poll no more until it is told to."""
+        """Have the application stop polling until `go_on_polling`."""
         self._may_poll.clear()
 
     def go_on_polling(self) -> None:

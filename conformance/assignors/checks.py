@@ -1,4 +1,4 @@
-"""Checks of assignors that take a certain group, or several: each says what is wrong with the assignments."""
+"""Checks of assignors that take certain groups: each yields sentences about wrong assignments."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A program that speaks the protocol of drivers, without a client: what it says to a command is in its argument."""
+"""A program that speaks the protocol of drivers, without a client: its argument is its message to each command."""
 
 import json
 import sys

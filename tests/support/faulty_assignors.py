@@ -177,7 +177,7 @@ def wants_missing(member: GroupMember, cluster: ClusterTopics) -> bool:
 
 
 def claims_nonsense(member: GroupMember, cluster: ClusterTopics) -> bool:
-    """Whether a member claims what does not exist, or what it does not subscribe to."""
+    """Whether a member claims partitions that do not exist, or topics that it does not subscribe to."""
     claim = cooperative_claim(member.subscription)
     return any(
         number >= cluster.partitions.get(topic, 0) or topic not in member.subscription.topics

@@ -135,7 +135,7 @@ def call_back_during_commit(client: WireClient, message: Message) -> list[Messag
     return []
 
 
-def succeed(client: WireClient, message: Message) -> list[Message]:
+def hide_failure(client: WireClient, message: Message) -> list[Message]:
     """Success in the place of a failure."""
     return [{"done": message["of"]}]
 
@@ -190,7 +190,7 @@ def keep_first_topic(client: WireClient, body: Body) -> Body:
     return resubscribe(lambda one: evolve(one, topics=(client.topic,)))(client, body)
 
 
-def driven(
+def make_faulty(
     requirement: str, scenario: str, tell: Tell | None = None, tamper: Any = send_as_it_is, **options: Any
 ) -> FaultyClient:
     """A faulty client with a driver."""
@@ -199,83 +199,87 @@ def driven(
 
 
 FAULTY_DRIVERS = [
-    driven("CALLBACK-01", "a-client-alone", say_after_call("assigned")),
-    driven("CALLBACK-02", "a-leader-of-two", hide("revoked")),
-    driven("CALLBACK-02", "a-leader-of-two", leave_out_one("revoked")),
-    driven("CALLBACK-03", "a-leader-of-two", leave_out_one("assigned")),
-    driven(
+    make_faulty("CALLBACK-01", "a-client-alone", say_after_call("assigned")),
+    make_faulty("CALLBACK-02", "a-leader-of-two", hide("revoked")),
+    make_faulty("CALLBACK-02", "a-leader-of-two", leave_out_one("revoked")),
+    make_faulty("CALLBACK-03", "a-leader-of-two", leave_out_one("assigned")),
+    make_faulty(
         "CALLBACK-04",
         "a-leader-of-two",
         call_back("revoked", lambda client, message: client.count("OffsetFetch") == 1),
         settings=COOPERATIVE,
     ),
-    driven(
+    make_faulty(
         "CALLBACK-05",
         "a-heartbeat-of-a-forgotten-member",
         rewrite("lost", lambda client, message: [{**message, "event": "revoked"}]),
     ),
-    driven("CALLBACK-05", "an-application-that-stops-polling", hide("lost")),
-    driven("CALLBACK-06", "a-leader-of-two", set_field("revoked", "assignment", [])),
-    driven("CALLBACK-07", "a-leader-of-two", rewrite("revoked", call_back_during_commit)),
-    driven("CALLBACK-08", "a-leader-of-two", hide("revoked"), settings=COOPERATIVE),
-    driven("CALLBACK-09", "a-client-alone", repeat("assigned"), unusual=True),
-    driven("CALLBACK-09", "a-topic-that-grows", hide("assigned"), unusual=True),
-    driven("CALLBACK-10", "a-leader-of-two", repeat("revoked")),
-    driven("CALLBACK-11", "an-application-that-unsubscribes", hide("revoked")),
-    driven(
+    make_faulty("CALLBACK-05", "an-application-that-stops-polling", hide("lost")),
+    make_faulty("CALLBACK-06", "a-leader-of-two", set_field("revoked", "assignment", [])),
+    make_faulty("CALLBACK-07", "a-leader-of-two", rewrite("revoked", call_back_during_commit)),
+    make_faulty("CALLBACK-08", "a-leader-of-two", hide("revoked"), settings=COOPERATIVE),
+    make_faulty("CALLBACK-09", "a-client-alone", repeat("assigned"), unusual=True),
+    make_faulty("CALLBACK-09", "a-topic-that-grows", hide("assigned"), unusual=True),
+    make_faulty("CALLBACK-10", "a-leader-of-two", repeat("revoked")),
+    make_faulty("CALLBACK-11", "an-application-that-unsubscribes", hide("revoked")),
+    make_faulty(
         "CALLBACK-11",
         "an-application-that-unsubscribes",
         rewrite("revoked", lambda client, message: [{**message, "event": "lost"}]),
     ),
-    driven("CALLBACK-17", "a-client-alone", call_back("revoked", lambda client, message: True), unusual=True),
-    driven(
+    make_faulty("CALLBACK-17", "a-client-alone", call_back("revoked", lambda client, message: True), unusual=True),
+    make_faulty(
         "CALLBACK-18",
         "partitions-that-the-application-assigns",
         call_back("assigned", lambda client, message: client.client.is_manual and client.count("Fetch") > 7),
     ),
-    driven("COOP-02", "a-leader-of-two", leave_out_one("revoked"), settings=COOPERATIVE),
-    driven(
+    make_faulty("COOP-02", "a-leader-of-two", leave_out_one("revoked"), settings=COOPERATIVE),
+    make_faulty(
         "COOP-06",
         "records-during-a-rebalance",
         rewrite("records", hide_while_joining),
         settings=COOPERATIVE,
         unusual=True,
     ),
-    driven("COOP-07", "records-during-a-rebalance", shift_records(-1, 2), settings=COOPERATIVE),
-    driven("COOP-15", "a-leader-of-two", hide("revoked"), settings=MIXED),
-    driven("MEMBER-35", "a-leader-of-two", hide("revoked"), settings=MIXED),
-    driven("HBT-06", "an-application-that-stops-polling", tamper=drop("LeaveGroup")),
-    driven("HBT-08", "an-application-that-stops-polling", tamper=replace_in("JoinGroup", old_id, 2)),
-    driven("HBT-09", "a-poll-that-takes-long", tamper=replace_in("Metadata", leave_in_poll)),
-    driven(
+    make_faulty("COOP-07", "records-during-a-rebalance", shift_records(-1, 2), settings=COOPERATIVE),
+    make_faulty("COOP-15", "a-leader-of-two", hide("revoked"), settings=MIXED),
+    make_faulty("MEMBER-35", "a-leader-of-two", hide("revoked"), settings=MIXED),
+    make_faulty("HBT-06", "an-application-that-stops-polling", tamper=drop("LeaveGroup")),
+    make_faulty("HBT-08", "an-application-that-stops-polling", tamper=replace_in("JoinGroup", old_id, 2)),
+    make_faulty("HBT-09", "a-poll-that-takes-long", tamper=replace_in("Metadata", leave_in_poll)),
+    make_faulty(
         "HBT-17",
         "a-heartbeat-that-is-refused",
         call_back("lost", lambda client, message: 2 < client.count("Heartbeat") < 5),
     ),
-    driven("MCOMMIT-01", "a-commit-of-the-application", tamper=replace_in("OffsetCommit", shift_commits(5))),
-    driven("MCOMMIT-02", "a-commit-of-the-application", tamper=replace_in("OffsetCommit", shift_commits(-1))),
-    driven("MCOMMIT-04", "many-records", return_late, settings=evolve(EAGER, auto_commit_interval=50)),
-    driven("MCOMMIT-05", "a-leader-of-two", tamper=replace_in("OffsetCommit", shift_commits(-1))),
-    driven("MCOMMIT-07", "a-client-alone", tamper=replace_in("OffsetCommit", shift_commits(-1)), unusual=True),
-    driven("MCOMMIT-10", "a-commit-that-is-fenced", rewrite("error", succeed)),
-    driven(
+    make_faulty("MCOMMIT-01", "a-commit-of-the-application", tamper=replace_in("OffsetCommit", shift_commits(5))),
+    make_faulty("MCOMMIT-02", "a-commit-of-the-application", tamper=replace_in("OffsetCommit", shift_commits(-1))),
+    make_faulty("MCOMMIT-04", "many-records", return_late, settings=evolve(EAGER, auto_commit_interval=50)),
+    make_faulty("MCOMMIT-05", "a-leader-of-two", tamper=replace_in("OffsetCommit", shift_commits(-1))),
+    make_faulty("MCOMMIT-07", "a-client-alone", tamper=replace_in("OffsetCommit", shift_commits(-1)), unusual=True),
+    make_faulty("MCOMMIT-10", "a-commit-that-is-fenced", rewrite("error", hide_failure)),
+    make_faulty(
         "MCOMMIT-12",
         "partitions-that-the-application-assigns",
         tamper=set_request_field("OffsetCommit", "member_id", "x"),
     ),
-    driven("MCOMMIT-14", "a-commit-of-the-application", rewrite("done", fail_commits), unusual=True),
-    driven("MCOMMIT-19", "a-leader-of-two", shift_records(1, 2)),
-    driven("MEMBER-18", "a-refused-join", rewrite("error", succeed)),
-    driven("MEMBER-26", "partitions-that-the-application-assigns", tamper=replace_in("Metadata", heartbeat_of_nobody)),
-    driven("MEMBER-27", "another-subscription", tamper=replace_in("JoinGroup", keep_first_topic, 2)),
-    driven("MEMBER-27", "another-subscription", tamper=drop("JoinGroup", 2)),
-    driven("POLL-01", "many-records", set_field("ready", "ready", {"callbacks": ["lost"], "max_poll_records": 10})),
-    driven("POLL-03", "many-records", rewrite("records", skip_record)),
-    driven("POLL-09", "partitions-that-are-paused", tamper=replace_in("Fetch", foreign_fetch, 3)),
-    driven("POLL-09", "partitions-that-are-paused", add_record(0)),
-    driven("POLL-10", "a-client-alone", add_record(99)),
-    driven("POLL-11", "a-seek-backwards", shift_records(1)),
-    driven("POLL-18", "another-subscription", rewrite("done", return_what_was_left), unusual=True),
+    make_faulty("MCOMMIT-14", "a-commit-of-the-application", rewrite("done", fail_commits), unusual=True),
+    make_faulty("MCOMMIT-19", "a-leader-of-two", shift_records(1, 2)),
+    make_faulty("MEMBER-18", "a-refused-join", rewrite("error", hide_failure)),
+    make_faulty(
+        "MEMBER-26", "partitions-that-the-application-assigns", tamper=replace_in("Metadata", heartbeat_of_nobody)
+    ),
+    make_faulty("MEMBER-27", "another-subscription", tamper=replace_in("JoinGroup", keep_first_topic, 2)),
+    make_faulty("MEMBER-27", "another-subscription", tamper=drop("JoinGroup", 2)),
+    make_faulty(
+        "POLL-01", "many-records", set_field("ready", "ready", {"callbacks": ["lost"], "max_poll_records": 10})
+    ),
+    make_faulty("POLL-03", "many-records", rewrite("records", skip_record)),
+    make_faulty("POLL-09", "partitions-that-are-paused", tamper=replace_in("Fetch", foreign_fetch, 3)),
+    make_faulty("POLL-09", "partitions-that-are-paused", add_record(0)),
+    make_faulty("POLL-10", "a-client-alone", add_record(99)),
+    make_faulty("POLL-11", "a-seek-backwards", shift_records(1)),
+    make_faulty("POLL-18", "another-subscription", rewrite("done", return_what_was_left), unusual=True),
 ]
 """Every faulty driven client."""
 WITNESSED_BY_DRIVERS = frozenset(faulty.requirement for faulty in FAULTY_DRIVERS)

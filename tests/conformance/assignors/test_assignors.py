@@ -1,4 +1,4 @@
-"""Tests of assignors: the reference keeps everything, each faulty one is found, and odd programs are told."""
+"""The reference assignors keep all requirements, each faulty one is found, and odd programs get a clear error."""
 
 import sys
 from pathlib import Path

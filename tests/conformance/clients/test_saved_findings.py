@@ -1,4 +1,4 @@
-"""Findings about clients after the run: traces judged again, badges, the registry, and what the catalogue says."""
+"""Findings about clients after the run: traces judged again, badges, the registry, and the catalogue."""
 
 import json
 from pathlib import Path

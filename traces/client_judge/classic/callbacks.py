@@ -1,4 +1,4 @@
-"""Callbacks of a driven client, held against the assignments and the standing that it was told."""
+"""Callbacks of a driven client, held against its assignments and its standing."""
 
 from fencepost.model.assignors.group import TopicPartition
 from fencepost.traces.client_judge.classic.application import Application, check_event
@@ -130,7 +130,7 @@ def judge_eager_revocation(state: ClientState, application: Application, event: 
 
 
 def judge_cooperative_revocation(state: ClientState, application: Application, event: Event) -> None:
-    """A cooperative member revokes what it owns and was not assigned, or what it does not subscribe to any more."""
+    """A cooperative member revokes partitions that it was not assigned again, or has unsubscribed from."""
     partitions, evidence = partitions_in(event), state.evidence
     observed = describe_partitions(partitions)
     left = application.wanted

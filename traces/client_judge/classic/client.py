@@ -95,6 +95,8 @@ class ClassicClient:
         state.outstanding.pop(operation.handle, None)
         if state.application is not None and operation.api == "OffsetCommit":
             state.application.is_commit_doubtful = True
+        if operation.api == "Heartbeat" and state.last_sign is not None:
+            state.last_sign = event.time
         news.learn_loss(state, operation, event)
         if operation.api in EXCHANGE_APIS:
             state.last_exchange_news = event.sequence
