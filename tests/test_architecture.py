@@ -50,6 +50,7 @@ ORDER = {
         conformance/schedules  conformance/schedules/classic/moves  conformance/schedules/classic
         conformance/scenarios/classic  conformance/protocols
         conformance/run  conformance/run/classic  conformance/clients  conformance/clients/classic
+        conformance/assignors
         conformance/reports  conformance/reports/classic
         conformance/diagrams  conformance/pages  conformance/badges  conformance/registry
         conformance/api  conformance/testing  conformance/pipeline

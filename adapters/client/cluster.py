@@ -65,6 +65,8 @@ class ScriptedCluster:
         self._watchers: list[Watcher] = []
         self._connections: dict[asyncio.StreamWriter, int] = {}
         self.flooded = asyncio.Event()
+        self.before_request: Callable[[], None] = lambda: None
+        """Called before each request is recorded."""
 
     def now(self) -> int:
         """Milliseconds since the trace began."""
@@ -91,7 +93,9 @@ class ScriptedCluster:
 
     def produce(self, topic: str, index: int, values: Iterable[str]) -> None:
         """Append records to a partition."""
-        batch = make_batch([Record(value.encode(), None, 0) for value in values])
+        records = [Record(value.encode(), None, 0) for value in values]
+        batch = make_batch(records)
+        self.annotate("written", {"records": {f"{topic}/{index}": len(records)}})
         row = {"index": index, "records": encode_batch(batch)}
         self.server.produce({"acks": _ACKS_ALL, "topic_data": [{"name": topic, "partition_data": [row]}]})
 
@@ -138,11 +142,15 @@ class ScriptedCluster:
                 reader,
                 writer,
                 lambda frame: self._respond(frame, respond, decoder, writer),
-                decoder.on_request,
+                lambda frame: self._record_request(frame, decoder),
             )
         finally:
             self._connections.pop(writer, None)
             decoder.on_closed("drop", "the connection is closed")
+
+    def _record_request(self, frame: bytes, decoder: ConnectionDecoder) -> None:
+        self.before_request()
+        decoder.on_request(frame)
 
     async def _respond(
         self, frame: bytes, respond: Respond, decoder: ConnectionDecoder, writer: asyncio.StreamWriter

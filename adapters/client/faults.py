@@ -1,4 +1,4 @@
-"""What a script does to an intercepted with the client: a fault is a function that responds in the cluster's place."""
+"""Faults: functions that respond to an intercepted request in the cluster's place, and the script that has them."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -64,10 +64,11 @@ def hold(release: asyncio.Event) -> Fault:
 
 
 def lose() -> Fault:
-    """Have the cluster handle the request, and lose the response."""
+    """Have the cluster handle the request, and lose the response: nothing more comes on this connection."""
 
     async def respond(intercepted: InterceptedRequest) -> Body | None:
         await intercepted.pass_on()
+        await asyncio.Event().wait()
         return None
 
     return respond

@@ -1,4 +1,4 @@
-"""A second member of the client's group, which the script drives: its requests are recorded, and judged by nobody."""
+"""A second member of the client's group, driven by a script; its requests are recorded, and not judged."""
 
 import asyncio
 from collections.abc import Mapping, Sequence

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from fencepost.adapters.client.application import Application
+from fencepost.adapters.client.cluster import ScriptedCluster
 from fencepost.adapters.wire.process_control import RunningCommand, launch_command
 from fencepost.adapters.wire.process_use import processes_of_session
 
@@ -32,7 +34,10 @@ class ClientPlace:
 
 
 class RunningClient(Protocol):
-    """A client that runs."""
+    """A client that runs, with the application that drives it; without one, nobody sees more than its requests."""
+
+    @property
+    def application(self) -> Application | None: ...
 
     async def wait(self) -> int:
         """Wait until it has ended; its exit code."""
@@ -52,8 +57,8 @@ class RunningClient(Protocol):
 class ClientUnderTest(Protocol):
     """A client that can be started, once for each scenario."""
 
-    async def start(self, place: ClientPlace) -> RunningClient:
-        """Start it. Raises `TargetError`."""
+    async def start(self, place: ClientPlace, cluster: ScriptedCluster) -> RunningClient:
+        """Start it in a cluster. Raises `TargetError`."""
         ...
 
 
@@ -62,6 +67,7 @@ class RunningProgram:
     """A program that runs, with its process group."""
 
     command: RunningCommand
+    application: Application | None = field(default=None, init=False)
     killed: bool = field(default=False, init=False)
 
     async def wait(self) -> int:
@@ -82,14 +88,18 @@ class RunningProgram:
         if self.killed:
             return
         self.killed = True
+        self.end_group()
+        await self.command.process.wait()
+        await self.command.end()
+
+    def end_group(self) -> None:
+        """Send SIGKILL to the program, its process group, and what is left of its session."""
         session = self.command.process.pid
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(session, signal.SIGKILL)
         for process in processes_of_session(session):
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(process, signal.SIGKILL)
-        await self.command.process.wait()
-        await self.command.end()
 
     def last_words(self) -> str:
         """As `RunningClient.last_words`."""
@@ -103,13 +113,25 @@ class ClientProgram:
     command: Sequence[str]
     folder: Path = Path()
 
-    async def start(self, place: ClientPlace) -> RunningProgram:
+    async def start(self, place: ClientPlace, cluster: ScriptedCluster) -> RunningProgram:
         """As `ClientUnderTest.start`."""
-        values = place.values()
-        arguments = [fill_placeholders(word, values) for word in self.command]
-        environment = {f"FENCEPOST_{name.upper()}": value for name, value in values.items()}
-        name = f"client {shlex.join(self.command)!r}"
-        return RunningProgram(await launch_command(name, arguments, self.folder, environment))
+        return await launch_program(self.command, place, self.folder)
+
+
+async def launch_program(
+    command: Sequence[str],
+    place: ClientPlace,
+    folder: Path,
+    stdin: int = asyncio.subprocess.DEVNULL,
+    stdout: int | None = None,
+) -> RunningProgram:
+    """Start a command at a place, with files or pipes in the place of its standard input and output. Raises
+    `TargetError`."""
+    values = place.values()
+    arguments = [fill_placeholders(word, values) for word in command]
+    environment = {f"FENCEPOST_{name.upper()}": value for name, value in values.items()}
+    name = f"client {shlex.join(command)!r}"
+    return RunningProgram(await launch_command(name, arguments, folder, environment, stdin, stdout))
 
 
 def fill_placeholders(word: str, values: dict[str, str]) -> str:

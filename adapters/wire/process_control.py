@@ -201,17 +201,23 @@ async def run_command(name: str, arguments: Sequence[str], folder: Path, timeout
 
 
 async def launch_command(
-    name: str, arguments: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None
+    name: str,
+    arguments: Sequence[str],
+    folder: Path,
+    environment: Mapping[str, str] | None = None,
+    stdin: int = asyncio.subprocess.DEVNULL,
+    stdout: int | None = None,
 ) -> RunningCommand:
-    """Start a command in a session of its own; `environment` is added to that of this process. Raises `TargetError`."""
+    """Start a command in a session of its own; `environment` is added to that of this process. Its standard output is
+    kept unless it has another place. Raises `TargetError`."""
     out, err = _open_output(), _open_output()
     try:
         process = await asyncio.create_subprocess_exec(
             *arguments,
             cwd=folder,
             env=None if environment is None else {**os.environ, **environment},
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=out,
+            stdin=stdin,
+            stdout=out if stdout is None else stdout,
             stderr=err,
             start_new_session=True,
         )

@@ -16,6 +16,7 @@ from fencepost.conformance.analysis.report_builder import ReportBuilder, summari
 from fencepost.conformance.analysis.root_cause import RequirementViolation, violations_in
 from fencepost.conformance.events import Progress
 from fencepost.conformance.results import Ending, EndKind, Failure, Report, Verdict
+from fencepost.traces.client_judge.judge import is_client_trace
 from fencepost.traces.events import Event, Header, Kind
 from fencepost.traces.files.request_form import RequestFormError, check_request_form
 from fencepost.traces.files.rotating_writer import RecordingReader
@@ -228,6 +229,8 @@ class TraceReport:
     def add_trace(self, path: Path, header: Header, events: Iterable[Event], files: Sequence[Path]) -> None:
         """Judge a trace; `files` get those that it is read from. Raises `TraceError`; interrupted, keep what was judged
         and raise `KeyboardInterrupt`."""
+        if is_client_trace(header):
+            raise TraceError(str(path), 0, "the trace of a client; name its file alone, or with others of clients")
         observer = self.observe(str(path), header) if self.observe is not None else None
         judge = Judge(header, on_step=observer.on_step if observer is not None else None)
         moments = Lookahead(events).pair_operations()

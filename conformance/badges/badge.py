@@ -24,8 +24,8 @@ from fencepost.conformance.reports.json_report import to_json
 from fencepost.conformance.results import Report, Scope, Verdict
 from fencepost.model.catalogue.requirement import Tier
 
-LABEL = "kafka group protocol"
-"""What all badges of coordinators are about."""
+LABELS = {"coordinator": "kafka group protocol", "client": "kafka group client"}
+"""The labels of badges by the subject of their reports."""
 DIGEST_LENGTH = 7
 """How much of the digest of the catalogue is in the line."""
 
@@ -54,6 +54,7 @@ class Badge:
     message: str
     colour: BadgeColour
     title: str
+    label: str
 
     @property
     def is_error(self) -> bool:
@@ -66,7 +67,7 @@ def make_badge(
 ) -> Badge:
     """The badge of a report for a tier. With `today` and `max_age`, a report that is older is outdated."""
     message, colour = judge_report(report, tier, today, max_age)
-    return Badge(tier, message, colour, describe_report(report))
+    return Badge(tier, message, colour, describe_report(report), LABELS[report.specification.subject])
 
 
 def judge_report(

@@ -2,7 +2,7 @@
 
 import json
 
-from fencepost.conformance.badges.badge import LABEL, Badge, BadgeColour, make_badge
+from fencepost.conformance.badges.badge import Badge, BadgeColour, make_badge
 from fencepost.conformance.diagrams.svg import clean
 from fencepost.conformance.pages.markdown import escape
 from fencepost.conformance.results import Report
@@ -24,9 +24,9 @@ HEIGHT, PADDING = 20, 6
 
 def to_badge_svg(badge: Badge) -> str:
     """The badge as an SVG image that loads nothing; it ends in a newline."""
-    left, right = (text_width(text) + 2 * PADDING for text in (LABEL, badge.message))
+    left, right = (text_width(text) + 2 * PADDING for text in (badge.label, badge.message))
     width = left + right
-    text = f"{LABEL}: {badge.message}"
+    text = f"{badge.label}: {badge.message}"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{HEIGHT}" viewBox="0 0 {width} {HEIGHT}" '
         f'role="img" aria-label="{clean(text)}">\n'
@@ -35,7 +35,8 @@ def to_badge_svg(badge: Badge) -> str:
         f'<rect width="{left}" height="{HEIGHT}" fill="#444"/>'
         f'<rect x="{left}" width="{right}" height="{HEIGHT}" fill="{HEX[badge.colour]}"/>\n'
         '<g fill="#fff" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11">'
-        f"{label_element(LABEL, PADDING, left)}{label_element(badge.message, left + PADDING, right)}</g>\n</svg>\n"
+        f"{label_element(badge.label, PADDING, left)}{label_element(badge.message, left + PADDING, right)}"
+        "</g>\n</svg>\n"
     )
 
 
@@ -52,7 +53,7 @@ def text_width(text: str) -> int:
 def to_plain(badge: Badge) -> dict[str, object]:
     """What a badge says, for programs."""
     return {
-        "label": LABEL,
+        "label": badge.label,
         "message": badge.message,
         "color": str(badge.colour),
         "tier": str(badge.tier),
@@ -64,7 +65,7 @@ def to_badge_json(badge: Badge) -> str:
     """The badge as shields.io reads it; ends in a newline."""
     endpoint = {
         "schemaVersion": 1,
-        "label": LABEL,
+        "label": badge.label,
         "message": badge.message,
         "color": str(badge.colour),
         "isError": badge.is_error,
@@ -75,7 +76,7 @@ def to_badge_json(badge: Badge) -> str:
 
 def to_badge_markdown(badge: Badge, image: str, link: str) -> str:
     """The line to paste: the image as a link to the report; ends in a newline."""
-    return f"[![{escape(f'{LABEL}: {badge.message}')}]({address(image)})]({address(link)})\n"
+    return f"[![{escape(f'{badge.label}: {badge.message}')}]({address(image)})]({address(link)})\n"
 
 
 def address(text: str) -> str:

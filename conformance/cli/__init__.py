@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "test": ("test", "test a target and report"),
     "test-client": ("clients", "test a client program and report"),
+    "test-assignor": ("assignor", "test the assignor in a program and report"),
     "report": ("report", "show and compare reports; tell the story of traces"),
     "badge": ("badge", "make a badge of a report, or check one"),
     "registry": ("registry", "check, show and reproduce committed reports"),
@@ -87,7 +88,6 @@ def user_errors() -> tuple[type[Exception], ...]:
     from fencepost.adapters.target import TargetError
     from fencepost.conformance.cli.outputs import OutputError
     from fencepost.conformance.cli.report_sources import SourceError
-    from fencepost.conformance.clients.run import UnknownClientRequirement
     from fencepost.conformance.profile import ProfileError
     from fencepost.conformance.registry.entries import RegistryError
     from fencepost.conformance.reports.json_report import ReportError
@@ -99,7 +99,6 @@ def user_errors() -> tuple[type[Exception], ...]:
         TraceError,
         ProfileError,
         UnknownRequirement,
-        UnknownClientRequirement,
         OutputError,
         ReportError,
         SourceError,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fencepost.conformance.cli.argument_types import count, duration
 from fencepost.conformance.cli.console import Console
-from fencepost.conformance.cli.report_options import add_report_options, report_paths
+from fencepost.conformance.cli.report_options import BADGE, add_report_options, report_paths
 from fencepost.conformance.cli.test import add_selection
 from fencepost.conformance.cli.usage import UsageError
 
@@ -29,6 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("command", metavar="CMD", nargs="*", help="the client and its arguments")
     add_selection(parser)
     parser.add_argument(
+        "--driven", action="store_true", help="CMD is a driver: it takes commands and tells of callbacks and records"
+    )
+    parser.add_argument(
         "--startup-seconds",
         metavar="S",
         type=duration,
@@ -40,6 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seconds", metavar="S", type=duration, help="end the run after S seconds, with exit code 3")
     add_report_options(parser)
+    parser.add_argument(BADGE, metavar="F", type=Path, help="write a badge as SVG; see fencepost badge")
+    parser.add_argument("--save", metavar="DIR", type=Path, help="save the traces of failures")
     parser.add_argument("--traces", metavar="DIR", type=Path, help="save every trace")
     loudness = parser.add_mutually_exclusive_group()
     loudness.add_argument("-v", "--verbose", action="store_true", help="a line for each scenario on standard error")
@@ -50,22 +55,22 @@ def run(options: argparse.Namespace, console: Console) -> int:
     """Test the client; its report is printed and written, whatever ended the run."""
     from fencepost.conformance.cli.interruption import run_interruptible
     from fencepost.conformance.cli.outputs import ReportFiles, check_outputs, ending_of
-    from fencepost.conformance.clients.run import choose_requirements
     from fencepost.conformance.reports.text import outcome_line, render_report
     from fencepost.conformance.results import ExitCode
 
     if not options.command:
         raise UsageError("test-client", "name the command of a client behind --")
     job = make_run(options, console)
-    requirements = choose_requirements(job.protocol.specification.requirements.values(), job.plan)
-    check_outputs(report_paths(options), {"--traces": options.traces})
+    requirements = job.requirements()
+    check_outputs(report_paths(options), {"--save": options.save, "--traces": options.traces})
     files = ReportFiles(console, report_paths(options))
     # Whatever a client does to its connections is judged, and no news for the operator.
     logging.getLogger("fencepost.adapters.serve").setLevel(logging.CRITICAL)
     try:
         report = run_interruptible(job.run())
     except BaseException as error:
-        files.write_failure(" ".join(options.command), [each.id for each in requirements], ending_of(error))
+        asked, specification = [each.id for each in requirements], job.protocol.specification
+        files.write_failure(" ".join(options.command), asked, ending_of(error), specification)
         raise
     files.write(report)
     colour = console.has_colour() and not files.takes_stdout
@@ -77,8 +82,9 @@ def run(options: argparse.Namespace, console: Console) -> int:
 def make_run(options: argparse.Namespace, console: Console) -> "ClientRun":
     """The run that the options describe."""
     from fencepost.adapters.client.cluster import start_cluster
+    from fencepost.adapters.client.driven import DrivenProgram
     from fencepost.adapters.client.program import ClientProgram
-    from fencepost.conformance.clients.classic import CLASSIC_CLIENTS
+    from fencepost.conformance.clients.classic import CLASSIC_CLIENTS, DRIVEN_CLIENTS
     from fencepost.conformance.clients.play import ClientPlay
     from fencepost.conformance.clients.run import ClientPlan, ClientRun
 
@@ -89,9 +95,18 @@ def make_run(options: argparse.Namespace, console: Console) -> "ClientRun":
         excluded=tuple(options.exclude),
         at_once=options.at_once,
         seconds=options.seconds,
+        save=options.save,
         traces=options.traces,
+        is_driven=options.driven,
     )
+    protocol = DRIVEN_CLIENTS if options.driven else CLASSIC_CLIENTS
+    subject = DrivenProgram(command) if options.driven else ClientProgram(command)
     playing = ClientPlay(
-        ClientProgram(command), " ".join(command), CLASSIC_CLIENTS.follow, start_cluster, options.startup_seconds
+        subject,
+        " ".join(command),
+        protocol.follow,
+        start_cluster,
+        options.startup_seconds,
+        is_driven=options.driven,
     )
-    return ClientRun(plan, CLASSIC_CLIENTS, playing, console.log if options.verbose else lambda line: None)
+    return ClientRun(plan, protocol, playing, console.log if options.verbose else lambda line: None)

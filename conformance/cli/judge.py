@@ -1,11 +1,18 @@
 """`fencepost judge`: recorded traces in, a report out."""
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fencepost.conformance.cli.console import Console
 from fencepost.conformance.cli.report_options import add_report_options, report_paths
+from fencepost.conformance.cli.usage import UsageError
+
+if TYPE_CHECKING:
+    from fencepost.conformance.events import Progress
+    from fencepost.conformance.plan import Runner
+    from fencepost.conformance.results import Report
 
 _ENDINGS = ("*.jsonl", "*.jsonl.gz")
 
@@ -38,7 +45,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     files = ReportFiles(console, report_paths(options))
     try:
         with console.progress() as progress:
-            report = (options.runner or runner).judge_files(paths, progress)
+            report = judge_traces(paths, progress, options.runner or runner)
     except BaseException as error:
         files.write_failure("recorded traces", (), ending_of(error))
         raise
@@ -48,6 +55,21 @@ def run(options: argparse.Namespace, console: Console) -> int:
         render_report(report, colour=colour, width=console.width())
     )
     return ExitCode.COULD_NOT_RUN if files.failed else report.exit_code()
+
+
+def judge_traces(paths: Sequence[Path], progress: "Callable[[Progress], None]", runner: "Runner") -> "Report":
+    """The report on traces of coordinators, or on those of clients. Raises `TraceError`, and `UsageError` for both at
+    once."""
+    from fencepost.conformance.clients.classic import CLASSIC_CLIENTS, DRIVEN_CLIENTS
+    from fencepost.conformance.clients.judging import find_client_traces, judge_client_files
+
+    clients = find_client_traces(paths)
+    if not clients:
+        return runner.judge_files(paths, progress)
+    if len(clients) < len(paths):
+        other = next(path for path in paths if path not in clients)
+        raise UsageError("judge", f"{min(clients)} is the trace of a client, and {other} is none; judge them apart")
+    return judge_client_files(tuple(clients), progress, DRIVEN_CLIENTS if any(clients.values()) else CLASSIC_CLIENTS)
 
 
 def find_traces(paths: Sequence[Path]) -> Iterator[Path]:

@@ -17,13 +17,14 @@ def run(options: argparse.Namespace, console: Console) -> int:
     from itertools import groupby
 
     from fencepost.conformance.results import ExitCode
-    from fencepost.conformance.scenario.selection import select_requirements
+    from fencepost.conformance.specification import select_from_all, specification_of
 
-    chosen = select_requirements(options.patterns)
+    chosen = select_from_all(options.patterns)
     if options.json:
         rows = [
             {
                 "id": each.id,
+                "subject": specification_of(each).subject,
                 "family": each.family,
                 "level": str(each.level),
                 "tier": str(each.tier),
@@ -37,9 +38,9 @@ def run(options: argparse.Namespace, console: Console) -> int:
         ]
         console.print_line(json.dumps(rows, indent=2))
         return ExitCode.CONFORMANT
-    for family, members in groupby(chosen, key=lambda each: each.family):
+    for (subject, family), members in groupby(chosen, key=lambda each: (specification_of(each).subject, each.family)):
         requirements = list(members)
-        console.print_line(f"{family}  {len(requirements)}")
+        console.print_line(f"{family}  {len(requirements)}{'  of clients' if subject == 'client' else ''}")
         for each in requirements:
             needs = f"  [needs {', '.join(each.needs)}]" if each.needs else ""
             console.print_line(f"  {each.id:<12}{each.level:<8}{each.tier:<14}{each.title}{needs}")

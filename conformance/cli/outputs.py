@@ -15,6 +15,8 @@ from fencepost.conformance.pages.markdown import to_markdown
 from fencepost.conformance.reports.json_report import to_json
 from fencepost.conformance.reports.junit import to_junit
 from fencepost.conformance.results import Ending, EndKind, Report, RequirementResult, Verdict
+from fencepost.conformance.specification import DEFAULT_SPECIFICATION
+from fencepost.model.catalogue.specification import Specification
 from fencepost.model.errors import FencepostError
 
 STDOUT = Path("-")
@@ -125,8 +127,15 @@ class ReportFiles:
                 self.failed = True
         self.written = True
 
-    def write_failure(self, target: str, requirements: Sequence[str], ended: Ending) -> None:
+    def write_failure(
+        self,
+        target: str,
+        requirements: Sequence[str],
+        ended: Ending,
+        specification: Specification = DEFAULT_SPECIFICATION,
+    ) -> None:
         """Write a report that says why nothing was tested, unless a report was written."""
         if not self.written:
             results = tuple(RequirementResult(id, Verdict.NOT_OBSERVED) for id in requirements)
-            self.write(Report({"name": target}, 0, results, cut_short=True, ended=ended))
+            report = Report({"name": target}, 0, results, cut_short=True, ended=ended, specification=specification)
+            self.write(report)

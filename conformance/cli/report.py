@@ -48,7 +48,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     paths = report_paths(options)
     saved, traces = split_sources(options.sources)
     check_request(saved, traces, options.compare, paths)
-    if traces and options.compare is None and not saved:
+    if traces and options.compare is None and not saved and not has_clients(traces):
         return tell_traces(traces, options, console)
     reports = [*map(read_report, saved), *judge_traces(traces, options, console)]
     old = read_report(options.compare) if options.compare is not None else None
@@ -80,6 +80,14 @@ def split_sources(sources: Sequence[Path]) -> tuple[list[Path], list[Path]]:
     return [path for path, kind in kinds if kind is not SourceKind.TRACE], traces
 
 
+def has_clients(traces: Sequence[Path]) -> bool:
+    """Whether one of the traces is that of a client, of whose group there is no story to tell."""
+    from fencepost.conformance.cli.judge import find_traces
+    from fencepost.conformance.clients.judging import find_client_traces
+
+    return bool(find_client_traces(tuple(find_traces(traces))))
+
+
 def check_request(
     saved: Sequence[Path], traces: Sequence[Path], old: Path | None, paths: dict[str, Path | None]
 ) -> None:
@@ -109,13 +117,13 @@ def read_report(path: Path) -> "Report":
 
 def judge_traces(traces: Sequence[Path], options: argparse.Namespace, console: Console) -> list["Report"]:
     """The report on the traces, if there are any."""
-    from fencepost.conformance.cli.judge import find_traces
+    from fencepost.conformance.cli import judge
     from fencepost.conformance.run import runner
 
     if not traces:
         return []
     with console.progress() as progress:
-        return [(options.runner or runner).judge_files(tuple(find_traces(traces)), progress)]
+        return [judge.judge_traces(tuple(judge.find_traces(traces)), progress, options.runner or runner)]
 
 
 def tell_traces(traces: Sequence[Path], options: argparse.Namespace, console: Console) -> int:

@@ -1,4 +1,4 @@
-"""Plays one scenario with a client, and judges what the client did."""
+"""Plays one scenario with a client, and judges the requests of the client."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -48,6 +48,7 @@ class ClientPlay:
     start_cluster: Callable[[Settings], Awaitable[ScriptedCluster]]
     start_seconds: float
     clock: str = "wall"
+    is_driven: bool = False
     grace_ms: int = GRACE_MS
 
     async def play(self, scenario: ClientScenario, facts: ClientFacts) -> ClientScenarioRun:
@@ -68,12 +69,14 @@ class ClientPlay:
             blocked = f"the client did not take part in a rebalance in time{describe_last_words(stage)}"
         finally:
             misconduct = describe_misconduct(stage)
-            end = cluster.now()
+            cluster.annotate("script", {"step": "the scenario ends"})
             events = tuple(cluster.events)
             await stage.close()
         about = {"name": self.name, "subject": "client", "scenario": scenario.name}
+        if self.is_driven:
+            about["driver"] = "json"
         header = Header("fencepost test-client", Order.TOTAL, self.clock, CLIENT_SETTINGS, self.grace_ms, about)
-        verdict = judge_client(header, events, CLIENT_LABEL, self.follow, end)
+        verdict = judge_client(header, events, CLIENT_LABEL, self.follow)
         return ClientScenarioRun(scenario, header, events, verdict, blocked, not_shown, misconduct)
 
 
@@ -110,5 +113,5 @@ def software_of(run: ClientScenarioRun) -> dict[str, str]:
     for event in run.events:
         if is_request(event, "ApiVersions") and event.body.get("client_software_name"):
             name, version = event.body["client_software_name"], event.body.get("client_software_version", "")
-            return {"software": f"{name} {version}".strip()}
+            return {"software": f"{name} {version}".strip(), **({"version": version} if version else {})}
     return {}

@@ -12,11 +12,20 @@ from fencepost.traces.client_judge.judge import FollowClient
 class ClientProtocol:
     """A protocol whose clients can be tested.
 
-    The first of the `scenarios` is played by itself, to see what the client is. `out_of_reach` are the capabilities
-    that a program without a driver does not have, as keys of the requirements' needs, in words that fit after "needs".
+    The first of the `scenarios` is played by itself, to see what the client is. `needs` has all capabilities in words
+    that fit after "needs"; `out_of_reach` are those that the client is not taken to have.
     """
 
     specification: Specification
     scenarios: tuple[ClientScenario, ...]
     follow: FollowClient
-    out_of_reach: Mapping[str, str]
+    needs: Mapping[str, str]
+    out_of_reach: frozenset[str]
+
+    def scenarios_for(self, requirements: frozenset[str]) -> tuple[ClientScenario, ...]:
+        """The scenarios that show one of these requirements, and need no capability that is out of reach."""
+        return tuple(
+            scenario
+            for scenario in self.scenarios
+            if requirements & set(scenario.requirements) and not self.out_of_reach & set(scenario.needs)
+        )

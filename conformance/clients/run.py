@@ -1,42 +1,37 @@
-"""A whole run against a client: its scenarios, the replays of what they violate, and the report."""
+"""A whole run against a client: scenarios, replays of their violations, and the report."""
 
 import asyncio
 import shlex
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 
-from fencepost.conformance.analysis.aggregation import NOT_AGAIN, NOT_REPLAYED, ViolationStatus
 from fencepost.conformance.analysis.report_builder import ReportBuilder
-from fencepost.conformance.clients.failures import build_client_failure
+from fencepost.conformance.clients.findings import add_client_run, begin_client_report
 from fencepost.conformance.clients.play import ClientPlay, ClientScenarioRun, facts_of, software_of
 from fencepost.conformance.clients.protocol import ClientProtocol
 from fencepost.conformance.clients.scenario import ClientScenario
 from fencepost.conformance.clients.stage import ClientFacts
-from fencepost.conformance.execution.saving import save_trace, trace_file
+from fencepost.conformance.execution.saving import save_trace, trace_file, with_requirements
+from fencepost.conformance.provenance import NamedBy, PlanRecord, Provenance
 from fencepost.conformance.results import Ending, EndKind, Report, Scope
 from fencepost.conformance.run.ending import CurrentWork, RunLimits
-from fencepost.conformance.run.provenance import record_judging
-from fencepost.model.catalogue.requirement import Requirement, Verifiability
-from fencepost.model.catalogue.spelling import unknown_id_message
-from fencepost.model.errors import FencepostError
-from fencepost.traces.verdict import PASSING, CheckStatus
+from fencepost.conformance.run.provenance import describe_machine, started_now
+from fencepost.model.catalogue.requirement import Requirement
+from fencepost.model.catalogue.selection import select_requirements
 
 MAX_REPLAYS = 2
 """How many scenarios are replayed at most to confirm one violation."""
 
 
-class UnknownClientRequirement(FencepostError):
-    """A pattern matches no requirement of clients; the message is one clear line."""
-
-
 @dataclass(frozen=True, slots=True)
 class ClientPlan:
-    """What a run is to do: the `command` of the client, the requirements, and how many scenarios are played at once.
+    """The options of a run: the `command` of the client, or of its driver, the requirements, and how many scenarios are
+    played at once.
 
-    `traces` is the folder for the traces of all scenarios, None to keep none; `seconds` ends the run.
+    `save` is the folder for the traces of failures and `traces` that for all traces, None to keep none; `seconds` ends
+    the run.
     """
 
     command: tuple[str, ...]
@@ -44,26 +39,9 @@ class ClientPlan:
     excluded: tuple[str, ...] = ()
     at_once: int = 4
     seconds: float | None = None
+    save: Path | None = None
     traces: Path | None = None
-
-
-def choose_requirements(requirements: Iterable[Requirement], plan: ClientPlan) -> tuple[Requirement, ...]:
-    """The requirements of a plan. Raises `UnknownClientRequirement` for a pattern that no id matches."""
-    rows = tuple(requirements)
-    for pattern in (*plan.patterns, *plan.excluded):
-        if not any(fnmatchcase(row.id, pattern) for row in rows):
-            ids, example = [row.id for row in rows], "an id like MEMBER-13 or a pattern like 'HBT-*'"
-            raise UnknownClientRequirement(unknown_id_message("requirement of clients", pattern, ids, example))
-    chosen = tuple(row for row in rows if not plan.patterns or matches_any(row.id, plan.patterns))
-    chosen = tuple(row for row in chosen if not matches_any(row.id, plan.excluded))
-    if not chosen:
-        raise UnknownClientRequirement("nothing is left to test: every requirement asked for is excluded")
-    return chosen
-
-
-def matches_any(id: str, patterns: Iterable[str]) -> bool:
-    """Whether an id fits one of some patterns."""
-    return any(fnmatchcase(id, pattern) for pattern in patterns)
+    is_driven: bool = False
 
 
 @dataclass(slots=True)
@@ -76,15 +54,25 @@ class ClientRun:
     tell: Callable[[str], None] = lambda line: None
     facts: ClientFacts | None = None
     runs: list[ClientScenarioRun] = field(default_factory=list)
+    asked: frozenset[str] = frozenset()
+    """The ids of the plan's requirements."""
     again: dict[str, frozenset[str]] = field(default_factory=dict)
     """The requirements that the replay of a scenario violated, by its name."""
 
+    def requirements(self) -> tuple[Requirement, ...]:
+        """The requirements of the plan. Raises `UnknownRequirement`."""
+        catalogue = self.protocol.specification.requirements.values()
+        return select_requirements(catalogue, self.plan.patterns, self.plan.excluded)
+
     async def run(self) -> Report:
         """Play everything, and report whatever ends the run."""
-        requirements = choose_requirements(self.protocol.specification.requirements.values(), self.plan)
-        limits, work, provenance = RunLimits(self.plan.seconds), CurrentWork(), record_judging()
+        requirements = self.requirements()
+        limits, work, started = RunLimits(self.plan.seconds), CurrentWork(), started_now()
         begun = time.monotonic()
-        ended = await limits.play(self._play({each.id for each in requirements}, work), work)
+        self.asked = frozenset(each.id for each in requirements)
+        ended = await limits.play(self._play(work), work)
+        if self.plan.save is not None:
+            self._save_failures(self.plan.save)
         if self.facts is None:
             ended = self._describe_start(ended, limits)
         builder = self._collect(requirements)
@@ -96,19 +84,19 @@ class ClientRun:
             scope=Scope.SELECTED if self.plan.patterns or self.plan.excluded else Scope.FULL,
             ended=ended,
         )
-        return replace(report, provenance=provenance)
+        return replace(report, provenance=self._describe_origin(started))
 
     # -- playing --------------------------------------------------------------------------------------------------
 
-    async def _play(self, asked: set[str], work: CurrentWork) -> None:
-        first, *others = self.protocol.scenarios
+    async def _play(self, work: CurrentWork) -> None:
+        first = self.protocol.scenarios[0]
         await self._play_one(first, work)
         self.facts = facts_of(self.runs[0])
         if self.facts is None:
             return
-        await self._play_all([each for each in others if asked & set(each.requirements)], work)
+        await self._play_all([each for each in self.protocol.scenarios_for(self.asked) if each is not first], work)
         for _ in range(MAX_REPLAYS):
-            await self._play_all(self._scenarios_to_replay(asked), work, is_replay=True)
+            await self._play_all(self._scenarios_to_replay(), work, is_replay=True)
 
     async def _play_all(
         self, scenarios: Sequence[ClientScenario], work: CurrentWork, *, is_replay: bool = False
@@ -140,10 +128,10 @@ class ClientRun:
         )
         self.tell(f"{scenario.name}{' again' if is_replay else ''}: {found or 'as it should be'}")
 
-    def _scenarios_to_replay(self, asked: set[str]) -> list[ClientScenario]:
+    def _scenarios_to_replay(self) -> list[ClientScenario]:
         """For each violation that is not confirmed, the shortest scenario that was not replayed yet."""
         chosen: dict[str, ClientScenario] = {}
-        open_ids = self._violated() & asked - frozenset[str]().union(*self.again.values())
+        open_ids = self._violated_ids() & self.asked - frozenset[str]().union(*self.again.values())
         for id in sorted(open_ids):
             fitting = [run for run in self.runs if id in run.verdict.violated and run.scenario.name not in self.again]
             if fitting:
@@ -151,7 +139,7 @@ class ClientRun:
                 chosen[shortest.name] = shortest
         return list(chosen.values())
 
-    def _violated(self) -> frozenset[str]:
+    def _violated_ids(self) -> frozenset[str]:
         return frozenset[str]().union(*(run.verdict.violated for run in self.runs))
 
     # -- reporting ------------------------------------------------------------------------------------------------
@@ -164,57 +152,63 @@ class ClientRun:
         reason = ended.reason if ended is not None else describe_silence(first)
         return Ending(EndKind.NOT_STARTED, reason, round(limits.elapsed_seconds(), 3))
 
+    def _describe_origin(self, started: str) -> Provenance:
+        """The origin of the report: the plan, and whether the client has told its name."""
+        named_by = NamedBy.TARGET if self.runs and software_of(self.runs[0]) else NamedBy.NOBODY
+        return Provenance(started, describe_machine(), record_client_plan(self.plan), named_by=named_by)
+
     def _describe_target(self) -> dict[str, str]:
         name = shlex.join(self.plan.command)
         return {"name": name, **(software_of(self.runs[0]) if self.runs else {})}
 
-    def _collect(self, requirements: Sequence[Requirement]) -> ReportBuilder:
-        """What all scenarios show of the requirements."""
-        left_out = {each.id: reason for each in requirements if (reason := self._reason_left_out(each))}
-        specification = self.protocol.specification
-        builder = ReportBuilder([each.id for each in requirements], left_out, specification=specification)
-        confirmed = frozenset[str]().union(*self.again.values())
+    def _collect(self, requirements: tuple[Requirement, ...]) -> ReportBuilder:
+        """The findings of all scenarios."""
+        builder = begin_client_report(self.protocol, requirements)
+        command = replay_command(self.plan.command, self.plan.is_driven)
         for run in self.runs:
-            self._add_violations(builder, run, confirmed)
-            if run.misconduct:
-                builder.undecided.append(f"{run.scenario.name}: {run.misconduct}")
-            shown = {check.requirement for check in run.verdict.check_results} | run.verdict.violated
-            builder.add_checks(
-                check
-                for check in run.verdict.check_results
-                if check.requirement not in left_out or check.status not in PASSING
-            )
-            for id in run.scenario.requirements:
-                if id not in shown and id not in left_out and (run.blocked or run.not_shown):
-                    status = CheckStatus.INCONCLUSIVE if run.blocked else CheckStatus.NOT_OBSERVED
-                    builder.add_check(id, status, f"{run.scenario.name}: {run.blocked or run.not_shown}")
+            folder = self.plan.save if self._failures_in(run) and self.plan.save is not None else self.plan.traces
+            trace = str(trace_file(folder, run.scenario.name)) if folder is not None else ""
+            add_client_run(builder, self.protocol, run, trace, self.again, command)
         return builder
 
-    def _add_violations(self, builder: ReportBuilder, run: ClientScenarioRun, confirmed: frozenset[str]) -> None:
-        name = run.scenario.name
-        trace = str(trace_file(self.plan.traces, name)) if self.plan.traces is not None else ""
-        for violation in run.verdict.violations:
-            id = violation.requirement
-            if id not in builder.findings:
-                continue
-            if id in self.again.get(name, ()):
-                builder.add_failure(id, build_client_failure(run, violation, trace, self._replay_command(id)))
-            elif id in confirmed:
-                builder.findings[id].add_violation(ViolationStatus.CONFIRMED_ELSEWHERE, violation.title)
-            else:
-                note = (NOT_AGAIN if name in self.again else NOT_REPLAYED).format(trace or name)
-                builder.findings[id].add_violation(ViolationStatus.UNCONFIRMED, note)
+    def _failures_in(self, run: ClientScenarioRun) -> frozenset[str]:
+        """The requirements of the plan that a scenario violates, and its replay as well."""
+        return run.verdict.violated & self.again.get(run.scenario.name, frozenset()) & self.asked
 
-    def _replay_command(self, id: str) -> str:
-        return shlex.join(["fencepost", "test-client", "--only", id, "--", *self.plan.command])
+    def _save_failures(self, folder: Path) -> None:
+        """Save the traces of failures. Raises `OSError`."""
+        for run in self.runs:
+            if failures := self._failures_in(run):
+                events = with_requirements(run.events, sorted(failures))
+                save_trace(trace_file(folder, run.scenario.name), run.header, events)
 
-    def _reason_left_out(self, requirement: Requirement) -> str:
-        """Why a program without a driver cannot show that it keeps a requirement, "" if it can."""
-        if requirement.testability is Verifiability.UNTESTABLE:
-            return requirement.why
-        out_of_reach: Mapping[str, str] = self.protocol.out_of_reach
-        missing = [out_of_reach[need] for need in requirement.needs if need in out_of_reach]
-        return f"needs {' and '.join(missing)}" if missing else ""
+
+def record_client_plan(plan: ClientPlan) -> PlanRecord:
+    """The options of a run on a client, as reports have them."""
+    words = ["fencepost", "test-client", *(["--driven"] if plan.is_driven else [])]
+    for option, patterns in (("--only", plan.patterns), ("--exclude", plan.excluded)):
+        words += [option, *patterns] if patterns else []
+    words += ["--seconds", f"{plan.seconds:g}"] if plan.seconds is not None else []
+    return PlanRecord(
+        command=(*words, "--", *plan.command),
+        only=plan.patterns,
+        exclude=plan.excluded,
+        smoke=False,
+        slow=False,
+        intrusive=False,
+        seed=0,
+        schedules=0,
+        tours=0,
+        max_failures=None,
+        seconds=plan.seconds,
+        shrink_seconds=None,
+    )
+
+
+def replay_command(command: Sequence[str], is_driven: bool) -> str:
+    """The command line that tests one requirement on a client again, with {} in the place of its id."""
+    words = [shlex.quote(word).replace("{", "{{").replace("}", "}}") for word in command]
+    return " ".join([f"fencepost test-client {'--driven ' if is_driven else ''}--only {{}} --", *words])
 
 
 def describe_silence(run: ClientScenarioRun | None) -> str:

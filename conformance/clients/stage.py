@@ -1,10 +1,12 @@
-"""What a scenario for clients works with: the cluster, the client that it is for, and what passed between them."""
+"""The stage of a scenario for clients: the cluster, the client, and the trace of both."""
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from fencepost.adapters.client.application import UNSUPPORTED, Application
 from fencepost.adapters.client.cluster import CLIENT_LABEL, ScriptedCluster
 from fencepost.adapters.client.faults import Cue, Fault, InterceptedRequest, refuse
 from fencepost.adapters.client.member import ScriptedMember
@@ -28,7 +30,7 @@ class StageBlocked(FencepostError):
 
 
 class NotShown(StageBlocked):
-    """The client does not do what a scenario is about, and need not; the message says what."""
+    """The client does not get to the point of a scenario, and need not; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +64,20 @@ class ClientStage:
     async def start(self) -> None:
         """Start the client. Raises `TargetError`."""
         self.cluster.create_topic(self.place.topic, PARTITIONS, RECORDS)
-        self.running = await self.subject.start(self.place)
+        self.running = await self.subject.start(self.place, self.cluster)
         self.ended = asyncio.ensure_future(self._watch(self.running))
+
+    @property
+    def application(self) -> Application:
+        """The application that drives the client; only scenarios that need a driver may ask for it."""
+        assert self.running is not None and self.running.application is not None
+        return self.running.application
+
+    async def do(self, command: str, **fields: Any) -> None:
+        """Have the application do something. Raises `NotShown` if its driver cannot."""
+        result = await self.application.do(command, **fields)
+        if result.get("error") == UNSUPPORTED:
+            raise NotShown(f"the driver cannot {command}")
 
     async def _watch(self, running: RunningClient) -> int:
         code = await running.wait()
@@ -153,6 +167,12 @@ class ClientStage:
         """Let time pass."""
         await asyncio.sleep(seconds)
 
+    async def watch_request(self, api: str, *, since: int, seconds: float) -> None:
+        """Wait until the client sends a request, at the longest so many seconds. Whether it has to is the judge's
+        affair."""
+        with suppress(StageBlocked):
+            await self.request(api, since=since, seconds=seconds)
+
     async def watch_rejoin(self, since: int) -> None:
         """Wait until the client joins again, as long as it may take, and is stable again. Whether it has to is the
         judge's affair, so that nothing is raised."""
@@ -168,7 +188,7 @@ class ClientStage:
 
     def refuse(self, api: str, error: Error, *, times: int = 1, **options: Any) -> Cue:
         """Have the next requests to an API refused."""
-        return self.play(api, refuse(error), f"the next {api} is answered {error.name}", times=times, **options)
+        return self.play(api, refuse(error), f"the next {api} gets {error.name}", times=times, **options)
 
     def play(self, api: str, fault: Fault, note: str, *, times: int = 1, **options: Any) -> Cue:
         """Have a fault happen to the next requests to an API."""
@@ -192,7 +212,7 @@ class ClientStage:
         """A second member, which offers what the client offers."""
         return ScriptedMember(self.cluster, label, self.place.group, [self.place.topic], self.facts.protocols)
 
-    def spawn(self, work: Any) -> "asyncio.Task[Any]":
+    def start_task(self, work: Any) -> "asyncio.Task[Any]":
         """Do something beside the scenario, at the longest until its end."""
         task: asyncio.Task[Any] = asyncio.ensure_future(work)
         self.tasks.append(task)

@@ -2,16 +2,19 @@
 
 from collections.abc import Iterator
 
+from fencepost.adapters.client.cluster import CLIENT_LABEL
 from fencepost.conformance.analysis.root_cause import violations_in
 from fencepost.conformance.badges.badge import is_partial, make_badge, start_of
 from fencepost.conformance.badges.drawing import badge_files
+from fencepost.conformance.clients.classic import CLASSIC_CLIENTS
 from fencepost.conformance.diagrams.excerpt import read_excerpt
 from fencepost.conformance.profile import ProfileError, load_profile
 from fencepost.conformance.provenance import NamedBy
-from fencepost.conformance.registry.entries import COORDINATORS, PROFILE_FILE, REPORT_FILE, RegistryEntry
+from fencepost.conformance.registry.entries import PROFILE_FILE, REPORT_FILE, RegistryEntry
 from fencepost.conformance.results import Failure, RequirementResult, Verdict
 from fencepost.conformance.run.provenance import record_profile
 from fencepost.model.catalogue.requirement import Tier
+from fencepost.traces.client_judge.judge import is_client_trace, judge_client
 from fencepost.traces.judge.judge import judge
 
 MAX_REPORT_BYTES = 1_000_000
@@ -48,8 +51,8 @@ def place_problems(entry: RegistryEntry) -> Iterator[str]:
     version = entry.report.target.get("version") or (kit.version if kit is not None else None)
     if version is not None and version != entry.version:
         yield f"the report is on version {version!r}"
-    if entry.folder.parent.parent.name != COORDINATORS:
-        yield f"not in {COORDINATORS}/NAME/VERSION"
+    if entry.folder.parent.parent.name != entry.shelf:
+        yield f"not in {entry.shelf}/NAME/VERSION"
     unknown = sorted(set(entry.about.answers) - set(entry.report.specification.requirements))
     if unknown:
         yield f"an answer to {unknown[0]!r}, which is no requirement"
@@ -91,6 +94,8 @@ def violates(failure: Failure, requirement: str) -> bool:
     if excerpt is None:
         return False
     header, events = excerpt
+    if is_client_trace(header):
+        return requirement in judge_client(header, events, CLIENT_LABEL, CLASSIC_CLIENTS.follow).violated
     return requirement in {violation.requirement for violation in violations_in(judge(header, events))}
 
 

@@ -1,4 +1,4 @@
-"""The entries of a registry, read from its folders.
+"""The entries of a registry, read from its folders: those of coordinators, and those of clients in `clients`.
 
 coordinators/IMPLEMENTATION/about.toml            what it is, and its maintainers' answers to findings
 coordinators/IMPLEMENTATION/VERSION/report.json   the report of a whole run
@@ -15,7 +15,8 @@ from fencepost.conformance.reports.json_report import ReportError, from_json
 from fencepost.conformance.results import Report
 from fencepost.model.errors import FencepostError
 
-COORDINATORS = "coordinators"
+FOLDERS = {"coordinator": "coordinators", "client": "clients"}
+"""The folders of a registry by the subject of their reports."""
 REPORT_FILE, PROFILE_FILE, ABOUT_FILE = "report.json", "profile.toml", "about.toml"
 TEXT_KEYS = frozenset({"name", "url", "language", "license", "contact", "notes"})
 REQUIRED_KEYS = frozenset({"name", "language", "license"})
@@ -63,7 +64,12 @@ class RegistryEntry:
     @property
     def path(self) -> str:
         """The path of its page on the site."""
-        return f"{COORDINATORS}/{self.implementation}/{self.version}"
+        return f"{self.shelf}/{self.implementation}/{self.version}"
+
+    @property
+    def shelf(self) -> str:
+        """The folder for all implementations of its kind."""
+        return FOLDERS[self.report.specification.subject]
 
 
 def find_entries(root: Path) -> list[Path]:
@@ -73,7 +79,7 @@ def find_entries(root: Path) -> list[Path]:
         return [root]
     found = sorted(path.parent for path in root.rglob(REPORT_FILE))
     if not found:
-        raise RegistryError(f"{root}: no {REPORT_FILE} in it; a registry has them in {COORDINATORS}/NAME/VERSION")
+        raise RegistryError(f"{root}: no {REPORT_FILE} in it; it has one in each {FOLDERS['coordinator']}/NAME/VERSION")
     return found
 
 

@@ -19,7 +19,7 @@ def to_feed(entries: Sequence[RegistryEntry]) -> str:
         '<?xml version="1.0" encoding="utf-8"?>',
         '<feed xmlns="http://www.w3.org/2005/Atom">',
         "<id>urn:fencepost:registry</id>",
-        "<title>Coordinators of the Kafka group protocol</title>",
+        "<title>Implementations of the Kafka group protocol</title>",
         "<author><name>Fencepost registry</name></author>",
         f"<updated>{updated}</updated>",
         '<link rel="self" href="feed.xml"/>',

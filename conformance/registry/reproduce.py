@@ -1,10 +1,12 @@
 """A run of an entry's plan on its target again, and where the verdicts differ."""
 
+import shlex
 from collections.abc import Iterator
 
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.registry.entries import PROFILE_FILE, RegistryEntry, RegistryError
 from fencepost.conformance.results import Report, Verdict
+from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 
 DECIDED = (Verdict.PASS, Verdict.FAIL, Verdict.KNOWN)
 """The verdicts that another run on the same target has to give again."""
@@ -17,6 +19,8 @@ def plan_again(entry: RegistryEntry, target: str | None) -> Plan:
         raise RegistryError(f"{entry.folder}: the report does not say with which options it was made")
     profile = entry.folder / PROFILE_FILE
     record = origin.plan
+    if entry.report.specification is not DEFAULT_SPECIFICATION:
+        raise RegistryError(f"{entry.folder}: a client is run again by its command: {shlex.join(record.command)}")
     own = BUNDLED if BUNDLED in record.command else ""
     if not own and target is None and not profile.exists():
         raise RegistryError(f"{entry.folder}: no {PROFILE_FILE} that starts the target; name one with --target")

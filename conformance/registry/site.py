@@ -10,12 +10,12 @@ from fencepost.conformance.badges.drawing import badge_files, to_badge_svg
 from fencepost.conformance.diagrams.svg import clean
 from fencepost.conformance.pages.elements import command_line, element, listing, section, table, verdict_mark
 from fencepost.conformance.pages.html_page import make_page, to_html
-from fencepost.conformance.registry.entries import COORDINATORS, RegistryEntry
+from fencepost.conformance.registry.entries import FOLDERS, RegistryEntry
 from fencepost.conformance.registry.feed import to_feed
 from fencepost.conformance.reports.document import count_tiers
 from fencepost.conformance.reports.text import outcome_line
 from fencepost.conformance.results import RequirementResult, Verdict
-from fencepost.conformance.specification import DEFAULT_SPECIFICATION
+from fencepost.conformance.specification import DEFAULT_SPECIFICATION, SPECIFICATIONS
 from fencepost.model.catalogue.requirement import Requirement, Tier
 
 RULES = (
@@ -35,19 +35,19 @@ def build_site(entries: Sequence[RegistryEntry]) -> dict[str, str]:
         base = entry.path
         site[f"{base}/index.html"] = to_html(entry.report)
         site |= {f"badges/{base}/{name}": text for name, text in badges_for(entry).items()}
-    for implementation, versions in by_implementation(ordered):
-        site[f"{COORDINATORS}/{implementation}/index.html"] = implementation_page(versions)
+    for place, versions in by_implementation(ordered):
+        site[f"{place}/index.html"] = implementation_page(versions)
         latest = versions[-1]
-        path = f"badges/{COORDINATORS}/{implementation}/latest"
+        path = f"badges/{place}/latest"
         site |= {f"{path}/{name}": text for name, text in badges_for(latest).items()}
-    for id, requirement in DEFAULT_SPECIFICATION.requirements.items():
+    for id, requirement in requirements_of(ordered).items():
         site[f"requirements/{id}.html"] = requirement_page(requirement, ordered)
     return site
 
 
-def entry_order(entry: RegistryEntry) -> tuple[str, list[tuple[int, str]]]:
-    """The place of an entry: by implementation, then by version as numbers."""
-    return entry.implementation, version_order(entry.version)
+def entry_order(entry: RegistryEntry) -> tuple[int, str, list[tuple[int, str]]]:
+    """The place of an entry: coordinators first, then by implementation, then by version as numbers."""
+    return list(FOLDERS.values()).index(entry.shelf), entry.implementation, version_order(entry.version)
 
 
 def version_order(version: str) -> list[tuple[int, str]]:
@@ -56,9 +56,18 @@ def version_order(version: str) -> list[tuple[int, str]]:
 
 
 def by_implementation(entries: Sequence[RegistryEntry]) -> Iterator[tuple[str, list[RegistryEntry]]]:
-    """The entries of each implementation, the latest version last."""
-    for name, found in groupby(entries, key=lambda entry: entry.implementation):
+    """The entries of each implementation by its path, the latest version last."""
+    for name, found in groupby(entries, key=lambda entry: f"{entry.shelf}/{entry.implementation}"):
         yield name, list(found)
+
+
+def requirements_of(entries: Sequence[RegistryEntry]) -> dict[str, Requirement]:
+    """The requirements of coordinators, and those of clients if there is a report on one, by their ids."""
+    subjects = {DEFAULT_SPECIFICATION.subject, *(entry.report.specification.subject for entry in entries)}
+    found: dict[str, Requirement] = {}
+    for subject in sorted(subjects, key=list(FOLDERS).index):
+        found |= SPECIFICATIONS[subject].requirements
+    return found
 
 
 def badges_for(entry: RegistryEntry) -> dict[str, str]:
@@ -74,6 +83,25 @@ def badges_for(entry: RegistryEntry) -> dict[str, str]:
 
 def index_page(entries: Sequence[RegistryEntry]) -> str:
     """The matrix of implementations and tiers."""
+    matrices = [
+        tier_matrix(shelf, [entry for entry in entries if entry.shelf == shelf])
+        for shelf in FOLDERS.values()
+        if any(entry.shelf == shelf for entry in entries)
+    ]
+    links = "".join(
+        f'<li><a href="{place}/index.html">{clean(versions[-1].about.name)}</a></li>'
+        for place, versions in by_implementation(entries)
+    )
+    requirements = " ".join(f'<a href="requirements/{id}.html">{clean(id)}</a>' for id in requirements_of(entries))
+    body = "<header><h1>Implementations of the Kafka group protocol</h1></header>"
+    body += section("matrix", "Reports", *(f"<p>{clean(rule)}</p>" for rule in RULES), *matrices)
+    body += section("implementations", "Implementations", f"<ul>{links}</ul>", '<p><a href="feed.xml">Feed</a></p>')
+    body += section("requirements", "Requirements", f"<p>{requirements}</p>")
+    return make_page("Fencepost registry", f"<main>{body}</main>")
+
+
+def tier_matrix(shelf: str, entries: Sequence[RegistryEntry]) -> str:
+    """The tiers of the implementations in one folder of a registry."""
     rows = (
         [
             f'<a href="{entry.path}/index.html">{clean(entry.about.name)} {clean(entry.version)}</a>',
@@ -82,19 +110,7 @@ def index_page(entries: Sequence[RegistryEntry]) -> str:
         ]
         for entry in entries
     )
-    matrix = table(["implementation", *map(str, Tier), "report"], rows, aria_label="implementations by tier")
-    links = "".join(
-        f'<li><a href="{COORDINATORS}/{name}/index.html">{clean(versions[-1].about.name)}</a></li>'
-        for name, versions in by_implementation(entries)
-    )
-    requirements = " ".join(
-        f'<a href="requirements/{id}.html">{clean(id)}</a>' for id in DEFAULT_SPECIFICATION.requirements
-    )
-    body = "<header><h1>Coordinators of the Kafka group protocol</h1></header>"
-    body += section("matrix", "Reports", *(f"<p>{clean(rule)}</p>" for rule in RULES), matrix)
-    body += section("implementations", "Implementations", f"<ul>{links}</ul>", '<p><a href="feed.xml">Feed</a></p>')
-    body += section("requirements", "Requirements", f"<p>{requirements}</p>")
-    return make_page("Fencepost registry", f"<main>{body}</main>")
+    return table([shelf, *map(str, Tier), "report"], rows, aria_label=f"{shelf} by tier")
 
 
 def tier_cell(entry: RegistryEntry, tier: Tier) -> str:
@@ -131,7 +147,7 @@ def implementation_page(versions: Sequence[RegistryEntry]) -> str:
         told = f"newly broken: {', '.join(broken)}" if broken else ""
         rows.append([link, clean(outcome_line(entry.report)), clean(told)])
     badge = to_badge_svg(make_badge(latest.report))
-    path = f"badges/{COORDINATORS}/{latest.implementation}/latest/fencepost.svg"
+    path = f"badges/{latest.shelf}/{latest.implementation}/latest/fencepost.svg"
     answers = ((id, clean(answer)) for id, answer in about.answers.items())
     body = f"<header><h1>{clean(about.name)}</h1>{listing(pairs)}</header>"
     body += section("versions", "Versions", table(["version", "outcome", "since the one before"], rows))

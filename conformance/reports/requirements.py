@@ -1,13 +1,13 @@
 """A requirement explained: what it asks for, where that is written, and how it is tested."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from fencepost.conformance.capabilities import REMEDIES
 from fencepost.conformance.profile import DERIVED_CAPABILITIES
 from fencepost.conformance.protocols.registry import DEFAULT_PROTOCOL
 from fencepost.conformance.reports.layout import label_once, wrapped_lines
 from fencepost.model.catalogue.requirement import CAPABILITIES, Requirement, Verifiability
-from fencepost.model.catalogue.specification import SpecifiedDifference
+from fencepost.model.catalogue.specification import Specification, SpecifiedDifference
 
 _TESTED = {
     Verifiability.CHECKED: "by scenarios of its own, and wherever other schedules come by",
@@ -18,23 +18,44 @@ _TESTED = {
 
 def explain_requirement(requirement: Requirement, example: Sequence[str] = ()) -> str:
     """The explanation of a requirement, with the lines of a schedule that tests it; ends in a newline."""
+    return render_sections(requirement, (*_coordinator_sections(requirement), ("example", example)))
+
+
+def explain_client_requirement(
+    requirement: Requirement, specification: Specification, needs: Mapping[str, str], scenarios: Iterable[str]
+) -> str:
+    """The explanation of a client's requirement, with the names of its scenarios; ends in a newline."""
+    id = requirement.id
+    rules = (f"{name}: {rule.guard}" for name, rule in specification.rules.items() if id in rule.requirements)
+    sections = (
+        *_common_sections(requirement),
+        ("needs", (needs[name] for name in requirement.needs)),
+        ("rules", rules),
+        ("scenarios", scenarios),
+    )
+    return render_sections(requirement, sections)
+
+
+def render_sections(requirement: Requirement, sections: Iterable[tuple[str, Iterable[str]]]) -> str:
+    """A requirement with labelled texts; ends in a newline."""
     lines = [f"{requirement.id} {requirement.level}: {requirement.title}"]
-    for label, texts in _sections(requirement):
-        for text in texts:
+    for name, texts in sections:
+        for label, text in zip(label_once(name), texts, strict=False):
             lines += wrapped_lines(label, text)
-            label = ""
-    for label, line in zip(label_once("example"), example, strict=False):
-        lines += wrapped_lines(label, line)
     return "\n".join(lines) + "\n"
 
 
-def _sections(requirement: Requirement) -> Iterator[tuple[str, Iterable[str]]]:
-    id, specification = requirement.id, DEFAULT_PROTOCOL.specification
+def _common_sections(requirement: Requirement) -> Iterator[tuple[str, Iterable[str]]]:
     yield "requirement", (requirement.sentence,)
     yield "source", (requirement.source,)
-    untestable = requirement.testability is Verifiability.UNTESTABLE
     yield "tier", (str(requirement.tier),)
+    untestable = requirement.testability is Verifiability.UNTESTABLE
     yield "tested", (f"not at all: {requirement.why}" if untestable else _TESTED[requirement.testability],)
+
+
+def _coordinator_sections(requirement: Requirement) -> Iterator[tuple[str, Iterable[str]]]:
+    id, specification = requirement.id, DEFAULT_PROTOCOL.specification
+    yield from _common_sections(requirement)
     yield "needs", (f"{CAPABILITIES[name]}; {_told_by(name)}" for name in requirement.needs)
     prerequisites = specification.prerequisites.get(id, ())
     yield "follows from", (", ".join(prerequisites),) if prerequisites else ()

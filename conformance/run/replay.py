@@ -23,6 +23,7 @@ from fencepost.conformance.run.remote import CLEAN_UP_S, kafka_target
 from fencepost.conformance.scenario.context import RESPONSE_TIMEOUT_MS
 from fencepost.model.errors import error_name
 from fencepost.model.settings import Settings
+from fencepost.traces.client_judge.judge import is_client_trace
 from fencepost.traces.events import SAVED, Body, Event, Header, Kind
 from fencepost.traces.files.trace_files import TraceError, open_trace
 from fencepost.traces.replay_script import ReplayScript, ReplayStep, Translation, build_script
@@ -85,6 +86,8 @@ async def replay_in_process(
 async def compare_replay(path: Path, drive: Replay, protocol: ProtocolDescription) -> ReplayResult:
     """Judge a trace and its replay and compare what fails in them."""
     header, events = open_trace(path)
+    if is_client_trace(header):
+        raise TraceError(str(path), 0, "the trace of a client; fencepost test-client runs its scenario again")
     check_wire_format(str(path), read_files([path]), protocol.judged(header))
     recorded = judge_trace(path, header, events, protocol)
     premature = {violation.sequence for violation in recorded.verdict.violations if "time" in violation.fields}

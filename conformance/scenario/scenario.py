@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from fencepost.conformance.scenario.context import ScenarioContext
 
@@ -24,25 +24,36 @@ class Scenario:
     smoke: bool = False
 
 
-class ScenarioFamily:
+Play = TypeVar("Play", bound=Callable[..., Any])
+Registered = TypeVar("Registered")
+
+
+class ScenarioRegistry(Generic[Play, Registered]):
     """The scenarios of one module, in their order in the file."""
 
     def __init__(self) -> None:
-        self._scenarios: list[Scenario] = []
+        self._scenarios: list[Registered] = []
+
+    def register(self, make: Callable[[str, Play], Registered]) -> Callable[[Play], Play]:
+        """A decorator that makes a scenario of a function; the scenario has the name of the function."""
+
+        def decorate(play: Play) -> Play:
+            self._scenarios.append(make(play.__name__.replace("_", "-"), play))
+            return play
+
+        return decorate
+
+    @property
+    def scenarios(self) -> tuple[Registered, ...]:
+        """The registered scenarios."""
+        return tuple(self._scenarios)
+
+
+class ScenarioFamily(ScenarioRegistry[ScenarioFunction, Scenario]):
+    """The scenarios of one module that test a coordinator."""
 
     def add(
         self, *requirements: str, needs: tuple[str, ...] = (), smoke: bool = False
     ) -> Callable[[ScenarioFunction], ScenarioFunction]:
-        """Register a function as a scenario that checks the requirements; the scenario has the name of the function."""
-
-        def register(play: ScenarioFunction) -> ScenarioFunction:
-            name = play.__name__.replace("_", "-")
-            self._scenarios.append(Scenario(name, requirements, play, needs, smoke))
-            return play
-
-        return register
-
-    @property
-    def scenarios(self) -> tuple[Scenario, ...]:
-        """The registered scenarios."""
-        return tuple(self._scenarios)
+        """Register a function as a scenario that checks the requirements."""
+        return self.register(lambda name, play: Scenario(name, requirements, play, needs, smoke))

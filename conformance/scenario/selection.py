@@ -5,13 +5,12 @@ from dataclasses import dataclass, replace
 
 from fencepost.conformance.capabilities import REMEDIES
 from fencepost.conformance.scenario.scenario import Scenario
+from fencepost.model.catalogue import selection
 from fencepost.model.catalogue.classic import (
     CAPABILITIES,
     CATALOGUE,
     Requirement,
-    UnknownRequirement,
     Verifiability,
-    matching_requirements,
 )
 
 
@@ -35,18 +34,9 @@ class Selection:
 
 
 def select_requirements(patterns: Sequence[str], excluded: Sequence[str] = ()) -> tuple[Requirement, ...]:
-    """The requirements whose ids match a pattern and no excluded one, in catalogue order; without patterns all but
-    those. Raises `UnknownRequirement` for a pattern that no id matches, and if nothing is left."""
-    chosen = matching_ids(patterns) if patterns else set(CATALOGUE)
-    chosen -= matching_ids(excluded)
-    if not chosen:
-        raise UnknownRequirement("nothing is left to test: every requirement asked for is excluded")
-    return tuple(requirement for requirement in CATALOGUE.values() if requirement.id in chosen)
-
-
-def matching_ids(patterns: Sequence[str]) -> set[str]:
-    """The ids that match one of the patterns. Raises `UnknownRequirement` for a pattern that no id matches."""
-    return {requirement.id for pattern in patterns for requirement in matching_requirements(pattern)}
+    """The requirements of coordinators whose ids match a pattern and no excluded one; without patterns all but those.
+    Raises `UnknownRequirement` for a pattern that no id matches, and if nothing is left."""
+    return selection.select_requirements(CATALOGUE.values(), patterns, excluded)
 
 
 def select_scenarios(

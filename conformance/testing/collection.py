@@ -6,11 +6,12 @@ from typing import Any, TypeVar, overload
 
 import pytest
 
-from fencepost.conformance.scenario.selection import matching_ids, select_requirements
+from fencepost.conformance.scenario.selection import select_requirements
 from fencepost.conformance.schedules.batches import BATCH_SIZE
 from fencepost.conformance.testing.case import CaseId
 from fencepost.conformance.testing.options import PluginOptions, read_options
-from fencepost.model.catalogue.classic import UnknownRequirement
+from fencepost.model.catalogue.classic import CATALOGUE, UnknownRequirement
+from fencepost.model.catalogue.selection import matching_ids
 
 F = TypeVar("F", bound=Callable[..., Any])
 CASE = "fencepost_case"
@@ -77,7 +78,7 @@ def choice_of(node: pytest.Item) -> CaseChoice | None:
 
 def case_ids(choice: CaseChoice, node: pytest.Item, options: PluginOptions) -> Iterator[CaseId]:
     """The test cases of a test: its requirements, then its batches of random schedules. Raises `UnknownRequirement`."""
-    matching_ids(tuple(choice.known))
+    matching_ids(CATALOGUE.values(), tuple(choice.known))
     wanted = {each.id for each in select_requirements(options.only)}
     for requirement in select_requirements(choice.patterns, choice.exclude):
         if requirement.id in wanted:

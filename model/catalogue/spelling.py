@@ -17,8 +17,11 @@ def suggest_id(pattern: str, ids: Collection[str]) -> str:
     return ""
 
 
-def unknown_id_message(kind: str, pattern: str, ids: Collection[str], example: str) -> str:
-    """One line on a pattern that no id of a kind of requirements matches; `example` says what would."""
+def unknown_id_message(pattern: str, ids: Collection[str]) -> str:
+    """One line on a pattern that no id matches: what was meant, or the nearest id and its family."""
     guess = suggest_id(pattern, ids)
-    remedy = f"did you mean {guess!r}?" if guess else f"try {example}"
-    return f"no {kind} matches {pattern!r}; {remedy}"
+    if guess:
+        return f"no requirement matches {pattern!r}; did you mean {guess!r}?"
+    (near,) = get_close_matches(pattern.upper(), ids, n=1, cutoff=0)
+    family = near.partition("-")[0]
+    return f"no requirement matches {pattern!r}; try an id like {near} or a pattern like '{family}-*'"

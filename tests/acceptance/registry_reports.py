@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fencepost import __version__
-from fencepost.conformance.registry.entries import ABOUT_FILE, COORDINATORS, PROFILE_FILE, REPORT_FILE
+from fencepost.conformance.registry.entries import ABOUT_FILE, FOLDERS, PROFILE_FILE, REPORT_FILE
 from tests.acceptance.checks.conformance import command_environment
 from tests.targets.kafka.installation import VERSIONS
 
@@ -91,7 +91,7 @@ def registry_targets() -> dict[str, RegistryTarget]:
 
 def make_report(name: str, target: RegistryTarget) -> None:
     """Run the kit on a target and put the report into the registry. Raises `RuntimeError` if that was not possible."""
-    folder = REGISTRY / COORDINATORS / target.folder / target.version
+    folder = REGISTRY / FOLDERS["coordinator"] / target.folder / target.version
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     about = "".join(f'{key} = "{value}"\n' for key, value in target.about.items())

@@ -5,6 +5,8 @@ from itertools import islice
 
 import pytest
 
+from fencepost.conformance.assignors.notation import read_members, read_topics
+from fencepost.conformance.assignors.random_groups import RandomGroup
 from fencepost.model.assignors.group import Assignment, ClusterTopics, GroupMember
 from fencepost.model.assignors.properties import broken_properties
 from fencepost.model.assignors.registry import ASSIGNORS
@@ -18,8 +20,6 @@ from tests.benchmarks.assignors.java_assignors import (
     write_topics,
 )
 from tests.benchmarks.assignors.speed import Timing
-from tests.support.assignor_notation import read_members, read_topics
-from tests.support.random_groups import RandomGroup
 from tests.targets.kafka.installation import VERSIONS
 
 

@@ -113,16 +113,16 @@ def test_a_wrong_error_among_members_may_have_to_do_with_different_ones() -> Non
 
 
 def test_a_check_that_is_missing_is_one_cause_whatever_the_api_and_its_response() -> None:
-    def unchecked(id: str, api: str, observed: str, requirement: str) -> RequirementResult:
+    def fail_for_lack_of_check(id: str, api: str, observed: str, requirement: str) -> RequirementResult:
         result = fail(id, api, "error_code", "INVALID_GROUP_ID", observed)
         guard = f"{api}.invalid-group: the group id is empty"
         (failure,) = result.failures
         return replace(result, failures=(replace(failure, rule=guard, kind=f"{guard} ('{requirement}',)"),))
 
     assert causes_of(
-        unchecked("JOIN-01", "JoinGroup", "NONE", "JOIN-01"),
-        unchecked("SYNC-01", "SyncGroup", "GROUP_ID_NOT_FOUND", "SYNC-01"),
-        unchecked("HB-09", "Heartbeat", "REBALANCE_IN_PROGRESS", "HB-01"),
+        fail_for_lack_of_check("JOIN-01", "JoinGroup", "NONE", "JOIN-01"),
+        fail_for_lack_of_check("SYNC-01", "SyncGroup", "GROUP_ID_NOT_FOUND", "SYNC-01"),
+        fail_for_lack_of_check("HB-09", "Heartbeat", "REBALANCE_IN_PROGRESS", "HB-01"),
     ) == [("JOIN-01", "SYNC-01"), ("HB-09",)]
 
 

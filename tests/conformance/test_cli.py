@@ -205,7 +205,7 @@ def test_an_unknown_requirement_is_found_before_the_target_is_touched(capsys: Ca
     assert main(["test", "bundled", "--only", "JOIN-*", "JOIN-99"], runner) == 2
     assert runner.calls == []
     assert capsys.readouterr().err == (
-        "fencepost: no requirement matches 'JOIN-99'; try an id like JOIN-29 or a pattern like 'JOIN-*'\n"
+        "fencepost: no requirement matches 'JOIN-99'; try an id like JOIN-49 or a pattern like 'JOIN-*'\n"
     )
 
 

@@ -99,7 +99,7 @@ def test_nobody_listens(target: str, reason: str, trace: Path, capsys: Capture) 
 
 def test_an_unknown_requirement(capsys: Capture) -> None:
     assert complaint(["test", "bundled", "--only", "HB-99"], capsys) == (
-        "fencepost: no requirement matches 'HB-99'; try an id like JOIN-29 or a pattern like 'JOIN-*'"
+        "fencepost: no requirement matches 'HB-99'; try an id like HB-09 or a pattern like 'HB-*'"
     )
 
 

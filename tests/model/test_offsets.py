@@ -165,7 +165,7 @@ DELETE_OFFSET = ("OffsetDelete", {"group_id": "g", "topics": [{"name": "t", "par
 DELETE_GROUP = ("DeleteGroups", {"groups_names": ["g"]})
 
 
-def restarted(state: GroupState, *, stays: bool) -> GroupState:
+def fail_over(state: GroupState, *, stays: bool) -> GroupState:
     """The world after a failover in which deleted offsets stay deleted or not."""
     return restart_coordinator(state, Context(2, dialect=Dialect(deleted_offsets_stay_deleted=stays))).state
 
@@ -174,12 +174,12 @@ def restarted(state: GroupState, *, stays: bool) -> GroupState:
 def test_a_failover_may_bring_back_offsets_deleted_in_an_open_transaction(deletion: tuple[str, Body]) -> None:
     pending = transactional_commit(GroupState(), 0)
     deleted = step_through(pending, deletion)
-    assert not any(restarted(deleted, stays=True).pending.values())
-    back = restarted(deleted, stays=False)
+    assert not any(fail_over(deleted, stays=True).pending.values())
+    back = fail_over(deleted, stays=False)
     assert back.group is not None and list(back.pending[1]) == [("t", 0)] and not back.offsets
     for committed in (True, False):
         ended = step_through(deleted, ("EndTxn", {"producer_id": 1, "committed": committed}))
-        back = restarted(ended, stays=False)
+        back = fail_over(ended, stays=False)
         assert (bool(back.offsets), any(back.pending.values())) == (committed, False)
 
 
@@ -188,6 +188,6 @@ def test_a_later_commit_takes_the_place_of_a_deleted_offset() -> None:
     ended = step_through(
         deleted, ("EndTxn", {"producer_id": 1, "committed": True}), ("OffsetCommit", COMMIT), DELETE_OFFSET
     )
-    assert not restarted(ended, stays=False).offsets
+    assert not fail_over(ended, stays=False).offsets
     again = step_through(deleted, ("TxnOffsetCommit", {**COMMIT, "producer_id": 1}))
     assert again.deleted == NOTHING_DELETED

@@ -65,6 +65,7 @@ def prepare_folder(folder: Path, text: str) -> dict[str, str]:
         make_program(programs / name, f"#!/bin/sh\n{body}")
     make_program(folder / "my-broker", _BROKER)
     shutil.copy(DOCS / "examples" / "incident" / "server.log", folder)
+    shutil.copy(DOCS / "examples" / "clients" / "range_assignor.py", folder)
     shutil.copy(DOCS / "examples" / "finding" / "librdkafka-mock.jsonl", folder)
     shutil.copy(DATA / "kafka.pcap", folder)
     (folder / "traces").mkdir()

@@ -22,7 +22,7 @@ from fencepost.model.classic.member.step import ResponseArrived
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
 from tests.support.client_scenarios import COOPERATIVE, EAGER
-from tests.support.wire_client import Tamper, WireClient, send_as_it_is
+from tests.support.wire_client import Tamper, Tell, WireClient, send_as_it_is
 
 Body = dict[str, Any]
 STATIC = evolve(EAGER, instance=InstanceId("i"))
@@ -40,6 +40,8 @@ class FaultyClient:
     tamper: Tamper
     settings: ClientSettings = EAGER
     unusual: bool = False
+    tell: Tell | None = None
+    """What its driver says; None for one without a driver."""
 
 
 def replace_in(api: str, change: Callable[[WireClient, Body], Body | None], first: int = 0) -> Tamper:
@@ -235,7 +237,7 @@ def join_instead_of_sync(client: WireClient, api: str, body: Body) -> Body | Non
     return None
 
 
-def unsorted(client: WireClient, body: Body) -> Body:
+def shuffle_owned(client: WireClient, body: Body) -> Body:
     """JoinGroup with owned partitions in another order."""
     there, back = bytes((0, 0, 0, 1, 0, 0, 0, 2)), bytes((0, 0, 0, 2, 0, 0, 0, 1))
     rows = [{**row, "metadata": row["metadata"].replace(there, back)} for row in body["protocols"]]
@@ -331,13 +333,14 @@ FAULTY = [
         unusual=True,
     ),
     FaultyClient("COOP-09", "a-leader-of-two", replan(rotate), COOPERATIVE),
-    FaultyClient("WIRE-04", "a-leader-of-two", replace_in("JoinGroup", unsorted), COOPERATIVE, unusual=True),
+    FaultyClient("WIRE-04", "a-leader-of-two", replace_in("JoinGroup", shuffle_owned), COOPERATIVE, unusual=True),
     FaultyClient("MEMBER-17", "a-join-while-loading", send_as_it_is, evolve(EAGER, retry_backoff=0), unusual=True),
     FaultyClient("MEMBER-23", "a-client-alone", replace_in("Heartbeat", leave_too, 2), STATIC),
     FaultyClient("MEMBER-25", "a-leave-that-fails", replace_in("LeaveGroup", hang_after)),
     FaultyClient("MEMBER-32", "a-parked-join", replace_in("Metadata", give_up_join), unusual=True),
     FaultyClient("HBT-03", "a-late-assignment", drop("Heartbeat"), unusual=True),
     FaultyClient("HBT-05", "a-leader-of-two", fall_silent, SHORT_SESSION),
+    FaultyClient("HBT-11", "a-coordinator-that-falls-silent", drop("FindCoordinator", 1), unusual=True),
     FaultyClient("MCOMMIT-09", "a-commit-during-a-rebalance", FRESH_ID),
     FaultyClient("MCOMMIT-20", "offsets-that-are-unstable", drop("OffsetFetch", 1), unusual=True),
     FaultyClient("STICKY-01", "a-leader-of-two", replan(all_to_one), STICKY_ONLY),

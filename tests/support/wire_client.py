@@ -5,65 +5,58 @@ a test has a client with one rule broken.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from fencepost.adapters.client.application import CALLBACKS, Application
 from fencepost.adapters.client.cluster import ScriptedCluster
 from fencepost.adapters.client.program import ClientPlace
 from fencepost.conformance.testing.streams import MemoryTransport
 from fencepost.model.assignors.registry import ASSIGNORS
-from fencepost.model.classic.core.sorts import AssignmentBytes
-from fencepost.model.classic.core.state import (
-    HeartbeatResponse,
-    JoinResponse,
-    LeaveResponse,
-    MemberView,
-    SyncResponse,
-)
 from fencepost.model.classic.member.client import (
+    Callback,
     Client,
     ClientContext,
-    ClientResponse,
     Closing,
+    CommitPurpose,
+    CommitReport,
     FindCoordinator,
-    FindCoordinatorResponse,
     ListOffsets,
-    ListOffsetsResponse,
+    assigned_partitions,
     is_returnable,
     new_client,
+    position_of,
 )
 from fencepost.model.classic.member.dispatch import handle_input
 from fencepost.model.classic.member.settings import ClientSettings
 from fencepost.model.classic.member.step import (
+    AssignManually,
     CallListener,
     ClientInput,
     Close,
+    CommitOffsets,
     CoordinatorDisconnected,
     ListenerReturned,
     MetadataArrived,
+    PausePartition,
     Poll,
+    RaiseFailure,
+    ReportCommit,
     ResponseArrived,
     ReturnRecords,
+    Seek,
     SendRequest,
     Subscribe,
     TimePassed,
+    Unsubscribe,
 )
-from fencepost.model.classic.messages.parsing import id_token
 from fencepost.model.classic.messages.requests import (
-    Heartbeat,
-    JoinGroup,
-    LeaveGroup,
-    Offset,
-    OffsetCommit,
-    OffsetFetch,
-    SyncGroup,
+    Partition,
 )
-from fencepost.model.classic.messages.responses import OffsetFetchResponse, PartitionErrors
-from fencepost.model.errors import Error
 from fencepost.model.wire.codec import Body, decode_response, encode_request
 from fencepost.model.wire.records import decode_batches
-from tests.support.plain_values import build
+from tests.support.wire_bodies import READERS, body_of, by_topic
 
 VERSIONS = {
     "JoinGroup": 9,
@@ -78,9 +71,22 @@ VERSIONS = {
     "Fetch": 11,
 }
 CYCLE_S, METADATA_S, FETCH_S = 0.05, 1.0, 0.3
+AS_COORDINATOR = 100
+"""Added to a node for the connection to it as the coordinator: a client has two, as requests of one wait."""
+LIMIT = 30
+"""The most records that a poll returns."""
 
 Tamper = Callable[["WireClient", str, dict[str, Any]], "dict[str, Any] | None"]
 """Returns the request that is sent in the place of one, None to send none."""
+
+
+Tell = Callable[["WireClient", dict[str, Any]], list[dict[str, Any]]]
+"""Returns the messages that a driver writes in the place of one."""
+
+
+def tell_as_it_is(client: "WireClient", message: dict[str, Any]) -> list[dict[str, Any]]:
+    """The message, unchanged."""
+    return [message]
 
 
 def send_as_it_is(client: "WireClient", api: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -100,29 +106,44 @@ class Link:
 
 @dataclass
 class WireClient:
-    """A client that runs in this process: both what starts and what runs."""
+    """A client that runs in this process: its own subject, and its own running client."""
 
     cluster: ScriptedCluster
     settings: ClientSettings
     tamper: Tamper = send_as_it_is
+    tell: Tell | None = None
+    """Whether there is a driver, and what it says."""
     sent: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.is_silent = False
         self.links: dict[int, Link] = {}
         self.tasks: list[asyncio.Task[Any]] = []
-        self.coordinator = 0
+        self.coordinator = AS_COORDINATOR
         self.correlation = 0
         self.ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self.buffered: dict[Partition, list[int]] = {}
+        self.failure: str = ""
+        self.late: list[dict[str, Any]] = []
+        self.is_held = False
+        self.application: Application | None = None
+        if self.tell is not None:
+            self.application = Application(self.cluster, lambda command: self.start_task(self.obey(dict(command))))
 
     # -- what a scenario does with it -----------------------------------------------------------------------------
 
     async def start(self, place: ClientPlace) -> "WireClient":
         self.topic = place.topic
         self.client: Client = new_client(self.settings_for(place))
-        self.give(Subscribe(frozenset({place.topic})))
-        for work in (self.poll_forever, self.refresh_forever, self.fetch_forever):
-            self.spawn(work())
+        self.topics = {place.topic}
+        if self.application is None:
+            self.give(Subscribe(frozenset({place.topic})))
+            self.start_task(self.poll_forever())
+        else:
+            self.start_task(self.application.run(place.topic))
+            self.say({"ready": {"callbacks": list(CALLBACKS), "max_poll_records": LIMIT, "auto_commit": True}})
+        for work in (self.tick_forever, self.refresh_forever, self.fetch_forever):
+            self.start_task(work())
         return self
 
     def settings_for(self, place: ClientPlace) -> ClientSettings:
@@ -135,7 +156,10 @@ class WireClient:
         return await asyncio.shield(self.ended)
 
     def ask_to_end(self) -> None:
-        self.give(Close())
+        if self.application is None:
+            self.give(Close())
+        else:
+            self.application.close()
 
     def last_words(self) -> str:
         return ""
@@ -153,24 +177,95 @@ class WireClient:
 
     # -- the application and the network --------------------------------------------------------------------------
 
-    def spawn(self, work: Any) -> None:
+    def start_task(self, work: Any) -> None:
         self.tasks.append(asyncio.ensure_future(work))
 
     async def poll_forever(self) -> None:
+        while not self.has_closed():
+            self.poll()
+            await asyncio.sleep(CYCLE_S)
+        self.end()
+
+    def poll(self, timeout: int = 0) -> None:
+        """A poll: what the model does in one, and the buffered records that it may return, `LIMIT` at most."""
+        self.give(Poll(timeout))
+        if self.client.callback is not None:
+            return
+        left = LIMIT
+        records: list[list[Any]] = []
+        for partition in sorted(self.buffered):
+            offsets = self.buffered[partition]
+            position = position_of(self.client, partition)
+            if position is None or (offsets and position.offset != offsets[0]):
+                del self.buffered[partition]
+            elif left and offsets and is_returnable(self.client, partition):
+                returned, self.buffered[partition] = offsets[:left], offsets[left:]
+                left -= len(returned)
+                records += ([*partition, offset] for offset in returned)
+                self.give(ReturnRecords(partition, returned[0], returned[-1] + 1))
+        if records:
+            self.say({"records": records})
+
+    def has_closed(self) -> bool:
+        """Whether the client is closed, and LeaveGroup has its response."""
+        waiting = (api for link in self.links.values() for api, _, _ in link.waiting.values())
+        return self.client.closing is Closing.CLOSED and "LeaveGroup" not in waiting
+
+    def end(self) -> None:
+        if not self.ended.done():
+            self.ended.set_result(0)
+
+    async def tick_forever(self) -> None:
         while True:
             self.give(TimePassed())
-            self.give(Poll())
-            is_left = not any(
-                api == "LeaveGroup" for link in self.links.values() for api, _, _ in link.waiting.values()
-            )
-            if self.client.closing is Closing.CLOSED and is_left and not self.ended.done():
-                self.ended.set_result(0)
-                return
             await asyncio.sleep(CYCLE_S)
+
+    # -- the driver -----------------------------------------------------------------------------------------------
+
+    def say(self, message: dict[str, Any]) -> None:
+        """Write a message of the driver, if there is one and it is not tampered with."""
+        if self.application is not None and self.tell is not None:
+            for each in self.tell(self, message):
+                self.application.receive(each)
+
+    async def obey(self, command: dict[str, Any]) -> None:
+        """Carry out a command of the kit."""
+        self.failure = ""
+        for partition in map(tuple, command.get("partitions", ())):
+            is_paused = command["do"] == "pause"
+            if command["do"] in ("pause", "resume"):
+                self.give(PausePartition(partition, is_paused))
+        match command["do"]:
+            case "subscribe":
+                self.topics = set(command["topics"])
+                self.give(Subscribe(frozenset(self.topics)))
+            case "poll":
+                self.poll(command["ms"])
+                await asyncio.sleep(command["ms"] / 1000)
+            case "seek":
+                self.give(Seek((command["topic"], command["partition"]), command["offset"]))
+            case "commit":
+                self.committing = asyncio.get_running_loop().create_future()
+                self.give(CommitOffsets())
+                self.failure = self.failure or await self.committing
+            case "assign":
+                self.give(AssignManually(tuple(map(tuple, command["partitions"]))))
+            case "unsubscribe":
+                self.give(Unsubscribe())
+                await asyncio.sleep(CYCLE_S)
+            case "close":
+                self.give(Close())
+                while not self.has_closed():
+                    await asyncio.sleep(CYCLE_S)
+        number = command["id"]
+        self.say({"error": self.failure, "of": number} if self.failure else {"done": number})
+        if command["do"] == "close":
+            self.end()
 
     async def refresh_forever(self) -> None:
         while True:
-            self.send("Metadata", {"topics": [{"name": self.topic}], "allow_auto_topic_creation": False}, 0, 0)
+            rows = [{"name": topic} for topic in sorted(self.topics)]
+            self.send("Metadata", {"topics": rows, "allow_auto_topic_creation": False}, 0, 0)
             await asyncio.sleep(METADATA_S)
 
     async def fetch_forever(self) -> None:
@@ -179,7 +274,9 @@ class WireClient:
             wanted = [
                 one
                 for one in self.client.positions
-                if one.offset is not None and is_returnable(self.client, one.partition)
+                if one.offset is not None
+                and is_returnable(self.client, one.partition)
+                and not self.buffered.get(one.partition)
             ]
             if wanted and not any(api == "Fetch" for api, _, _ in self.link(0).waiting.values()):
                 rows = [
@@ -187,7 +284,8 @@ class WireClient:
                     for one in wanted
                 ]
                 body = {"max_wait_ms": 100, "min_bytes": 1, "max_bytes": 1_000_000, "isolation_level": 0}
-                self.send("Fetch", {**body, "topics": [{"topic": self.topic, "partitions": rows}]}, 0, 0)
+                topics = by_topic(zip((one.partition for one in wanted), rows, strict=True), "topic")
+                self.send("Fetch", {**body, "topics": topics}, 0, 0)
 
     def link(self, node: int) -> Link:
         """The connection to a node, made if there is none."""
@@ -199,8 +297,10 @@ class WireClient:
             transport = MemoryTransport(protocol, responses)
             protocol.connection_made(transport)
             found = self.links[node] = Link(requests, responses, transport)
-            self.cluster.server.accept(requests, asyncio.StreamWriter(transport, protocol, requests, loop), node)
-            self.spawn(self.read_forever(node, found))
+            self.cluster.server.accept(
+                requests, asyncio.StreamWriter(transport, protocol, requests, loop), node % AS_COORDINATOR
+            )
+            self.start_task(self.read_forever(node, found))
         return found
 
     async def read_forever(self, node: int, link: Link) -> None:
@@ -211,7 +311,8 @@ class WireClient:
                 correlation = int.from_bytes(frame[:4])
                 api, handle, request = link.waiting.pop(correlation)
                 self.receive(api, handle, request, decode_response(api, VERSIONS[api], frame).body)
-        except asyncio.IncompleteReadError:
+        except (asyncio.IncompleteReadError, KeyError):  # the end, or a response to nothing
+            link.requests.feed_eof()
             self.links.pop(node, None)
             if node == self.coordinator:
                 self.give(CoordinatorDisconnected())
@@ -224,11 +325,30 @@ class WireClient:
         self.client = step.client
         for output in step.outputs:
             if isinstance(output, CallListener):
-                asyncio.get_running_loop().call_soon(self.give, ListenerReturned())
+                self.call_listener(output.callback)
+            elif isinstance(output, RaiseFailure):
+                self.failure = output.failure.name
+            elif isinstance(output, ReportCommit):
+                self.report_commit(output.report)
             elif isinstance(output, SendRequest):
                 api, body = body_of(output)
                 is_anywhere = isinstance(output.request, FindCoordinator | ListOffsets)
                 self.send(api, body, output.handle, 0 if is_anywhere else self.coordinator)
+
+    def call_listener(self, callback: Callback) -> None:
+        assigned = [list(each) for each in assigned_partitions(self.client)]
+        self.say(
+            {
+                "event": callback.kind.value,
+                "partitions": [list(each) for each in callback.partitions],
+                "assignment": assigned,
+            }
+        )
+        asyncio.get_running_loop().call_soon(self.give, ListenerReturned())
+
+    def report_commit(self, report: CommitReport) -> None:
+        if report.purpose is CommitPurpose.SYNC and not self.committing.done():
+            self.committing.set_result(report.failure.name if report.failure is not None else "")
 
     def send(self, api: str, body: dict[str, Any], handle: int, node: int) -> None:
         changed = self.tamper(self, api, body)
@@ -248,138 +368,21 @@ class WireClient:
             rows = [row for row in body["topics"] if not row["error_code"]]
             self.give(MetadataArrived(tuple((row["name"], len(row["partitions"])) for row in rows)))
         elif api == "Fetch":
-            self.return_records(body)
+            self.buffer_records(body)
         elif handle:
             if api == "FindCoordinator" and not body["error_code"]:
-                self.coordinator = body["node_id"]
+                self.coordinator = AS_COORDINATOR + body["node_id"]
             self.give(ResponseArrived(handle, READERS[api](request, body)))
             if not self.settings.retry_backoff:  # an application that polls without a pause
                 self.give(Poll())
 
-    def return_records(self, body: Body) -> None:
+    def buffer_records(self, body: Body) -> None:
         for topic in body["responses"]:
             for row in topic["partitions"]:
                 batches = decode_batches(row["records"] or b"").batches
                 if batches:
                     first, last = batches[0], batches[-1]
                     partition = topic["topic"], row["partition_index"]
-                    following = last.base_offset + last.last_offset_delta + 1
-                    self.give(ReturnRecords(partition, first.base_offset, following))
-
-
-# -- requests and responses ---------------------------------------------------------------------------------------
-
-
-def body_of(output: SendRequest) -> tuple[str, dict[str, Any]]:
-    """The API and the body of a request of the model."""
-    match output.request:
-        case FindCoordinator(group=group):
-            return "FindCoordinator", {"key": group, "key_type": 0}
-        case JoinGroup(group=group, core=core):
-            protocols: list[Any] = [{"name": one.name, "metadata": one.metadata} for one in core.protocols]
-            timeouts = {"session_timeout_ms": core.session_timeout, "rebalance_timeout_ms": core.rebalance_timeout}
-            named: dict[str, Any] = {"protocol_type": "consumer", "protocols": protocols}
-            named["reason"] = output.reason or None
-            return "JoinGroup", {**identity(group, core.member, core.instance), **timeouts, **named}
-        case SyncGroup(group=group, core=core):
-            assignments = [{"member_id": id, "assignment": given} for id, given in core.assignments]
-            member = {**identity(group, core.member, core.instance), "generation_id": core.generation}
-            named = {"protocol_type": core.protocol_type, "protocol_name": core.protocol, "assignments": assignments}
-            return "SyncGroup", {**member, **named}
-        case Heartbeat(group=group, core=core):
-            return "Heartbeat", {**identity(group, core.member, core.instance), "generation_id": core.generation}
-        case LeaveGroup(group=group, core=core):
-            rows = [
-                {"member_id": id, "group_instance_id": one, "reason": output.reason or None} for id, one in core.entries
-            ]
-            return "LeaveGroup", {"group_id": group, "members": rows}
-        case OffsetCommit(group=group, core=core):
-            topics = by_topic(
-                (partition, {"partition_index": partition[1], "committed_offset": offset.offset})
-                for partition, offset in output.request.offsets
-            )
-            generation = {"generation_id_or_member_epoch": core.generation}
-            return "OffsetCommit", {**identity(group, core.member, core.instance), **generation, "topics": topics}
-        case OffsetFetch(group=group, partitions=partitions):
-            found: dict[str, list[int]] = {}
-            for topic, number in partitions or ():
-                found.setdefault(topic, []).append(number)
-            asked = [{"name": name, "partition_indexes": numbers} for name, numbers in found.items()]
-            return "OffsetFetch", {"group_id": group, "topics": asked, "require_stable": True}
-        case ListOffsets(partitions=wanted, policy=policy):
-            timestamp = -2 if policy == "earliest" else -1
-            rows = by_topic((one, {"partition_index": one[1], "timestamp": timestamp}) for one in wanted)
-            return "ListOffsets", {"replica_id": -1, "isolation_level": 0, "topics": rows}
-    raise TypeError(type(output.request).__name__)
-
-
-def identity(group: str, member: Any, instance: Any) -> dict[str, Any]:
-    """The fields that name a member."""
-    return {"group_id": group, "member_id": member or "", "group_instance_id": instance}
-
-
-def by_topic(rows: Any) -> list[dict[str, Any]]:
-    """Rows of partitions, grouped by topic."""
-    found: dict[str, list[Any]] = {}
-    for (topic, _), row in rows:
-        found.setdefault(topic, []).append(row)
-    return [{"name": topic, "partitions": each} for topic, each in found.items()]
-
-
-def read_join(request: Body, body: Body) -> ClientResponse:
-    members = tuple(
-        build(MemberView, row["member_id"], row.get("group_instance_id"), row["metadata"]) for row in body["members"]
-    )
-    return build(
-        JoinResponse,
-        Error(body["error_code"]),
-        body["generation_id"],
-        body["protocol_type"],
-        body["protocol_name"],
-        id_token(body["leader"]),
-        id_token(body["member_id"]),
-        members,
-        body.get("skip_assignment", False),
-    )
-
-
-def read_sync(request: Body, body: Body) -> ClientResponse:
-    named = body["protocol_type"], body["protocol_name"]
-    return SyncResponse(Error(body["error_code"]), *named, assignment=AssignmentBytes(body["assignment"]))
-
-
-def read_errors(request: Body, body: Body) -> ClientResponse:
-    errors = {
-        (topic["name"], row["partition_index"]): Error(row["error_code"])
-        for topic in body["topics"]
-        for row in topic["partitions"]
-    }
-    return PartitionErrors(errors)
-
-
-def read_offsets(request: Body, body: Body) -> ClientResponse:
-    offsets = {
-        (topic["name"], row["partition_index"]): None
-        if row["error_code"] == Error.UNSTABLE_OFFSET_COMMIT
-        else Offset(row["committed_offset"])
-        for topic in body["topics"]
-        for row in topic["partitions"]
-    }
-    return OffsetFetchResponse(offsets, Error(body["error_code"]))
-
-
-def read_starts(request: Body, body: Body) -> ClientResponse:
-    rows = ((topic["name"], row) for topic in body["topics"] for row in topic["partitions"])
-    return ListOffsetsResponse(tuple(((name, row["partition_index"]), row["offset"]) for name, row in rows))
-
-
-READERS: Mapping[str, Callable[[Body, Body], ClientResponse]] = {
-    "JoinGroup": read_join,
-    "SyncGroup": read_sync,
-    "Heartbeat": lambda request, body: HeartbeatResponse(Error(body["error_code"])),
-    "LeaveGroup": lambda request, body: LeaveResponse(Error(body["error_code"])),
-    "OffsetCommit": read_errors,
-    "OffsetFetch": read_offsets,
-    "FindCoordinator": lambda request, body: FindCoordinatorResponse(Error(body["error_code"]), body["node_id"]),
-    "ListOffsets": read_starts,
-}
+                    position = position_of(self.client, partition)
+                    begin = position.offset if position is not None and position.offset else first.base_offset
+                    self.buffered[partition] = [*range(begin, last.base_offset + last.last_offset_delta + 1)]

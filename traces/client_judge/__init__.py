@@ -1,5 +1,5 @@
-"""The judge of clients: it follows a client through a trace with what the client was told, and holds every request
-against the client's requirements.
+"""The judge of clients: it follows the knowledge of a client through a trace, and holds every request against the
+client's requirements.
 
-Pure, and without a clock: the trace has the times. What a protocol asks of a client is in the folder of its name.
+Pure, and without a clock: the trace has the times. The checks of a protocol are in the folder of its name.
 """

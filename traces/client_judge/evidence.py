@@ -1,4 +1,4 @@
-"""What a trace shows of the requirements of a client: violations, and results of checks."""
+"""The findings of a trace about the requirements of a client: violations, and results of checks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

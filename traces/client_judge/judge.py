@@ -59,17 +59,25 @@ class ClientJudge:
         elif event.kind is Kind.FAULT:
             self._client.on_loss(operation, event)
 
-    def finish(self, time: int | None = None) -> ClientVerdict:
-        """The verdict, if nothing more was seen until `time`, or after the last event."""
-        self._client.on_end(self._time if time is None else max(time, self._time))
+    def finish(self) -> ClientVerdict:
+        """The verdict, if nothing more was seen after the last event."""
+        self._client.on_end(self._time)
         return self._client.verdict(self._events)
 
 
-def judge_client(
-    header: Header, events: Iterable[Event], label: str, follow: FollowClient, end: int | None = None
-) -> ClientVerdict:
-    """The verdict on the client with this label in a trace that was watched until `end`, in milliseconds."""
+def is_client_trace(header: Header) -> bool:
+    """Whether a trace is one of a client under test: its cluster is scripted, and nothing to judge."""
+    return header.implementation.get("subject") == "client"
+
+
+def is_driven_trace(header: Header) -> bool:
+    """Whether a trace of a client has its application in it."""
+    return "driver" in header.implementation
+
+
+def judge_client(header: Header, events: Iterable[Event], label: str, follow: FollowClient) -> ClientVerdict:
+    """The verdict on the client with this label in a trace, which ends with its last event."""
     judge = ClientJudge(header, label, follow)
     for event in events:
         judge.on_event(event)
-    return judge.finish(end)
+    return judge.finish()

@@ -1,6 +1,6 @@
-"""The scenarios for clients of the classic protocol, and what a run needs to know of it."""
+"""The scenarios for clients of the classic protocol, and the protocol's description for runs."""
 
-from fencepost.conformance.clients.classic import assignments, errors, leaving, moves, rebalances
+from fencepost.conformance.clients.classic import assignments, driven, errors, leaving, moves, rebalances
 from fencepost.conformance.clients.protocol import ClientProtocol
 from fencepost.conformance.clients.scenario import ClientScenario
 from fencepost.conformance.specification import CLIENT_SPECIFICATION
@@ -8,12 +8,18 @@ from fencepost.model.catalogue.classic.client.constructors import CLIENT_CAPABIL
 from fencepost.traces.client_judge.classic.client import ClassicClient
 
 SCENARIOS: tuple[ClientScenario, ...] = tuple(
-    scenario for module in (rebalances, errors, moves, assignments, leaving) for scenario in module.FAMILY.scenarios
+    scenario
+    for module in (rebalances, errors, moves, assignments, leaving, driven)
+    for scenario in module.FAMILY.scenarios
 )
 """Every scenario; the first one shows what the client is."""
-OUT_OF_REACH = ("driver", "restart", "poll-interval", "auto-commit", "manual-assignment", "pattern", "racks")
+ALWAYS_OUT_OF_REACH = frozenset({"restart", "pattern", "racks"})
+"""The capabilities that no scenario makes use of."""
+OUT_OF_REACH = ALWAYS_OUT_OF_REACH | {"driver", "poll-interval", "auto-commit", "manual-assignment"}
 """The capabilities that no program has of which nothing is known but its command."""
-CLASSIC_CLIENTS = ClientProtocol(
-    CLIENT_SPECIFICATION, SCENARIOS, ClassicClient, {name: CLIENT_CAPABILITIES[name] for name in OUT_OF_REACH}
+CLASSIC_CLIENTS = ClientProtocol(CLIENT_SPECIFICATION, SCENARIOS, ClassicClient, CLIENT_CAPABILITIES, OUT_OF_REACH)
+"""Clients of the classic protocol of which only requests are seen."""
+DRIVEN_CLIENTS = ClientProtocol(
+    CLIENT_SPECIFICATION, SCENARIOS, ClassicClient, CLIENT_CAPABILITIES, ALWAYS_OUT_OF_REACH
 )
-"""Clients of the classic protocol."""
+"""Clients of the classic protocol with a driver."""

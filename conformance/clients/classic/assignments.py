@@ -1,12 +1,12 @@
 """Assignments that a client must not apply, and topics that grow."""
 
 from fencepost.adapters.client.faults import edit
-from fencepost.conformance.clients.scenario import ClientScenarios
+from fencepost.conformance.clients.scenario import ClientScenarioFamily
 from fencepost.conformance.clients.stage import PARTITIONS, ClientStage, NotShown, StageBlocked
 from fencepost.model.assignors.consumer_protocol import encode_assignment
 from fencepost.model.wire.codec import Body
 
-FAMILY = ClientScenarios()
+FAMILY = ClientScenarioFamily()
 METADATA_S = 8.0
 """How long a client may take to notice that a topic has grown, for this to be seen."""
 
@@ -20,7 +20,7 @@ async def an_assignment_outside_the_subscription(stage: ClientStage) -> None:
     def change(body: Body) -> Body:
         return {**body, "assignment": encode_assignment([(foreign, 0), (stage.place.topic, 0)], version=0)}
 
-    stage.play("SyncGroup", edit(change), "SyncGroup is answered with a topic that is not subscribed")
+    stage.play("SyncGroup", edit(change), "the response to SyncGroup has a topic that is not subscribed")
     await stage.start()
     told = await stage.response("SyncGroup", seconds=stage.start_seconds)
     await stage.watch_rejoin(told.sequence + 1)

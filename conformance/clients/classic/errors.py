@@ -1,14 +1,14 @@
-"""Errors in answer to Heartbeat, JoinGroup, SyncGroup, OffsetCommit and OffsetFetch."""
+"""Errors in the responses to Heartbeat, JoinGroup, SyncGroup, OffsetCommit and OffsetFetch."""
 
 from typing import Any
 
 from fencepost.adapters.client.faults import edit, hang_up
-from fencepost.conformance.clients.scenario import ClientScenarios
+from fencepost.conformance.clients.scenario import ClientScenarioFamily
 from fencepost.conformance.clients.stage import ClientStage, NotShown, StageBlocked, has_member_id
 from fencepost.model.errors import Error
 from fencepost.model.wire.codec import Body
 
-FAMILY = ClientScenarios()
+FAMILY = ClientScenarioFamily()
 
 
 @FAMILY.add("MEMBER-12", "COOP-17")
@@ -34,29 +34,25 @@ async def a_heartbeat_of_a_forgotten_member(stage: ClientStage) -> None:
 @FAMILY.add("MEMBER-11", "MEMBER-16")
 async def a_sync_during_a_rebalance(stage: ClientStage) -> None:
     """SyncGroup is told of another rebalance."""
-    stage.refuse("SyncGroup", Error.REBALANCE_IN_PROGRESS)
-    await fail_first_sync(stage, Error.REBALANCE_IN_PROGRESS)
+    await refuse_first(stage, "SyncGroup", Error.REBALANCE_IN_PROGRESS)
 
 
 @FAMILY.add("MEMBER-12", "MEMBER-16")
 async def a_sync_of_an_old_generation(stage: ClientStage) -> None:
     """SyncGroup is told that its generation is over."""
-    stage.refuse("SyncGroup", Error.ILLEGAL_GENERATION)
-    await fail_first_sync(stage, Error.ILLEGAL_GENERATION)
+    await refuse_first(stage, "SyncGroup", Error.ILLEGAL_GENERATION)
 
 
 @FAMILY.add("MEMBER-13", "MEMBER-16")
 async def a_sync_of_a_forgotten_member(stage: ClientStage) -> None:
     """SyncGroup is told that the coordinator does not know the member."""
-    stage.evict("SyncGroup")
-    await fail_first_sync(stage, Error.UNKNOWN_MEMBER_ID)
+    await forget_first(stage, "SyncGroup")
 
 
 @FAMILY.add("MEMBER-14", "MEMBER-16")
 async def a_sync_elsewhere(stage: ClientStage) -> None:
     """SyncGroup is told that another node coordinates."""
-    stage.refuse("SyncGroup", Error.NOT_COORDINATOR)
-    await fail_first_sync(stage, Error.NOT_COORDINATOR)
+    await refuse_first(stage, "SyncGroup", Error.NOT_COORDINATOR)
 
 
 @FAMILY.add("MEMBER-14", "MEMBER-16")
@@ -71,29 +67,25 @@ async def a_sync_that_loses_its_connection(stage: ClientStage) -> None:
 @FAMILY.add("MEMBER-34")
 async def a_join_during_a_rebalance(stage: ClientStage) -> None:
     """JoinGroup is told of another rebalance."""
-    stage.refuse("JoinGroup", Error.REBALANCE_IN_PROGRESS, matches=has_member_id)
-    await fail_first_join(stage, Error.REBALANCE_IN_PROGRESS)
+    await refuse_first(stage, "JoinGroup", Error.REBALANCE_IN_PROGRESS, matches=has_member_id)
 
 
 @FAMILY.add("MEMBER-13")
 async def a_join_of_a_forgotten_member(stage: ClientStage) -> None:
     """JoinGroup with a member id is told that the coordinator does not know it."""
-    stage.evict("JoinGroup")
-    await fail_first_join(stage, Error.UNKNOWN_MEMBER_ID)
+    await forget_first(stage, "JoinGroup")
 
 
 @FAMILY.add("MEMBER-14", "MEMBER-17")
 async def a_join_while_loading(stage: ClientStage) -> None:
     """JoinGroup is told three times that the coordinator is loading."""
-    stage.refuse("JoinGroup", Error.COORDINATOR_LOAD_IN_PROGRESS, times=3, matches=has_member_id)
-    await fail_first_join(stage, Error.COORDINATOR_LOAD_IN_PROGRESS)
+    await refuse_first(stage, "JoinGroup", Error.COORDINATOR_LOAD_IN_PROGRESS, times=3, matches=has_member_id)
 
 
 @FAMILY.add("MEMBER-14")
 async def a_join_elsewhere(stage: ClientStage) -> None:
     """JoinGroup is told that another node coordinates."""
-    stage.refuse("JoinGroup", Error.NOT_COORDINATOR, matches=has_member_id)
-    await fail_first_join(stage, Error.NOT_COORDINATOR)
+    await refuse_first(stage, "JoinGroup", Error.NOT_COORDINATOR, matches=has_member_id)
 
 
 @FAMILY.add("MEMBER-14")
@@ -122,23 +114,28 @@ async def a_commit_during_a_rebalance(stage: ClientStage) -> None:
 @FAMILY.add("MCOMMIT-20")
 async def offsets_that_are_unstable(stage: ClientStage) -> None:
     """OffsetFetch is told that an offset is unstable."""
-    stage.play("OffsetFetch", edit(make_unstable), "the next OffsetFetch is answered UNSTABLE_OFFSET_COMMIT")
+    stage.play("OffsetFetch", edit(make_unstable), "the next OffsetFetch gets UNSTABLE_OFFSET_COMMIT")
     await stage.start_and_become_stable()
     await stage.request("OffsetFetch")
     await stage.watch(7)
 
 
-async def fail_first_sync(stage: ClientStage, error: Error) -> None:
-    """Start the client, and watch what it does after this error of its SyncGroup."""
-    await stage.start()
-    failed = await stage.response("SyncGroup", error, seconds=stage.start_seconds)
-    await stage.watch_rejoin(failed.sequence)
+async def refuse_first(stage: ClientStage, api: str, error: Error, **options: Any) -> None:
+    """Refuse the first JoinGroup or SyncGroup of a client, and watch how it joins again."""
+    stage.refuse(api, error, **options)
+    await watch_failure(stage, api, error)
 
 
-async def fail_first_join(stage: ClientStage, error: Error) -> None:
-    """Start the client, and watch what it does after this error of its JoinGroup."""
+async def forget_first(stage: ClientStage, api: str) -> None:
+    """Have the coordinator forget a member before its first JoinGroup or SyncGroup, and watch how it joins again."""
+    stage.evict(api)
+    await watch_failure(stage, api, Error.UNKNOWN_MEMBER_ID)
+
+
+async def watch_failure(stage: ClientStage, api: str, error: Error) -> None:
+    """Start the client, and watch how it joins again after this error of its JoinGroup or SyncGroup."""
     await stage.start()
-    failed = await stage.response("JoinGroup", error, seconds=stage.start_seconds)
+    failed = await stage.response(api, error, seconds=stage.start_seconds)
     await stage.watch_rejoin(failed.sequence)
 
 

@@ -4,11 +4,11 @@ import asyncio
 from contextlib import suppress
 
 from fencepost.adapters.client.faults import hold
-from fencepost.conformance.clients.scenario import ClientScenarios
+from fencepost.conformance.clients.scenario import ClientScenarioFamily
 from fencepost.conformance.clients.stage import CLOSING_S, ClientStage, StageBlocked, has_member_id
 from fencepost.model.errors import Error
 
-FAMILY = ClientScenarios()
+FAMILY = ClientScenarioFamily()
 
 
 @FAMILY.add("MEMBER-24")
@@ -19,7 +19,7 @@ async def closing_with_a_pending_id(stage: ClientStage) -> None:
     await stage.start()
     await stage.request("JoinGroup", seconds=stage.start_seconds, where=lambda event: bool(event.body["member_id"]))
     await stage.watch(0.5)
-    stage.spawn(release_later(stage, release))
+    stage.start_task(release_later(stage, release))
     await stage.ask_to_end()
 
 
@@ -32,7 +32,7 @@ async def release_later(stage: ClientStage, release: asyncio.Event) -> None:
 
 @FAMILY.add("MEMBER-22", "MEMBER-25")
 async def a_leave_that_fails(stage: ClientStage) -> None:
-    """LeaveGroup is answered with an error."""
+    """The response to LeaveGroup is an error."""
     stage.refuse("LeaveGroup", Error.COORDINATOR_NOT_AVAILABLE, times=1_000)
     await stage.start_and_become_stable()
     await stage.watch(0.5)

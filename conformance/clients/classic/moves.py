@@ -1,9 +1,12 @@
 """A coordinator that moves, and connections that end, while the client is stable."""
 
-from fencepost.conformance.clients.scenario import ClientScenarios
+from fencepost.adapters.client.faults import double, lose
+from fencepost.conformance.clients.scenario import ClientScenarioFamily
 from fencepost.conformance.clients.stage import ClientStage
 
-FAMILY = ClientScenarios()
+FAMILY = ClientScenarioFamily()
+MAX_SILENCE_S = 14
+"""How long a silent coordinator is waited out."""
 
 
 @FAMILY.add("MEMBER-14")
@@ -27,3 +30,27 @@ async def connections_that_end(stage: ClientStage) -> None:
     stage.cluster.hang_up()
     await stage.response("Heartbeat", since=since)
     await stage.watch(0.5)
+
+
+@FAMILY.add("HBT-11", "MEMBER-14")
+async def a_coordinator_that_falls_silent(stage: ClientStage) -> None:
+    """Nothing more comes on the connection to the coordinator, which is there over another one."""
+    await stage.start_and_become_stable()
+    await stage.request("Heartbeat")
+    since = stage.mark()
+    stage.play("Heartbeat", lose(), "nothing more comes on the connection of the next Heartbeat")
+    patience = stage.facts.session_timeout / 1000 + 4
+    await stage.watch_request("FindCoordinator", since=since, seconds=min(patience, MAX_SILENCE_S))
+    await stage.watch(1)
+
+
+@FAMILY.add("MEMBER-14")
+async def a_response_that_comes_twice(stage: ClientStage) -> None:
+    """The response to a heartbeat comes twice: the client may close the connection, and keeps its membership."""
+    await stage.start_and_become_stable()
+    await stage.request("Heartbeat")
+    since = stage.mark()
+    stage.play("Heartbeat", double(), "the response to the next Heartbeat comes twice")
+    await stage.response("Heartbeat", since=since)
+    await stage.response("Heartbeat", since=stage.mark())
+    await stage.watch(1)

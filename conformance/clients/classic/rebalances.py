@@ -5,12 +5,12 @@ import asyncio
 from fencepost.adapters.client.cluster import CLIENT_LABEL
 from fencepost.adapters.client.faults import delay
 from fencepost.adapters.client.member import ScriptedMember
-from fencepost.conformance.clients.scenario import ClientScenarios
+from fencepost.conformance.clients.scenario import ClientScenarioFamily
 from fencepost.conformance.clients.stage import PARTITIONS, ClientStage, NotShown, StageBlocked
 from fencepost.model.errors import Error
 from fencepost.traces.events import Event, Kind
 
-FAMILY = ClientScenarios()
+FAMILY = ClientScenarioFamily()
 MAX_PARKED_S = 8
 """The longest rebalance timeout that is waited out."""
 
@@ -70,7 +70,7 @@ async def a_leader_of_two(stage: ClientStage) -> None:
     await stage.start_and_become_stable()
     since = stage.mark()
     member = stage.add_member()
-    stage.spawn(member.take_part())
+    stage.start_task(member.take_part())
     await stage.watch_rejoin(since)
     await stage.watch(1.5)
 
@@ -83,7 +83,7 @@ async def a_follower(stage: ClientStage) -> None:
     await plan_for_all(stage, member)
     await stage.become_stable()
     since = stage.mark()
-    stage.spawn(keep_alive(member))
+    stage.start_task(keep_alive(member))
     stage.cluster.grow_topic(stage.place.topic, PARTITIONS + 2)
     try:
         await stage.request("Metadata", since=since, seconds=4)
@@ -105,7 +105,7 @@ async def a_partition_taken_away(stage: ClientStage) -> None:
     await member.sync({client: everything[1:], member.id: []})
     await stage.become_stable(since=since)
     since = stage.mark()
-    stage.spawn(rejoin_when_told(member, {client: everything[1:]}, everything[:1]))
+    stage.start_task(rejoin_when_told(member, {client: everything[1:]}, everything[:1]))
     await stage.watch_rejoin(since)
 
 
@@ -124,7 +124,7 @@ async def a_parked_join(stage: ClientStage) -> None:
     await stage.start_and_become_stable()
     since = stage.mark()
     member = stage.add_member()
-    taking_part = stage.spawn(member.take_part())
+    taking_part = stage.start_task(member.take_part())
     await stage.become_stable(since=since)
     await stage.wait_for("Heartbeat of the other member", is_heartbeat_of_another, since=since)
     taking_part.cancel()
@@ -133,7 +133,7 @@ async def a_parked_join(stage: ClientStage) -> None:
     await stage.request("JoinGroup", since=since)
     rebalance_s = stage.facts.rebalance_timeout / 1000
     await stage.watch(rebalance_s + 1 if rebalance_s <= MAX_PARKED_S else 4)
-    stage.spawn(member.take_part())
+    stage.start_task(member.take_part())
     await stage.become_stable(since=since)
     await stage.watch(1.5)
 

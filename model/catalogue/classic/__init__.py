@@ -4,7 +4,6 @@ One module for each family. Judge, reports and documents read it; no code interp
 """
 
 from collections.abc import Mapping
-from fnmatch import fnmatchcase
 from types import MappingProxyType
 
 from fencepost.model.catalogue.classic.admin import ADMIN
@@ -20,8 +19,7 @@ from fencepost.model.catalogue.classic.static import STATIC
 from fencepost.model.catalogue.classic.sync import SYNC
 from fencepost.model.catalogue.classic.timer import TIMER
 from fencepost.model.catalogue.requirement import CAPABILITIES, Level, Requirement, Verifiability
-from fencepost.model.catalogue.spelling import unknown_id_message
-from fencepost.model.errors import FencepostError
+from fencepost.model.catalogue.selection import UnknownRequirement, select_requirements
 
 __all__ = [
     "CAPABILITIES",
@@ -47,17 +45,9 @@ def is_recommendation(id: str) -> bool:
     return id in CATALOGUE and CATALOGUE[id].level is Level.SHOULD
 
 
-class UnknownRequirement(FencepostError):
-    """A pattern matches no requirement; the message is one clear line."""
-
-
 def matching_requirements(pattern: str) -> tuple[Requirement, ...]:
     """The requirements whose id fits a shell pattern such as "JOIN-29" or "JOIN-*", in catalogue order.
 
     Raises `UnknownRequirement` when there is none.
     """
-    found = tuple(requirement for requirement in CATALOGUE.values() if fnmatchcase(requirement.id, pattern))
-    if not found:
-        example = "an id like JOIN-29 or a pattern like 'JOIN-*'"
-        raise UnknownRequirement(unknown_id_message("requirement", pattern, CATALOGUE, example))
-    return found
+    return select_requirements(CATALOGUE.values(), (pattern,))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
+from fencepost.conformance.assignors.random_groups import draw_group
 from fencepost.model.assignors.claims import cooperative_claim
 from fencepost.model.assignors.properties import broken_properties
 from fencepost.model.assignors.registry import ASSIGNORS
@@ -15,7 +16,6 @@ from tests.acceptance.framework import Check, Figure, MeasurementError, at_least
 from tests.benchmarks.assignors.agreement import BROKEN, EQUAL, OPEN, UNEXPLAINED, compare_groups
 from tests.benchmarks.assignors.java_assignors import JavaAssignors
 from tests.benchmarks.assignors.speed import SIZES, Timing, measure_all
-from tests.support.random_groups import draw_group
 from tests.targets.kafka.installation import VERSIONS
 from tests.targets.process import MissingDependencyError
 

@@ -15,6 +15,7 @@ from itertools import permutations
 from random import Random
 from unittest.mock import patch
 
+from fencepost.conformance.assignors.random_groups import RandomGroup, draw_group
 from fencepost.model.assignors import general
 from fencepost.model.assignors.claims import ReadClaim, cooperative_claim, older_owners, sticky_claim
 from fencepost.model.assignors.group import Assign, Assignment, TopicPartition
@@ -22,7 +23,6 @@ from fencepost.model.assignors.properties import broken_properties
 from fencepost.model.assignors.registry import ASSIGNORS
 from fencepost.model.assignors.sticky_group import StickyGroup, make_sticky_group
 from tests.benchmarks.assignors.java_assignors import JavaAssignorError, JavaAssignors, write_member, write_topics
-from tests.support.random_groups import RandomGroup, draw_group
 from tests.targets.kafka.installation import VERSIONS
 from tests.targets.process import MissingDependencyError
 

@@ -13,13 +13,13 @@ import pytest
 
 from fencepost.adapters.client import cluster
 from fencepost.adapters.client.cluster import start_cluster
-from fencepost.adapters.client.program import ClientPlace, ClientProgram
+from fencepost.adapters.client.program import ClientPlace, launch_program
 from fencepost.adapters.wire.process_use import PROC, processes_of_session, stat_fields
 from fencepost.conformance.cli import main
-from fencepost.conformance.clients.run import UnknownClientRequirement
 from fencepost.conformance.reports.json_report import from_json, to_json
 from fencepost.conformance.reports.text import render_report
 from fencepost.conformance.results import EndKind, ExitCode, Verdict
+from fencepost.model.catalogue.selection import UnknownRequirement
 from fencepost.model.settings import Settings
 from tests.support.client_scenarios import make_run
 from tests.support.faulty_clients import FRESH_ID, twice
@@ -70,7 +70,7 @@ async def test_a_report_on_a_client_can_be_read_back() -> None:
 
 
 async def test_an_unknown_requirement_is_refused() -> None:
-    with pytest.raises(UnknownClientRequirement, match="JOIN-29"):
+    with pytest.raises(UnknownRequirement, match="JOIN-29"):
         await make_run("JOIN-29").run()
 
 
@@ -149,7 +149,7 @@ GONE: list[list[str]] = [[], ["Z"]]
 
 @pytest.mark.real_time
 async def test_the_process_group_of_a_program_is_ended() -> None:
-    program = await ClientProgram(["sh", "-c", "sleep 60 & sleep 60"]).start(ClientPlace("h:1", "g", "t"))
+    program = await launch_program(["sh", "-c", "sleep 60 & sleep 60"], ClientPlace("h:1", "g", "t"), Path())
     session = program.command.process.pid
     os.kill(session, signal.SIGKILL)  # what it started is left
     assert await program.wait() == -signal.SIGKILL
@@ -163,7 +163,7 @@ async def test_the_process_group_of_a_program_is_ended() -> None:
 @pytest.mark.real_time
 async def test_a_program_is_told_where_to_go() -> None:
     script = 'echo "{bootstrap} $FENCEPOST_GROUP {topic} {other}" >&2'
-    program = await ClientProgram(["sh", "-c", script]).start(ClientPlace("h:1", "g", "t"))
+    program = await launch_program(["sh", "-c", script], ClientPlace("h:1", "g", "t"), Path())
     assert await program.wait() == 0
     assert program.last_words() == "h:1 g t {other}"
     await program.kill()

@@ -11,18 +11,40 @@ from fencepost.traces.events import Event, Kind
 from fencepost.traces.verdict import PASSING, CheckStatus
 from tests.support.client_scenarios import COOPERATIVE, EAGER, play_scenario
 from tests.support.faulty_clients import WITNESSED
+from tests.support.faulty_drivers import MIXED, WITNESSED_BY_DRIVERS
+from tests.support.wire_client import Tell, tell_as_it_is
 
-NAMES = [scenario.name for scenario in SCENARIOS]
+PLAYS = [
+    (scenario.name, tell) for scenario in SCENARIOS for tell in (None, tell_as_it_is) if tell or not scenario.needs
+]
+SETTINGS = {"eager": EAGER, "cooperative": COOPERATIVE, "mixed": MIXED}
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("settings", [EAGER, COOPERATIVE], ids=["eager", "cooperative"])
-async def test_the_reference_client_keeps_all_requirements(name: str, settings: ClientSettings) -> None:
-    run = await play_scenario(name, settings)
-    assert (run.verdict.violations, run.blocked, run.not_shown) == ((), "", "")
+@pytest.mark.parametrize(("name", "tell"), PLAYS, ids=[f"{name}{'-driven' if tell else ''}" for name, tell in PLAYS])
+@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
+async def test_the_reference_client_keeps_all_requirements(
+    name: str, tell: Tell | None, settings: ClientSettings
+) -> None:
+    run = await play_scenario(name, settings, tell=tell)
+    not_shown = "the client is not cooperative" if is_for_another(name, settings) else ""
+    assert (run.verdict.violations, run.blocked, run.not_shown) == ((), "", not_shown)
     assert [check for check in run.verdict.check_results if check.status not in PASSING] == []
     assert [check for check in run.verdict.check_results if check.status is CheckStatus.UNUSUAL] == []
-    assert {check.requirement for check in run.verdict.check_results} <= WITNESSED
+    assert {check.requirement for check in run.verdict.check_results} <= WITNESSED | WITNESSED_BY_DRIVERS
+
+
+def is_for_another(name: str, settings: ClientSettings) -> bool:
+    scenario = next(each for each in SCENARIOS if each.name == name)
+    return "cooperative" in scenario.needs and settings is not COOPERATIVE
+
+
+async def test_all_requirements_of_drivers_are_seen_to_be_kept() -> None:
+    seen: set[str] = set()
+    for name, tell in PLAYS:
+        for settings in SETTINGS.values() if tell else ():
+            run = await play_scenario(name, settings, tell=tell)
+            seen |= {check.requirement for check in run.verdict.check_results}
+    assert seen >= WITNESSED_BY_DRIVERS
 
 
 @pytest.mark.parametrize("is_awake", [False, True], ids=["held up", "awake"])

@@ -4,9 +4,9 @@ from itertools import permutations
 
 import pytest
 
+from fencepost.conformance.assignors.notation import as_sets, read_assignment, read_members, read_topics, rejoining
 from fencepost.model.assignors.group import Assignment, ClusterTopics, GroupMember
 from fencepost.model.assignors.registry import ASSIGNORS
-from tests.support.assignor_notation import as_sets, read_assignment, read_members, read_topics, rejoining
 
 RANGE = {
     "V-RANGE-1": ("t0:3 t1:3", "C0; C1", "C0 t0-0,t0-1,t1-0,t1-1; C1 t0-2,t1-2"),

@@ -106,12 +106,15 @@ def test_a_pattern_selects_in_catalogue_order() -> None:
     assert matching_requirements("*") == REQUIREMENTS
 
 
-@pytest.mark.parametrize("pattern", ["", "JOIN-56", "NOPE-*", "*-99"])
-def test_a_pattern_that_fits_nothing_is_an_error_in_one_line(pattern: str) -> None:
+@pytest.mark.parametrize(
+    ("pattern", "near"), [("", "TIMER-27"), ("JOIN-56", "JOIN-55"), ("NOPE-*", "FAILOVER-21"), ("*-99", "HB-09")]
+)
+def test_a_pattern_that_fits_nothing_is_an_error_in_one_line(pattern: str, near: str) -> None:
     with pytest.raises(UnknownRequirement) as caught:
         matching_requirements(pattern)
+    family, _ = near.split("-")
     assert str(caught.value) == (
-        f"no requirement matches {pattern!r}; try an id like JOIN-29 or a pattern like 'JOIN-*'"
+        f"no requirement matches {pattern!r}; try an id like {near} or a pattern like '{family}-*'"
     )
 
 

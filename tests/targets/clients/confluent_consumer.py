@@ -3,18 +3,8 @@ settings as name=value."""
 
 import signal
 import sys
-from types import FrameType
 
 from confluent_kafka import Consumer
-
-ending = False
-
-
-def end(number: int, frame: FrameType | None) -> None:
-    """Have the loop end."""
-    global ending
-    ending = True
-
 
 bootstrap, group, topic, *settings = sys.argv[1:]
 consumer = Consumer(
@@ -30,8 +20,10 @@ consumer = Consumer(
         **dict(setting.split("=", 1) for setting in settings),
     }
 )
-signal.signal(signal.SIGTERM, end)
+signal.signal(signal.SIGTERM, lambda *_: sys.exit())
 consumer.subscribe([topic])
-while not ending:
-    consumer.poll(0.2)
-consumer.close()
+try:
+    while True:
+        consumer.poll(0.2)
+finally:
+    consumer.close()

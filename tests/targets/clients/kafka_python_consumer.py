@@ -3,20 +3,9 @@
 import signal
 import sys
 import warnings
-from types import FrameType
 
 warnings.simplefilter("ignore")  # its schemas are read in a deprecated way
 from kafka import KafkaConsumer  # type: ignore[import-untyped]  # noqa: E402
-
-
-class Ending(Exception):
-    """The program is asked to end."""
-
-
-def end(number: int, frame: FrameType | None) -> None:
-    """Have the loop end."""
-    raise Ending
-
 
 bootstrap, group, topic = sys.argv[1:4]
 consumer = KafkaConsumer(
@@ -30,9 +19,9 @@ consumer = KafkaConsumer(
     metadata_max_age_ms=1_000,
     auto_commit_interval_ms=1_000,
 )
-signal.signal(signal.SIGTERM, end)
+signal.signal(signal.SIGTERM, lambda *_: sys.exit())
 try:
     while True:
         consumer.poll(timeout_ms=200)
-except Ending:
+finally:
     consumer.close()

@@ -4,6 +4,7 @@ On a busy machine a client may do late what it should, once; that is inconclusiv
 """
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -24,12 +25,15 @@ SHORT_TIMERS = (
     "auto.commit.interval.ms=1000",
 )
 REQUIREMENTS = ("MEMBER-0*", "MEMBER-12", "MEMBER-13", "HBT-*")
+OF_DRIVERS = ("CALLBACK-0[1-3]", "CALLBACK-11", "POLL-03", "HBT-06")
+DRIVERS = HERE.parents[2] / "docs" / "examples" / "clients"
 
 
-def smoke(tmp_path: Path, *command: str) -> Report:
+def smoke(tmp_path: Path, *command: str, only: Sequence[str] = REQUIREMENTS, driven: bool = False) -> Report:
     """The report on a client and a few requirements."""
     file = tmp_path / "r.json"
-    code = main(["test-client", "-q", "--at-once", "2", "--json", str(file), "--only", *REQUIREMENTS, "--", *command])
+    options = ["-q", "--at-once", "2", "--json", str(file), *(["--driven"] if driven else [])]
+    code = main(["test-client", *options, "--only", *only, "--", *command])
     report = from_json(file.read_text())
     assert code == report.exit_code()
     return report
@@ -53,3 +57,15 @@ def test_the_java_client_keeps_its_requirements(tmp_path: Path) -> None:
     report = smoke(tmp_path, *command, *PLACEHOLDERS, *SHORT_TIMERS)
     assert report.failed_results() == ()
     assert report.result("MEMBER-12").verdict is Verdict.PASS
+
+
+@pytest.mark.slow
+@pytest.mark.java
+@pytest.mark.parametrize("strategy", ["RangeAssignor", "CooperativeStickyAssignor"])
+def test_the_java_client_keeps_what_a_driver_shows(tmp_path: Path, strategy: str) -> None:
+    jars = install(VERSIONS["4"])
+    command = (find_java(), *JVM_OPTIONS, "-cp", f"{jars / 'jars'}/*", str(DRIVERS / "JavaDriver.java"))
+    setting = f"partition.assignment.strategy=org.apache.kafka.clients.consumer.{strategy}"
+    report = smoke(tmp_path, *command, setting, only=OF_DRIVERS, driven=True)
+    assert report.failed_results() == ()
+    assert {report.result(id).verdict for id in ("CALLBACK-01", "CALLBACK-11", "POLL-03", "HBT-06")} == {Verdict.PASS}

@@ -1,1 +1,1 @@
-"""What the classic protocol asks of a client: its membership as the client knows it, and a check for each request."""
+"""The judge of clients of the classic protocol: the membership as a client knows it, and a check for each request."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 
 from fencepost.model.catalogue.classic.client import CLIENT_CATALOGUE
 from fencepost.model.errors import Error
-from fencepost.traces.client_judge.classic import endings, joining, membership, news, reading
+from fencepost.traces.client_judge.classic import driven, endings, joining, membership, news, reading
 from fencepost.traces.client_judge.classic.knowledge import Knowledge
 from fencepost.traces.client_judge.classic.state import EXCHANGE_APIS, ClientState
 from fencepost.traces.client_judge.evidence import ClientVerdict, Evidence
@@ -41,6 +41,7 @@ class ClassicClient:
     def __init__(self, header: Header, label: str) -> None:
         self._evidence = Evidence(CLIENT_CATALOGUE)
         self.state = ClientState(Knowledge(header.grace), self._evidence)
+        self._label = label
         self._has_asked = False
         self._sent_at: deque[int] = deque()
         """When the client sent requests, from the last that is older than `SETTLING_MS` on."""
@@ -57,6 +58,9 @@ class ClassicClient:
         state = self.state
         state.knowledge.settle(event.time if operation.api == "JoinGroup" else self._awake_until(event.time))
         self._sent_at.append(event.time)
+        driven.judge_request_of_application(state, operation, event)
+        if operation.api == "FindCoordinator":
+            membership.judge_lookup(state, operation, event)
         if "_findings" not in event.body:
             if operation.api in GROUP_APIS and not self._has_asked:
                 self._has_asked = True
@@ -64,6 +68,7 @@ class ClassicClient:
                 state.check(state.has_found, "MEMBER-01", operation, title, expected, operation.api)
             if operation.api in REQUESTS:
                 REQUESTS[operation.api](state, operation, event)
+            driven.follow_request(state, operation, event)
         state.outstanding[operation.handle] = operation
 
     def on_response(self, operation: Operation, event: Event) -> None:
@@ -78,6 +83,7 @@ class ClassicClient:
             news.learn_metadata(state, event)
         elif operation.api in RESPONSES:
             RESPONSES[operation.api](state, operation, event)
+        driven.follow_response(state, operation, event)
         if operation.api in EXCHANGE_APIS:
             state.last_exchange_news = event.sequence
         if operation.api == "JoinGroup" and error == Error.COORDINATOR_LOAD_IN_PROGRESS:
@@ -85,18 +91,27 @@ class ClassicClient:
 
     def on_loss(self, operation: Operation, event: Event) -> None:
         """The connection ended before the response."""
-        self.state.outstanding.pop(operation.handle, None)
-        news.learn_loss(self.state, operation, event)
+        state = self.state
+        state.outstanding.pop(operation.handle, None)
+        if state.application is not None and operation.api == "OffsetCommit":
+            state.application.is_commit_doubtful = True
+        if operation.api == "Heartbeat" and state.last_sign is not None:
+            state.last_sign = event.time
+        news.learn_loss(state, operation, event)
         if operation.api in EXCHANGE_APIS:
-            self.state.last_exchange_news = event.sequence
+            state.last_exchange_news = event.sequence
 
     def on_other(self, event: Event) -> None:
         """Something happened beside the client's requests."""
         state = self.state
+        if event.member == self._label:
+            driven.follow_application(state, event)
         if event.kind is Kind.FAULT and event.api == "hangup":
             state.hung_up.add(event.connection)
             if state.exchange is not None:
                 state.exchange.is_excused = True
+        if event.kind is Kind.INTERNAL and event.api == "written":
+            driven.learn_written(state, event)
         if event.kind is not Kind.INTERNAL or event.api != "program":
             return
         if event.body["state"] == "asked to end":
@@ -110,8 +125,10 @@ class ClassicClient:
         state.knowledge.settle(time)
         if not endings.is_over(state) and state.last_sign is not None and state.join is not None:
             membership.judge_silence(state, time)
+            membership.judge_unheard(state, time)
         endings.judge_debts(state, time)
         endings.judge_leaving(state, time)
+        driven.judge_end_of_application(state, time)
 
     def verdict(self, events: int) -> ClientVerdict:
         """What was found."""

@@ -1,4 +1,4 @@
-"""The end of a client and of its trace: leaving, and what the client still owes."""
+"""The end of a client and of its trace: leaving, and debts."""
 
 import signal
 

@@ -1,4 +1,4 @@
-"""JoinGroup and SyncGroup, held against what the client was told."""
+"""JoinGroup and SyncGroup, held against the knowledge of the client."""
 
 from fencepost.model.assignors.consumer_protocol import ConsumerProtocolError, decode_subscription
 from fencepost.model.assignors.group import Subscription
@@ -29,7 +29,7 @@ def judge_join(state: ClientState, operation: Operation, event: Event) -> None:
     if state.is_cooperative:
         judge_claims(state, operation)
     state.join, state.join_failure, state.growth = operation, None, None
-    state.last_sign = state.rebalance_told = None
+    state.last_sign = state.rebalance_told = state.left = None
     state.session_timeout = operation.body["session_timeout_ms"]
     state.rebalance_timeout = operation.body.get("rebalance_timeout_ms", state.session_timeout)
 
@@ -40,10 +40,10 @@ def judge_place(state: ClientState, operation: Operation) -> None:
     if open_one is None:
         state.evidence.hold("MEMBER-06", operation.handle - 1)
     elif open_one.connection == operation.connection:
-        what = f"{operation.api} while {open_one.api} is unanswered"
+        what = f"{operation.api} while {open_one.api} has no response"
         state.violate("MEMBER-06", operation, "A second exchange", "no other JoinGroup or SyncGroup", what)
     else:
-        note = f"{operation.api} came over another connection while {open_one.api} was unanswered"
+        note = f"{operation.api} came over another connection while {open_one.api} had no response"
         state.evidence.leave_open("MEMBER-06", operation.handle - 1, note)
     exchange = state.exchange
     if operation.api != "JoinGroup" or exchange is None:
@@ -163,7 +163,7 @@ def read_subscriptions(state: ClientState, operation: Operation) -> None:
 
 
 def judge_claims(state: ClientState, operation: Operation) -> None:
-    """What a cooperative member declares as owned is what it was assigned last."""
+    """A cooperative member declares its last assignment as owned."""
     subscription = next(iter(state.subscriptions.values()))
     owned, installed = frozenset(subscription.owned), state.installed
     observed = f"owned: {describe_partitions(owned)}"

@@ -1,4 +1,4 @@
-"""What a client knows of its membership: a standing after each piece of news, and which of them it may have by now.
+"""The knowledge of a client of its membership: a standing after each piece of news, and those that it may have by now.
 
 News is a response that has left the cluster. It may be on its way for as long as the grace of the trace: until then,
 the client may act by it or by what it knew before. A request that only fits later news shows that it has arrived. For

@@ -1,4 +1,4 @@
-"""Heartbeats, commits and LeaveGroup: the requests that carry a membership, held against what the client knows."""
+"""Heartbeats, commits and LeaveGroup: the requests with a membership, held against the knowledge of the client."""
 
 from fencepost.model.classic.messages.parsing import read_offsets
 from fencepost.traces.client_judge.classic.joining import describe_id, judge_instance, judge_reason
@@ -8,6 +8,8 @@ from fencepost.traces.client_judge.classic.state import ClientState
 from fencepost.traces.events import Event
 from fencepost.traces.operations import Operation
 
+PATIENCE_MS = 3_000
+"""How long after its session timeout a client may take to look for the coordinator."""
 DROPS_MEMBERSHIP = frozenset({"MEMBER-12", "MEMBER-13"})
 """The requirements that say that a generation is over."""
 
@@ -17,7 +19,7 @@ def judge_heartbeat(state: ClientState, operation: Operation, event: Event) -> N
     if operation.version >= 3:
         judge_instance(state, operation)
     if is_joining(state, operation, event):
-        title, expected = "Heartbeat while JoinGroup is unanswered", "no heartbeat"
+        title, expected = "Heartbeat while JoinGroup has no response", "no heartbeat"
         state.violate("HBT-04", operation, title, expected, "Heartbeat")
         return
     standing = find_standing(state, operation)
@@ -39,12 +41,13 @@ def judge_heartbeat(state: ClientState, operation: Operation, event: Event) -> N
 
 def judge_commit(state: ClientState, operation: Operation, event: Event) -> None:
     """An OffsetCommit of the group arrives."""
-    if state.join is None:  # an application that assigns partitions by itself
-        return
+    application = state.application
+    if state.join is None or (application is not None and application.has_ended):
+        return  # an application without a subscription
     if operation.version >= 7 and operation.body["member_id"]:
         judge_instance(state, operation)
     if is_joining(state, operation, event):
-        title, expected = "OffsetCommit while JoinGroup is unanswered", "no commit"
+        title, expected = "OffsetCommit while JoinGroup has no response", "no commit"
         state.violate("MCOMMIT-08", operation, title, expected, "OffsetCommit")
         return
     standing = find_standing(state, operation)
@@ -78,7 +81,7 @@ def judge_leave(state: ClientState, operation: Operation, event: Event) -> None:
 
 
 def is_joining(state: ClientState, operation: Operation, event: Event) -> bool:
-    """Whether the request was certainly sent after a JoinGroup that is unanswered."""
+    """Whether the request was certainly sent after a JoinGroup that has no response."""
     open_one = state.exchange_outstanding()
     if open_one is None or open_one.api != "JoinGroup":
         return False
@@ -86,7 +89,7 @@ def is_joining(state: ClientState, operation: Operation, event: Event) -> bool:
 
 
 def find_standing(state: ClientState, operation: Operation) -> Standing | None:
-    """The standing by which the client sent the request; what it was told before that has arrived."""
+    """The standing by which the client sent the request; all news before that has arrived."""
     member_id, generation = operation.body["member_id"], generation_in(operation)
     found = state.knowledge.find(member_id, generation)
     if found is not None:
@@ -113,6 +116,27 @@ def judge_stale(state: ClientState, operation: Operation, stale: str, memberless
     state.violate(requirement, operation, title, expected, observed, knowledge.latest.news)
 
 
+def unheard_heartbeat(state: ClientState, time: int, milliseconds: int) -> Operation | None:
+    """A heartbeat that has had no response for so long, None if there is none."""
+    waiting = (each for each in state.outstanding.values() if each.api == "Heartbeat")
+    return next((each for each in waiting if time - each.sent_at > milliseconds), None)
+
+
+def judge_lookup(state: ClientState, operation: Operation, event: Event) -> None:
+    """A client whose heartbeats have no response looks for the coordinator again."""
+    if state.session_timeout and unheard_heartbeat(state, event.time, state.session_timeout // 2) is not None:
+        state.evidence.hold("HBT-11", event.sequence)
+
+
+def judge_unheard(state: ClientState, time: int) -> None:
+    """A client has not waited for the response to a heartbeat for much longer than its session timeout."""
+    unheard = unheard_heartbeat(state, time, state.session_timeout + PATIENCE_MS)
+    if unheard is not None:
+        title, expected = "A client whose heartbeats have no response waits", "FindCoordinator"
+        observed = f"none for {time - unheard.sent_at} ms"
+        state.violate("HBT-11", unheard, title, expected, observed)
+
+
 def note_sign(state: ClientState, operation: Operation, event: Event) -> None:
     """The coordinator sees a sign of life of a stable member."""
     if state.last_sign is None:
@@ -126,6 +150,8 @@ def judge_gap(state: ClientState, operation: Operation, time: int) -> None:
     """No more than a session timeout has passed since the last sign of life."""
     if state.last_sign is None or not state.session_timeout:
         return
+    if unheard_heartbeat(state, time, state.session_timeout // 2) is not None:
+        return  # the next one waits for its response
     gap, allowed = time - state.last_sign, state.session_timeout + state.knowledge.grace
     requirement = "HBT-01" if state.rebalance_told is None else "HBT-05"
     title, expected = "Heartbeats are too rare", f"one in {state.session_timeout} ms"

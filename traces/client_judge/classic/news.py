@@ -1,4 +1,4 @@
-"""News: what each response tells a client about its membership, and what the client owes from then on."""
+"""News: the standing of a client after each response, and its debts from then on."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -18,7 +18,7 @@ PARKED_MS = 2_000
 
 
 def learn_join(state: ClientState, operation: Operation, event: Event) -> None:
-    """JoinGroup is answered."""
+    """The response to JoinGroup."""
     body, error = event.body, event.body.get("error_code", 0)
     sent, news = operation.body["member_id"], describe_news(operation, event)
     if event.time - operation.sent_at > PARKED_MS:
@@ -45,7 +45,7 @@ def learn_join(state: ClientState, operation: Operation, event: Event) -> None:
 
 
 def learn_sync(state: ClientState, operation: Operation, event: Event) -> None:
-    """SyncGroup is answered."""
+    """The response to SyncGroup."""
     error, news = event.body.get("error_code", 0), describe_news(operation, event)
     judge_silence_of_waiting(state, operation, event.time)
     before = replace(state.knowledge.latest, member_id=operation.body["member_id"])
@@ -66,10 +66,10 @@ def learn_sync(state: ClientState, operation: Operation, event: Event) -> None:
 
 
 def judge_silence_of_waiting(state: ClientState, operation: Operation, time: int) -> None:
-    """Heartbeats come while SyncGroup is unanswered: not one in half a session timeout is unusual."""
+    """Heartbeats come while SyncGroup has no response: not one in half a session timeout is unusual."""
     waited = time - operation.sent_at
     if waited > state.session_timeout / 2 and not state.has_sign_while_waiting:
-        title, observed = "No heartbeat while SyncGroup is unanswered", f"none for {waited} ms"
+        title, observed = "No heartbeat while SyncGroup has no response", f"none for {waited} ms"
         state.violate("HBT-03", operation, title, "heartbeats", observed)
 
 
@@ -103,7 +103,7 @@ def learn_assignment(state: ClientState, before: Standing, event: Event, news: s
 
 
 def learn_of_membership(state: ClientState, operation: Operation, event: Event) -> None:
-    """A heartbeat or a commit is answered; an error about a membership that is over tells nothing new."""
+    """The response to a heartbeat or a commit; an error about a membership that is over tells nothing new."""
     error, latest = first_error(event.body), state.knowledge.latest
     sent = operation.body.get("member_id"), generation_in(operation)
     if error == Error.NONE or sent != (latest.member_id, latest.generation):
@@ -201,7 +201,7 @@ def first_error(body: Mapping[str, Any]) -> int:
 
 def describe_news(operation: Operation, event: Event) -> str:
     """A response in words."""
-    return f"{operation.api} was answered {error_name(first_error(event.body))} at {event.time} ms"
+    return f"{operation.api} got {error_name(first_error(event.body))} at {event.time} ms"
 
 
 def describe_partitions(partitions: Iterable[TopicPartition]) -> str:

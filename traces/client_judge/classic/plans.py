@@ -1,4 +1,4 @@
-"""The plan of a leader: the assignments in its SyncGroup, held against the members that it was told of."""
+"""The plan of a leader: the assignments in its SyncGroup, held against the members in its JoinGroup response."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""Fetch and OffsetFetch: what the client reads, held against its assignment."""
+"""Fetch and OffsetFetch, held against the assignment of the client."""
 
 from collections.abc import Iterator
 
@@ -39,17 +39,17 @@ def fetched_partitions(body: Body) -> Iterator[TopicPartition]:
 
 
 def fetches_outstanding(state: ClientState) -> frozenset[TopicPartition]:
-    """The partitions that an unanswered Fetch asks for."""
+    """The partitions that a Fetch without a response asks for."""
     fetches = (each for each in state.outstanding.values() if each.api == "Fetch")
     return frozenset(partition for fetch in fetches for partition in fetched_partitions(fetch.body))
 
 
 def learn_offsets(state: ClientState, operation: Operation, event: Event) -> None:
-    """OffsetFetch is answered: an offset that is unstable is to be asked for again."""
+    """The response to OffsetFetch: the client asks again for an offset that is unstable."""
     groups = event.body.get("groups") or (event.body,)
     rows = (row for group in groups for topic in group.get("topics") or () for row in topic["partitions"])
     if any(row["error_code"] == Error.UNSTABLE_OFFSET_COMMIT for row in rows):
-        news = f"OffsetFetch was answered UNSTABLE_OFFSET_COMMIT at {event.time} ms"
+        news = f"OffsetFetch got UNSTABLE_OFFSET_COMMIT at {event.time} ms"
         state.owe(Debt("MCOMMIT-20", "OffsetFetch", event.time, event.sequence, news))
 
 

@@ -1,9 +1,10 @@
-"""The state of a client that is followed: what it knows, what it has asked, and what it is still expected to do."""
+"""The state of a client that is followed: its knowledge, its open requests and its debts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from fencepost.model.assignors.group import Subscription, TopicPartition
+from fencepost.traces.client_judge.classic.application import Application
 from fencepost.traces.client_judge.classic.knowledge import Knowledge, Standing
 from fencepost.traces.client_judge.evidence import ClientViolation, Evidence
 from fencepost.traces.events import Event
@@ -29,7 +30,7 @@ class Debt:
 
 @dataclass(slots=True)
 class Exchange:
-    """A JoinGroup that succeeded: what it was told, and whether SyncGroup followed."""
+    """A JoinGroup that succeeded, with its response, and whether SyncGroup followed."""
 
     operation: Operation
     sequence: int
@@ -64,7 +65,7 @@ class ClientState:
     last_exchange_news: int = 0
     """The sequence number of the last response to JoinGroup or SyncGroup, which whoever joins again has read."""
     join_failure: int | None = None
-    """When JoinGroup was answered that the coordinator is loading, if nothing came since."""
+    """When the response to JoinGroup was that the coordinator is loading, if nothing came since."""
     debts: dict[str, Debt] = field(default_factory=dict)
     """By requirement."""
     has_found: bool = False
@@ -97,6 +98,10 @@ class ClientState:
     left: Operation | None = None
     """The last LeaveGroup."""
 
+    ends: dict[TopicPartition, int] = field(default_factory=dict)
+    """The offsets behind the last records of partitions."""
+    application: Application | None = None
+    """That of a driven client."""
     hung_up: set[int] = field(default_factory=set)
     """The connections that the cluster has closed."""
 
@@ -111,7 +116,7 @@ class ClientState:
         return bool(self.subscriptions) and self.subscriptions.keys() <= COOPERATIVE_ASSIGNORS
 
     def exchange_outstanding(self) -> Operation | None:
-        """A JoinGroup or SyncGroup that is unanswered, None if there is none."""
+        """A JoinGroup or SyncGroup without a response, None if there is none."""
         return next((each for each in self.outstanding.values() if each.api in EXCHANGE_APIS), None)
 
     def owe(self, debt: Debt) -> None:

@@ -78,3 +78,22 @@ def rejoining(
         )
         found.append(GroupMember(member.id, subscription, member.instance_id))
     return found
+
+
+def as_text(assignment: Assignment) -> str:
+    """The assignment in the notation, sorted."""
+    return "; ".join(
+        f"{member} {','.join(f'{topic}-{number}' for topic, number in sorted(own))}".rstrip()
+        for member, own in sorted(assignment.items())
+    )
+
+
+def members_as_text(members: Iterable[GroupMember]) -> str:
+    """Members in the notation; a static one with its instance."""
+    texts = []
+    for member in members:
+        topics, owned = ",".join(member.subscription.topics), as_text({"": member.subscription.owned}).strip()
+        generation = f"@{member.subscription.generation}" if member.subscription.generation >= 0 else ""
+        instance = f" = {member.instance_id}" if member.instance_id is not None else ""
+        texts.append(f"{member.id}{{{topics}}} {owned}{generation}".rstrip() + instance)
+    return "; ".join(texts)

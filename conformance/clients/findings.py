@@ -1,0 +1,68 @@
+"""Findings about a client, from runs and from saved traces, as results of a report."""
+
+from collections.abc import Iterable, Mapping
+
+from fencepost.conformance.analysis.aggregation import NOT_AGAIN, NOT_REPLAYED, ViolationStatus
+from fencepost.conformance.analysis.report_builder import ReportBuilder
+from fencepost.conformance.clients.failures import build_client_failure
+from fencepost.conformance.clients.play import ClientScenarioRun
+from fencepost.conformance.clients.protocol import ClientProtocol
+from fencepost.model.catalogue.requirement import Requirement, Verifiability
+from fencepost.traces.verdict import PASSING, CheckResult, CheckStatus
+
+
+def begin_client_report(protocol: ClientProtocol, requirements: tuple[Requirement, ...]) -> ReportBuilder:
+    """A report on these requirements, without findings; those that the client cannot show are left out."""
+    left_out = {each.id: reason for each in requirements if (reason := reason_left_out(protocol, each))}
+    return ReportBuilder([each.id for each in requirements], left_out, specification=protocol.specification)
+
+
+def reason_left_out(protocol: ClientProtocol, requirement: Requirement) -> str:
+    """Why a client of which only requests are seen cannot show that it keeps a requirement, "" if it can."""
+    if requirement.testability is Verifiability.UNTESTABLE:
+        return requirement.why
+    missing = [protocol.needs[need] for need in requirement.needs if need in protocol.out_of_reach]
+    return f"needs {' and '.join(missing)}" if missing else ""
+
+
+def add_client_run(
+    builder: ReportBuilder,
+    protocol: ClientProtocol,
+    run: ClientScenarioRun,
+    trace: str,
+    again: Mapping[str, frozenset[str]],
+    command: str,
+) -> None:
+    """Add a run of a scenario, with its `trace` if that is saved. `again` has the requirements that the replays of
+    scenarios violated, by their names; `command` tests one requirement again, with {} in the place of its id."""
+    name = run.scenario.name
+    confirmed = frozenset[str]().union(*again.values())
+    for violation in run.verdict.violations:
+        id = violation.requirement
+        if id not in builder.findings:
+            continue
+        if id in again.get(name, ()):
+            failure = build_client_failure(
+                run.header, run.events, violation, protocol.follow, trace, command.format(id)
+            )
+            builder.add_failure(id, failure)
+        elif id in confirmed:
+            builder.findings[id].add_violation(ViolationStatus.CONFIRMED_ELSEWHERE, violation.title)
+        else:
+            note = (NOT_AGAIN if name in again else NOT_REPLAYED).format(trace or name)
+            builder.findings[id].add_violation(ViolationStatus.UNCONFIRMED, note)
+    if run.misconduct:
+        builder.undecided.append(f"{name}: {run.misconduct}")
+    add_client_checks(builder, run.verdict.check_results)
+    shown = {check.requirement for check in run.verdict.check_results} | run.verdict.violated
+    for id in run.scenario.requirements:
+        if id not in shown and id not in builder.left_out and (run.blocked or run.not_shown):
+            status = CheckStatus.INCONCLUSIVE if run.blocked else CheckStatus.NOT_OBSERVED
+            builder.add_check(id, status, f"{name}: {run.blocked or run.not_shown}")
+
+
+def add_client_checks(builder: ReportBuilder, checks: Iterable[CheckResult]) -> None:
+    """Add the results of checks; a requirement that is left out is not said to hold."""
+    builder.add_checks(
+        check for check in checks if check.requirement not in builder.left_out or check.status not in PASSING
+    )

@@ -1,0 +1,100 @@
+"""Judges saved traces of clients once more, without the clients."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from fencepost.adapters.client.cluster import CLIENT_LABEL
+from fencepost.conformance.analysis.report_builder import ReportBuilder
+from fencepost.conformance.analysis.trace_report import MALFORMED_ERRORS, describe_unreadable
+from fencepost.conformance.clients.failures import build_client_failure
+from fencepost.conformance.clients.findings import add_client_checks, begin_client_report
+from fencepost.conformance.clients.protocol import ClientProtocol
+from fencepost.conformance.events import Progress
+from fencepost.conformance.results import Ending, EndKind, Report
+from fencepost.conformance.run.provenance import record_judging
+from fencepost.traces.client_judge.judge import is_client_trace, is_driven_trace, judge_client
+from fencepost.traces.files.trace_files import TraceError, open_trace
+
+
+def find_client_traces(paths: Sequence[Path]) -> dict[Path, bool]:
+    """The traces of clients among some traces, and whether each has an application in it; a file that cannot be read is
+    none, and standard input is not looked at."""
+    found = {}
+    for path in paths:
+        try:
+            header = open_trace(path)[0] if path.is_file() else None
+        except (TraceError, OSError):
+            continue
+        if header is not None and is_client_trace(header):
+            found[path] = is_driven_trace(header)
+    return found
+
+
+def judge_client_files(paths: Sequence[Path], progress: Callable[[Progress], None], protocol: ClientProtocol) -> Report:
+    """The report on traces of clients. A file that cannot be read is told in the report; it is a `TraceError` if it is
+    the only one. Interrupted, report on those judged so far."""
+    judging = ClientTraces(protocol, begin_client_report(protocol, tuple(protocol.specification.requirements.values())))
+    provenance, begun = record_judging(), time.monotonic()
+    ended: Ending | None = None
+    done = 0
+    try:
+        for path in paths:
+            judging.add(path)
+            done += 1
+            violated = len(judging.violated)
+            progress(Progress(done, len(paths), time.monotonic() - begun, violated, path.name))
+    except KeyboardInterrupt:
+        ended = Ending(EndKind.INTERRUPTED, "interrupted", time.monotonic() - begun)
+    errors = judging.errors
+    if len(errors) == len(paths):
+        raise errors[0]
+    if errors:
+        judging.builder.undecided += (f"not judged: {error}" for error in errors)
+        ended = ended or Ending(EndKind.UNREADABLE, describe_unreadable(errors, len(paths)), time.monotonic() - begun)
+    report = judging.builder.build(
+        target=judging.target(),
+        schedules=done - len(errors),
+        events=judging.events,
+        seconds=time.monotonic() - begun,
+        ended=ended,
+    )
+    return replace(report, provenance=provenance)
+
+
+@dataclass(slots=True)
+class ClientTraces:
+    """Traces of clients while they are judged one after the other."""
+
+    protocol: ClientProtocol
+    builder: ReportBuilder
+    events: int = 0
+    violated: set[str] = field(default_factory=set)
+    errors: list[TraceError] = field(default_factory=list)
+    names: set[str] = field(default_factory=set)
+    """Those of the clients."""
+
+    def add(self, path: Path) -> None:
+        """Judge a trace, or keep the error that it is."""
+        try:
+            header, stream = open_trace(path)
+            events = tuple(stream)
+            verdict = judge_client(header, events, CLIENT_LABEL, self.protocol.follow)
+        except TraceError as error:
+            self.errors.append(error)
+            return
+        except MALFORMED_ERRORS as error:
+            self.errors.append(TraceError(str(path), 0, f"a message has not the form of its API: {error}"))
+            return
+        self.events += len(events)
+        self.names.add(header.implementation.get("name", header.source))
+        self.violated |= verdict.violated
+        for violation in verdict.violations:
+            failure = build_client_failure(header, events, violation, self.protocol.follow, str(path))
+            self.builder.add_failure(violation.requirement, failure)
+        add_client_checks(self.builder, verdict.check_results)
+
+    def target(self) -> dict[str, str]:
+        """The description of the client, or of the traces of several."""
+        return {"name": next(iter(self.names)) if len(self.names) == 1 else f"{len(self.names)} clients"}

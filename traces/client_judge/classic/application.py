@@ -1,0 +1,97 @@
+"""The application of a driven client: its commands, its partitions and its positions, as the trace shows them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fencepost.model.assignors.group import TopicPartition
+from fencepost.traces.client_judge.evidence import ClientViolation, Evidence
+from fencepost.traces.events import Event
+from fencepost.traces.operations import Operation
+
+ENDING_COMMANDS = frozenset({"close", "unsubscribe"})
+"""The commands after which a client has no partitions."""
+
+
+@dataclass(slots=True)
+class Application:
+    """The application under way. Times in milliseconds; `limit` is the most records that a poll may return, 0 if that
+    is not known; `has_lost` says whether it is called back about lost partitions."""
+
+    limit: int = 0
+    has_lost: bool = True
+    has_auto_commit: bool = False
+    has_interval: bool = True
+    """Whether the client leaves when it is not polled."""
+    has_called: bool = False
+    """There was a callback."""
+    command: Mapping[str, Any] | None = None
+    """The command that is carried out."""
+    began: int = 0
+    idle_since: int | None = None
+    """When the last command ended, None while one is carried out."""
+    owned: frozenset[TopicPartition] = frozenset()
+    """The partitions by the callbacks."""
+    revoked: frozenset[TopicPartition] = frozenset()
+    """Those that were revoked since the last JoinGroup, or callback about assigned ones."""
+    is_revoked: bool = False
+    has_been_assigned: bool = False
+    has_failed_attempt: bool = False
+    """A JoinGroup or SyncGroup has failed since then, at no cost of the generation."""
+    has_joined: bool = False
+    """A SyncGroup has succeeded."""
+    assignments: list[frozenset[TopicPartition]] = field(default_factory=list)
+    """The assignments that the client was told since the last callback about assigned partitions."""
+    positions: dict[TopicPartition, int] = field(default_factory=dict)
+    """The offsets of the next records to return, of partitions of which some were returned or sought."""
+    starts: dict[TopicPartition, int] = field(default_factory=dict)
+    """The committed offsets that the client was told."""
+    last_written: int = -1
+    """The sequence number of the last event of records that were written."""
+    retained: frozenset[TopicPartition] = frozenset()
+    """Partitions that stayed through the last rebalance."""
+    paused: frozenset[TopicPartition] = frozenset()
+    paused_since: int = 0
+    sought: set[TopicPartition] = field(default_factory=set)
+    returned: int = 0
+    """The records that the poll under way has returned."""
+    ahead: list[tuple[Operation, TopicPartition, int]] = field(default_factory=list)
+    """Commits during the poll under way that are ahead of the position before it."""
+    committed: dict[TopicPartition, int] = field(default_factory=dict)
+    """The offsets that were committed with success."""
+    is_commit_doubtful: bool = False
+    """A commit has failed, or its response was lost, since the last JoinGroup."""
+    commit_errors: list[int] = field(default_factory=list)
+    """The errors of commits while the application waits for one, 0 for none."""
+    wanted: frozenset[str] | None = None
+    """The topics of the last subscription, if it is another one than that of the last JoinGroup."""
+    has_ended: bool = False
+    """The last subscription is over: LeaveGroup may be on its way."""
+    manual_since: int | None = None
+    refused: Event | None = None
+    """The response to JoinGroup that the application is to be told."""
+    polls_since: int = 0
+    """The polls since then."""
+    survived: Event | None = None
+    """The response to Heartbeat that should cost the client nothing."""
+
+    def next_of(self, partition: TopicPartition) -> int:
+        """The offset of the next record to return, as far as it is known."""
+        return self.positions.get(partition, self.starts.get(partition, 0))
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether a command is carried out after which the client has no partitions."""
+        return self.command is not None and self.command["do"] in ENDING_COMMANDS
+
+    @property
+    def is_polling(self) -> bool:
+        """Whether a poll is carried out."""
+        return self.command is not None and self.command["do"] == "poll"
+
+
+def check_event(
+    evidence: Evidence, holds: bool, requirement: str, event: Event, title: str, expected: str, observed: str
+) -> None:
+    """An event keeps a requirement, or else breaks it in this way."""
+    evidence.judge(holds, ClientViolation(requirement, event.sequence, title, expected, observed))

@@ -1,0 +1,195 @@
+"""Callbacks of a driven client, held against its assignments and its standing."""
+
+from fencepost.model.assignors.group import TopicPartition
+from fencepost.traces.client_judge.classic.application import Application, check_event
+from fencepost.traces.client_judge.classic.knowledge import NO_GENERATION, Phase, Standing
+from fencepost.traces.client_judge.classic.news import describe_partitions
+from fencepost.traces.client_judge.classic.state import COOPERATIVE_ASSIGNORS, ClientState
+from fencepost.traces.events import Event
+from fencepost.traces.operations import Operation
+
+
+def judge_callback(state: ClientState, application: Application, event: Event) -> None:
+    """The listener is called."""
+    evidence, partitions = state.evidence, partitions_in(event)
+    observed = f"{event.api}: {describe_partitions(partitions)}"
+    title, expected = "A callback outside of a call", "inside poll, unsubscribe or close"
+    check_event(evidence, application.command is not None, "CALLBACK-01", event, title, expected, observed)
+    if application.manual_since is not None and application.manual_since + state.knowledge.grace < event.time:
+        title, expected = "A callback about partitions that the application has assigned", "no callback"
+        check_event(evidence, False, "CALLBACK-18", event, title, expected, observed)
+        return
+    if not application.has_joined and event.api != "assigned":
+        title, expected = "The first join calls back about partitions that were never there", "assigned"
+        check_event(evidence, False, "CALLBACK-17", event, title, expected, observed)
+    elif not application.has_called and event.api == "assigned":
+        evidence.hold("CALLBACK-17", event.sequence)
+    application.has_called = True
+    if event.api == "assigned":
+        judge_assigned(state, application, event)
+    else:
+        judge_survival(state, application, event)
+        judge_taken(state, application, event)
+    judge_seen_assignment(state, application, event)
+    if event.api != "assigned":
+        application.owned -= partitions
+        application.is_revoked = True
+        if event.api == "revoked":
+            application.revoked |= partitions
+
+
+def partitions_in(event: Event, name: str = "partitions") -> frozenset[TopicPartition]:
+    """The partitions in a field of a message of the driver."""
+    return frozenset((str(topic), int(number)) for topic, number in event.body.get(name) or ())
+
+
+def judge_assigned(state: ClientState, application: Application, event: Event) -> None:
+    """The listener is called about assigned partitions: all of them, or those that a cooperative member did not own."""
+    partitions, owned = partitions_in(event), application.owned
+    if not application.assignments:
+        title, expected = "assigned is called again", "once for each completed rebalance"
+        observed = describe_partitions(partitions)
+        check_event(state.evidence, False, "CALLBACK-09", event, title, expected, observed)
+        application.owned |= partitions
+        return
+    kept = owned if state.is_cooperative else frozenset[TopicPartition]()
+    fitting = [each for each in application.assignments if each - kept == partitions]
+    latest = fitting[-1] if fitting else application.assignments[-1]
+    observed = describe_partitions(partitions)
+    if state.is_cooperative:
+        gone = owned - latest
+        title, expected = "assigned is called before revoked", f"revoked: {describe_partitions(gone)}"
+        check_event(state.evidence, not gone, "CALLBACK-08", event, title, expected, observed)
+    else:
+        title, expected = "The callback does not have the whole assignment", describe_partitions(latest)
+        check_event(state.evidence, bool(fitting), "CALLBACK-03", event, title, expected, observed)
+    state.evidence.hold("CALLBACK-09", event.sequence)
+    if application.has_failed_attempt:
+        state.evidence.hold("CALLBACK-10", event.sequence)
+        application.has_failed_attempt = False
+    for partition in partitions:
+        application.positions.pop(partition, None)
+    application.retained = owned & latest if state.is_cooperative else frozenset()
+    application.owned = (owned & latest) | partitions if state.is_cooperative else partitions
+    application.assignments.clear()
+    application.revoked = frozenset()
+    application.is_revoked, application.has_been_assigned = False, True
+    application.paused &= application.retained
+
+
+def judge_taken(state: ClientState, application: Application, event: Event) -> None:
+    """The listener is called about revoked or lost partitions."""
+    if application.is_ending:
+        judge_ending_callback(state, application, event)
+    elif is_reset(state):
+        judge_lost(state, application, event)
+    elif event.api == "lost":
+        return
+    elif state.is_cooperative:
+        judge_cooperative_revocation(state, application, event)
+    else:
+        judge_eager_revocation(state, application, event)
+
+
+def is_reset(state: ClientState) -> bool:
+    """Whether the generation of the client is over, and nothing else made it give up its partitions."""
+    return has_no_generation(state.knowledge.latest) and state.rebalance_told is None and state.growth is None
+
+
+def has_no_generation(standing: Standing) -> bool:
+    """Whether a standing is one of a client that had a generation and was told that it is over."""
+    return standing.generation == NO_GENERATION and standing.requirement in ("MEMBER-12", "MEMBER-13", "HBT-08")
+
+
+def judge_lost(state: ClientState, application: Application, event: Event) -> None:
+    """The generation is over: all partitions are lost."""
+    partitions = partitions_in(event)
+    if not application.has_lost or not (partitions or application.owned):
+        return
+    title, expected = "Partitions of a generation that is over", f"lost: {describe_partitions(application.owned)}"
+    is_right = event.api == "lost" and partitions == application.owned
+    observed = f"{event.api}: {describe_partitions(partitions)}"
+    check_event(state.evidence, is_right, "CALLBACK-05", event, title, expected, observed)
+
+
+def judge_eager_revocation(state: ClientState, application: Application, event: Event) -> None:
+    """An eager member revokes everything, once, after its commit."""
+    partitions, evidence = partitions_in(event), state.evidence
+    observed = describe_partitions(partitions)
+    if application.is_revoked:
+        title, expected = "revoked is called again", "once for each rebalance"
+        check_event(evidence, False, "CALLBACK-10", event, title, expected, observed)
+        return
+    title, expected = "Not everything is revoked", describe_partitions(application.owned)
+    check_event(evidence, partitions == application.owned, "CALLBACK-02", event, title, expected, observed)
+    commits = [each for each in state.outstanding.values() if each.api == "OffsetCommit"]
+    if application.has_auto_commit and partitions:
+        is_waiting = any(event.time - each.sent_at < state.rebalance_timeout for each in commits)
+        title, expected = "revoked is called during a commit", "the response to OffsetCommit first"
+        check_event(evidence, not is_waiting, "CALLBACK-07", event, title, expected, "OffsetCommit has no response")
+
+
+def judge_cooperative_revocation(state: ClientState, application: Application, event: Event) -> None:
+    """A cooperative member revokes partitions that it was not assigned again, or has unsubscribed from."""
+    partitions, evidence = partitions_in(event), state.evidence
+    observed = describe_partitions(partitions)
+    left = application.wanted
+    if left is not None and all(topic not in left for topic, _ in partitions):
+        evidence.hold("CALLBACK-04", event.sequence)
+    elif not application.assignments:
+        title, expected = "Partitions are revoked before JoinGroup", "nothing: the member is cooperative"
+        check_event(evidence, not partitions, "CALLBACK-04", event, title, expected, observed)
+    else:
+        rightly = [application.owned - each for each in application.assignments]
+        title, expected = "The wrong partitions are revoked", describe_partitions(rightly[-1])
+        check_event(evidence, partitions in rightly, "COOP-02", event, title, expected, observed)
+
+
+def judge_ending_callback(state: ClientState, application: Application, event: Event) -> None:
+    """Unsubscribing and closing: a stable member revokes, one whose generation is over has lost its partitions."""
+    standings, partitions = state.knowledge.standings, partitions_in(event)
+    is_stable = all(each.phase is Phase.STABLE for each in standings) and state.rebalance_told is None
+    observed = f"{event.api}: {describe_partitions(partitions)}"
+    expected = describe_partitions(application.owned)
+    title = "The callback of a client that ends is wrong"
+    if is_stable and application.owned:
+        is_right = event.api == "revoked" and partitions == application.owned
+        check_event(state.evidence, is_right, "CALLBACK-11", event, title, f"revoked: {expected}", observed)
+    elif all(map(has_no_generation, standings)) and application.owned and application.has_lost:
+        check_event(state.evidence, event.api == "lost", "CALLBACK-11", event, title, f"lost: {expected}", observed)
+
+
+def judge_survival(state: ClientState, application: Application, event: Event) -> None:
+    """An error of a heartbeat that says nothing of the membership costs nothing."""
+    told, latest = application.survived, state.knowledge.latest
+    if told is None or application.is_ending or latest.phase is not Phase.STABLE:
+        return
+    if state.rebalance_told is None and state.growth is None and latest.sequence < told.sequence:
+        title, expected = "A heartbeat that fails costs the client its partitions", "no callback"
+        check_event(state.evidence, False, "HBT-17", event, title, expected, event.api)
+
+
+def judge_seen_assignment(state: ClientState, application: Application, event: Event) -> None:
+    """The listener sees the old assignment while partitions are taken, and the new one when they are assigned."""
+    if "assignment" in event.body:
+        seen, title = partitions_in(event, "assignment"), f"The listener sees another assignment in {event.api}"
+        expected, observed = describe_partitions(application.owned), describe_partitions(seen)
+        check_event(state.evidence, seen == application.owned, "CALLBACK-06", event, title, expected, observed)
+
+
+def judge_callbacks_before_join(state: ClientState, application: Application, operation: Operation) -> None:
+    """A JoinGroup arrives: an eager member has given up everything, and each completed rebalance was called back."""
+    if state.is_ending or not state.subscriptions:
+        return
+    if application.assignments and state.knowledge.standings[0].phase is Phase.STABLE and not state.foreign_topics:
+        title, expected = "A completed rebalance without a callback", "assigned"
+        state.check(False, "CALLBACK-09", operation, title, expected, "none before JoinGroup")
+    if state.is_cooperative or not application.has_been_assigned:
+        return
+    title, expected = "JoinGroup before the partitions are given up", "a callback before JoinGroup"
+    observed = f"the application still has {describe_partitions(application.owned)}"
+    requirements = ["CALLBACK-05" if is_reset(state) and application.has_lost else "CALLBACK-02"]
+    if not state.subscriptions.keys().isdisjoint(COOPERATIVE_ASSIGNORS):
+        requirements += ["COOP-15", "MEMBER-35"]
+    for requirement in requirements:
+        state.check(not application.owned, requirement, operation, title, expected, observed)

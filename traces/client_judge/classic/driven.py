@@ -1,0 +1,253 @@
+"""A driven client: the commands of its application, and the requests that they ask for."""
+
+from fencepost.model.errors import Error, error_name
+from fencepost.traces.client_judge.classic.application import Application, check_event
+from fencepost.traces.client_judge.classic.callbacks import judge_callback, judge_callbacks_before_join, partitions_in
+from fencepost.traces.client_judge.classic.knowledge import Phase, Standing
+from fencepost.traces.client_judge.classic.news import MOVED, PARKED_MS, describe_partitions, subscribed_topics
+from fencepost.traces.client_judge.classic.reading import fetched_partitions
+from fencepost.traces.client_judge.classic.records import (
+    judge_commit_before_join,
+    judge_commit_result,
+    judge_commits_ahead,
+    judge_committed_offsets,
+    judge_last_commit,
+    judge_parked_records,
+    judge_records,
+    learn_commit,
+    learn_starts,
+)
+from fencepost.traces.client_judge.classic.state import EXCHANGE_APIS, ClientState, Debt
+from fencepost.traces.client_judge.evidence import ClientViolation
+from fencepost.traces.events import Event, Kind
+from fencepost.traces.operations import Operation
+
+REFUSALS = frozenset(
+    {
+        Error.GROUP_AUTHORIZATION_FAILED,
+        Error.GROUP_MAX_SIZE_REACHED,
+        Error.INCONSISTENT_GROUP_PROTOCOL,
+        Error.INVALID_GROUP_ID,
+        Error.INVALID_SESSION_TIMEOUT,
+    }
+)
+"""The errors of JoinGroup that an application is told."""
+ATTEMPT_ERRORS = MOVED | {Error.REBALANCE_IN_PROGRESS}
+"""The errors of JoinGroup and SyncGroup that cost no generation."""
+HARMLESS_ERRORS = frozenset({Error.GROUP_AUTHORIZATION_FAILED, Error.UNKNOWN_SERVER_ERROR})
+"""The errors of Heartbeat that say nothing of the membership."""
+GROUP_APIS = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup"})
+LEAVING_MS = 3_000
+"""How late a client that is not polled may leave."""
+MIN_POLLS = 10
+"""The polls after which a failure should have reached the application."""
+
+
+def follow_application(state: ClientState, event: Event) -> None:
+    """Something happened between the kit and the application."""
+    if event.kind is Kind.INTERNAL and event.api == "driver":
+        about = event.body
+        state.application = Application(
+            limit=about.get("max_poll_records", 0),
+            has_lost="lost" in about.get("callbacks", ()),
+            has_auto_commit=bool(about.get("auto_commit")),
+            has_interval=bool(about.get("poll_interval", True)),
+        )
+    application = state.application
+    if application is None:
+        return
+    if event.kind is Kind.CALLBACK:
+        judge_callback(state, application, event)
+    elif event.kind is Kind.POLL:
+        judge_records(state, application, event)
+    elif event.kind is Kind.INTERNAL and event.api == "command":
+        begin_command(state, application, event)
+    elif event.kind is Kind.INTERNAL and event.api == "result" and application.command is not None:
+        end_command(state, application, event)
+
+
+def learn_written(state: ClientState, event: Event) -> None:
+    """Records are written to partitions."""
+    for name, count in event.body["records"].items():
+        topic, _, number = name.rpartition("/")
+        state.ends[topic, int(number)] = state.ends.get((topic, int(number)), 0) + count
+    if state.application is not None:
+        state.application.last_written = event.sequence
+
+
+def begin_command(state: ClientState, application: Application, event: Event) -> None:
+    """The application does something."""
+    judge_idleness(state, application, event.time)
+    application.command, application.began, application.idle_since = event.body, event.time, None
+    application.returned = 0
+    application.commit_errors.clear()
+    if event.body["do"] == "assign":
+        application.manual_since = event.time
+    if event.body["do"] == "resume":
+        application.paused -= partitions_in(event)
+
+
+def end_command(state: ClientState, application: Application, event: Event) -> None:
+    """The application is done with what it did."""
+    command = application.command
+    assert command is not None
+    match command["do"]:
+        case "poll":
+            end_poll(state, application, event)
+        case "commit":
+            judge_commit_result(state, application, event)
+        case "subscribe":
+            application.has_ended = False
+            application.wanted = frozenset(command["topics"])
+            if state.join is None or application.wanted == subscribed_topics(state):
+                application.wanted = None
+            else:
+                news = f"the application subscribed to {', '.join(sorted(application.wanted))}"
+                state.owe(Debt("MEMBER-27", "JoinGroup", event.time, event.sequence, news))
+        case "pause":
+            application.paused |= frozenset((topic, number) for topic, number in command["partitions"])
+            application.paused_since = event.time
+        case "seek":
+            partition = str(command["topic"]), int(command["partition"])
+            application.positions[partition] = command["offset"]
+            application.sought.add(partition)
+        case "assign":
+            application.owned = frozenset((topic, number) for topic, number in command["partitions"])
+            application.positions.clear()
+        case "close" | "unsubscribe":
+            application.has_ended = True
+            title, expected = "The application is not told that its partitions are gone", "revoked or lost"
+            observed = f"it still has {describe_partitions(application.owned)}"
+            if application.has_been_assigned and application.manual_since is None:
+                check_event(state.evidence, not application.owned, "CALLBACK-11", event, title, expected, observed)
+    application.command, application.idle_since = None, event.time
+
+
+def end_poll(state: ClientState, application: Application, event: Event) -> None:
+    """A poll returns, or fails."""
+    judge_commits_ahead(state, application)
+    if application.limit and application.returned:
+        title, expected = "A poll returns too much", f"at most {application.limit} records"
+        is_within = application.returned <= application.limit
+        check_event(state.evidence, is_within, "POLL-01", event, title, expected, f"{application.returned} records")
+    if application.refused is not None:
+        application.polls_since += 1
+        if "error" in event.body:
+            state.evidence.hold("MEMBER-18", event.sequence)
+            application.refused = None
+    if state.rebalance_timeout and event.time - application.began > state.rebalance_timeout and state.left is None:
+        state.evidence.hold("HBT-09", event.sequence)
+
+
+def judge_request_of_application(state: ClientState, operation: Operation, event: Event) -> None:
+    """A request arrives whose client is driven; the state is that before it."""
+    application = state.application
+    if application is None:
+        return
+    since = application.manual_since
+    if since is not None and operation.api in GROUP_APIS and since + state.knowledge.grace < event.time:
+        title, expected = "A request of a member without a subscription", "no request of a member"
+        state.violate("MEMBER-26", operation, title, expected, operation.api)
+    elif operation.api == "JoinGroup":
+        judge_callbacks_before_join(state, application, operation)
+        judge_commit_before_join(state, application, operation)
+        application.assignments.clear()
+    elif operation.api == "OffsetCommit":
+        judge_committed_offsets(state, application, operation)
+    elif operation.api == "LeaveGroup":
+        judge_leave_of_application(state, application, operation, event)
+    elif operation.api == "Fetch" and application.paused:
+        wanted = frozenset(fetched_partitions(operation.body)) & application.paused
+        if event.time > application.paused_since + state.knowledge.grace:
+            title, expected = "A fetch of a partition that is paused", "no fetch of it"
+            state.check(not wanted, "POLL-09", operation, title, expected, describe_partitions(wanted))
+
+
+def judge_leave_of_application(
+    state: ClientState, application: Application, operation: Operation, event: Event
+) -> None:
+    """LeaveGroup comes since the application closes, or since it has not polled for too long."""
+    if application.is_ending or application.has_ended or state.is_ending:
+        if application.command is not None and application.command["do"] == "close":
+            judge_last_commit(state, application, operation, "MCOMMIT-07")
+        return
+    idle = 0 if application.idle_since is None else event.time - application.idle_since
+    if idle > state.rebalance_timeout - state.knowledge.grace:
+        state.evidence.hold("HBT-06", event.sequence)
+    else:
+        title, expected = "A client leaves that is polled", "no LeaveGroup"
+        state.violate("HBT-09", operation, title, expected, f"LeaveGroup {idle} ms after the last poll")
+
+
+def follow_request(state: ClientState, operation: Operation, event: Event) -> None:
+    """A request of a driven client was judged; the state is that after it."""
+    application = state.application
+    if application is None:
+        return
+    if operation.api == "JoinGroup" and application.wanted is not None:
+        sent = subscribed_topics(state)
+        left = [each for each in application.positions if each[0] not in application.wanted]
+        if any(state.ends.get(each, 0) > application.next_of(each) for each in left):
+            state.evidence.hold("POLL-18", event.sequence)
+        title, expected = "JoinGroup has another subscription", ", ".join(sorted(application.wanted))
+        state.check(sent == application.wanted, "MEMBER-27", operation, title, expected, ", ".join(sorted(sent)))
+        application.wanted = None
+    elif operation.api == "LeaveGroup" and not (application.is_ending or application.has_ended or state.is_ending):
+        news = "it left, since the application did not poll"
+        standing = Standing("", requirement="HBT-08", news=news, sequence=event.sequence, time=event.time)
+        state.knowledge.learn(standing)
+        state.knowledge.show(event.sequence)
+
+
+def follow_response(state: ClientState, operation: Operation, event: Event) -> None:
+    """A response to a driven client leaves the cluster."""
+    application, error = state.application, event.body.get("error_code", 0)
+    if application is None:
+        return
+    if operation.api == "JoinGroup" and event.time - operation.sent_at > PARKED_MS and state.is_cooperative:
+        judge_parked_records(state, application, operation)
+    if operation.api == "SyncGroup" and not error:
+        application.has_joined, application.is_revoked = True, False
+        if state.installed is not None:
+            application.assignments.append(state.installed)
+    elif operation.api in EXCHANGE_APIS and error in ATTEMPT_ERRORS:
+        application.has_failed_attempt = True
+    elif operation.api == "JoinGroup" and error in REFUSALS:
+        if application.refused is None:
+            application.refused, application.polls_since = event, 0
+    elif operation.api == "OffsetCommit":
+        learn_commit(application, operation, event.body)
+    elif operation.api == "OffsetFetch":
+        learn_starts(application, event.body)
+    elif operation.api == "Heartbeat" and error in HARMLESS_ERRORS:
+        application.survived = event
+    elif operation.api == "Heartbeat" and not error and application.survived is not None:
+        state.evidence.hold("HBT-17", event.sequence)
+        application.survived = None
+
+
+def judge_end_of_application(state: ClientState, time: int) -> None:
+    """The trace of a driven client ends."""
+    application, evidence = state.application, state.evidence
+    if application is None:
+        return
+    if application.manual_since is not None and time - application.manual_since > state.knowledge.grace:
+        for requirement in ("MEMBER-26", "CALLBACK-18"):
+            evidence.hold(requirement, 0)
+    if application.refused is not None and application.polls_since >= MIN_POLLS:
+        title, told = "A refused JoinGroup does not reach the application", application.refused
+        expected, observed = "a poll that fails", f"{application.polls_since} polls that do not"
+        news = f"JoinGroup got {error_name(told.body['error_code'])} at {told.time} ms"
+        evidence.violate(ClientViolation("MEMBER-18", told.sequence, title, expected, observed, news))
+    judge_idleness(state, application, time)
+
+
+def judge_idleness(state: ClientState, application: Application, time: int) -> None:
+    """A dynamic member whose application has not polled for longer than its poll interval has left."""
+    idle = 0 if application.idle_since is None else time - application.idle_since
+    is_member = state.knowledge.latest.phase is Phase.STABLE and state.left is None and state.instance is None
+    is_member &= application.has_interval and not state.is_ending
+    if is_member and state.join is not None and idle > state.rebalance_timeout + LEAVING_MS:
+        title, expected = "A client stays that is not polled", f"LeaveGroup after {state.rebalance_timeout} ms"
+        sequence, observed = state.join.handle - 1, f"none for {idle} ms"
+        state.evidence.violate(ClientViolation("HBT-06", sequence, title, expected, observed))

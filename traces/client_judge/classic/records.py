@@ -1,0 +1,164 @@
+"""Returned records and commits of a driven client, held against its positions."""
+
+from fencepost.model.assignors.group import TopicPartition
+from fencepost.model.classic.messages.parsing import read_offsets
+from fencepost.model.errors import Error, error_name
+from fencepost.traces.client_judge.classic.application import Application, check_event
+from fencepost.traces.client_judge.classic.callbacks import is_reset
+from fencepost.traces.client_judge.classic.news import describe_partitions
+from fencepost.traces.client_judge.classic.state import ClientState
+from fencepost.traces.events import Body, Event
+from fencepost.traces.operations import Operation
+
+MEMBERSHIP_ERRORS = frozenset({Error.ILLEGAL_GENERATION, Error.UNKNOWN_MEMBER_ID})
+RETRIABLE_ERRORS = frozenset(
+    {Error.COORDINATOR_LOAD_IN_PROGRESS, Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE}
+)
+
+
+def judge_records(state: ClientState, application: Application, event: Event) -> None:
+    """A poll returns records."""
+    application.returned += len(event.body["records"])
+    for topic, number, offset in event.body["records"]:
+        judge_record(state, application, event, (topic, number), offset)
+
+
+def judge_record(
+    state: ClientState, application: Application, event: Event, partition: TopicPartition, offset: int
+) -> None:
+    """A record is one of an assigned partition that is not paused, and the next of that."""
+    evidence, record = state.evidence, f"{partition[0]}/{partition[1]} at {offset}"
+    if application.manual_since is None:
+        title, expected = "A record of a partition that is not assigned", "no record of it"
+        check_event(evidence, partition in application.owned, "POLL-10", event, title, expected, record)
+    if application.paused:
+        title, expected = "A record of a partition that is paused", "no record of it"
+        check_event(evidence, partition not in application.paused, "POLL-09", event, title, expected, record)
+    if application.wanted is not None:
+        title, expected = "A record of a topic that is not subscribed any more", "no record of it"
+        check_event(evidence, partition[0] in application.wanted, "POLL-18", event, title, expected, record)
+    position = application.positions.get(partition)
+    if position is not None:
+        requirement = "COOP-07" if partition in application.retained else "POLL-03"
+        requirement = "POLL-11" if partition in application.sought else requirement
+        title, expected = "Another record than the next one", f"offset {position}"
+        check_event(evidence, offset == position, requirement, event, title, expected, record)
+        application.sought.discard(partition)
+    elif partition in application.starts:
+        start = application.starts[partition]
+        title, expected = "The first record is not at the committed offset", f"offset {start}"
+        check_event(evidence, offset == start, "MCOMMIT-19", event, title, expected, record)
+    application.positions[partition] = offset + 1
+
+
+def judge_parked_records(state: ClientState, application: Application, operation: Operation) -> None:
+    """A cooperative member has returned the records that came while its JoinGroup was parked."""
+    ends = state.ends
+    waiting = {each for each in application.owned if ends.get(each, 0) > application.next_of(each)}
+    title, expected = "No record is returned while JoinGroup has no response", "records of owned partitions"
+    observed = f"records are left of {describe_partitions(waiting)}"
+    if application.last_written >= operation.handle:
+        state.check(not waiting, "COOP-06", operation, title, expected, observed)
+
+
+def judge_committed_offsets(state: ClientState, application: Application, operation: Operation) -> None:
+    """An OffsetCommit arrives: it covers returned records alone, and all of them if the application asked for it."""
+    is_asked = application.command is not None and application.command["do"] == "commit"
+    for partition, sent in read_offsets(operation.body):
+        position, offset = application.positions.get(partition), sent.offset
+        if position is None:
+            continue
+        where = f"{partition[0]}/{partition[1]}"
+        expected, observed = f"{position} for {where}", f"{offset} for {where}"
+        if offset > position and application.is_polling:
+            application.ahead.append((operation, partition, offset))
+            continue
+        title = "A commit covers records that were not returned"
+        state.check(offset <= position, "MCOMMIT-01", operation, title, expected, observed)
+        if is_asked:
+            title = "A commit has not the offset of the next record"
+            state.check(offset >= position, "MCOMMIT-02", operation, title, expected, observed)
+        elif application.is_polling:
+            state.evidence.hold("MCOMMIT-04", operation.handle - 1)
+    if application.manual_since is not None:
+        judge_manual_commit(state, operation)
+
+
+def judge_manual_commit(state: ClientState, operation: Operation) -> None:
+    """A client without a group commits as nobody."""
+    body = operation.body
+    generation = body.get("generation_id_or_member_epoch", body.get("generation_id", -1))
+    instance = body.get("group_instance_id")
+    observed = f"generation {generation}, member_id = '{body['member_id']}', group_instance_id = {instance}"
+    title, expected = "A client that is no member commits as one", "generation -1, member_id = '', no instance"
+    is_nobody = generation == -1 and not body["member_id"] and instance is None
+    state.check(is_nobody, "MCOMMIT-12", operation, title, expected, observed)
+
+
+def judge_commits_ahead(state: ClientState, application: Application) -> None:
+    """A poll is over: the commits during it were ahead of what had been returned before."""
+    for operation, partition, offset in application.ahead:
+        requirement = "MCOMMIT-04" if offset <= application.positions[partition] else "MCOMMIT-01"
+        where = f"{partition[0]}/{partition[1]}"
+        title, expected = "A commit covers records that were not returned", f"less than {offset} for {where}"
+        state.violate(requirement, operation, title, expected, f"{offset} for {where}")
+    application.ahead.clear()
+
+
+def learn_commit(application: Application, operation: Operation, body: Body) -> None:
+    """The response to OffsetCommit."""
+    sent = {partition: row.offset for partition, row in read_offsets(operation.body)}
+    for topic in body.get("topics") or ():
+        for row in topic["partitions"]:
+            application.commit_errors.append(row["error_code"])
+            partition = str(topic.get("name", "")), int(row["partition_index"])
+            if row["error_code"]:
+                application.is_commit_doubtful = True
+            elif partition in sent:
+                application.committed[partition] = sent[partition]
+
+
+def learn_starts(application: Application, body: Body) -> None:
+    """The response to OffsetFetch."""
+    for group in body.get("groups") or (body,):
+        for topic in group.get("topics") or ():
+            for row in topic["partitions"]:
+                if not row["error_code"] and row["committed_offset"] >= 0:
+                    partition = str(topic.get("name", "")), int(row["partition_index"])
+                    application.starts[partition] = row["committed_offset"]
+
+
+def judge_commit_before_join(state: ClientState, application: Application, operation: Operation) -> None:
+    """An eager member joins again: everything that it returned of revoked partitions is committed."""
+    if not state.is_cooperative:
+        judge_last_commit(state, application, operation, "MCOMMIT-05")
+    application.is_commit_doubtful = False
+    application.revoked = frozenset()
+
+
+def judge_last_commit(state: ClientState, application: Application, operation: Operation, requirement: str) -> None:
+    """A client with auto-commit has committed what it returned of the partitions that it has just revoked."""
+    if not application.has_auto_commit or is_reset(state) or application.is_commit_doubtful:
+        return
+    sent = dict(application.starts) | application.committed
+    for commit in (each for each in state.outstanding.values() if each.api == "OffsetCommit"):
+        sent |= {partition: row.offset for partition, row in read_offsets(commit.body)}
+    for partition in sorted(application.revoked & application.positions.keys()):
+        position, committed = application.positions[partition], sent.get(partition)
+        title, where = "Returned records are not committed", f"{partition[0]}/{partition[1]}"
+        expected, observed = f"{position} for {where}", f"{'nothing' if committed is None else committed} for {where}"
+        state.check(committed == position, requirement, operation, title, expected, observed)
+
+
+def judge_commit_result(state: ClientState, application: Application, event: Event) -> None:
+    """A commit that the application waited for is over."""
+    errors, evidence = application.commit_errors, state.evidence
+    failed = next((error for error in errors if error in MEMBERSHIP_ERRORS), None)
+    is_done = "error" not in event.body
+    if failed is not None:
+        title, expected = f"A commit succeeds that got {error_name(failed)}", "a failure"
+        check_event(evidence, not is_done, "MCOMMIT-10", event, title, expected, "success")
+    elif errors and errors[0] in RETRIABLE_ERRORS:
+        title, expected = "A commit is not tried again", "OffsetCommit again"
+        observed = f"a failure after {error_name(errors[0])}"
+        check_event(evidence, is_done, "MCOMMIT-14", event, title, expected, observed)
