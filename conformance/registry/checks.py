@@ -17,7 +17,7 @@ from fencepost.model.catalogue.requirement import Tier
 from fencepost.traces.client_judge.judge import is_client_trace, judge_client
 from fencepost.traces.judge.judge import judge
 
-MAX_REPORT_BYTES = 1_000_000
+MAX_REPORT_BYTES = 2_000_000
 
 
 def find_problems(entry: RegistryEntry) -> Iterator[str]:
