@@ -40,8 +40,16 @@ def on_describe(state: GroupState, request: DescribeGroup) -> StepResult:
         protocol_type=group.protocol_type or "",
         protocol=(group.protocol or "") if stable else "",
         members=tuple(describe_member(group, slot) for slot in group.slots if is_member(slot)),
+        is_stored=is_stored(state),
     )
     return respond(state, request, described, "describe.stable" if stable else "describe.group")
+
+
+def is_stored(state: GroupState) -> bool:
+    """Whether anything of the group is in the log: a generation or an offset. Who looks at committed state overlooks a
+    group that has handed out ids and no more (LAT-21)."""
+    group = state.group
+    return group is not None and (group.generation > 0 or bool(state.offsets) or bool(state.pending))
 
 
 def describe_member(group: Group, slot: Slot) -> MemberDescription:
@@ -65,7 +73,8 @@ def on_list(world: GroupState, request: ListGroups) -> StepResult:
     wanted = (not request.states or state.lower() in request.states) and (not request.types or CLASSIC in request.types)
     if not wanted:
         return respond(world, request, ListGroupsResponse(False), "list.filtered")
-    return respond(world, request, ListGroupsResponse(True, state, group.protocol_type or ""), "list.group")
+    listed = ListGroupsResponse(True, state, group.protocol_type or "", is_stored=is_stored(world))
+    return respond(world, request, listed, "list.group")
 
 
 def on_delete(state: GroupState, request: DeleteGroup) -> StepResult:

@@ -40,6 +40,7 @@ from fencepost.model.classic.messages.responses import (
     Response,
 )
 from fencepost.model.errors import Error
+from fencepost.model.frozen import evolve
 
 
 class Unavailable(Enum):
@@ -117,9 +118,7 @@ def list_while_loading(state: GroupState, request: ListGroups) -> StepResult:
     """Some partition of the node is loading: the error comes with the groups known so far (DIV-14)."""
     (known,) = on_list(state, request).replies
     assert isinstance(known.response, ListGroupsResponse)
-    partial = ListGroupsResponse(
-        known.response.listed, known.response.state, known.response.protocol_type, Unavailable.LOADING.error
-    )
+    partial = evolve(known.response, error=Unavailable.LOADING.error)
     return respond(state, request, partial, Unavailable.LOADING.rule)
 
 

@@ -56,6 +56,8 @@ class DescribeGroupResponse:
     protocol_type: str = ""
     protocol: str = ""
     members: tuple[MemberDescription, ...] = ()
+    is_stored: bool = True
+    """Whether anything of the group is stored; what is not may be overlooked (LAT-21)."""
 
 
 @fast_frozen
@@ -67,6 +69,8 @@ class ListGroupsResponse:
     state: str = ""
     protocol_type: str = ""
     error: Error = Error.NONE
+    is_stored: bool = True
+    """Whether anything of the group is stored; what is not may be overlooked (LAT-21)."""
 
 
 @fast_frozen

@@ -1,11 +1,11 @@
-"""The move that lists groups, which is for targets of one node."""
+"""Moves about groups other than the actor's, which are for targets of one node."""
 
 from typing import Any
 from unittest.mock import AsyncMock, MagicMock
 
 import pytest
 
-from fencepost.conformance.schedules.classic.moves.groups import list_groups
+from fencepost.conformance.schedules.classic.moves.groups import groups_of, list_groups
 from fencepost.conformance.schedules.schedule import Move
 
 
@@ -21,3 +21,12 @@ async def test_groups_are_listed_on_a_target_of_one_node(nodes: int, requests: i
     cast = cast_on(nodes)
     await list_groups(cast, Move("list", 0))
     assert cast.context.list_groups.call_count == cast.track_request.await_count == requests
+
+
+@pytest.mark.parametrize(("nodes", "others"), [(1, True), (3, False)])
+def test_a_move_is_about_other_groups_on_a_target_of_one_node(nodes: int, others: bool) -> None:
+    cast = cast_on(nodes)
+    cast.context.group_id = cast.actor_at.return_value.context.group_id = "g"
+    cast.contexts = {0: cast.context, 1: MagicMock(group_id="g-1")}
+    found = [groups_of(cast, Move("delete", 0, (("groups", which),))) for which in ("absent", "all")]
+    assert found == ([("g", "g-nothing"), ("g", "g-1")] if others else [("g",), ("g",)])

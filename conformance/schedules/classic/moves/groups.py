@@ -11,8 +11,11 @@ def absent_group(cast: Cast) -> str:
 
 
 def groups_of(cast: Cast, move: Move) -> tuple[str, ...]:
-    """The groups that a move is about: the actor's; with `groups` also one that does not exist, or "all" there are."""
+    """The groups that a move is about: the actor's; with `groups` also one that does not exist, or "all" there are. On
+    several nodes the actor's alone, for another may have another coordinator."""
     own = cast.actor_at(move.who).context.group_id
+    if len(cast.context.description.brokers) > 1:
+        return (own,)
     if move.get("groups") == "all":
         return tuple(context.group_id for context in cast.contexts.values())
     return (own, absent_group(cast)) if move.get("groups") else (own,)
