@@ -7,12 +7,14 @@ import pytest
 
 from fencepost.conformance.schedules.classic.moves.groups import groups_of, list_groups
 from fencepost.conformance.schedules.schedule import Move
+from fencepost.traces.events import Order
 
 
-def cast_on(nodes: int) -> Any:
-    """The cast of a schedule on a target of so many nodes."""
+def cast_on(nodes: int, order: Order = Order.INTERVALS) -> Any:
+    """The cast of a schedule on a target of so many nodes; in total order it is in this process."""
     cast = MagicMock(track_request=AsyncMock())
     cast.context.description.brokers = tuple(range(nodes))
+    cast.context.description.order = order
     return cast
 
 
@@ -23,9 +25,12 @@ async def test_groups_are_listed_on_a_target_of_one_node(nodes: int, requests: i
     assert cast.context.list_groups.call_count == cast.track_request.await_count == requests
 
 
-@pytest.mark.parametrize(("nodes", "others"), [(1, True), (3, False)])
-def test_a_move_is_about_other_groups_on_a_target_of_one_node(nodes: int, others: bool) -> None:
-    cast = cast_on(nodes)
+@pytest.mark.parametrize(
+    ("nodes", "order", "others"),
+    [(1, Order.INTERVALS, True), (3, Order.INTERVALS, False), (2, Order.TOTAL, True)],
+)
+def test_a_move_is_about_other_groups_where_one_node_has_all(nodes: int, order: Order, others: bool) -> None:
+    cast = cast_on(nodes, order)
     cast.context.group_id = cast.actor_at.return_value.context.group_id = "g"
     cast.contexts = {0: cast.context, 1: MagicMock(group_id="g-1")}
     found = [groups_of(cast, Move("delete", 0, (("groups", which),))) for which in ("absent", "all")]

@@ -3,6 +3,7 @@
 from fencepost.conformance.schedules.classic.moves.cast import Cast
 from fencepost.conformance.schedules.classic.moves.registry import move_kind
 from fencepost.conformance.schedules.schedule import Move
+from fencepost.traces.events import Order
 
 
 def absent_group(cast: Cast) -> str:
@@ -12,9 +13,10 @@ def absent_group(cast: Cast) -> str:
 
 def groups_of(cast: Cast, move: Move) -> tuple[str, ...]:
     """The groups that a move is about: the actor's; with `groups` also one that does not exist, or "all" there are. On
-    several nodes the actor's alone, for another may have another coordinator."""
-    own = cast.actor_at(move.who).context.group_id
-    if len(cast.context.description.brokers) > 1:
+    several nodes over the network the actor's alone, for another may have another coordinator; in this process one node
+    coordinates all groups."""
+    own, target = cast.actor_at(move.who).context.group_id, cast.context.description
+    if len(target.brokers) > 1 and target.order is Order.INTERVALS:
         return (own,)
     if move.get("groups") == "all":
         return tuple(context.group_id for context in cast.contexts.values())
