@@ -13,6 +13,7 @@ if it is near enough; else the one of the judge stays.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from fencepost.conformance.analysis.causes import NO_ERROR, is_error_code
 from fencepost.model.catalogue.specification import Rule
 from fencepost.traces.judge.groups.silence_watch import MISSING
 from fencepost.traces.verdict import Violation
@@ -24,7 +25,6 @@ FEW_REQUIREMENTS = 8
 EXACT_FIELDS = frozenset({MISSING})
 """Fields of violations in which the judge names the requirement that says just this."""
 TIME = "time"
-NO_ERROR = "NONE"
 SAME_KIND, SAME_RULE, SAME_API, SAME_FIELDS = 3.0, 1.0, 1.0, 0.5
 SAME_PATH, SAME_FAMILY, SAME_VIOLATION = 2.0, 1.0, 3.0
 """What each likeness counts; a path counts by the share of rules in common."""
@@ -80,7 +80,7 @@ def name_requirement(found: Evidence, scenarios: Iterable[Evidence]) -> str:
 
 def observed_errors(violation: Violation) -> frozenset[str]:
     """The wrong errors that were seen."""
-    return frozenset(each.observed for each in violation.differences if each.name.endswith("error_code"))
+    return frozenset(each.observed for each in violation.differences if is_error_code(each))
 
 
 def has_same_error(one: Violation, other: Violation) -> bool:

@@ -143,7 +143,8 @@ class RootCauses:
                 same = self.crash_violations if is_crash(fault, run) else self.checked.get(wrong_answer(fault), [])
                 others = others if id in same else same or others
                 if not others and self.checked and id in self.satisfied:
-                    return (not run.scenario.requirements and self.timers_known_before(run)) or None
+                    timers = frozenset[str]() if run.scenario.requirements else self.timers_known_before(run)
+                    return timers or None
         return frozenset(root for each in others for root in self.presumed_by(each) or (each,))
 
     def errors_known_until(self, fault: Violation, run: ScenarioRun) -> frozenset[str]:

@@ -29,6 +29,12 @@ def with_requirements(events: Sequence[Event], requirements: Sequence[str]) -> I
         yield Event(last.sequence + 1, last.time, 0, "", Kind.INTERNAL, SAVED, 0, body)
 
 
+def saved_requirements(events: Iterable[Event]) -> frozenset[str]:
+    """The requirements whose violation a trace was saved for, as it says itself; none if it does not say."""
+    saved = (event.body for event in events if event.kind is Kind.INTERNAL and event.api == SAVED)
+    return frozenset(id for body in saved for id in body.get("requirements", ()))
+
+
 def requirements_saved_for(event: ScenarioFinished | ScheduleShrunk) -> tuple[str, ...]:
     """The requirements whose violation a trace is saved for: the one that a schedule was shrunk for; of a scenario
     those that it was written for, and all that it violates if it violates none of these."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +14,7 @@ from fencepost.conformance.analysis.failures import Origin, build_failure
 from fencepost.conformance.analysis.root_cause import RequirementViolation, violations_in
 from fencepost.conformance.analysis.trace_report import check_wire_format, read_files
 from fencepost.conformance.execution.play import DEFAULT_GRACE_MS
+from fencepost.conformance.execution.saving import saved_requirements
 from fencepost.conformance.plan import BUNDLED, ReplayOutcome, ReplayResult
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.protocols.description import ProtocolDescription, ReplayRules
@@ -24,7 +25,7 @@ from fencepost.conformance.scenario.context import RESPONSE_TIMEOUT_MS
 from fencepost.model.errors import error_name
 from fencepost.model.settings import Settings
 from fencepost.traces.client_judge.judge import is_client_trace
-from fencepost.traces.events import SAVED, Body, Event, Header, Kind
+from fencepost.traces.events import Body, Event, Header, Kind
 from fencepost.traces.files.trace_files import TraceError, open_trace
 from fencepost.traces.replay_script import ReplayScript, ReplayStep, Translation, build_script
 from fencepost.traces.verdict import PASSING, CheckStatus
@@ -284,12 +285,6 @@ class ScriptDriver:
             self.translation.learn_response(request, then.body, now)
 
 
-def requirements_saved_for(events: Iterable[Event]) -> frozenset[str]:
-    """The requirements whose violation a trace was saved for, as it says itself; none if it does not say."""
-    saved = (event.body for event in events if event.kind is Kind.INTERNAL and event.api == SAVED)
-    return frozenset(id for body in saved for id in body.get("requirements", ()))
-
-
 @dataclass(frozen=True, slots=True)
 class ReplayComparison:
     """A trace and its replay. Requests go by their sequence number in the trace; `counterparts` are those of the
@@ -306,7 +301,7 @@ class ReplayComparison:
         """Whether the failures of the trace are fixed: those of the requirements that it was saved for, or all if it
         does not name any of them. Nothing is fixed while the replay violates anything; what is new comes first."""
         recorded = {(one.requirement, one.sequence) for one in violations_in(self.recorded.verdict)}
-        saved_for = requirements_saved_for(self.recorded.events)
+        saved_for = saved_requirements(self.recorded.events)
         wanted = {one for one in recorded if one[0] in saved_for} or recorded
         fails = violations_in(self.replayed.verdict)
         then = {one: (one.requirement, self.original_request(one.sequence)) for one in fails}

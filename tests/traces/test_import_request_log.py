@@ -1,4 +1,4 @@
-"""Kafka's request log as a trace: what a recorder saw of the same run, and the verdicts on it."""
+"""The trace of a request log is that of a recorder of the same run, and so are the verdicts on it."""
 
 import gzip
 import json

@@ -35,8 +35,8 @@ def judge_recorded(name: str) -> TraceVerdict:
         ("leave-with-another-instance-id", 9, ("LEAVE-15",), "leave.nobody"),
         # Nobody waits for the owners of pending ids.
         ("pending-id-holds-up-the-phase", 9, ("JOIN-28",), "join.stable.leader"),
-        # In version 0 the session timeout does not count. The request may have waited on its way until the other member
-        # was gone, but that is far-fetched.
+        # In version 0 the session timeout does not count. The judge does not take the request to have been on its way
+        # until the other member was gone.
         ("version-0-ends-early", 5, ("JOIN-26",), "join.new"),
         # A commit was refused as if the group were gone, which it may have been by a clean-up pass, and was not.
         ("join-after-a-refused-commit", 9, (), "timer.initial-delay"),

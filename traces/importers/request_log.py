@@ -1,4 +1,4 @@
-"""Kafka's request log as a trace: what clients asked and brokers responded, as the brokers saw it.
+"""Imports Kafka's request log as a trace: the clients' requests and the responses, as the brokers saw them.
 
 A request that was not answered before the log ends has no line. Where a group shows at the end that such a request had
 begun a rebalance, what it did from there on is left out.

@@ -1,4 +1,4 @@
-"""Kafka's JSON form of messages means what the bytes of the same message mean."""
+"""A message in Kafka's JSON form has the same fields as its bytes."""
 
 from typing import Any
 

@@ -56,15 +56,15 @@ class Diagnoser:
         self.stepper.allow_mismatches = True
         try:
             found = self.fewest_mismatches(part, time)
-            if found is None or self.is_far_fetched(found, part):
+            if found is None or self.is_linearized_late(found, part):
                 found = Diagnosis(self.premature_response(part))
             return replace(found, is_state_ambiguous=len({one.world for one in self.search.configurations}) > 1)
         finally:
             self.stepper.allow_mismatches = False
 
-    def is_far_fetched(self, found: Diagnosis, part: GroupOperation) -> bool:
-        """Whether the request had to be on its way until a timer fired, longer than the grace, for the diagnosis to be
-        right, although it parks if it is handled at once: then its response is rather too early."""
+    def is_linearized_late(self, found: Diagnosis, part: GroupOperation) -> bool:
+        """Whether the diagnosis takes the request to be handled only after a timer fired, past the grace, although
+        it parks if it is handled at once. Then its response is rather too early."""
         handle, path = part.operation.handle, found.path
         if found.mismatch.handle != handle or not self.parks_at_once(part):
             return False
