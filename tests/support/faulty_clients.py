@@ -8,13 +8,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from fencepost.conformance.clients.classic.groups import requirements_of
 from fencepost.model.assignors.consumer_protocol import (
     decode_assignment,
     decode_subscription,
     encode_assignment,
     encode_subscription,
 )
-from fencepost.model.assignors.group import Subscription
+from fencepost.model.assignors.group import Assign, Subscription
+from fencepost.model.catalogue.classic.client import CLIENT_CATALOGUE
+from fencepost.model.catalogue.requirement import Level
 from fencepost.model.classic.core.sorts import InstanceId
 from fencepost.model.classic.member.client import FindCoordinatorResponse
 from fencepost.model.classic.member.settings import RANGE, ROUND_ROBIN, STICKY, ClientSettings
@@ -22,7 +25,8 @@ from fencepost.model.classic.member.step import ResponseArrived
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
 from tests.support.client_scenarios import COOPERATIVE, EAGER
-from tests.support.wire_client import Tamper, Tell, WireClient, send_as_it_is
+from tests.support.faulty_assignors import FAULTY_ASSIGNORS
+from tests.support.wire_client import Tamper, Tell, WireClient, send_as_it_is, tell_as_it_is
 
 Body = dict[str, Any]
 STATIC = evolve(EAGER, instance=InstanceId("i"))
@@ -255,7 +259,35 @@ def give_stranger(plan: dict[str, list[Any]]) -> dict[str, list[Any]]:
     return {**plan, "stranger": []}
 
 
+def plan_with(name: str, assign: Assign) -> Tamper:
+    """Plan with another assignor."""
+
+    def tamper(client: WireClient, sent: str, body: Body) -> Body:
+        client.assignors[name] = assign
+        return body
+
+    return tamper
+
+
+ONLY = {each.name: evolve(EAGER, strategies=(each,)) for each in (RANGE, ROUND_ROBIN, STICKY)}
+ONLY["cooperative-sticky"] = COOPERATIVE
+IN_GROUPS = {False: "plans-for-invented-groups", True: "plans-for-odd-groups"}
+PLANNERS = [
+    FaultyClient(
+        requirement,
+        IN_GROUPS[is_odd],
+        plan_with(name, assign),
+        ONLY[name],
+        unusual=CLIENT_CATALOGUE[requirement].level is Level.SHOULD,
+        tell=tell_as_it_is if is_odd else None,
+    )
+    for is_odd in (False, True)
+    for requirement, name, assign in FAULTY_ASSIGNORS
+    if requirement in requirements_of(own=is_odd)
+]
+"""Clients with the faulty assignors."""
 WITH_LONG_REASON = set_field("JoinGroup", "reason", "x" * 256)
+FORGETFUL = replace_in("JoinGroup", resubscribe(lambda one: evolve(one, user_data=None)))
 NEVER_AGAIN = drop("JoinGroup", 2)
 """Never joins after the first time, which takes two requests."""
 FRESH_ID = set_field("JoinGroup", "member_id", "", 2)
@@ -346,6 +378,7 @@ FAULTY = [
     FaultyClient("STICKY-01", "a-leader-of-two", replan(all_to_one), STICKY_ONLY),
     FaultyClient("STICKY-02", "a-leader-of-two", replan(all_to_one), STICKY_ONLY),
     FaultyClient("STICKY-03", "a-leader-of-two", replace_in("SyncGroup", keep_nothing), STICKY_ONLY, unusual=True),
+    FaultyClient("STICKY-18", "a-leader-of-two", FORGETFUL, STICKY_ONLY, unusual=True),
     FaultyClient("ASSIGN-04", "a-leader-of-two", replan(give_stranger)),
     FaultyClient("ASSIGN-01", "a-leader-of-two", replan(give_foreign)),
     FaultyClient("ASSIGN-02", "a-leader-of-two", replan(give_twice)),
@@ -355,6 +388,7 @@ FAULTY = [
     FaultyClient("RR-01", "a-leader-of-two", replan(rotate), ROUND),
     FaultyClient("RR-04", "a-leader-of-two", replan(all_to_one), ROUND),
     FaultyClient("COOP-10", "a-leader-of-two", replan(take_one), COOPERATIVE),
+    *PLANNERS,
 ]
 """Every faulty client."""
 WITNESSED = frozenset(faulty.requirement for faulty in FAULTY)

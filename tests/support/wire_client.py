@@ -5,19 +5,23 @@ a test has a client with one rule broken.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from fencepost.adapters.assignor import AssignorError
 from fencepost.adapters.client.application import CALLBACKS, Application
 from fencepost.adapters.client.cluster import ScriptedCluster
 from fencepost.adapters.client.program import ClientPlace
 from fencepost.conformance.testing.streams import MemoryTransport
+from fencepost.model.assignors.consumer_protocol import decode_subscription, encode_assignment
+from fencepost.model.assignors.group import Assign, ClusterTopics, GroupMember
 from fencepost.model.assignors.registry import ASSIGNORS
 from fencepost.model.classic.member.client import (
     Callback,
     Client,
     ClientContext,
+    ClientResponse,
     Closing,
     CommitPurpose,
     CommitReport,
@@ -126,6 +130,14 @@ class WireClient:
         self.failure: str = ""
         self.late: list[dict[str, Any]] = []
         self.is_held = False
+        self.assignors: dict[str, Assign] = {name: one.assign for name, one in ASSIGNORS.items()}
+        self.group_topics: set[str] = set()
+        self.known: dict[str, int] = {}
+        """The partitions of topics, as Metadata told last."""
+        self.leading: Sequence[Body] = ()
+        """The members that the last response to JoinGroup told of."""
+        self.held: tuple[int, ClientResponse] | None = None
+        """The response to a JoinGroup that is kept back until the metadata of the group's topics come."""
         self.application: Application | None = None
         if self.tell is not None:
             self.application = Application(self.cluster, lambda command: self.start_task(self.obey(dict(command))))
@@ -264,9 +276,12 @@ class WireClient:
 
     async def refresh_forever(self) -> None:
         while True:
-            rows = [{"name": topic} for topic in sorted(self.topics)]
-            self.send("Metadata", {"topics": rows, "allow_auto_topic_creation": False}, 0, 0)
+            self.refresh()
             await asyncio.sleep(METADATA_S)
+
+    def refresh(self) -> None:
+        rows = [{"name": topic} for topic in sorted(self.topics | self.group_topics)]
+        self.send("Metadata", {"topics": rows, "allow_auto_topic_creation": False}, 0, 0)
 
     async def fetch_forever(self) -> None:
         while True:
@@ -320,8 +335,13 @@ class WireClient:
     # -- the model ------------------------------------------------------------------------------------------------
 
     def give(self, given: ClientInput) -> None:
-        context = ClientContext(self.cluster.now(), {name: one.assign for name, one in ASSIGNORS.items()})
-        step = handle_input(self.client, given, context)
+        try:
+            step = handle_input(self.client, given, ClientContext(self.cluster.now(), self.assignors))
+        except AssignorError:  # the application is told, and polls again
+            body = next(body for api, body in reversed(self.sent) if api == "JoinGroup")
+            assert isinstance(given, ResponseArrived)
+            self.transmit("JoinGroup", body, given.handle, self.coordinator)
+            return
         self.client = step.client
         for output in step.outputs:
             if isinstance(output, CallListener):
@@ -351,9 +371,21 @@ class WireClient:
             self.committing.set_result(report.failure.name if report.failure is not None else "")
 
     def send(self, api: str, body: dict[str, Any], handle: int, node: int) -> None:
+        if api == "SyncGroup" and self.group_topics and body["assignments"]:
+            body = self.plan_alone(body)
         changed = self.tamper(self, api, body)
         if changed is not None:
             self.transmit(api, changed, handle, node)
+
+    def plan_alone(self, body: dict[str, Any]) -> dict[str, Any]:
+        """SyncGroup of an invented group: what the assignor says, of which the model holds more back."""
+        members = [
+            GroupMember(row["member_id"], decode_subscription(row["metadata"]), row.get("group_instance_id"))
+            for row in self.leading
+        ]
+        plan = self.assignors[body["protocol_name"]](members, ClusterTopics(self.known))
+        rows = [{"member_id": id, "assignment": encode_assignment(own)} for id, own in plan.items()]
+        return {**body, "assignments": rows}
 
     def transmit(self, api: str, body: dict[str, Any], handle: int, node: int) -> None:
         self.correlation += 1
@@ -366,15 +398,32 @@ class WireClient:
     def receive(self, api: str, handle: int, request: Body, body: Body) -> None:
         if api == "Metadata":
             rows = [row for row in body["topics"] if not row["error_code"]]
-            self.give(MetadataArrived(tuple((row["name"], len(row["partitions"])) for row in rows)))
+            self.known = {row["name"]: len(row["partitions"]) for row in rows}
+            self.give(MetadataArrived(tuple(self.known.items())))
+            if self.held is not None and api == "Metadata":
+                held, self.held = self.held, None
+                self.give(ResponseArrived(*held))
         elif api == "Fetch":
             self.buffer_records(body)
         elif handle:
             if api == "FindCoordinator" and not body["error_code"]:
                 self.coordinator = AS_COORDINATOR + body["node_id"]
-            self.give(ResponseArrived(handle, READERS[api](request, body)))
+            response = READERS[api](request, body)
+            self.leading = body["members"] if api == "JoinGroup" else self.leading
+            if api == "JoinGroup" and self.misses_topics(body):
+                self.held = handle, response
+                self.refresh()
+                return
+            self.give(ResponseArrived(handle, response))
             if not self.settings.retry_backoff:  # an application that polls without a pause
                 self.give(Poll())
+
+    def misses_topics(self, body: Body) -> bool:
+        """Whether a leader is told of topics that it does not know yet; it asks for them from now on."""
+        found = {topic for row in body["members"] for topic in decode_subscription(row["metadata"]).topics}
+        is_new = not found <= self.topics | self.group_topics
+        self.group_topics = found - self.topics if found else self.group_topics
+        return is_new
 
     def buffer_records(self, body: Body) -> None:
         for topic in body["responses"]:

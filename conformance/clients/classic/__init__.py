@@ -1,6 +1,6 @@
 """The scenarios for clients of the classic protocol, and the protocol's description for runs."""
 
-from fencepost.conformance.clients.classic import assignments, driven, errors, leaving, moves, rebalances
+from fencepost.conformance.clients.classic import assignments, driven, errors, groups, leaving, moves, rebalances
 from fencepost.conformance.clients.protocol import ClientProtocol
 from fencepost.conformance.clients.scenario import ClientScenario
 from fencepost.conformance.specification import CLIENT_SPECIFICATION
@@ -9,7 +9,7 @@ from fencepost.traces.client_judge.classic.client import ClassicClient
 
 SCENARIOS: tuple[ClientScenario, ...] = tuple(
     scenario
-    for module in (rebalances, errors, moves, assignments, leaving, driven)
+    for module in (rebalances, errors, moves, assignments, leaving, driven, groups)
     for scenario in module.FAMILY.scenarios
 )
 """Every scenario; the first one shows what the client is."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from fencepost.model.catalogue.classic.client import CLIENT_CATALOGUE
 from fencepost.model.errors import Error
 from fencepost.traces.client_judge.classic import driven, endings, joining, membership, news, reading
+from fencepost.traces.client_judge.classic.groups import judge_groups
 from fencepost.traces.client_judge.classic.knowledge import Knowledge
 from fencepost.traces.client_judge.classic.state import EXCHANGE_APIS, ClientState
 from fencepost.traces.client_judge.evidence import ClientVerdict, Evidence
@@ -112,6 +113,8 @@ class ClassicClient:
                 state.exchange.is_excused = True
         if event.kind is Kind.INTERNAL and event.api == "written":
             driven.learn_written(state, event)
+        if event.kind is Kind.INTERNAL and event.api == "group":
+            state.groups.tell(event)
         if event.kind is not Kind.INTERNAL or event.api != "program":
             return
         if event.body["state"] == "asked to end":
@@ -127,6 +130,8 @@ class ClassicClient:
             membership.judge_silence(state, time)
             membership.judge_unheard(state, time)
         endings.judge_debts(state, time)
+        state.groups.finish(time, state.ended is not None)
+        judge_groups(state.groups, self._evidence)
         endings.judge_leaving(state, time)
         driven.judge_end_of_application(state, time)
 

@@ -94,6 +94,7 @@ def learn_assignment(state: ClientState, before: Standing, event: Event, news: s
     state.installed, state.installed_generation = assignment, before.generation
     state.last_sign = event.time
     if state.exchange is not None:
+        state.installed_protocol = state.exchange.protocol
         state.planned = {topic: state.topics[topic] for topic in subscribed & state.topics.keys()}
     stable = replace(before, phase=Phase.STABLE, assignment=assignment)
     learn(state, stable, "", news, event)

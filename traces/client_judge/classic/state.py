@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from fencepost.model.assignors.group import Subscription, TopicPartition
 from fencepost.traces.client_judge.classic.application import Application
+from fencepost.traces.client_judge.classic.groups import InventedGroups
 from fencepost.traces.client_judge.classic.knowledge import Knowledge, Standing
 from fencepost.traces.client_judge.evidence import ClientViolation, Evidence
 from fencepost.traces.events import Event
@@ -87,6 +88,7 @@ class ClientState:
     installed: frozenset[TopicPartition] | None = None
     """The assignment that the client was told last, None without one since it lost its membership."""
     installed_generation: int = -1
+    installed_protocol: str = ""
     given_up: frozenset[TopicPartition] = frozenset()
     """What a cooperative member had before and was not assigned again."""
     rebalance_told: int | None = None
@@ -102,6 +104,8 @@ class ClientState:
     """The offsets behind the last records of partitions."""
     application: Application | None = None
     """That of a driven client."""
+    groups: InventedGroups = field(default_factory=InventedGroups)
+    """The groups that the script has invented."""
     hung_up: set[int] = field(default_factory=set)
     """The connections that the cluster has closed."""
 
