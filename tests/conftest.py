@@ -26,8 +26,8 @@ KAFKAS = ("kafka4", "kafka3", "kafka34", "kafka28", "kafka_cluster", "kafka_sasl
 """Marks and fixtures of the targets that are Apache Kafka."""
 SHARED_TARGETS = (*KAFKAS, "kfake", "mock")
 """Marks and fixtures of targets that all workers share: tests that need one run one at a time, for some restart it."""
-SLOW = (*KAFKAS, "kfake", "java", "spark", "cluster")
-"""Fixtures and marks whose tests need a Java or a Go."""
+SLOW = (*KAFKAS, "kfake", "java", "go", "node", "spark", "cluster")
+"""Fixtures and marks whose tests need a Java, a Go or a Node."""
 
 
 def pytest_configure(config: pytest.Config) -> None:

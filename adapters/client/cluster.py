@@ -11,7 +11,7 @@ from fencepost.adapters.target import TargetError
 from fencepost.model.errors import FencepostError
 from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import Body, decode_request, decode_response, encode_response, fit_body
-from fencepost.model.wire.records import Record, encode_batch, make_batch
+from fencepost.model.wire.records import Record, decode_batches, encode_batch, make_batch
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.frames import ActorLabels, ConnectionDecoder, WireTrace
 
@@ -91,11 +91,14 @@ class ScriptedCluster:
         self.server.grow_topic(name, partitions)
         self.annotate("topics", {"topics": {name: partitions}})
 
-    def produce(self, topic: str, index: int, values: Iterable[str]) -> None:
-        """Append records to a partition."""
+    def produce(self, topic: str, index: int, values: Iterable[str], *, is_transaction: bool = False) -> None:
+        """Append records to a partition; behind those of a transaction there is an offset without a record."""
         records = [Record(value.encode(), None, 0) for value in values]
-        batch = make_batch(records)
-        self.annotate("written", {"records": {f"{topic}/{index}": len(records)}})
+        batch, name = make_batch(records), f"{topic}/{index}"
+        self.annotate("written", {"records": {name: len(records)}, "markers": [name] if is_transaction else []})
+        if is_transaction:
+            self.server.write_transaction(topic, index, batch)
+            return
         row = {"index": index, "records": encode_batch(batch)}
         self.server.produce({"acks": _ACKS_ALL, "topic_data": [{"name": topic, "partition_data": [row]}]})
 
@@ -143,6 +146,7 @@ class ScriptedCluster:
                 writer,
                 lambda frame: self._respond(frame, respond, decoder, writer),
                 lambda frame: self._record_request(frame, decoder),
+                MAX_EVENTS,
             )
         finally:
             self._connections.pop(writer, None)
@@ -162,8 +166,26 @@ class ScriptedCluster:
         cue = self.script.take(request)
         response = await respond(frame) if cue is None else await self._play(cue, frame, respond, decoder, writer)
         if response is not None:
+            if request.api == "Fetch":
+                self._annotate_delivery(request.version, response)
             decoder.on_response(response)
         return response
+
+    def _annotate_delivery(self, version: int, response: bytes) -> None:
+        """Record which records a Fetch response has, as traces have none of it: the offset behind the last one of each
+        partition, and the partitions with errors."""
+        ends: dict[str, int] = {}
+        errors: list[str] = []
+        for topic in decode_response("Fetch", version, response).body.get("responses") or ():
+            for row in topic["partitions"]:
+                name = f"{topic.get('topic', '')}/{row['partition_index']}"
+                batches = decode_batches(row.get("records") or b"").batches
+                if row["error_code"]:
+                    errors.append(name)
+                elif batches:
+                    ends[name] = batches[-1].base_offset + batches[-1].last_offset_delta + 1
+        if ends:
+            self.annotate("delivered", {"ends": ends, "errors": errors})
 
     async def _play(
         self, cue: Cue, frame: bytes, respond: Respond, decoder: ConnectionDecoder, writer: asyncio.StreamWriter

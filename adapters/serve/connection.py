@@ -35,14 +35,15 @@ async def serve_connection(
     writer: asyncio.StreamWriter,
     respond: Respond,
     arrive: Callable[[bytes], None] = ignore_frame,
+    read_ahead: int = MAX_QUEUED_REQUESTS,
 ) -> None:
     """Respond to frame after frame until the client disconnects or misbehaves, then close. `respond` may return None;
     `arrive` gets each request frame as soon as it is read.
 
-    A few frames are read ahead, so that a disconnect is noticed while a request is parked; they are handled after its
-    response. The parked request of a client that disconnects stays in its group: only the response is lost.
+    So many frames are read ahead at most, so that a disconnect is noticed while a request is parked; they are handled
+    after its response. The parked request of a client that disconnects stays in its group: only the response is lost.
     """
-    frames: asyncio.Queue[bytes | Disconnect | None] = asyncio.Queue(MAX_QUEUED_REQUESTS)
+    frames: asyncio.Queue[bytes | Disconnect | None] = asyncio.Queue(read_ahead)
     reading = asyncio.ensure_future(_read_frames(reader, frames, arrive))
     try:
         while (frame := await frames.get()) is not None:

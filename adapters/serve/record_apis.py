@@ -8,11 +8,15 @@ from typing import Any, TypeAlias
 from fencepost.adapters.serve.partition import LEADER_EPOCH, Partition
 from fencepost.adapters.serve.topics import TopicStore
 from fencepost.model.errors import Error
-from fencepost.model.wire.records import Batch, decode_batches, records_of
+from fencepost.model.frozen import evolve
+from fencepost.model.wire.records import Batch, decode_batches, encode_batch, records_of
 
 Body: TypeAlias = Mapping[str, Any]
 
 _READ_COMMITTED = 1
+_TRANSACTIONAL_BATCH = 1 << 4
+_SCRIPT_PRODUCER = 4_000_000
+"""The producer of transactions that the program itself writes."""
 _MAX_FETCH_BYTES = 8 * 1024 * 1024
 """Most bytes of records in a response to Fetch, unless one batch alone has more."""
 
@@ -190,3 +194,12 @@ def end_transaction(topics: TopicStore, producer_id: int, producer_epoch: int, c
         for partition in topic.partitions
     ]
     return any(marked)
+
+
+def write_transaction(partition: Partition, batch: Batch, now: int) -> None:
+    """Append a batch to a partition as a transaction of its own, and the marker of its commit at `now` (ms)."""
+    written = evolve(
+        batch, attributes=_TRANSACTIONAL_BATCH, producer_id=_SCRIPT_PRODUCER, producer_epoch=0, base_sequence=0
+    )
+    partition.append(written, encode_batch(written))
+    partition.end_transaction(_SCRIPT_PRODUCER, 0, True, now)

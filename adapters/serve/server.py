@@ -27,6 +27,7 @@ from fencepost.adapters.serve.versions import OFFERED_VERSIONS
 from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import Body, DecodedRequest, decode_request, encode_response, fit_body
+from fencepost.model.wire.records import Batch
 
 ServeConnection: TypeAlias = Callable[
     [asyncio.StreamReader, asyncio.StreamWriter, int, Respond], Coroutine[Any, Any, None]
@@ -156,6 +157,11 @@ class Server:
         response = record_apis.produce(self._topics, body)
         self._wake_readers()
         return response
+
+    def write_transaction(self, topic: str, index: int, batch: Batch) -> None:
+        """Append a batch to a partition as a transaction; behind it is an offset without a record."""
+        record_apis.write_transaction(self._topics.by_name[topic].partitions[index], batch, self._now())
+        self._wake_readers()
 
     # -- connections --------------------------------------------------------------------------------------------
 

@@ -105,7 +105,8 @@ def facts_of(run: ClientScenarioRun) -> ClientFacts | None:
         return None
     session = join.body["session_timeout_ms"]
     names = tuple(protocol["name"] for protocol in join.body["protocols"])
-    return ClientFacts(names, session, join.body.get("rebalance_timeout_ms", session))
+    is_static = join.body.get("group_instance_id") is not None
+    return ClientFacts(names, session, join.body.get("rebalance_timeout_ms", session), is_static)
 
 
 def software_of(run: ClientScenarioRun) -> dict[str, str]:

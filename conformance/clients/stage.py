@@ -41,6 +41,7 @@ class ClientFacts:
     protocols: tuple[str, ...] = ("range",)
     session_timeout: int = 0
     rebalance_timeout: int = 0
+    is_static: bool = False
 
 
 @dataclass(slots=True)

@@ -64,5 +64,6 @@ async def play_scenario(
     subject = WireSubject(settings, tamper, tell)
     play = ClientPlay(subject, "reference", CLASSIC_CLIENTS.follow, subject.start_cluster, 30.0, clock="virtual")
     names = tuple(strategy.name for strategy in settings.strategies)
-    facts = ClientFacts(names, settings.session_timeout, settings.rebalance_timeout)
+    is_static = settings.instance is not None
+    facts = ClientFacts(names, settings.session_timeout, settings.rebalance_timeout, is_static)
     return await play.play(BY_NAME[name], facts)

@@ -282,5 +282,3 @@ FAULTY_DRIVERS = [
     make_faulty("POLL-18", "another-subscription", rewrite("done", return_what_was_left), unusual=True),
 ]
 """Every faulty driven client."""
-WITNESSED_BY_DRIVERS = frozenset(faulty.requirement for faulty in FAULTY_DRIVERS)
-"""The requirements that a faulty driven client violates."""

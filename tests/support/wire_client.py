@@ -5,6 +5,7 @@ a test has a client with one rule broken.
 """
 
 import asyncio
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -41,6 +42,7 @@ from fencepost.model.classic.member.step import (
     Close,
     CommitOffsets,
     CoordinatorDisconnected,
+    EnforceRebalance,
     ListenerReturned,
     MetadataArrived,
     PausePartition,
@@ -58,8 +60,9 @@ from fencepost.model.classic.member.step import (
 from fencepost.model.classic.messages.requests import (
     Partition,
 )
+from fencepost.model.errors import Error
 from fencepost.model.wire.codec import Body, decode_response, encode_request
-from fencepost.model.wire.records import decode_batches
+from fencepost.model.wire.records import decode_batches, records_of
 from tests.support.wire_bodies import READERS, body_of, by_topic
 
 VERSIONS = {
@@ -75,6 +78,8 @@ VERSIONS = {
     "Fetch": 11,
 }
 CYCLE_S, METADATA_S, FETCH_S = 0.05, 1.0, 0.3
+LONG_POLL_MS = 2_000
+"""A poll of that length returns as soon as there are records."""
 AS_COORDINATOR = 100
 """Added to a node for the connection to it as the coordinator: a client has two, as requests of one wait."""
 LIMIT = 30
@@ -127,11 +132,21 @@ class WireClient:
         self.correlation = 0
         self.ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self.buffered: dict[Partition, list[int]] = {}
+        """The offsets of buffered records, the oldest response first."""
+        self.ends: dict[Partition, int] = {}
+        """The offsets behind what was fetched."""
+        self.has_returned = self.is_lazy = False
+        self.polled_at = self.joined_at = self.rebalances = 0
+        self.is_told = self.is_calling_back = False
+        self.last_numbers: list[int] = []
         self.failure: str = ""
         self.late: list[dict[str, Any]] = []
         self.is_held = False
         self.assignors: dict[str, Assign] = {name: one.assign for name, one in ASSIGNORS.items()}
         self.group_topics: set[str] = set()
+        self.manner: dict[str, Any] = {}
+        """What the listener does, as the kit has asked for it."""
+        self.pattern = ""
         self.known: dict[str, int] = {}
         """The partitions of topics, as Metadata told last."""
         self.leading: Sequence[Body] = ()
@@ -153,10 +168,21 @@ class WireClient:
             self.start_task(self.poll_forever())
         else:
             self.start_task(self.application.run(place.topic))
-            self.say({"ready": {"callbacks": list(CALLBACKS), "max_poll_records": LIMIT, "auto_commit": True}})
+            self.say({"ready": self.describe()})
         for work in (self.tick_forever, self.refresh_forever, self.fetch_forever):
             self.start_task(work())
         return self
+
+    def describe(self) -> dict[str, Any]:
+        """What the driver says of the client at first."""
+        settings = self.settings
+        return {
+            "callbacks": list(CALLBACKS),
+            "max_poll_records": LIMIT,
+            "auto_commit": True,
+            "auto_commit_ms": settings.auto_commit_interval,
+            "timeouts": {"session": settings.session_timeout, "rebalance": settings.rebalance_timeout},
+        }
 
     def settings_for(self, place: ClientPlace) -> ClientSettings:
         return ClientSettings(
@@ -200,23 +226,27 @@ class WireClient:
 
     def poll(self, timeout: int = 0) -> None:
         """A poll: what the model does in one, and the buffered records that it may return, `LIMIT` at most."""
+        self.polled_at = self.cluster.now()
         self.give(Poll(timeout))
         if self.client.callback is not None:
             return
         left = LIMIT
         records: list[list[Any]] = []
-        for partition in sorted(self.buffered):
-            offsets = self.buffered[partition]
+        for partition, offsets in tuple(self.buffered.items()):
             position = position_of(self.client, partition)
             if position is None or (offsets and position.offset != offsets[0]):
                 del self.buffered[partition]
             elif left and offsets and is_returnable(self.client, partition):
-                returned, self.buffered[partition] = offsets[:left], offsets[left:]
+                returned, rest = offsets[:left], offsets[left:]
+                self.buffered[partition] = rest
+                if not rest:
+                    del self.buffered[partition]
                 left -= len(returned)
                 records += ([*partition, offset] for offset in returned)
-                self.give(ReturnRecords(partition, returned[0], returned[-1] + 1))
+                self.give(ReturnRecords(partition, returned[0], rest[0] if rest else self.ends[partition]))
         if records:
             self.say({"records": records})
+        self.has_returned = bool(records)
 
     def has_closed(self) -> bool:
         """Whether the client is closed, and LeaveGroup has its response."""
@@ -242,18 +272,31 @@ class WireClient:
 
     async def obey(self, command: dict[str, Any]) -> None:
         """Carry out a command of the kit."""
-        self.failure = ""
+        self.failure, extra = "", {}
         for partition in map(tuple, command.get("partitions", ())):
             is_paused = command["do"] == "pause"
             if command["do"] in ("pause", "resume"):
                 self.give(PausePartition(partition, is_paused))
         match command["do"]:
+            case "subscribe" if "pattern" in command:
+                self.pattern = command["pattern"]
+                self.give(Subscribe(frozenset(self.topics)))
             case "subscribe":
                 self.topics = set(command["topics"])
                 self.give(Subscribe(frozenset(self.topics)))
+            case "rejoin":
+                self.give(EnforceRebalance("asked for"))
+            case "listener":
+                self.manner = command
+            case "position":
+                extra["positions"] = [
+                    [*each.partition, each.offset] for each in self.client.positions if each.offset is not None
+                ]
             case "poll":
+                self.has_returned = False
                 self.poll(command["ms"])
-                await asyncio.sleep(command["ms"] / 1000)
+                is_prompt = self.has_returned and not self.is_lazy and command["ms"] >= LONG_POLL_MS
+                await asyncio.sleep(CYCLE_S if is_prompt else command["ms"] / 1000)
             case "seek":
                 self.give(Seek((command["topic"], command["partition"]), command["offset"]))
             case "commit":
@@ -270,7 +313,7 @@ class WireClient:
                 while not self.has_closed():
                     await asyncio.sleep(CYCLE_S)
         number = command["id"]
-        self.say({"error": self.failure, "of": number} if self.failure else {"done": number})
+        self.say({"error": self.failure, "of": number} if self.failure else {"done": number, **extra})
         if command["do"] == "close":
             self.end()
 
@@ -281,14 +324,15 @@ class WireClient:
 
     def refresh(self) -> None:
         rows = [{"name": topic} for topic in sorted(self.topics | self.group_topics)]
-        self.send("Metadata", {"topics": rows, "allow_auto_topic_creation": False}, 0, 0)
+        self.send("Metadata", {"topics": None if self.pattern else rows, "allow_auto_topic_creation": False}, 0, 0)
 
     async def fetch_forever(self) -> None:
         while True:
             await asyncio.sleep(FETCH_S)
+            turn = self.count("Fetch")
             wanted = [
                 one
-                for one in self.client.positions
+                for one in self.client.positions[turn % 4 :] + self.client.positions[: turn % 4]
                 if one.offset is not None
                 and is_returnable(self.client, one.partition)
                 and not self.buffered.get(one.partition)
@@ -357,14 +401,25 @@ class WireClient:
 
     def call_listener(self, callback: Callback) -> None:
         assigned = [list(each) for each in assigned_partitions(self.client)]
+        name = callback.kind.value
+        if name == "lost" and not self.manner.get("lost", True):
+            name = "revoked"
+        raises, commits = (name in self.manner.get(each, ()) for each in ("raises", "commits"))
         self.say(
             {
-                "event": callback.kind.value,
+                "event": name,
                 "partitions": [list(each) for each in callback.partitions],
                 "assignment": assigned,
+                "raises": raises,
+                "commits": commits,
             }
         )
-        asyncio.get_running_loop().call_soon(self.give, ListenerReturned())
+        if commits:
+            self.committing = asyncio.get_running_loop().create_future()
+            self.is_calling_back = True
+            self.give(CommitOffsets())
+            self.is_calling_back = False
+        asyncio.get_running_loop().call_soon(self.give, ListenerReturned(raises))
 
     def report_commit(self, report: CommitReport) -> None:
         if report.purpose is CommitPurpose.SYNC and not self.committing.done():
@@ -390,6 +445,7 @@ class WireClient:
     def transmit(self, api: str, body: dict[str, Any], handle: int, node: int) -> None:
         self.correlation += 1
         self.sent.append((api, body))
+        self.joined_at = self.cluster.now() if api == "JoinGroup" else self.joined_at
         link = self.link(node)
         link.waiting[self.correlation] = api, handle, body
         frame = encode_request(api, VERSIONS[api], self.correlation, "wire", body)
@@ -399,6 +455,10 @@ class WireClient:
         if api == "Metadata":
             rows = [row for row in body["topics"] if not row["error_code"]]
             self.known = {row["name"]: len(row["partitions"]) for row in rows}
+            matching = {name for name in self.known if self.pattern and re.fullmatch(self.pattern, name)}
+            if matching - self.topics:
+                self.topics = matching
+                self.give(Subscribe(frozenset(matching)))
             self.give(MetadataArrived(tuple(self.known.items())))
             if self.held is not None and api == "Metadata":
                 held, self.held = self.held, None
@@ -409,6 +469,7 @@ class WireClient:
             if api == "FindCoordinator" and not body["error_code"]:
                 self.coordinator = AS_COORDINATOR + body["node_id"]
             response = READERS[api](request, body)
+            self.rebalances += api == "Heartbeat" and body["error_code"] == Error.REBALANCE_IN_PROGRESS
             self.leading = body["members"] if api == "JoinGroup" else self.leading
             if api == "JoinGroup" and self.misses_topics(body):
                 self.held = handle, response
@@ -434,4 +495,8 @@ class WireClient:
                     partition = topic["topic"], row["partition_index"]
                     position = position_of(self.client, partition)
                     begin = position.offset if position is not None and position.offset else first.base_offset
-                    self.buffered[partition] = [*range(begin, last.base_offset + last.last_offset_delta + 1)]
+                    offsets = [
+                        record.offset for batch in batches if not batch.control for record in records_of(batch)[0]
+                    ]
+                    self.buffered[partition] = [offset for offset in offsets if offset >= begin]
+                    self.ends[partition] = last.base_offset + last.last_offset_delta + 1

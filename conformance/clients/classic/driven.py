@@ -48,11 +48,12 @@ async def a_refused_join(stage: ClientStage) -> None:
     await stage.watch(4)
 
 
-@FAMILY.add("HBT-17", needs=("driver",))
+@FAMILY.add("HBT-14", "HBT-17", needs=("driver",))
 async def a_heartbeat_that_is_refused(stage: ClientStage) -> None:
     """Heartbeats get an error that says nothing of the membership."""
     await stage.start_and_become_stable()
-    await stage.request("Heartbeat")
+    for _ in range(5):
+        await stage.request("Heartbeat", since=stage.mark())
     since = stage.mark()
     stage.refuse("Heartbeat", Error.UNKNOWN_SERVER_ERROR, times=3)
     await stage.response("Heartbeat", Error.UNKNOWN_SERVER_ERROR, since=since)
@@ -103,7 +104,7 @@ async def another_subscription(stage: ClientStage) -> None:
     await stage.watch(1)
 
 
-@FAMILY.add("MCOMMIT-01", "MCOMMIT-02", "MCOMMIT-14", needs=("driver",))
+@FAMILY.add("MCOMMIT-01", "MCOMMIT-02", "MCOMMIT-14", "MCOMMIT-17", "MCOMMIT-21", needs=("driver",))
 async def a_commit_of_the_application(stage: ClientStage) -> None:
     """The application commits, and once more when the coordinator is loading."""
     await consume(stage, RECORDS)

@@ -18,6 +18,7 @@ MAX_PARKED_S = 8
 @FAMILY.add(
     "MEMBER-01",
     "MEMBER-02",
+    "MEMBER-03",
     "MEMBER-04",
     "MEMBER-05",
     "MEMBER-06",
@@ -118,7 +119,7 @@ async def a_late_assignment(stage: ClientStage) -> None:
     await stage.become_stable()
 
 
-@FAMILY.add("HBT-04", "MEMBER-06", "MEMBER-32")
+@FAMILY.add("HBT-04", "HBT-16", "MEMBER-06", "MEMBER-32")
 async def a_parked_join(stage: ClientStage) -> None:
     """A JoinGroup is parked for longer than several heartbeats, as another member does not join; for longer than the
     rebalance timeout if that is short."""

@@ -7,6 +7,7 @@ import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
 import java.util.Properties;
+import java.util.regex.Pattern;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
@@ -18,6 +19,7 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 public class JavaDriver {
     static final ObjectMapper JSON = new ObjectMapper();
     static KafkaConsumer<byte[], byte[]> consumer;
+    static JsonNode manner = JSON.createObjectNode();
 
     public static void main(String[] arguments) throws Exception {
         Properties settings = new Properties();
@@ -40,7 +42,9 @@ public class JavaDriver {
         String limit = settings.getProperty("max.poll.records", "500");
         String commits = settings.getProperty("enable.auto.commit", "true");
         System.out.println("{\"ready\": {\"callbacks\": [\"assigned\", \"revoked\", \"lost\"], \"max_poll_records\": " + limit
-                + ", \"auto_commit\": " + commits + "}}");
+                + ", \"auto_commit\": " + commits + ", \"auto_commit_ms\": " + settings.get("auto.commit.interval.ms")
+                + ", \"timeouts\": {\"session\": " + settings.get("session.timeout.ms") + ", \"rebalance\": "
+                + settings.get("max.poll.interval.ms") + "}}}");
         BufferedReader input = new BufferedReader(new InputStreamReader(System.in));
         for (String line = input.readLine(); line != null; line = input.readLine()) {
             JsonNode command = JSON.readTree(line);
@@ -52,7 +56,7 @@ public class JavaDriver {
             }
             int id = command.get("id").asInt();
             System.out.println(problem.isEmpty()
-                    ? "{\"done\": " + id + "}"
+                    ? "{\"done\": " + id + positions(command) + "}"
                     : "{\"error\": " + JSON.writeValueAsString(problem) + ", \"of\": " + id + "}");
             if (command.get("do").asText().equals("close")) {
                 return;
@@ -64,9 +68,13 @@ public class JavaDriver {
     static String obey(JsonNode command) throws Exception {
         switch (command.get("do").asText()) {
             case "subscribe" -> {
-                List<String> topics = new ArrayList<>();
-                command.get("topics").forEach(each -> topics.add(each.asText()));
-                consumer.subscribe(topics, new Listener());
+                if (command.has("pattern")) {
+                    consumer.subscribe(Pattern.compile(command.get("pattern").asText()), new Listener());
+                } else {
+                    List<String> topics = new ArrayList<>();
+                    command.get("topics").forEach(each -> topics.add(each.asText()));
+                    consumer.subscribe(topics, new Listener());
+                }
             }
             case "poll" -> {
                 List<Object> records = new ArrayList<>();
@@ -78,6 +86,9 @@ public class JavaDriver {
                 }
             }
             case "commit" -> consumer.commitSync();
+            case "rejoin" -> consumer.enforceRebalance();
+            case "listener" -> manner = command;
+            case "position" -> { }
             case "pause" -> consumer.pause(partitionsOf(command));
             case "resume" -> consumer.resume(partitionsOf(command));
             case "seek" -> consumer.seek(
@@ -91,6 +102,18 @@ public class JavaDriver {
             }
         }
         return "";
+    }
+
+    /** The positions that a command asks for, as a field of its result. */
+    static String positions(JsonNode command) {
+        if (!command.get("do").asText().equals("position")) {
+            return "";
+        }
+        List<String> rows = new ArrayList<>();
+        for (TopicPartition each : partitionsOf(command)) {
+            rows.add("[\"" + each.topic() + "\", " + each.partition() + ", " + consumer.position(each) + "]");
+        }
+        return ", \"positions\": " + rows;
     }
 
     static List<TopicPartition> partitionsOf(JsonNode command) {
@@ -110,12 +133,34 @@ public class JavaDriver {
         }
 
         public void onPartitionsLost(Collection<TopicPartition> partitions) {
-            say("lost", partitions);
+            if (manner.path("lost").asBoolean(true)) {
+                say("lost", partitions);
+            } else {
+                ConsumerRebalanceListener.super.onPartitionsLost(partitions);
+            }
         }
 
+        /** Says a callback, and does in it what the kit has asked for. */
         void say(String event, Collection<TopicPartition> partitions) {
+            boolean raises = has("raises", event);
+            boolean commits = has("commits", event);
             System.out.println("{\"event\": \"" + event + "\", \"partitions\": " + pairs(partitions) + ", \"assignment\": "
-                    + pairs(consumer.assignment()) + "}");
+                    + pairs(consumer.assignment()) + ", \"raises\": " + raises + ", \"commits\": " + commits + "}");
+            if (commits) {
+                consumer.commitSync();
+            }
+            if (raises) {
+                throw new IllegalStateException("the kit has asked for it");
+            }
+        }
+
+        static boolean has(String field, String event) {
+            for (JsonNode each : manner.path(field)) {
+                if (each.asText().equals(event)) {
+                    return true;
+                }
+            }
+            return false;
         }
 
         static String pairs(Collection<TopicPartition> partitions) {

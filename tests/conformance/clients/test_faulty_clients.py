@@ -5,11 +5,14 @@ import pytest
 from fencepost.conformance.clients.play import ClientScenarioRun
 from fencepost.traces.verdict import CheckStatus
 from tests.support.client_scenarios import play_scenario
+from tests.support.faulty_applications import FAULTY_APPLICATIONS
 from tests.support.faulty_clients import FAULTY, FaultyClient
 from tests.support.faulty_drivers import FAULTY_DRIVERS
 
 
-@pytest.mark.parametrize("faulty", [*FAULTY, *FAULTY_DRIVERS], ids=lambda each: f"{each.requirement}-{each.scenario}")
+@pytest.mark.parametrize(
+    "faulty", [*FAULTY, *FAULTY_DRIVERS, *FAULTY_APPLICATIONS], ids=lambda each: f"{each.requirement}-{each.scenario}"
+)
 async def test_a_faulty_client_is_found(faulty: FaultyClient) -> None:
     run = await play_scenario(faulty.scenario, faulty.settings, faulty.tamper, faulty.tell)
     found = unusual_in(run) if faulty.unusual else set(run.verdict.violated)

@@ -10,8 +10,9 @@ from fencepost.traces.client_judge.judge import judge_client
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.verdict import PASSING, CheckStatus
 from tests.support.client_scenarios import COOPERATIVE, EAGER, play_scenario
-from tests.support.faulty_clients import WITNESSED
-from tests.support.faulty_drivers import MIXED, WITNESSED_BY_DRIVERS
+from tests.support.faulty_applications import WITNESSED_BY_DRIVERS
+from tests.support.faulty_clients import STATIC, WITNESSED
+from tests.support.faulty_drivers import MIXED
 from tests.support.wire_client import Tell, tell_as_it_is
 
 PLAYS = [
@@ -27,6 +28,8 @@ async def test_the_reference_client_keeps_all_requirements(
 ) -> None:
     run = await play_scenario(name, settings, tell=tell)
     not_shown = "the client is not cooperative" if is_for_another(name, settings) else ""
+    if "static-membership" in needs_of(name):
+        not_shown = "the client has no group.instance.id"
     if name == "plans-for-odd-groups" and settings is EAGER:
         not_shown = "the client offers no assignor that has such groups"
     assert (run.verdict.violations, run.blocked, run.not_shown) == ((), "", not_shown)
@@ -35,15 +38,19 @@ async def test_the_reference_client_keeps_all_requirements(
     assert {check.requirement for check in run.verdict.check_results} <= WITNESSED | WITNESSED_BY_DRIVERS
 
 
+def needs_of(name: str) -> tuple[str, ...]:
+    return next(each for each in SCENARIOS if each.name == name).needs
+
+
 def is_for_another(name: str, settings: ClientSettings) -> bool:
-    scenario = next(each for each in SCENARIOS if each.name == name)
-    return "cooperative" in scenario.needs and settings is not COOPERATIVE
+    return "cooperative" in needs_of(name) and settings is not COOPERATIVE
 
 
 async def test_all_requirements_of_drivers_are_seen_to_be_kept() -> None:
     seen: set[str] = set()
     for name, tell in PLAYS:
-        for settings in SETTINGS.values() if tell else ():
+        static = (STATIC,) if "static-membership" in needs_of(name) else ()
+        for settings in (*SETTINGS.values(), *static) if tell else ():
             run = await play_scenario(name, settings, tell=tell)
             seen |= {check.requirement for check in run.verdict.check_results}
     assert seen >= WITNESSED_BY_DRIVERS

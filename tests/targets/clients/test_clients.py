@@ -12,6 +12,7 @@ import pytest
 from fencepost.conformance.cli import main
 from fencepost.conformance.reports.json_report import from_json
 from fencepost.conformance.results import Report, Verdict
+from tests.targets.clients.builds import build_franz_go, find, install_kafkajs
 from tests.targets.kafka.installation import JVM_OPTIONS, VERSIONS, find_java, install
 
 HERE = Path(__file__).parent
@@ -69,3 +70,21 @@ def test_the_java_client_keeps_what_a_driver_shows(tmp_path: Path, strategy: str
     report = smoke(tmp_path, *command, setting, only=OF_DRIVERS, driven=True)
     assert report.failed_results() == ()
     assert {report.result(id).verdict for id in ("CALLBACK-01", "CALLBACK-11", "POLL-03", "HBT-06")} == {Verdict.PASS}
+
+
+@pytest.mark.go
+def test_franz_go_keeps_what_a_driver_shows(tmp_path: Path) -> None:
+    only = ("MEMBER-0*", "CALLBACK-0[23]", "POLL-03", "RANGE-*")
+    report = smoke(tmp_path, str(build_franz_go()), "range", only=only, driven=True)
+    assert report.failed_results() == ()
+    assert {report.result(id).verdict for id in ("MEMBER-02", "POLL-03", "RANGE-01")} == {Verdict.PASS}
+
+
+@pytest.mark.node
+def test_kafkajs_keeps_its_requirements(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NODE_PATH", str(install_kafkajs()))
+    program = str(HERE / "kafkajs" / "consumer.js")
+    only = ("MEMBER-0[1-6]", "HBT-0[12]", "WIRE-0[14]")
+    report = smoke(tmp_path, find("node", "Node 20 or newer"), program, *PLACEHOLDERS, only=only)
+    assert report.failed_results() == ()
+    assert report.result("MEMBER-02").verdict is Verdict.PASS

@@ -23,6 +23,10 @@ class Application:
     has_auto_commit: bool = False
     has_interval: bool = True
     """Whether the client leaves when it is not polled."""
+    auto_commit_ms: int = 0
+    """The interval of periodic commits, 0 if that is not known."""
+    timeouts: Mapping[str, int] = field(default_factory=dict)
+    """The session timeout and the poll interval that the client has, as `session` and `rebalance`."""
     has_called: bool = False
     """There was a callback."""
     command: Mapping[str, Any] | None = None
@@ -69,7 +73,17 @@ class Application:
     """The last subscription is over: LeaveGroup may be on its way."""
     manual_since: int | None = None
     refused: Event | None = None
-    """The response to JoinGroup that the application is to be told."""
+    """The response that the application is to be told."""
+    refusal: str = ""
+    """The requirement that says so."""
+    raised: Event | None = None
+    """The callback of the call under way that raises."""
+    has_raised: bool = False
+    """The callback about revoked partitions has raised, since the last JoinGroup."""
+    unapplied: Event | None = None
+    """The response to SyncGroup that came after the client had left."""
+    pattern: str = ""
+    """The pattern that is subscribed to."""
     polls_since: int = 0
     """The polls since then."""
     survived: Event | None = None

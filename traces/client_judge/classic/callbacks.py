@@ -49,7 +49,8 @@ def judge_assigned(state: ClientState, application: Application, event: Event) -
     if not application.assignments:
         title, expected = "assigned is called again", "once for each completed rebalance"
         observed = describe_partitions(partitions)
-        check_event(state.evidence, False, "CALLBACK-09", event, title, expected, observed)
+        is_late = state.exchange is not None and state.exchange.is_unapplied
+        check_event(state.evidence, False, "MEMBER-30" if is_late else "CALLBACK-09", event, title, expected, observed)
         application.owned |= partitions
         return
     kept = owned if state.is_cooperative else frozenset[TopicPartition]()
@@ -104,7 +105,12 @@ def has_no_generation(standing: Standing) -> bool:
 def judge_lost(state: ClientState, application: Application, event: Event) -> None:
     """The generation is over: all partitions are lost."""
     partitions = partitions_in(event)
-    if not application.has_lost or not (partitions or application.owned):
+    if not (partitions or application.owned):
+        return
+    if not application.has_lost:
+        title, expected = "Lost partitions are not told", f"revoked: {describe_partitions(application.owned)}"
+        is_right, observed = partitions == application.owned, f"{event.api}: {describe_partitions(partitions)}"
+        check_event(state.evidence, is_right, "CALLBACK-15", event, title, expected, observed)
         return
     title, expected = "Partitions of a generation that is over", f"lost: {describe_partitions(application.owned)}"
     is_right = event.api == "lost" and partitions == application.owned
@@ -118,7 +124,8 @@ def judge_eager_revocation(state: ClientState, application: Application, event: 
     observed = describe_partitions(partitions)
     if application.is_revoked:
         title, expected = "revoked is called again", "once for each rebalance"
-        check_event(evidence, False, "CALLBACK-10", event, title, expected, observed)
+        requirement = "CALLBACK-13" if application.has_raised else "CALLBACK-10"
+        check_event(evidence, False, requirement, event, title, expected, observed)
         return
     title, expected = "Not everything is revoked", describe_partitions(application.owned)
     check_event(evidence, partitions == application.owned, "CALLBACK-02", event, title, expected, observed)
@@ -149,6 +156,7 @@ def judge_ending_callback(state: ClientState, application: Application, event: E
     """Unsubscribing and closing: a stable member revokes, one whose generation is over has lost its partitions."""
     standings, partitions = state.knowledge.standings, partitions_in(event)
     is_stable = all(each.phase is Phase.STABLE for each in standings) and state.rebalance_told is None
+    is_stable &= state.exchange_outstanding() is None
     observed = f"{event.api}: {describe_partitions(partitions)}"
     expected = describe_partitions(application.owned)
     title = "The callback of a client that ends is wrong"
@@ -188,7 +196,11 @@ def judge_callbacks_before_join(state: ClientState, application: Application, op
         return
     title, expected = "JoinGroup before the partitions are given up", "a callback before JoinGroup"
     observed = f"the application still has {describe_partitions(application.owned)}"
-    requirements = ["CALLBACK-05" if is_reset(state) and application.has_lost else "CALLBACK-02"]
+    of_lost = "CALLBACK-05" if application.has_lost else "CALLBACK-15"
+    requirements = [of_lost if is_reset(state) else "CALLBACK-02"]
+    if application.has_raised:
+        state.evidence.hold("CALLBACK-13", operation.handle - 1)
+        application.has_raised = False
     if not state.subscriptions.keys().isdisjoint(COOPERATIVE_ASSIGNORS):
         requirements += ["COOP-15", "MEMBER-35"]
     for requirement in requirements:

@@ -5,7 +5,17 @@ from collections.abc import Callable, Mapping
 
 from fencepost.model.catalogue.classic.client import CLIENT_CATALOGUE
 from fencepost.model.errors import Error
-from fencepost.traces.client_judge.classic import driven, endings, joining, membership, news, reading
+from fencepost.traces.client_judge.classic import (
+    draining,
+    driven,
+    endings,
+    heartbeats,
+    joining,
+    listening,
+    membership,
+    news,
+    reading,
+)
 from fencepost.traces.client_judge.classic.groups import judge_groups
 from fencepost.traces.client_judge.classic.knowledge import Knowledge
 from fencepost.traces.client_judge.classic.state import EXCHANGE_APIS, ClientState
@@ -79,11 +89,15 @@ class ClassicClient:
         error = event.body.get("error_code", 0)
         if operation.api == "FindCoordinator":
             rows = event.body.get("coordinators") or (event.body,)
-            state.has_found |= any(not row["error_code"] for row in rows)
+            is_found = any(not row["error_code"] for row in rows)
+            state.has_found |= is_found
+            heartbeats.note_lookup(state, event, is_found)
         elif operation.api == "Metadata":
             news.learn_metadata(state, event)
         elif operation.api in RESPONSES:
             RESPONSES[operation.api](state, operation, event)
+        if operation.api == "Heartbeat":
+            heartbeats.note_heartbeat_response(state, event)
         driven.follow_response(state, operation, event)
         if operation.api in EXCHANGE_APIS:
             state.last_exchange_news = event.sequence
@@ -98,6 +112,7 @@ class ClassicClient:
             state.application.is_commit_doubtful = True
         if operation.api == "Heartbeat" and state.last_sign is not None:
             state.last_sign = event.time
+        state.buffers.forget()
         news.learn_loss(state, operation, event)
         if operation.api in EXCHANGE_APIS:
             state.last_exchange_news = event.sequence
@@ -111,8 +126,12 @@ class ClassicClient:
             state.hung_up.add(event.connection)
             if state.exchange is not None:
                 state.exchange.is_excused = True
+        elif event.kind is Kind.RESPONSE and event.api == "SyncGroup" and state.application is not None:
+            listening.judge_hand_over(state, state.application, event)
         if event.kind is Kind.INTERNAL and event.api == "written":
             driven.learn_written(state, event)
+        if event.kind is Kind.INTERNAL and event.api == "delivered" and state.application is not None:
+            draining.learn_delivery(state, state.application, event)
         if event.kind is Kind.INTERNAL and event.api == "group":
             state.groups.tell(event)
         if event.kind is not Kind.INTERNAL or event.api != "program":
@@ -133,6 +152,7 @@ class ClassicClient:
         state.groups.finish(time, state.ended is not None)
         judge_groups(state.groups, self._evidence)
         endings.judge_leaving(state, time)
+        reading.judge_fetch_order(state)
         driven.judge_end_of_application(state, time)
 
     def verdict(self, events: int) -> ClientVerdict:

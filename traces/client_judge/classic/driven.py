@@ -1,10 +1,35 @@
 """A driven client: the commands of its application, and the requests that they ask for."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from fencepost.model.errors import Error, error_name
 from fencepost.traces.client_judge.classic.application import Application, check_event
 from fencepost.traces.client_judge.classic.callbacks import judge_callback, judge_callbacks_before_join, partitions_in
+from fencepost.traces.client_judge.classic.committing import (
+    judge_join_after_commit,
+    note_commit,
+    note_commit_response,
+    note_records,
+    note_revoked,
+)
+from fencepost.traces.client_judge.classic.draining import begin_poll, judge_end_of_draining, judge_fetched_offsets
+from fencepost.traces.client_judge.classic.draining import end_poll as judge_end_of_poll
+from fencepost.traces.client_judge.classic.heartbeats import has_been_lost, judge_clocks, judge_end_of_idleness
 from fencepost.traces.client_judge.classic.knowledge import Phase, Standing
-from fencepost.traces.client_judge.classic.news import MOVED, PARKED_MS, describe_partitions, subscribed_topics
+from fencepost.traces.client_judge.classic.listening import (
+    judge_commit_in_callback,
+    judge_end_of_call,
+    judge_join_after_callback,
+    note_callback,
+)
+from fencepost.traces.client_judge.classic.news import (
+    MOVED,
+    PARKED_MS,
+    describe_partitions,
+    is_contradicting,
+    subscribed_topics,
+)
 from fencepost.traces.client_judge.classic.reading import fetched_partitions
 from fencepost.traces.client_judge.classic.records import (
     judge_commit_before_join,
@@ -52,13 +77,19 @@ def follow_application(state: ClientState, event: Event) -> None:
             has_lost="lost" in about.get("callbacks", ()),
             has_auto_commit=bool(about.get("auto_commit")),
             has_interval=bool(about.get("poll_interval", True)),
+            auto_commit_ms=about.get("auto_commit_ms", 0),
+            timeouts=about.get("timeouts", {}),
         )
     application = state.application
     if application is None:
         return
     if event.kind is Kind.CALLBACK:
+        note_callback(state, application, event)
+        note_revoked(state, application, event)
         judge_callback(state, application, event)
+        state.buffers.forget()
     elif event.kind is Kind.POLL:
+        note_records(state, event)
         judge_records(state, application, event)
     elif event.kind is Kind.INTERNAL and event.api == "command":
         begin_command(state, application, event)
@@ -70,14 +101,21 @@ def learn_written(state: ClientState, event: Event) -> None:
     """Records are written to partitions."""
     for name, count in event.body["records"].items():
         topic, _, number = name.rpartition("/")
-        state.ends[topic, int(number)] = state.ends.get((topic, int(number)), 0) + count
+        partition = topic, int(number)
+        state.ends[partition] = state.ends.get(partition, 0) + count
+        if name in event.body.get("markers", ()):
+            state.buffers.markers.add((partition, state.ends[partition]))
+            state.ends[partition] += 1
     if state.application is not None:
         state.application.last_written = event.sequence
 
 
 def begin_command(state: ClientState, application: Application, event: Event) -> None:
     """The application does something."""
+    judge_end_of_idleness(state, application, event)
     judge_idleness(state, application, event.time)
+    if event.body["do"] == "poll":
+        begin_poll(state, application, event)
     application.command, application.began, application.idle_since = event.body, event.time, None
     application.returned = 0
     application.commit_errors.clear()
@@ -91,41 +129,79 @@ def end_command(state: ClientState, application: Application, event: Event) -> N
     """The application is done with what it did."""
     command = application.command
     assert command is not None
+    judge_end_of_call(state, application, event)
     match command["do"]:
         case "poll":
             end_poll(state, application, event)
         case "commit":
             judge_commit_result(state, application, event)
-        case "subscribe":
-            application.has_ended = False
-            application.wanted = frozenset(command["topics"])
-            if state.join is None or application.wanted == subscribed_topics(state):
-                application.wanted = None
-            else:
-                news = f"the application subscribed to {', '.join(sorted(application.wanted))}"
-                state.owe(Debt("MEMBER-27", "JoinGroup", event.time, event.sequence, news))
+        case "subscribe" | "assign" | "close" | "unsubscribe":
+            end_membership(state, application, command, event)
         case "pause":
             application.paused |= frozenset((topic, number) for topic, number in command["partitions"])
             application.paused_since = event.time
+            state.buffers.forget(application.paused)
         case "seek":
             partition = str(command["topic"]), int(command["partition"])
             application.positions[partition] = command["offset"]
             application.sought.add(partition)
-        case "assign":
-            application.owned = frozenset((topic, number) for topic, number in command["partitions"])
-            application.positions.clear()
-        case "close" | "unsubscribe":
-            application.has_ended = True
-            title, expected = "The application is not told that its partitions are gone", "revoked or lost"
-            observed = f"it still has {describe_partitions(application.owned)}"
-            if application.has_been_assigned and application.manual_since is None:
-                check_event(state.evidence, not application.owned, "CALLBACK-11", event, title, expected, observed)
+            state.commits.highest.pop(partition, None)
+            state.buffers.forget([partition])
+        case "position" if "error" not in event.body:
+            judge_positions(state, application, event)
+        case "rejoin" if "error" not in event.body:
+            news = "the application asked for a rebalance"
+            state.owe(Debt("MEMBER-37", "JoinGroup", event.time, event.sequence, news))
+        case "listener" if "error" not in event.body:
+            application.has_lost = bool(command.get("lost", application.has_lost))
     application.command, application.idle_since = None, event.time
+
+
+def end_membership(state: ClientState, application: Application, command: Mapping[str, Any], event: Event) -> None:
+    """The application has other partitions from now on, or will be assigned others."""
+    state.buffers.forget()
+    if command["do"] == "assign":
+        application.owned = frozenset((topic, number) for topic, number in command["partitions"])
+        application.positions.clear()
+    elif command["do"] == "subscribe":
+        subscribe(state, application, command, event)
+    else:
+        application.has_ended, application.revoked = True, frozenset()
+        title, expected = "The application is not told that its partitions are gone", "revoked or lost"
+        observed = f"it still has {describe_partitions(application.owned)}"
+        if application.has_been_assigned and application.manual_since is None:
+            check_event(state.evidence, not application.owned, "CALLBACK-11", event, title, expected, observed)
+
+
+def subscribe(state: ClientState, application: Application, command: Mapping[str, Any], event: Event) -> None:
+    """The application has subscribed."""
+    application.has_ended = False
+    application.pattern = command.get("pattern", "")
+    application.wanted = frozenset(command.get("topics", ()))
+    if state.join is None or application.pattern or application.wanted == subscribed_topics(state):
+        application.wanted = None
+    else:
+        news = f"the application subscribed to {', '.join(sorted(application.wanted))}"
+        state.owe(Debt("MEMBER-27", "JoinGroup", event.time, event.sequence, news))
+
+
+def judge_positions(state: ClientState, application: Application, event: Event) -> None:
+    """The application is told its positions: those behind what it was returned."""
+    for topic, number, offset in event.body.get("positions", ()):
+        partition = str(topic), int(number)
+        if partition not in application.positions:
+            continue
+        returned = application.positions[partition]
+        is_right = returned <= offset <= state.skip_markers(partition, returned)
+        title, name = "A position is not behind the last returned record", describe_partitions({partition})
+        observed = f"{offset} for {name}"
+        check_event(state.evidence, is_right, "POLL-13", event, title, f"{returned} for {name}", observed)
 
 
 def end_poll(state: ClientState, application: Application, event: Event) -> None:
     """A poll returns, or fails."""
     judge_commits_ahead(state, application)
+    judge_end_of_poll(state, application, event)
     if application.limit and application.returned:
         title, expected = "A poll returns too much", f"at most {application.limit} records"
         is_within = application.returned <= application.limit
@@ -133,7 +209,7 @@ def end_poll(state: ClientState, application: Application, event: Event) -> None
     if application.refused is not None:
         application.polls_since += 1
         if "error" in event.body:
-            state.evidence.hold("MEMBER-18", event.sequence)
+            state.evidence.hold(application.refusal, event.sequence)
             application.refused = None
     if state.rebalance_timeout and event.time - application.began > state.rebalance_timeout and state.left is None:
         state.evidence.hold("HBT-09", event.sequence)
@@ -149,18 +225,43 @@ def judge_request_of_application(state: ClientState, operation: Operation, event
         title, expected = "A request of a member without a subscription", "no request of a member"
         state.violate("MEMBER-26", operation, title, expected, operation.api)
     elif operation.api == "JoinGroup":
+        judge_timeouts(state, application, operation)
+        judge_join_after_commit(state, operation, event)
+        judge_join_after_callback(state, operation)
         judge_callbacks_before_join(state, application, operation)
         judge_commit_before_join(state, application, operation)
+        judge_silent_retry(state, application, operation)
         application.assignments.clear()
     elif operation.api == "OffsetCommit":
         judge_committed_offsets(state, application, operation)
+        note_commit(state, application, operation, event)
+        judge_commit_in_callback(state, operation)
     elif operation.api == "LeaveGroup":
         judge_leave_of_application(state, application, operation, event)
-    elif operation.api == "Fetch" and application.paused:
+    elif operation.api == "Fetch":
+        judge_fetched_offsets(state, application, operation)
+    if operation.api == "Fetch" and application.paused:
         wanted = frozenset(fetched_partitions(operation.body)) & application.paused
         if event.time > application.paused_since + state.knowledge.grace:
             title, expected = "A fetch of a partition that is paused", "no fetch of it"
             state.check(not wanted, "POLL-09", operation, title, expected, describe_partitions(wanted))
+
+
+def judge_timeouts(state: ClientState, application: Application, operation: Operation) -> None:
+    """JoinGroup has the timeouts that the client has."""
+    body, told = operation.body, application.timeouts
+    if told:
+        sent = {"session": body["session_timeout_ms"], "rebalance": body.get("rebalance_timeout_ms", told["rebalance"])}
+        title = "JoinGroup has other timeouts than the client"
+        is_right = sent == {"session": told["session"], "rebalance": told["rebalance"]}
+        state.check(is_right, "MEMBER-03", operation, title, f"{dict(told)}", f"{sent}")
+
+
+def judge_silent_retry(state: ClientState, application: Application, operation: Operation) -> None:
+    """A fenced member does not join again before its application was told."""
+    if application.refused is not None and application.refusal == "MEMBER-19":
+        title, expected = "A fenced member joins again silently", "an error for the application first"
+        state.violate("MEMBER-19", operation, title, expected, "JoinGroup")
 
 
 def judge_leave_of_application(
@@ -172,11 +273,13 @@ def judge_leave_of_application(
             judge_last_commit(state, application, operation, "MCOMMIT-07")
         return
     idle = 0 if application.idle_since is None else event.time - application.idle_since
+    judge_clocks(state, operation, event)
     if idle > state.rebalance_timeout - state.knowledge.grace:
         state.evidence.hold("HBT-06", event.sequence)
     else:
         title, expected = "A client leaves that is polled", "no LeaveGroup"
-        state.violate("HBT-09", operation, title, expected, f"LeaveGroup {idle} ms after the last poll")
+        requirement = "HBT-15" if has_been_lost(state, event.time) else "HBT-09"
+        state.violate(requirement, operation, title, expected, f"LeaveGroup {idle} ms after the last poll")
 
 
 def follow_request(state: ClientState, operation: Operation, event: Event) -> None:
@@ -212,18 +315,29 @@ def follow_response(state: ClientState, operation: Operation, event: Event) -> N
             application.assignments.append(state.installed)
     elif operation.api in EXCHANGE_APIS and error in ATTEMPT_ERRORS:
         application.has_failed_attempt = True
-    elif operation.api == "JoinGroup" and error in REFUSALS:
+    elif refusal := refusal_in(state, operation, event):
         if application.refused is None:
-            application.refused, application.polls_since = event, 0
+            application.refused, application.polls_since, application.refusal = event, 0, refusal
     elif operation.api == "OffsetCommit":
-        learn_commit(application, operation, event.body)
+        learn_commit(state, application, operation, event.body)
+        note_commit_response(state, application, operation, event)
     elif operation.api == "OffsetFetch":
-        learn_starts(application, event.body)
+        learn_starts(state, application, event.body)
     elif operation.api == "Heartbeat" and error in HARMLESS_ERRORS:
         application.survived = event
     elif operation.api == "Heartbeat" and not error and application.survived is not None:
         state.evidence.hold("HBT-17", event.sequence)
         application.survived = None
+
+
+def refusal_in(state: ClientState, operation: Operation, event: Event) -> str:
+    """The requirement that the application is told of a response, "" if there is none."""
+    api, error = operation.api, event.body.get("error_code", 0)
+    if error == Error.FENCED_INSTANCE_ID and state.instance is not None:
+        return "HBT-10" if api == "Heartbeat" else "MEMBER-19" if api in EXCHANGE_APIS else ""
+    if api == "JoinGroup":
+        return "MEMBER-18" if error in REFUSALS else "MEMBER-31" if not error and is_contradicting(event.body) else ""
+    return ""
 
 
 def judge_end_of_application(state: ClientState, time: int) -> None:
@@ -235,16 +349,22 @@ def judge_end_of_application(state: ClientState, time: int) -> None:
         for requirement in ("MEMBER-26", "CALLBACK-18"):
             evidence.hold(requirement, 0)
     if application.refused is not None and application.polls_since >= MIN_POLLS:
-        title, told = "A refused JoinGroup does not reach the application", application.refused
+        told = application.refused
+        title = f"What {told.api} got does not reach the application"
         expected, observed = "a poll that fails", f"{application.polls_since} polls that do not"
-        news = f"JoinGroup got {error_name(told.body['error_code'])} at {told.time} ms"
-        evidence.violate(ClientViolation("MEMBER-18", told.sequence, title, expected, observed, news))
+        news = f"{told.api} got {error_name(told.body['error_code'])} at {told.time} ms"
+        evidence.violate(ClientViolation(application.refusal, told.sequence, title, expected, observed, news))
+    judge_end_of_draining(state, application)
+    exchange = state.exchange
+    if exchange is not None and exchange.is_late and time - exchange.time > state.knowledge.grace:
+        evidence.hold("MEMBER-29", exchange.sequence)
     judge_idleness(state, application, time)
 
 
 def judge_idleness(state: ClientState, application: Application, time: int) -> None:
     """A dynamic member whose application has not polled for longer than its poll interval has left."""
-    idle = 0 if application.idle_since is None else time - application.idle_since
+    since = max(application.idle_since or 0, state.exchange.time if state.exchange is not None else 0)
+    idle = 0 if application.idle_since is None else time - since
     is_member = state.knowledge.latest.phase is Phase.STABLE and state.left is None and state.instance is None
     is_member &= application.has_interval and not state.is_ending
     if is_member and state.join is not None and idle > state.rebalance_timeout + LEAVING_MS:

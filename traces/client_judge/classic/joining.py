@@ -24,6 +24,7 @@ def judge_join(state: ClientState, operation: Operation, event: Event) -> None:
     state.groups.join()
     judge_place(state, operation)
     judge_growth_of_follower(state, operation)
+    judge_reason_to_join(state, operation)
     if state.join is not None:
         state.knowledge.show(state.last_exchange_news)
     judge_member_id(state, operation)
@@ -60,6 +61,8 @@ def judge_place(state: ClientState, operation: Operation) -> None:
         state.violate(requirement, operation, "No SyncGroup after JoinGroup", expected, "another JoinGroup")
     if exchange.has_failed:
         state.evidence.hold("MEMBER-16", operation.handle - 1)
+    if exchange.is_unapplied:
+        state.evidence.hold("MEMBER-30", operation.handle - 1)
     exchange.is_excused = True
 
 
@@ -71,6 +74,19 @@ def judge_growth_of_follower(state: ClientState, operation: Operation) -> None:
     if not latest.requirement and not state.debts and state.asked_to_end is None:
         expected = "no JoinGroup: another member leads"
         state.violate("MEMBER-21", operation, "A follower joins when a topic grows", expected, "JoinGroup")
+
+
+def judge_reason_to_join(state: ClientState, operation: Operation) -> None:
+    """A cooperative member that kept everything, and was told nothing, does not join again (COOP-05)."""
+    exchange, latest = state.exchange, state.knowledge.latest
+    if not state.is_cooperative or exchange is None or not exchange.is_synced or exchange.has_failed:
+        return
+    is_at_rest = latest.phase is Phase.STABLE and not latest.requirement and not state.given_up
+    is_asked = bool(state.debts) or state.rebalance_told is not None or state.growth is not None or state.is_ending
+    wants_more = state.application is not None and (state.application.wanted is not None or state.application.pattern)
+    if is_at_rest and not is_asked and not wants_more and state.rounds >= 2:
+        title, expected = "A member joins again that gave up nothing", "no JoinGroup"
+        state.violate("COOP-05", operation, title, expected, "JoinGroup")
 
 
 def judge_member_id(state: ClientState, operation: Operation) -> None:
@@ -222,6 +238,9 @@ def judge_sync(state: ClientState, operation: Operation, event: Event) -> None:
         requirement = "MEMBER-16" if exchange.has_failed else "MEMBER-07"
         state.violate(requirement, operation, "A second SyncGroup", "JoinGroup, or nothing", observed)
         return
+    if exchange.is_late:
+        title = "SyncGroup after the client has left"
+        state.violate("MEMBER-29", operation, title, "no SyncGroup", observed)
     exchange.is_synced = True
     state.knowledge.show(exchange.sequence)
     if exchange.time - exchange.operation.sent_at > state.rebalance_timeout:

@@ -1,6 +1,7 @@
 """Heartbeats, commits and LeaveGroup: the requests with a membership, held against the knowledge of the client."""
 
 from fencepost.model.classic.messages.parsing import read_offsets
+from fencepost.traces.client_judge.classic.heartbeats import judge_clocks, note_heartbeat
 from fencepost.traces.client_judge.classic.joining import describe_id, judge_instance, judge_reason
 from fencepost.traces.client_judge.classic.knowledge import NO_GENERATION, Phase, Standing
 from fencepost.traces.client_judge.classic.news import describe_partitions, generation_in
@@ -8,6 +9,8 @@ from fencepost.traces.client_judge.classic.state import ClientState
 from fencepost.traces.events import Event
 from fencepost.traces.operations import Operation
 
+RESTING_MS = 1_200
+"""When a member that would join again of its own accord has done so."""
 PATIENCE_MS = 3_000
 """How long after its session timeout a client may take to look for the coordinator."""
 DROPS_MEMBERSHIP = frozenset({"MEMBER-12", "MEMBER-13"})
@@ -37,6 +40,18 @@ def judge_heartbeat(state: ClientState, operation: Operation, event: Event) -> N
     if state.rebalance_told is not None and event.time > state.rebalance_told + state.knowledge.grace:
         state.evidence.hold("HBT-05", sequence)
     note_sign(state, operation, event)
+    judge_rest(state, operation, event)
+    note_heartbeat(state, operation, event)
+    judge_clocks(state, operation, event)
+
+
+def judge_rest(state: ClientState, operation: Operation, event: Event) -> None:
+    """A cooperative member that kept everything in a rebalance does not ask for another one."""
+    exchange = state.exchange
+    if not state.is_cooperative or exchange is None or state.rounds < 2 or state.given_up:
+        return
+    if exchange.is_synced and event.time - exchange.time > RESTING_MS and state.rebalance_told is None:
+        state.evidence.hold("COOP-05", event.sequence)
 
 
 def judge_commit(state: ClientState, operation: Operation, event: Event) -> None:
@@ -55,7 +70,7 @@ def judge_commit(state: ClientState, operation: Operation, event: Event) -> None
         judge_stale(state, operation, "MCOMMIT-03", "MCOMMIT-11")
         return
     state.evidence.hold("MCOMMIT-03", operation.handle - 1)
-    committed = frozenset(partition for partition, _ in read_offsets(operation.body))
+    committed = frozenset(partition for partition, _ in read_offsets(operation.body, state.topic_names))
     allowed = state.knowledge.allowed_partitions() | standing.assignment | state.given_up
     title, expected = "The commit covers partitions that are not assigned", describe_partitions(allowed)
     state.check(committed <= allowed, "MCOMMIT-18", operation, title, expected, describe_partitions(committed))
@@ -124,6 +139,7 @@ def unheard_heartbeat(state: ClientState, time: int, milliseconds: int) -> Opera
 
 def judge_lookup(state: ClientState, operation: Operation, event: Event) -> None:
     """A client whose heartbeats have no response looks for the coordinator again."""
+    judge_clocks(state, operation, event)
     if state.session_timeout and unheard_heartbeat(state, event.time, state.session_timeout // 2) is not None:
         state.evidence.hold("HBT-11", event.sequence)
 

@@ -1,10 +1,11 @@
 """News: the standing of a client after each response, and its debts from then on."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from fencepost.model.assignors.consumer_protocol import ConsumerProtocolError, decode_assignment
+from fencepost.model.assignors.consumer_protocol import NEWEST_VERSION, ConsumerProtocolError, decode_assignment
 from fencepost.model.assignors.group import TopicPartition
 from fencepost.model.errors import Error, error_name
 from fencepost.traces.client_judge.classic.knowledge import NO_GENERATION, Phase, Standing
@@ -31,7 +32,15 @@ def learn_join(state: ClientState, operation: Operation, event: Event) -> None:
             operation, event.sequence, member, generation, leads, body.get("protocol_name") or "", event.time
         )
         standing = Standing(member, generation, Phase.JOINED, before.assignment)
-        learn(state, standing, "", news, event)
+        state.exchange.skips = bool(body.get("skip_assignment"))
+        state.exchange.is_late = state.left is not None
+        if is_contradicting(body):
+            state.exchange.is_excused = True
+            standing = replace(before, member_id=None)
+        if state.exchange.is_late:
+            state.exchange.is_excused = True
+        else:
+            learn(state, standing, "", news, event)
     elif error == Error.MEMBER_ID_REQUIRED:
         learn_reset(state, body["member_id"], "MEMBER-05", news, event)
     elif error == Error.UNKNOWN_MEMBER_ID:
@@ -44,6 +53,11 @@ def learn_join(state: ClientState, operation: Operation, event: Event) -> None:
         learn(state, replace(before, member_id=None), "", news, event)
 
 
+def is_contradicting(body: Mapping[str, Any]) -> bool:
+    """Whether a response has another protocol type than the one of consumers."""
+    return body.get("protocol_type") not in (None, "", "consumer")
+
+
 def learn_sync(state: ClientState, operation: Operation, event: Event) -> None:
     """The response to SyncGroup."""
     error, news = event.body.get("error_code", 0), describe_news(operation, event)
@@ -51,7 +65,9 @@ def learn_sync(state: ClientState, operation: Operation, event: Event) -> None:
     before = replace(state.knowledge.latest, member_id=operation.body["member_id"])
     if state.exchange is not None and error != Error.NONE:
         state.exchange.has_failed = True
-    if error == Error.NONE:
+    if error == Error.NONE and state.exchange is not None and state.left is not None:
+        state.exchange.is_unapplied = True
+    elif error == Error.NONE:
         learn_assignment(state, before, event, news)
     elif error == Error.REBALANCE_IN_PROGRESS:
         learn(state, before, "MEMBER-11", news, event, owes=True)
@@ -88,6 +104,9 @@ def learn_assignment(state: ClientState, before: Standing, event: Event, news: s
         applied = replace(before, phase=Phase.STABLE, assignment=assignment)
         learn(state, applied, "MEMBER-20", f"{news} with {', '.join(foreign)}", event, owes=True)
         return
+    if int.from_bytes((event.body.get("assignment") or bytes(2))[:2], signed=True) > NEWEST_VERSION and assignment:
+        state.owe(Debt("WIRE-02", "Fetch", event.time, event.sequence, f"{news} in a version to come"))
+    state.rounds += 1
     lost = (state.installed or frozenset()) - assignment
     previous = state.installed or frozenset()
     state.given_up = previous - assignment if state.is_cooperative else frozenset()
@@ -114,7 +133,9 @@ def learn_of_membership(state: ClientState, operation: Operation, event: Event) 
         state.exchange.is_excused = True
     if error == Error.REBALANCE_IN_PROGRESS:
         if latest.phase is Phase.STABLE and state.exchange_outstanding() is None:
-            requirement = "MEMBER-10" if operation.api == "Heartbeat" else "MCOMMIT-09"
+            has_kept_all = state.is_cooperative and state.rounds > 1 and not state.given_up
+            requirement = "COOP-13" if has_kept_all else "MEMBER-10"
+            requirement = requirement if operation.api == "Heartbeat" else "MCOMMIT-09"
             learn(state, latest, requirement, news, event, owes=operation.api == "Heartbeat")
             state.rebalance_told = event.time
     elif error == Error.ILLEGAL_GENERATION:
@@ -152,6 +173,14 @@ def learn_metadata(state: ClientState, event: Event) -> None:
     """Metadata tells the partitions of topics: a leader that planned with others owes another plan."""
     told = {row["name"]: len(row["partitions"]) for row in event.body.get("topics") or () if not row["error_code"]}
     state.topics.update(told)
+    rows = event.body.get("topics") or ()
+    state.topic_names.update({row["topic_id"]: row["name"] for row in rows if row.get("topic_id") and row.get("name")})
+    application = state.application
+    if application is not None and application.pattern and not state.debts and state.exchange_outstanding() is None:
+        fresh = sorted(name for name in told if re.fullmatch(application.pattern, name))
+        if not set(fresh) <= subscribed_topics(state):
+            news = f"Metadata told of {', '.join(fresh)}"
+            state.owe(Debt("MEMBER-28", "JoinGroup", event.time, event.sequence, news))
     exchange, latest = state.exchange, state.knowledge.latest
     if exchange is not None and not told.keys().isdisjoint(subscribed_topics(state)):
         exchange.has_metadata = True
@@ -161,7 +190,8 @@ def learn_metadata(state: ClientState, event: Event) -> None:
     state.growth = event
     news = f"Metadata told the partitions of {', '.join(grown)}"
     if exchange.leads and not any(debt.api == "JoinGroup" for debt in state.debts.values()):
-        state.owe(Debt("MEMBER-21", "JoinGroup", event.time, event.sequence, news))
+        requirement = "MEMBER-09" if exchange.skips else "MEMBER-21"
+        state.owe(Debt(requirement, "JoinGroup", event.time, event.sequence, news))
 
 
 def subscribed_topics(state: ClientState) -> set[str]:

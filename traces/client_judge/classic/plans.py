@@ -22,7 +22,9 @@ def judge_plan(state: ClientState, operation: Operation, exchange: Exchange) -> 
     """The plan has every member, and is one that the assignor allows."""
     given = operation.body["assignments"]
     told = exchange.operation.response or {}
-    if told.get("skip_assignment"):
+    if exchange.skips:
+        title, observed = "A leader plans that was told to skip it", f"{len(given)} assignments"
+        state.check(not given, "MEMBER-09", operation, title, "no assignments", observed)
         return
     members = read_members(told["members"])
     try:

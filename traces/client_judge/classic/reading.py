@@ -8,8 +8,13 @@ from fencepost.model.errors import Error
 from fencepost.traces.client_judge.classic.knowledge import Phase
 from fencepost.traces.client_judge.classic.news import describe_partitions
 from fencepost.traces.client_judge.classic.state import ClientState, Debt
+from fencepost.traces.client_judge.evidence import ClientViolation
 from fencepost.traces.events import Body, Event
 from fencepost.traces.operations import Operation
+
+MIN_FETCHES = 8
+"""So many fetches show in which order their partitions are."""
+MIN_ORDERED = 3
 
 
 def judge_fetch(state: ClientState, operation: Operation, event: Event) -> None:
@@ -17,6 +22,9 @@ def judge_fetch(state: ClientState, operation: Operation, event: Event) -> None:
     wanted = frozenset(fetched_partitions(operation.body))
     if not wanted or state.join is None:
         return
+    state.pay("Fetch", event.sequence)
+    if len(wanted) >= MIN_ORDERED:
+        state.fetch_orders.setdefault(wanted, []).append(next(fetched_partitions(operation.body)))
     twice = wanted & fetches_outstanding(state)
     title = "A second fetch of a partition"
     state.check(
@@ -29,6 +37,16 @@ def judge_fetch(state: ClientState, operation: Operation, event: Event) -> None:
         allowed = state.knowledge.allowed_partitions()
         title, expected = "Fetch of a partition that is not assigned", describe_partitions(allowed)
         state.check(wanted <= allowed, "PREFETCH-08", operation, title, expected, describe_partitions(wanted))
+
+
+def judge_fetch_order(state: ClientState) -> None:
+    """Fetches of the same partitions do not all begin with the same one."""
+    for firsts in state.fetch_orders.values():
+        if len(firsts) >= MIN_FETCHES:
+            title, expected = "Fetches of the same partitions keep one order", "another partition first in some"
+            observed = f"{describe_partitions(firsts[:1])} first in {len(firsts)} fetches"
+            violation = ClientViolation("PREFETCH-10", 0, title, expected, observed)
+            state.evidence.judge(len(set(firsts)) > 1, violation)
 
 
 def fetched_partitions(body: Body) -> Iterator[TopicPartition]:
@@ -56,7 +74,7 @@ def learn_offsets(state: ClientState, operation: Operation, event: Event) -> Non
 def judge_offset_fetch(state: ClientState, operation: Operation, event: Event) -> None:
     """An OffsetFetch arrives."""
     groups = operation.body.get("groups") or (operation.body,)
-    topics = {topic_of(topic, {}) for group in groups for topic in group.get("topics") or ()}
+    topics = {topic_of(topic, state.topic_names) for group in groups for topic in group.get("topics") or ()}
     foreign = sorted(topics & state.foreign_topics)
     if foreign:
         title, expected = "OffsetFetch of a topic that is not subscribed", "the assignment is not applied"

@@ -1,7 +1,7 @@
 """Returned records and commits of a driven client, held against its positions."""
 
 from fencepost.model.assignors.group import TopicPartition
-from fencepost.model.classic.messages.parsing import read_offsets
+from fencepost.model.classic.messages.parsing import read_offsets, topic_of
 from fencepost.model.errors import Error, error_name
 from fencepost.traces.client_judge.classic.application import Application, check_event
 from fencepost.traces.client_judge.classic.callbacks import is_reset
@@ -28,6 +28,7 @@ def judge_record(
 ) -> None:
     """A record is one of an assigned partition that is not paused, and the next of that."""
     evidence, record = state.evidence, f"{partition[0]}/{partition[1]} at {offset}"
+    state.buffers.returned.add(partition)
     if application.manual_since is None:
         title, expected = "A record of a partition that is not assigned", "no record of it"
         check_event(evidence, partition in application.owned, "POLL-10", event, title, expected, record)
@@ -39,8 +40,11 @@ def judge_record(
         check_event(evidence, partition[0] in application.wanted, "POLL-18", event, title, expected, record)
     position = application.positions.get(partition)
     if position is not None:
+        has_marker = (partition, position) in state.buffers.markers
+        position = state.skip_markers(partition, position)
         requirement = "COOP-07" if partition in application.retained else "POLL-03"
         requirement = "POLL-11" if partition in application.sought else requirement
+        requirement = "POLL-12" if has_marker else requirement
         title, expected = "Another record than the next one", f"offset {position}"
         check_event(evidence, offset == position, requirement, event, title, expected, record)
         application.sought.discard(partition)
@@ -64,17 +68,17 @@ def judge_parked_records(state: ClientState, application: Application, operation
 def judge_committed_offsets(state: ClientState, application: Application, operation: Operation) -> None:
     """An OffsetCommit arrives: it covers returned records alone, and all of them if the application asked for it."""
     is_asked = application.command is not None and application.command["do"] == "commit"
-    for partition, sent in read_offsets(operation.body):
+    for partition, sent in read_offsets(operation.body, state.topic_names):
         position, offset = application.positions.get(partition), sent.offset
         if position is None:
             continue
         where = f"{partition[0]}/{partition[1]}"
         expected, observed = f"{position} for {where}", f"{offset} for {where}"
-        if offset > position and application.is_polling:
+        if offset > state.skip_markers(partition, position) and application.is_polling:
             application.ahead.append((operation, partition, offset))
             continue
-        title = "A commit covers records that were not returned"
-        state.check(offset <= position, "MCOMMIT-01", operation, title, expected, observed)
+        title, last = "A commit covers records that were not returned", state.skip_markers(partition, position)
+        state.check(offset <= last, "MCOMMIT-01", operation, title, expected, observed)
         if is_asked:
             title = "A commit has not the offset of the next record"
             state.check(offset >= position, "MCOMMIT-02", operation, title, expected, observed)
@@ -105,26 +109,26 @@ def judge_commits_ahead(state: ClientState, application: Application) -> None:
     application.ahead.clear()
 
 
-def learn_commit(application: Application, operation: Operation, body: Body) -> None:
+def learn_commit(state: ClientState, application: Application, operation: Operation, body: Body) -> None:
     """The response to OffsetCommit."""
-    sent = {partition: row.offset for partition, row in read_offsets(operation.body)}
+    sent = {partition: row.offset for partition, row in read_offsets(operation.body, state.topic_names)}
     for topic in body.get("topics") or ():
         for row in topic["partitions"]:
             application.commit_errors.append(row["error_code"])
-            partition = str(topic.get("name", "")), int(row["partition_index"])
+            partition = topic_of(topic, state.topic_names), int(row["partition_index"])
             if row["error_code"]:
                 application.is_commit_doubtful = True
             elif partition in sent:
                 application.committed[partition] = sent[partition]
 
 
-def learn_starts(application: Application, body: Body) -> None:
+def learn_starts(state: ClientState, application: Application, body: Body) -> None:
     """The response to OffsetFetch."""
     for group in body.get("groups") or (body,):
         for topic in group.get("topics") or ():
             for row in topic["partitions"]:
                 if not row["error_code"] and row["committed_offset"] >= 0:
-                    partition = str(topic.get("name", "")), int(row["partition_index"])
+                    partition = topic_of(topic, state.topic_names), int(row["partition_index"])
                     application.starts[partition] = row["committed_offset"]
 
 
@@ -142,12 +146,14 @@ def judge_last_commit(state: ClientState, application: Application, operation: O
         return
     sent = dict(application.starts) | application.committed
     for commit in (each for each in state.outstanding.values() if each.api == "OffsetCommit"):
-        sent |= {partition: row.offset for partition, row in read_offsets(commit.body)}
+        sent |= {partition: row.offset for partition, row in read_offsets(commit.body, state.topic_names)}
     for partition in sorted(application.revoked & application.positions.keys()):
         position, committed = application.positions[partition], sent.get(partition)
         title, where = "Returned records are not committed", f"{partition[0]}/{partition[1]}"
         expected, observed = f"{position} for {where}", f"{'nothing' if committed is None else committed} for {where}"
-        state.check(committed == position, requirement, operation, title, expected, observed)
+        last = state.skip_markers(partition, position)
+        is_right = committed is not None and position <= committed <= last
+        state.check(is_right, requirement, operation, title, expected, observed)
 
 
 def judge_commit_result(state: ClientState, application: Application, event: Event) -> None:
@@ -158,6 +164,9 @@ def judge_commit_result(state: ClientState, application: Application, event: Eve
     if failed is not None:
         title, expected = f"A commit succeeds that got {error_name(failed)}", "a failure"
         check_event(evidence, not is_done, "MCOMMIT-10", event, title, expected, "success")
+    elif Error.FENCED_INSTANCE_ID in errors and state.instance is not None:
+        title, expected = "A commit succeeds that was fenced", "a failure"
+        check_event(evidence, not is_done, "MCOMMIT-15", event, title, expected, "success")
     elif errors and errors[0] in RETRIABLE_ERRORS:
         title, expected = "A commit is not tried again", "OffsetCommit again"
         observed = f"a failure after {error_name(errors[0])}"

@@ -5,8 +5,11 @@ from dataclasses import dataclass, field
 
 from fencepost.model.assignors.group import Subscription, TopicPartition
 from fencepost.traces.client_judge.classic.application import Application
+from fencepost.traces.client_judge.classic.buffers import Buffers
+from fencepost.traces.client_judge.classic.commits import Commits
 from fencepost.traces.client_judge.classic.groups import InventedGroups
 from fencepost.traces.client_judge.classic.knowledge import Knowledge, Standing
+from fencepost.traces.client_judge.classic.rhythm import Rhythm
 from fencepost.traces.client_judge.evidence import ClientViolation, Evidence
 from fencepost.traces.events import Event
 from fencepost.traces.operations import Operation
@@ -46,6 +49,12 @@ class Exchange:
     """SyncGroup failed, or its response was lost."""
     is_excused: bool = False
     """Something happened after which another JoinGroup may come in the place of SyncGroup."""
+    is_late: bool = False
+    """The response came when the client had left."""
+    is_unapplied: bool = False
+    """The response to SyncGroup came when the client had left."""
+    skips: bool = False
+    """The leader is told to skip the assignment."""
     has_metadata: bool = False
     """Metadata of the client's topics came after the response: a client may want to join again because of it."""
 
@@ -73,6 +82,8 @@ class ClientState:
     instance: str | None = None
     topics: dict[str, int] = field(default_factory=dict)
     """Partitions by topic, as the client was told with Metadata."""
+    topic_names: dict[str, str] = field(default_factory=dict)
+    """The names of topics by their ids, as Metadata told them."""
     planned: dict[str, int] = field(default_factory=dict)
     """The same of its topics when it became stable."""
     growth: Event | None = None
@@ -89,6 +100,10 @@ class ClientState:
     """The assignment that the client was told last, None without one since it lost its membership."""
     installed_generation: int = -1
     installed_protocol: str = ""
+    rounds: int = 0
+    """How often SyncGroup has succeeded."""
+    fetch_orders: dict[frozenset[TopicPartition], list[TopicPartition]] = field(default_factory=dict)
+    """The first partitions of fetches, by all their partitions."""
     given_up: frozenset[TopicPartition] = frozenset()
     """What a cooperative member had before and was not assigned again."""
     rebalance_told: int | None = None
@@ -104,6 +119,9 @@ class ClientState:
     """The offsets behind the last records of partitions."""
     application: Application | None = None
     """That of a driven client."""
+    rhythm: Rhythm = field(default_factory=Rhythm)
+    buffers: Buffers = field(default_factory=Buffers)
+    commits: Commits = field(default_factory=Commits)
     groups: InventedGroups = field(default_factory=InventedGroups)
     """The groups that the script has invented."""
     hung_up: set[int] = field(default_factory=set)
@@ -118,6 +136,12 @@ class ClientState:
     def is_cooperative(self) -> bool:
         """Whether all protocols of the last JoinGroup are known to be cooperative."""
         return bool(self.subscriptions) and self.subscriptions.keys() <= COOPERATIVE_ASSIGNORS
+
+    def skip_markers(self, partition: TopicPartition, offset: int) -> int:
+        """The first offset from this one on that a record may have."""
+        while (partition, offset) in self.buffers.markers:
+            offset += 1
+        return offset
 
     def exchange_outstanding(self) -> Operation | None:
         """A JoinGroup or SyncGroup without a response, None if there is none."""

@@ -27,21 +27,33 @@ CLIENT_CAPABILITIES: Mapping[str, str] = MappingProxyType(
 
 
 def must(
-    id: str, title: str, sentence: str, source: str, *, incidental: bool = False, needs: tuple[str, ...] = ()
+    id: str,
+    title: str,
+    sentence: str,
+    source: str,
+    *,
+    incidental: bool = False,
+    needs: tuple[str, ...] = (),
+    untestable: str = "",
 ) -> Requirement:
-    """A requirement without which a group breaks, or a promise of the documentation."""
-    return Requirement(id, Level.MUST, title, sentence, source, testability_of(incidental, needs), needs)
+    """A requirement without which a group breaks, or a promise of the documentation. `untestable` says why it cannot be
+    seen to be broken, if that is so."""
+    testability = Verifiability.UNTESTABLE if untestable else testability_of(incidental, needs)
+    return Requirement(id, Level.MUST, title, sentence, source, testability, needs, untestable)
 
 
-def should(id: str, title: str, sentence: str, source: str, *, needs: tuple[str, ...] = ()) -> Requirement:
-    """A requirement that a group can live without."""
-    return Requirement(id, Level.SHOULD, title, sentence, source, testability_of(False, needs), needs)
+def should(
+    id: str, title: str, sentence: str, source: str, *, needs: tuple[str, ...] = (), untestable: str = ""
+) -> Requirement:
+    """A requirement that a group can live without. `untestable` is as that of `must`."""
+    testability = Verifiability.UNTESTABLE if untestable else testability_of(False, needs)
+    return Requirement(id, Level.SHOULD, title, sentence, source, testability, needs, untestable)
 
 
 def may(
     id: str, title: str, sentence: str, source: str, *, needs: tuple[str, ...] = (), untestable: str = ""
 ) -> Requirement:
-    """A permission. `untestable` says why nothing can break it, if that is so."""
+    """A permission. `untestable` is as that of `must`."""
     testability = Verifiability.UNTESTABLE if untestable else testability_of(False, needs)
     return Requirement(id, Level.MAY, title, sentence, source, testability, needs, untestable)
 

@@ -115,6 +115,7 @@ COOP: tuple[Requirement, ...] = (
             "cooperative",
             "driver",
         ),
+        untestable="it takes an assignor of its own in the client",
     ),
     must(
         "COOP-15",

@@ -112,6 +112,7 @@ HBT: tuple[Requirement, ...] = (
         "A client should refuse a heartbeat interval that is not shorter than its session timeout.",
         "Apache Kafka source",
         needs=("driver",),
+        untestable="a client refuses it before it connects, and the kit does not write configurations",
     ),
     should(
         "HBT-14",

@@ -129,6 +129,7 @@ POLL: tuple[Requirement, ...] = (
         "The limit of a poll should have no influence on fetches beyond the prefetch rule.",
         "ConsumerConfig documentation",
         needs=("driver",),
+        untestable="it takes a client with two configurations side by side",
     ),
     should(
         "POLL-18",

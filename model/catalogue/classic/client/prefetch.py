@@ -47,6 +47,7 @@ PREFETCH: tuple[Requirement, ...] = (
         "The records that a client retains should be bounded.",
         "KIP-41",
         needs=("driver",),
+        untestable="buffers are bounded by megabytes, more than a run writes",
     ),
     should(
         "PREFETCH-07",

@@ -1,0 +1,275 @@
+"""More faulty driven clients: one for each requirement of polls, fetches, listeners, clocks and fenced members."""
+
+from typing import Any
+
+from fencepost.conformance.clients.stage import RECORDS
+from fencepost.model.assignors.consumer_protocol import encode_assignment
+from fencepost.model.frozen import evolve
+from tests.support.client_scenarios import COOPERATIVE, EAGER
+from tests.support.faulty_clients import STATIC, Body, drop, replace_in
+from tests.support.faulty_clients import set_field as set_request_field
+from tests.support.faulty_drivers import (
+    FAULTY_DRIVERS,
+    Message,
+    hide,
+    hide_failure,
+    is_waiting,
+    make_faulty,
+    repeat,
+    rewrite,
+    shift_commits,
+)
+from tests.support.wire_client import Tell, WireClient
+
+
+def plan_for_itself(client: WireClient, body: Body) -> Body:
+    """SyncGroup with an assignment."""
+    return {**body, "assignments": [{"member_id": body["member_id"], "assignment": encode_assignment(())}]}
+
+
+def send_last(client: WireClient, api: str) -> None:
+    """Send the last request to an API again."""
+    earlier = [body for each, body in client.sent if each == api]
+    if earlier:
+        client.transmit(api, earlier[-1], 0, client.coordinator)
+
+
+def join_at_rest(client: WireClient, body: Body) -> Body:
+    """JoinGroup beside a late heartbeat."""
+    if client.count("JoinGroup") == 4 and client.cluster.now() - client.joined_at > 1_500:
+        send_last(client, "JoinGroup")
+    return body
+
+
+def sync_after_leaving(client: WireClient, body: Body) -> Body:
+    """SyncGroup once the client has left."""
+    if client.count("LeaveGroup") == 1 and client.count("SyncGroup") == 1 and not is_waiting(client, "JoinGroup"):
+        send_last(client, "SyncGroup")
+    return body
+
+
+def heartbeat_anyway(client: WireClient, body: Body) -> Body:
+    """Heartbeats beside Metadata, whatever has become of the membership."""
+    send_last(client, "Heartbeat")
+    return body
+
+
+def look_up_again(client: WireClient, body: Body) -> Body:
+    """FindCoordinator once more."""
+    send_last(client, "FindCoordinator")
+    return body
+
+
+def leave_in_outage(client: WireClient, body: Body) -> Body:
+    """LeaveGroup while the coordinator cannot be found."""
+    if client.cluster.now() > 8_000 and client.count("LeaveGroup") == 0:
+        joined = next(row for api, row in reversed(client.sent) if api == "SyncGroup")
+        rows = [{"member_id": joined["member_id"], "group_instance_id": None}]
+        client.transmit("LeaveGroup", {"group_id": joined["group_id"], "members": rows}, 0, client.coordinator)
+    return body
+
+
+def join_instead_of_commit(client: WireClient, body: Body) -> Body | None:
+    """JoinGroup in the place of a commit after the client was told of a rebalance."""
+    if not client.rebalances or client.is_told:
+        return body
+    client.is_told = True
+    send_last(client, "JoinGroup")
+    return None
+
+
+def without_partition(number: int) -> Any:
+    """Fetch without one partition."""
+
+    def change(client: WireClient, body: Body) -> Body:
+        topics = [
+            {**topic, "partitions": [row for row in topic["partitions"] if row["partition"] != number]}
+            for topic in body["topics"]
+        ]
+        return {**body, "topics": topics}
+
+    return change
+
+
+def fetch_buffered(place: int | None) -> Any:
+    """Fetch what is buffered as well: from the record at this place in the buffer, or from its end."""
+
+    def change(client: WireClient, body: Body) -> Body:
+        rows = [
+            {
+                "partition": number,
+                "fetch_offset": client.ends[topic, number] if place is None else offsets[place],
+                "partition_max_bytes": 1_000,
+            }
+            for (topic, number), offsets in client.buffered.items()
+            if offsets
+        ]
+        first, *rest = body["topics"]
+        return {**body, "topics": [{**first, "partitions": [*first["partitions"], *rows]}, *rest]}
+
+    return change
+
+
+def sort_rows(client: WireClient, body: Body) -> Body:
+    """Fetch with its partitions in one order."""
+    topics = [
+        {**topic, "partitions": sorted(topic["partitions"], key=lambda row: int(row["partition"]))}
+        for topic in body["topics"]
+    ]
+    return {**body, "topics": topics}
+
+
+def fetch_no_more(client: WireClient, body: Body) -> Body | None:
+    """No Fetch once the first records after the beginning have come."""
+    return body if max(client.ends.values(), default=0) <= RECORDS else None
+
+
+def assign_late(client: WireClient, body: Body) -> Body:
+    """The assignment of a membership that is over."""
+    if 10_500 < client.cluster.now() < 11_050 and not client.is_told:
+        client.is_told = True
+        client.say({"event": "assigned", "partitions": [[client.topic, 0]]})
+    return body
+
+
+def be_lazy(client: WireClient, body: Body) -> Body:
+    """A client whose polls always take as long as they may."""
+    client.is_lazy = True
+    return body
+
+
+def hide_partition(number: int) -> Tell:
+    """Never return records of a partition but the first ones."""
+
+    def change(client: WireClient, message: Message) -> list[Message]:
+        return [{"records": [row for row in message["records"] if row[1] != number or row[2] < RECORDS]}]
+
+    return rewrite("records", change)
+
+
+def favour_others(client: WireClient, message: Message) -> list[Message]:
+    """Return twice as much of other partitions, and none of the one that comes last; the limit is high."""
+    if "ready" in message:
+        return [{"ready": {**message["ready"], "max_poll_records": 500}}]
+    if "records" not in message:
+        return [message]
+    (kept,) = hide_partition(2)(client, message)
+    return [{"records": kept["records"] * 2}]
+
+
+def drop_offset(offset: int) -> Tell:
+    """Never return records at an offset."""
+    return rewrite(
+        "records", lambda client, message: [{"records": [row for row in message["records"] if row[2] != offset]}]
+    )
+
+
+def go_back(client: WireClient, message: Message) -> list[Message]:
+    """After a poll that emptied one partition and began another, records of the former."""
+    before, client.last_numbers = client.last_numbers, [number for _, number, _ in message["records"]]
+    if len(set(before)) < 2 or client.count("OffsetFetch") > 1:
+        return [message]
+    topic = message["records"][0][0]
+    return [{"records": [[topic, before[0], 999]]}]
+
+
+def return_during_commit(client: WireClient, message: Message) -> list[Message]:
+    """Records while the commit before JoinGroup has no response."""
+    if client.rebalances and is_waiting(client, "OffsetCommit"):
+        return [{"records": [[client.topic, 0, 999]]}, message]
+    return [message]
+
+
+def say_ready(**changes: Any) -> Tell:
+    """Say other things of the client at first."""
+    return rewrite("ready", lambda client, message: [{"ready": {**message["ready"], **changes}}])
+
+
+def move_positions(client: WireClient, message: Message) -> list[Message]:
+    """Other positions."""
+    return [{**message, "positions": [[topic, number, at + 5] for topic, number, at in message["positions"]]}]
+
+
+def commit_elsewhere(client: WireClient, body: Body) -> Body:
+    """The commits of a listener under another generation."""
+    return {**body, "generation_id_or_member_epoch": 99} if client.is_calling_back else body
+
+
+MANY, REFILLED, SLOW = "partitions-with-many-records", "a-partition-that-is-refilled", "an-application-that-is-slow"
+FAULTY_APPLICATIONS = [
+    make_faulty("MEMBER-03", "a-client-alone", tamper=set_request_field("JoinGroup", "session_timeout_ms", 7_000)),
+    make_faulty("MEMBER-09", "a-leader-that-is-told-to-skip", tamper=replace_in("SyncGroup", plan_for_itself)),
+    make_faulty("MEMBER-09", "a-leader-that-is-told-to-skip", tamper=drop("JoinGroup", 2)),
+    make_faulty("MEMBER-19", "a-join-that-is-fenced", rewrite("error", hide_failure), settings=STATIC),
+    make_faulty("MEMBER-19", "a-sync-that-is-fenced", rewrite("error", hide_failure), settings=STATIC),
+    make_faulty("MEMBER-28", "a-topic-that-matches-a-pattern", tamper=drop("JoinGroup", 4)),
+    make_faulty(
+        "MEMBER-29",
+        "an-application-that-unsubscribes-while-joining",
+        tamper=replace_in("Metadata", sync_after_leaving),
+    ),
+    make_faulty("MEMBER-30", "an-assignment-that-comes-too-late", tamper=replace_in("Metadata", assign_late)),
+    make_faulty("MEMBER-31", "a-join-with-another-protocol-type", rewrite("error", hide_failure), unusual=True),
+    make_faulty("MEMBER-37", "a-rebalance-that-the-application-asks-for", tamper=drop("JoinGroup", 2)),
+    make_faulty(
+        "HBT-07", "a-static-member-that-stops-polling", tamper=replace_in("Metadata", heartbeat_anyway), settings=STATIC
+    ),
+    make_faulty("HBT-10", "a-heartbeat-that-is-fenced", rewrite("error", hide_failure), settings=STATIC),
+    make_faulty("HBT-12", SLOW, tamper=drop("Heartbeat", 6)),
+    make_faulty(
+        "HBT-14",
+        "a-heartbeat-that-is-refused",
+        settings=evolve(EAGER, retry_backoff=3_000, max_retry_backoff=3_000),
+        unusual=True,
+    ),
+    make_faulty("HBT-15", "polls-without-a-coordinator", tamper=replace_in("Metadata", leave_in_outage)),
+    make_faulty("HBT-16", "a-parked-join", tamper=replace_in("SyncGroup", look_up_again, 2)),
+    make_faulty("CALLBACK-12", "a-listener-that-raises", rewrite("error", hide_failure), unusual=True),
+    make_faulty("CALLBACK-13", "a-listener-that-raises", repeat("revoked"), unusual=True),
+    make_faulty("CALLBACK-14", "a-leader-of-two", hide("revoked")),
+    make_faulty("CALLBACK-15", "a-listener-for-revoked-partitions", hide("revoked"), unusual=True),
+    make_faulty("CALLBACK-16", "a-listener-that-commits", tamper=replace_in("OffsetCommit", commit_elsewhere)),
+    make_faulty(
+        "MCOMMIT-06",
+        "a-commit-before-a-rebalance-that-fails",
+        tamper=replace_in("OffsetCommit", join_instead_of_commit),
+        unusual=True,
+    ),
+    make_faulty("MCOMMIT-15", "a-commit-of-a-fenced-member", rewrite("error", hide_failure), settings=STATIC),
+    make_faulty(
+        "MCOMMIT-17",
+        "many-records",
+        say_ready(auto_commit_ms=1_000),
+        settings=evolve(EAGER, auto_commit_interval=100),
+        unusual=True,
+    ),
+    make_faulty("MCOMMIT-21", "a-commit-of-the-application", tamper=replace_in("OffsetCommit", shift_commits(5))),
+    make_faulty(
+        "COOP-05",
+        "a-rebalance-that-changes-nothing",
+        tamper=replace_in("Heartbeat", join_at_rest),
+        settings=COOPERATIVE,
+        unusual=True,
+    ),
+    make_faulty("COOP-13", "a-rebalance-that-changes-nothing", tamper=drop("JoinGroup", 3), settings=COOPERATIVE),
+    make_faulty("WIRE-02", "an-assignment-of-a-version-to-come", tamper=drop("Fetch")),
+    make_faulty("POLL-02", MANY, tamper=replace_in("Fetch", fetch_buffered(0))),
+    make_faulty("POLL-04", MANY, say_ready(max_poll_records=500), unusual=True),
+    make_faulty("POLL-05", MANY, hide_partition(3)),
+    make_faulty("POLL-06", MANY, hide_partition(3)),
+    make_faulty("POLL-07", REFILLED, favour_others),
+    make_faulty("POLL-08", MANY, rewrite("records", go_back)),
+    make_faulty("POLL-12", "offsets-without-records", drop_offset(24)),
+    make_faulty("POLL-13", "positions-of-the-application", rewrite("positions", move_positions)),
+    make_faulty("POLL-14", "an-error-of-one-partition", tamper=replace_in("Fetch", fetch_buffered(0)), unusual=True),
+    make_faulty("POLL-15", "a-broker-that-falls-silent", tamper=replace_in("Metadata", be_lazy), unusual=True),
+    make_faulty("POLL-19", "a-commit-before-a-rebalance-that-fails", rewrite("done", return_during_commit)),
+    make_faulty("PREFETCH-03", "a-coordinator-that-falls-silent", tamper=replace_in("Fetch", without_partition(3), 3)),
+    make_faulty("PREFETCH-04", MANY, tamper=replace_in("Fetch", fetch_buffered(-1))),
+    make_faulty("PREFETCH-07", SLOW, tamper=replace_in("Fetch", fetch_no_more), unusual=True),
+    make_faulty("PREFETCH-09", MANY, hide_partition(3), replace_in("Fetch", fetch_buffered(None))),
+    make_faulty("PREFETCH-10", "a-coordinator-that-falls-silent", tamper=replace_in("Fetch", sort_rows), unusual=True),
+]
+"""Every one of them."""
+WITNESSED_BY_DRIVERS = frozenset(faulty.requirement for faulty in [*FAULTY_DRIVERS, *FAULTY_APPLICATIONS])
+"""The requirements that a faulty driven client violates."""

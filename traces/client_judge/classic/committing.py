@@ -1,0 +1,96 @@
+"""Commits of a driven client around rebalances, and their rhythm."""
+
+from fencepost.model.classic.messages.parsing import read_offsets
+from fencepost.model.errors import Error
+from fencepost.traces.client_judge.classic.application import Application, check_event
+from fencepost.traces.client_judge.classic.news import describe_partitions, first_error, generation_in
+from fencepost.traces.client_judge.classic.state import ClientState
+from fencepost.traces.events import Event
+from fencepost.traces.operations import Operation
+
+PASSING_ERRORS = frozenset({Error.COORDINATOR_LOAD_IN_PROGRESS, Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE})
+
+
+def judge_periodic_commit(state: ClientState, application: Application, operation: Operation, event: Event) -> None:
+    """A commit comes that nobody asked for: one in each interval at most."""
+    commits, command = state.commits, application.command
+    is_asked = command is not None and command["do"] in ("commit", "close", "unsubscribe")
+    interval, generation = application.auto_commit_ms, generation_in(operation)
+    if is_asked or not interval or state.rebalance_told is not None or commits.in_callback is not None:
+        return
+    if commits.periodic is not None and commits.periodic[1] == generation and not application.is_commit_doubtful:
+        judge_gap(state, interval)
+        commits.gap = operation, event.time - commits.periodic[0]
+    commits.periodic = event.time, generation
+
+
+def judge_gap(state: ClientState, interval: int) -> None:
+    """No JoinGroup has followed a commit: it was a periodic one."""
+    if state.commits.gap is not None:
+        operation, gap = state.commits.gap
+        title, expected = "Periodic commits come too often", f"one in {interval} ms"
+        state.check(gap >= interval // 2, "MCOMMIT-17", operation, title, expected, f"another after {gap} ms")
+
+
+def judge_bounds(state: ClientState, operation: Operation) -> None:
+    """No commit passes a record that was never returned."""
+    commits, application = state.commits, state.application
+    assert application is not None
+    for partition, sent in read_offsets(operation.body, state.topic_names):
+        highest = commits.highest.get(partition)
+        if highest is None or application.is_polling:
+            continue
+        most = state.skip_markers(partition, max(highest, application.starts.get(partition, 0)))
+        where = f"{partition[0]}/{partition[1]}"
+        title, expected = "A commit passes what was ever returned", f"at most {most} for {where}"
+        state.check(sent.offset <= most, "MCOMMIT-21", operation, title, expected, f"{sent.offset} for {where}")
+
+
+def note_commit(state: ClientState, application: Application, operation: Operation, event: Event) -> None:
+    """An OffsetCommit arrives."""
+    commits = state.commits
+    judge_periodic_commit(state, application, operation, event)
+    judge_bounds(state, operation)
+    if commits.failed is not None:
+        state.evidence.hold("MCOMMIT-06", event.sequence)
+        commits.failed = None
+    if state.rebalance_told is not None and not state.is_cooperative:
+        commits.preparing, commits.returned = event.time, frozenset()
+
+
+def note_records(state: ClientState, event: Event) -> None:
+    """Records are returned."""
+    commits = state.commits
+    for topic, number, offset in event.body["records"]:
+        partition = str(topic), int(number)
+        commits.highest[partition] = max(commits.highest.get(partition, 0), offset + 1)
+        if commits.preparing is not None:
+            commits.returned |= {partition}
+
+
+def note_revoked(state: ClientState, application: Application, event: Event) -> None:
+    """Partitions are revoked."""
+    commits = state.commits
+    if commits.preparing is not None and application.has_auto_commit and event.api == "revoked":
+        title, expected = "Records are returned during the commit before a revocation", "no record"
+        observed = describe_partitions(commits.returned)
+        check_event(state.evidence, not commits.returned, "POLL-19", event, title, expected, observed)
+    commits.preparing = None
+
+
+def note_commit_response(state: ClientState, application: Application, operation: Operation, event: Event) -> None:
+    """The response to OffsetCommit leaves."""
+    is_preparing = state.rebalance_told is not None and application.has_auto_commit and not state.is_cooperative
+    if is_preparing and first_error(event.body) in PASSING_ERRORS and application.is_polling:
+        state.commits.failed = operation
+
+
+def judge_join_after_commit(state: ClientState, operation: Operation, event: Event) -> None:
+    """JoinGroup arrives: a commit before it that failed with an error that may pass was tried again."""
+    commits, told = state.commits, state.rebalance_told
+    if commits.failed is not None and told is not None:
+        waited = event.time - told
+        title, expected = "The commit before JoinGroup is not tried again", "OffsetCommit again"
+        is_over = waited > state.rebalance_timeout - state.knowledge.grace
+        state.check(is_over, "MCOMMIT-06", operation, title, expected, f"JoinGroup after {waited} ms")
+    commits.failed = commits.preparing = commits.periodic = commits.gap = None

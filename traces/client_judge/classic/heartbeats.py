@@ -1,0 +1,93 @@
+"""The rhythm of a client's heartbeats and its clocks, held against what its application does."""
+
+from fencepost.model.errors import Error
+from fencepost.traces.client_judge.classic.application import Application, check_event
+from fencepost.traces.client_judge.classic.knowledge import Phase, Standing
+from fencepost.traces.client_judge.classic.rhythm import STEADY
+from fencepost.traces.client_judge.classic.state import ClientState
+from fencepost.traces.events import Event
+from fencepost.traces.operations import Operation
+
+PASSING_ERRORS = frozenset({Error.UNKNOWN_SERVER_ERROR, Error.COORDINATOR_LOAD_IN_PROGRESS})
+"""The errors of heartbeats that may pass."""
+LEAVING_MS = 3_000
+"""How late a client that is not polled may leave, or stop its heartbeats."""
+SLOW_MS = 3_000
+"""How long an application has to do nothing to be slow."""
+
+
+def note_heartbeat(state: ClientState, operation: Operation, event: Event) -> None:
+    """A Heartbeat of a membership that the client has arrives."""
+    rhythm, application = state.rhythm, state.application
+    gap = event.time - rhythm.last
+    if rhythm.failed is not None and rhythm.usual:
+        waited = event.time - rhythm.failed
+        title, expected = "A heartbeat that failed is not repeated soon", f"less than {rhythm.usual} ms later"
+        state.check(waited < rhythm.usual, "HBT-14", operation, title, expected, f"{waited} ms later")
+    elif rhythm.last and rhythm.failed is None and (application is None or application.idle_since is None):
+        rhythm.gaps.append(gap)
+    rhythm.failed, rhythm.last = None, event.time
+    if rhythm.outage > state.rebalance_timeout > 0:
+        state.evidence.hold("HBT-15", event.sequence)
+        rhythm.outage = 0
+
+
+def note_heartbeat_response(state: ClientState, event: Event) -> None:
+    """The response to a Heartbeat leaves."""
+    if event.body.get("error_code", 0) in PASSING_ERRORS:
+        state.rhythm.failed = event.time
+
+
+def note_lookup(state: ClientState, event: Event, is_found: bool) -> None:
+    """The response to FindCoordinator leaves."""
+    rhythm = state.rhythm
+    if not is_found:
+        rhythm.lost_since = event.time if rhythm.lost_since is None else rhythm.lost_since
+    elif rhythm.lost_since is not None:
+        rhythm.outage, rhythm.lost_since = event.time - rhythm.lost_since, None
+
+
+def has_been_lost(state: ClientState, time: int) -> bool:
+    """Whether the coordinator could not be found for longer than the poll interval."""
+    rhythm = state.rhythm
+    lost = rhythm.outage if rhythm.lost_since is None else time - rhythm.lost_since
+    return lost > state.rebalance_timeout > 0
+
+
+def judge_end_of_idleness(state: ClientState, application: Application, event: Event) -> None:
+    """The application goes on after it has done nothing for a while: heartbeats came, or came no more."""
+    if application.idle_since is None or state.join is None:
+        return
+    idle, rhythm = event.time - application.idle_since, state.rhythm
+    silence = event.time - max(rhythm.last, application.idle_since)
+    limit = state.rebalance_timeout + LEAVING_MS
+    is_stable = state.knowledge.latest.phase is Phase.STABLE and state.rebalance_told is None
+    if state.instance is not None and application.has_interval and idle > limit and is_stable:
+        title, expected = "A static member sends heartbeats that is not polled", f"none after {limit} ms"
+        observed = f"one {idle - silence} ms after the last poll"
+        check_event(state.evidence, silence >= idle - limit, "HBT-07", event, title, expected, observed)
+        news = "its application did not poll"
+        state.knowledge.learn(Standing("", requirement="HBT-08", news=news, sequence=event.sequence, time=event.time))
+        state.knowledge.show(event.sequence)
+    elif SLOW_MS <= idle < state.rebalance_timeout - state.knowledge.grace and is_stable and rhythm.usual:
+        allowed = STEADY * rhythm.usual + state.knowledge.grace
+        title, expected = "A slow application stops the heartbeats", f"one in {rhythm.usual} ms"
+        check_event(state.evidence, silence <= allowed, "HBT-12", event, title, expected, f"none for {silence} ms")
+
+
+def judge_clocks(state: ClientState, operation: Operation, event: Event) -> None:
+    """FindCoordinator, LeaveGroup or Heartbeat arrives: a JoinGroup that has just succeeded, after longer than a clock
+    runs, has started that anew."""
+    exchange = state.exchange
+    clock = min(state.session_timeout, state.rebalance_timeout)
+    if exchange is None or exchange.is_excused or not clock or exchange.time - exchange.operation.sent_at <= clock:
+        return
+    since = event.time - exchange.time
+    title, expected = (
+        "A clock goes on that JoinGroup has started anew",
+        f"{operation.api} no sooner than after {clock} ms",
+    )
+    if operation.api != "Heartbeat" and since < state.knowledge.grace and not state.is_ending:
+        state.violate("HBT-16", operation, title, expected, f"{operation.api} after {since} ms")
+    elif operation.api == "Heartbeat" and since >= state.knowledge.grace:
+        state.evidence.hold("HBT-16", event.sequence)

@@ -1,0 +1,26 @@
+"""When heartbeats of a client came, and when its coordinator could not be found."""
+
+from dataclasses import dataclass, field
+
+STEADY = 3
+"""So many heartbeats show a rhythm, and a silence of so many is one."""
+
+
+@dataclass(slots=True)
+class Rhythm:
+    """When heartbeats came, and when the coordinator could not be found. Times in milliseconds."""
+
+    last: int = 0
+    gaps: list[int] = field(default_factory=list)
+    """The times between heartbeats while the application polled."""
+    failed: int | None = None
+    """When a heartbeat got an error that may pass, if none came since."""
+    lost_since: int | None = None
+    """When the first lookup failed, if none has succeeded since."""
+    outage: int = 0
+    """How long the coordinator could not be found, the last time."""
+
+    @property
+    def usual(self) -> int:
+        """The longest time between heartbeats so far, 0 if there were too few."""
+        return max(self.gaps) if len(self.gaps) >= STEADY else 0
