@@ -34,6 +34,8 @@ class Application:
     began: int = 0
     idle_since: int | None = None
     """When the last command ended, None while one is carried out."""
+    idled: tuple[int, int] = (0, 0)
+    """How long the application did nothing before the command under way, and until when."""
     owned: frozenset[TopicPartition] = frozenset()
     """The partitions by the callbacks."""
     revoked: frozenset[TopicPartition] = frozenset()

@@ -114,6 +114,8 @@ def begin_command(state: ClientState, application: Application, event: Event) ->
     """The application does something."""
     judge_end_of_idleness(state, application, event)
     judge_idleness(state, application, event.time)
+    if application.idle_since is not None:
+        application.idled = event.time - application.idle_since, event.time
     if event.body["do"] == "poll":
         begin_poll(state, application, event)
     application.command, application.began, application.idle_since = event.body, event.time, None
@@ -274,6 +276,8 @@ def judge_leave_of_application(
         return
     idle = 0 if application.idle_since is None else event.time - application.idle_since
     judge_clocks(state, operation, event)
+    if event.time - application.idled[1] <= state.knowledge.grace:
+        idle = max(idle, application.idled[0])  # what was due then may have waited for a connection
     if idle > state.rebalance_timeout - state.knowledge.grace:
         state.evidence.hold("HBT-06", event.sequence)
     else:
