@@ -41,7 +41,8 @@ _REASONS = {
     Verdict.UNSUPPORTED: ("Unsupported", "the target does not offer what the test needs"),
     Verdict.NOT_OBSERVED: ("Not observed", "nothing in the run touched it"),
 }
-
+_NOT_ASKED = {Scope.SMOKE: "that the smoke scenarios do not touch", Scope.TRACES: "of which the traces show nothing"}
+"""What is not observed in a run that did not set out for everything; the other formats have the ids."""
 
 MAX_OPEN_SHOWN = 20
 """How many lines say what recorded traces leave open."""
@@ -91,7 +92,11 @@ def _report_blocks(report: Report, colour: bool) -> list[str]:
     if report.results:
         blocks.append(_family_table(report))
     for verdict, (heading, reason) in _REASONS.items():
-        blocks += _reason_block(heading, reason, [r for r in report.results if r.verdict is verdict], requirements)
+        results = [result for result in report.results if result.verdict is verdict]
+        if verdict is Verdict.NOT_OBSERVED and report.scope in _NOT_ASKED:
+            blocks += _count_block(heading, _NOT_ASKED[report.scope], results)
+        else:
+            blocks += _reason_block(heading, reason, results, requirements)
     noted = [r for r in report.results if r.verdict is Verdict.PASS and r.comment]
     blocks += _reason_block("Notes", "", noted, requirements)
     if report.coverage is not None:
@@ -339,6 +344,12 @@ def _reason_block(
         lines += wrap_text("  ", fold_ids(ids, requirements), "  ")
         lines += wrap_text("    ", reason, "    ")
     yield "\n".join(lines)
+
+
+def _count_block(heading: str, reason: str, results: Sequence[RequirementResult]) -> Iterator[str]:
+    """One block that tells how many requirements a reason holds for."""
+    if results:
+        yield f"{heading}\n  {_pluralize(len(results), 'requirement', 'requirements')} {reason}"
 
 
 def fold_ids(ids: Sequence[str], requirements: Mapping[str, Requirement]) -> str:
