@@ -265,8 +265,8 @@ class GroupJudge:
     def record_violation(
         self, part: GroupOperation, mismatch: Mismatch, timers: tuple[str, ...] = (), *, tolerated: bool = False
     ) -> Violation:
-        """Put a mismatch on record, with the timers before it; a tolerated one leaves what else the response shows as it
-        is."""
+        """Put a mismatch on record, with the timers before it; a tolerated one leaves what else the response shows as
+        it is."""
         record = self.trace.records.of(mismatch.handle)
         wrong = self.search.open_operations.get(mismatch.handle, part)
         violation = self.trace.protocol.build_violation(self.group, wrong, mismatch, record.rules)

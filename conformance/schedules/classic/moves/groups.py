@@ -38,8 +38,8 @@ async def describe(cast: Cast, move: Move) -> None:
 
 @move_kind("list", "version", "states", "types")
 async def list_groups(cast: Cast, move: Move) -> None:
-    """ListGroups, filtered by one of the `states` and one of the `types`; left out where each node lists its own groups,
-    for a schedule does not ask which node has a group."""
+    """ListGroups, filtered by one of the `states` and one of the `types`; left out where each node lists groups of its
+    own, for a schedule does not ask which node has a group."""
     if not has_one_coordinator(cast.context.description):
         return
     states, types = ([str(move.get(name))] if move.get(name) else [] for name in ("states", "types"))
