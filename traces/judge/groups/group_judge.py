@@ -247,13 +247,14 @@ class GroupJudge:
             return
         last = search.open_operations.get(diagnosis.mismatches[-1].handle, part)
         recovery = self.trace.protocol.recover(diagnosis, last.operation.response or {}, search.open_operations)
+        timers = timers_on(diagnosis.path)
         if recovery is None:
-            violation = self.record_violation(part, diagnosis.mismatch)
+            violation = self.record_violation(part, diagnosis.mismatch, timers)
             self.commit_history()
             self.stop(violation, operation)
             return
         for mismatch in diagnosis.mismatches:
-            self.record_violation(part, mismatch, tolerated=mismatch in recovery.tolerated)
+            self.record_violation(part, mismatch, timers, tolerated=mismatch in recovery.tolerated)
         # A wrong response decides nothing, and a difference that is left open again allows more, never less.
         before = [one.decisions for one in search.configurations]
         known = tuple(each for each in recovery.after.decisions if all(each in decisions for decisions in before))
@@ -261,12 +262,15 @@ class GroupJudge:
         search.open_operations.pop(operation.handle, None)
         self.commit_history()
 
-    def record_violation(self, part: GroupOperation, mismatch: Mismatch, *, tolerated: bool = False) -> Violation:
-        """Put a mismatch on record; a tolerated one leaves what else the response shows as it is."""
+    def record_violation(
+        self, part: GroupOperation, mismatch: Mismatch, timers: tuple[str, ...] = (), *, tolerated: bool = False
+    ) -> Violation:
+        """Put a mismatch on record, with the timers before it; a tolerated one leaves what else the response shows as
+        it is."""
         record = self.trace.records.of(mismatch.handle)
         wrong = self.search.open_operations.get(mismatch.handle, part)
         violation = self.trace.protocol.build_violation(self.group, wrong, mismatch, record.rules)
-        violation = evolve(violation, tolerated=tolerated)
+        violation = evolve(violation, tolerated=tolerated, timers=timers)
         self.findings.violations.append(violation)
         self.trace.found.append(violation)
         if tolerated:
@@ -274,3 +278,13 @@ class GroupJudge:
         else:
             record.violation = violation
         return violation
+
+
+def timers_on(path: Path | None) -> tuple[str, ...]:
+    """The rules of the timers that fired on a path, each once, the first one first."""
+    fired: list[str] = []
+    while path is not None:
+        if path.request is None and path.rule:
+            fired.append(path.rule)
+        path = path.previous
+    return tuple(dict.fromkeys(reversed(fired)))
