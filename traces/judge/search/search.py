@@ -36,7 +36,8 @@ Four things keep the number of configurations small.
   order reduction.
 - A beam: at first a few explanations of a response are enough. `truncated` says that there were more, so that finding
   none later proves nothing, and the judge tries again with a wider beam.
-- The fast path: where nothing is open, a step of the model is compared with the trace without any of this.
+- The fast path: where nothing is open, a step of the model is compared with the trace without any of this. One that
+  was taken before is not even taken again (`repeat_step`), and the configuration catches up when somebody looks at it.
 
 How one step is taken, and what the protocol is, is the business of the `Stepper`.
 """
@@ -48,8 +49,9 @@ from fencepost.model.frozen import evolve
 from fencepost.traces.events import Order
 from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, merge_decisions
 from fencepost.traces.judge.search.eager import linearize_eagerly
-from fencepost.traces.judge.search.stepper import Stepper
+from fencepost.traces.judge.search.stepper import RepeatedStep, Stepper
 from fencepost.traces.judge.search.time_interval import high, low
+from fencepost.traces.operations import Operation
 
 MAX_CONFIGURATIONS = 20_000
 """How many configurations one response may need before the search gives up: inconclusive, never a verdict."""
@@ -68,7 +70,8 @@ class Search:
     """All explanations of what was seen of one group."""
 
     stepper: Stepper
-    configurations: list[Configuration]
+    latest: list[Configuration]
+    """The configurations without the steps that were repeated since."""
     beam_width: int | None = None
     """How many explanations to keep of one response; None for all of them."""
     max_configurations: int = MAX_CONFIGURATIONS
@@ -78,6 +81,19 @@ class Search:
     """Some explanations were left out."""
     pending_steps: int = 0
     """How many requests and responses the paths of the configurations go back."""
+    is_behind: bool = False
+    """Steps were repeated since."""
+
+    @property
+    def configurations(self) -> list[Configuration]:
+        """All explanations of what was seen."""
+        if self.is_behind:
+            self.configurations = [self.stepper.catch_up(one) for one in self.latest]
+        return self.latest
+
+    @configurations.setter
+    def configurations(self, found: list[Configuration]) -> None:
+        self.latest, self.is_behind = found, False
 
     @property
     def open_operations(self) -> dict[int, GroupOperation]:
@@ -110,6 +126,14 @@ class Search:
             for after in stepper.handle_request(ready, part, operation.sent_at)
         ]
         return found if len(found) < 2 else merge_decisions(found)
+
+    def repeat_step(self, operation: Operation) -> RepeatedStep | None:
+        """The step that a request is which arrived at the coordinator, if it is the same as an earlier one."""
+        if len(self.latest) != 1:
+            return None
+        step = self.stepper.repeat_step(self.latest[0], operation)
+        self.is_behind |= step is not None
+        return step
 
     def begin_waiting(self, part: GroupOperation) -> list[Configuration]:
         """The configurations with the request waiting, or handled if that can be decided already."""

@@ -6,6 +6,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -25,6 +26,8 @@ from fencepost.traces.judge.search.configuration import (
 )
 from fencepost.traces.judge.search.difference import FreshId, ResponseDifference
 from fencepost.traces.judge.search.time_interval import Instant, TimeInterval, high, low
+from fencepost.traces.model_transitions import TransitionFields
+from fencepost.traces.operations import Operation
 
 REORDER_WINDOW_MS = 100
 """How far apart requests may be sent for their order to be left out of account when timers are set."""
@@ -40,6 +43,14 @@ class Timer(Protocol):
     @property
     def deadline(self) -> Instant:
         """When it is due, in milliseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedStep:
+    """A step that was taken before: its rule, and the transition that it is."""
+
+    rule: str
+    transition: TransitionFields | None
 
 
 @dataclass(slots=True)
@@ -117,6 +128,21 @@ class Stepper(ABC):
     def take_fast_path(self, configuration: Configuration, part: GroupOperation) -> Configuration | None:
         """The only configuration after a request seen at the coordinator, if that is plain without a search."""
         return None
+
+    def repeat_step(self, configuration: Configuration, operation: Operation) -> RepeatedStep | None:
+        """The step that a request seen at the coordinator is, if it was taken before and nothing else can have
+        happened. The configuration is the only one; what changes in it may be left to `catch_up`."""
+        return None
+
+    def catch_up(self, configuration: Configuration) -> Configuration:
+        """The configuration after the steps that were repeated."""
+        return configuration
+
+    def copy(self) -> "Stepper":
+        """A stepper in the same circumstances, to try something out: it repeats no step that this one has taken."""
+        twin = copy(self)
+        twin.open_operations = dict(self.open_operations)
+        return twin
 
     def commutes(self, before: Configuration, part: GroupOperation, after: Configuration) -> bool:
         """No response can show when the request was handled, so it may be handled at once."""
