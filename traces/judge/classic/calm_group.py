@@ -10,11 +10,12 @@ from math import inf
 from typing import cast
 
 from fencepost.model.classic.coordinator.internal_actions import armed_deadlines
-from fencepost.model.classic.coordinator.state import GroupState, StepResult
+from fencepost.model.classic.coordinator.state import GroupState
 from fencepost.model.classic.core.state import Slot
 from fencepost.model.classic.messages.parsing import read_requests
-from fencepost.model.classic.messages.requests import Offset, OffsetCommit, Partition, TopicNames
+from fencepost.model.classic.messages.requests import Heartbeat, Offset, OffsetCommit, Partition
 from fencepost.model.frozen import evolve, evolver
+from fencepost.traces.events import Order
 from fencepost.traces.judge.classic.calm_steps import (
     CalmStep,
     commit_words,
@@ -23,9 +24,10 @@ from fencepost.traces.judge.classic.calm_steps import (
     learn_step,
     words_of,
 )
+from fencepost.traces.judge.classic.reduction import extend_deadline
 from fencepost.traces.judge.classic.stepping import CoordinatorStepper
 from fencepost.traces.judge.search.configuration import Configuration, GroupOperation
-from fencepost.traces.judge.search.time_interval import low
+from fencepost.traces.judge.search.time_interval import Instant, TimeInterval, low
 from fencepost.traces.operations import Operation
 
 MAX_REMEMBERED_REQUESTS = 1_000
@@ -49,10 +51,10 @@ class CalmGroup:
         self.earliest = earliest_deadline(configuration.world)
         """No timer is due before, in milliseconds."""
         self.clock = 0
-        """When the last step was repeated."""
-        self.deadlines: dict[int, int] = {}
+        """When the last step was repeated that was seen at the coordinator."""
+        self.deadlines: dict[int, Instant] = {}
         """By place in the member table, the deadlines set since."""
-        self.offsets: dict[Partition, tuple[Offset, int]] = {}
+        self.offsets: dict[Partition, tuple[Offset, Instant]] = {}
         """The offsets committed since, and when."""
         self.met: set[Hashable] = set()
         """The words of the requests that were met."""
@@ -74,31 +76,35 @@ class CalmGroup:
     # --- learning -----------------------------------------------------------------------------------------------
 
     def meet(
-        self, stepper: CoordinatorStepper, before: Configuration, part: GroupOperation, outcome: StepResult
+        self, stepper: CoordinatorStepper, before: Configuration, part: GroupOperation, after: Configuration
     ) -> None:
         """Take in what came of a request; learn it if it was met before."""
+        if not isinstance(part.request, Heartbeat | OffsetCommit) or after.path is None:
+            return
         words = words_of(part)
         if words in self.steps:
             step = self.steps[words]
             if step is not None and not step.fits(part.operation):
                 self.steps[words] = None
         elif words in self.met:
-            self.steps[words] = learn_step(stepper, before, part, outcome)
+            self.steps[words] = learn_step(stepper, before, part, after.path)
         elif len(self.met) < MAX_REMEMBERED_REQUESTS:
             self.met.add(words)
 
     # --- repeating ----------------------------------------------------------------------------------------------
 
-    def repeat(self, operation: Operation, grace: int, names: TopicNames) -> CalmStep | None:
+    def repeat(self, stepper: CoordinatorStepper, operation: Operation) -> CalmStep | None:
         """Take the step that was learned of such a request; None if there is none, or anything else may happen."""
-        now = operation.sent_at
-        if now >= self.earliest or operation.responded_at is None or operation.responded_at > now + grace:
+        if operation.sent_at >= self.earliest or operation.responded_at is None:
             return None
         offsets: tuple[tuple[Partition, Offset], ...] = ()
         try:
             if operation.api == "Heartbeat":
                 step = self.steps.get(heartbeat_words(operation))
+            elif stepper.order is Order.INTERVALS:
+                return None  # a commit does not commute with others
             else:
+                names = stepper.cluster.names
                 (request,) = read_requests(operation.api, operation.version, operation.body, 0, (), names)
                 offsets = cast(OffsetCommit, request).offsets
                 step = self.steps.get(commit_words(cast(OffsetCommit, request)))
@@ -106,14 +112,24 @@ class CalmGroup:
             return None  # it is not well formed
         if step is None or not step.fits(operation):
             return None
-        self.clock = now
+        now = stepper.handling_time(self.configuration, operation)
+        if stepper.is_late(operation, now):
+            return None
         for place, later in step.renewals:
-            self.deadlines[place] = deadline = now + later
-            if deadline < self.earliest:
-                self.earliest = deadline
+            self.renew(place, now + later, 2 * stepper.grace)
         for where, offset in offsets:
             self.offsets[where] = offset, now
+        if stepper.order is Order.TOTAL:
+            self.clock = operation.sent_at
         return step
+
+    def renew(self, place: int, deadline: Instant, slack: int) -> None:
+        """Set the deadline of a slot, as `normalize_members` leaves it."""
+        if isinstance(deadline, TimeInterval):
+            before = self.deadlines.get(place) or self.configuration.world.group.slots[place].deadline
+            deadline = extend_deadline(deadline, before, slack)
+        self.deadlines[place] = deadline
+        self.earliest = min(self.earliest, low(deadline))
 
     def catch_up(self) -> Configuration:
         """The configuration after the steps that were repeated."""

@@ -10,7 +10,7 @@ from operator import attrgetter, is_
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from fencepost.model.classic.coordinator.dispatch import handle_request
-from fencepost.model.classic.coordinator.state import GroupState, StepResult
+from fencepost.model.classic.coordinator.state import GroupState
 from fencepost.model.classic.core.state import Choices, CommitRequest, Group, Slot
 from fencepost.model.classic.dialect import Dialect
 from fencepost.model.classic.messages.requests import Heartbeat, Offset, OffsetCommit
@@ -20,7 +20,8 @@ from fencepost.traces.judge.classic.nondeterminism import DialectProbe
 from fencepost.traces.judge.classic.opaque_values import REST, Opaque, OpaqueMapping, OpaqueTime, OpaqueValueRead
 from fencepost.traces.judge.classic.stepping import CoordinatorStepper
 from fencepost.traces.judge.classic.transitions import transition_fields
-from fencepost.traces.judge.search.configuration import Configuration, GroupOperation
+from fencepost.traces.judge.classic.unseen import unseen_of
+from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, Path
 from fencepost.traces.judge.search.stepper import RepeatedStep
 from fencepost.traces.operations import Operation
 
@@ -83,26 +84,35 @@ def commit_words(request: OffsetCommit) -> Hashable:
 
 
 def differs_in_times_alone(before: GroupState, after: GroupState) -> bool:
-    """Whether the states differ in nothing but deadlines of members and offsets."""
-    if after is before:
-        return True
+    """Whether the states of a group that exists differ in nothing but deadlines of members and offsets."""
     old, new = before.group, after.group
     if old is None or new is None or len(old.slots) != len(new.slots):
         return False
+    if after is before:
+        return True
     if state_frame(before) != state_frame(after) or group_frame(old) != group_frame(new):
         return False
     pairs = zip(old.slots, new.slots, strict=True)
     return all(mine is other or slot_frame(mine) == slot_frame(other) for mine, other in pairs)
 
 
-def learn_step(
-    stepper: CoordinatorStepper, configuration: Configuration, part: GroupOperation, outcome: StepResult
-) -> CalmStep | None:
-    """The step that had this outcome as it is at any time; None if it does more than set deadlines and store the
-    offsets as they came."""
-    operation, state = part.operation, configuration.world
+def is_calm(before: Configuration, after: Configuration) -> bool:
+    """Whether a step changes nothing but times, the response is as it always is, and nothing can have happened
+    unseen."""
+    unseen = unseen_of(before)
+    if unseen.loading or unseen.maybe_expired or after.unseen != before.unseen:
+        return False
+    if after.decisions != before.decisions or after.unusual != before.unusual or after.mismatches:
+        return False
+    return differs_in_times_alone(before.world, after.world)
+
+
+def learn_step(stepper: CoordinatorStepper, before: Configuration, part: GroupOperation, path: Path) -> CalmStep | None:
+    """The last step of a path as it is at any time; None if it does more than set deadlines and store the offsets as
+    they came."""
+    operation, state, outcome = part.operation, before.world, path.outcome
     hidden, asked = hide_times(state), hide_numbers(part.request)
-    probe = DialectProbe(configuration.decisions)
+    probe = DialectProbe(before.decisions)
     context = stepper.step_context(cast(int, OpaqueTime()), Choices(), cast(Dialect, probe))
     try:
         found = handle_request(hidden, asked, context, stepper.cluster)

@@ -7,7 +7,7 @@ from fencepost.model.classic.messages.requests import InitProducerId, JoinGroup,
 from fencepost.model.frozen import evolve
 from fencepost.traces.events import Order
 from fencepost.traces.judge.classic.calm_group import CalmGroup
-from fencepost.traces.judge.classic.calm_steps import CalmStep
+from fencepost.traces.judge.classic.calm_steps import CalmStep, is_calm
 from fencepost.traces.judge.classic.failover import (
     handle_during_failover,
     load_in_dialect,
@@ -46,17 +46,17 @@ class ClassicStepper(CoordinatorStepper):
     topics: KnownTopics = field(default_factory=KnownTopics)
     calm: CalmGroup | None = None
 
+    take_fast_path = take_fast_path
     internal_steps = steps_of_a_move
 
-    def take_fast_path(self, configuration: Configuration, part: GroupOperation) -> Configuration | None:
-        """As `Stepper.take_fast_path`; the step is learned if the request comes again."""
+    def learn_step(self, before: Configuration, part: GroupOperation, after: Configuration) -> None:
+        """Learn the step if the group is calm."""
+        if self.was_restarted or not is_calm(before, after):
+            return
         calm = self.calm
-        if calm is None or calm.topics_revision != self.topics.revision or not calm.follow(configuration):
-            calm = self.calm = CalmGroup(configuration, self.topics.revision)
-        taken = take_fast_path(self, configuration, part)
-        if taken is not None and taken.path is not None:
-            calm.meet(self, configuration, part, taken.path.outcome)
-        return taken
+        if calm is None or calm.topics_revision != self.topics.revision or not calm.follow(before):
+            calm = self.calm = CalmGroup(before, self.topics.revision)
+        calm.meet(self, before, part, after)
 
     def repeat_step(self, configuration: Configuration, operation: Operation) -> CalmStep | None:
         """The step of a calm group, as long as no other coordinator may have taken it over."""
@@ -65,7 +65,7 @@ class ClassicStepper(CoordinatorStepper):
             return None
         if configuration is not calm.configuration and not calm.follow(configuration):
             return None
-        step = calm.repeat(operation, self.grace, self.cluster.names)
+        step = calm.repeat(self, operation)
         if step is not None and self.cleanups is not None and operation.api not in READING_APIS:
             self.cleanups.observe(self.group, operation)
         return step

@@ -20,7 +20,10 @@ def check_repetition(
     """
     stepper = search.stepper.copy()
     (request,) = protocol.requests_in(operation, ())
-    found = Search(stepper, [before]).on_request(GroupOperation(operation, request))
+    anew, part = Search(stepper, [before]), GroupOperation(operation, request)
+    found = anew.configurations = anew.on_request(part)
+    if operation.handle in stepper.open_operations and operation.responded_at is not None:
+        found = anew.on_response(part, operation.responded_at)
     if found != search.configurations or operation.handle in stepper.open_operations:
         raise RepetitionError(f"request {operation.handle - 1}: {found} instead of {search.configurations}")
     (after,) = found

@@ -118,6 +118,7 @@ class Search:
         if len(self.configurations) == 1:
             only = stepper.take_fast_path(self.configurations[0], part)
             if only is not None:
+                stepper.learn_step(self.configurations[0], part, only)
                 return [only]
         found = [
             after
@@ -128,7 +129,7 @@ class Search:
         return found if len(found) < 2 else merge_decisions(found)
 
     def repeat_step(self, operation: Operation) -> RepeatedStep | None:
-        """The step that a request is which arrived at the coordinator, if it is the same as an earlier one."""
+        """The step that a request is, if it is the same as an earlier one and nothing else is open."""
         if len(self.latest) != 1:
             return None
         step = self.stepper.repeat_step(self.latest[0], operation)
@@ -142,6 +143,8 @@ class Search:
             self.linearize_if_commuting(evolve(one, waiting=one.waiting | {handle}), handle, time)
             for one in self.configurations
         ]
+        if len(begun) == 1 and handle not in begun[0].waiting:
+            self.stepper.learn_step(self.configurations[0], part, begun[0])
         if not self.eager:
             return begun
         kept, has_cut = linearize_eagerly(self.stepper, begun, part.operation)
@@ -150,7 +153,7 @@ class Search:
 
     def on_response(self, part: GroupOperation, time: int) -> list[Configuration]:
         """The configurations that explain a response seen at `time`. Raises `SearchLimitExceeded`."""
-        found = self.delivered_at_once(part)
+        found = self.delivered_at_once(part, time)
         if not found:
             with self.stepper.remember_steps(self.configurations):
                 found = self.search_response(part, time)
@@ -158,7 +161,7 @@ class Search:
             self.stepper.open_operations.pop(part.operation.handle, None)
         return found
 
-    def delivered_at_once(self, part: GroupOperation) -> list[Configuration]:
+    def delivered_at_once(self, part: GroupOperation, time: int) -> list[Configuration]:
         """The configurations in which the response was given already, if there is no need to look at others."""
         if self.eager:
             given = [after for one in self.configurations for after in self.stepper.deliver(one, part) or ()]
@@ -166,8 +169,21 @@ class Search:
                 self.has_cut |= len(self.configurations) > 1
                 return merge_decisions(given)
         if len(self.configurations) == 1:
-            return self.stepper.deliver(self.configurations[0], part) or []
+            only = self.configurations[0]
+            return self.stepper.deliver(only, part) or self.handle_alone(only, part, time)
         return []
+
+    def handle_alone(self, configuration: Configuration, part: GroupOperation, time: int) -> list[Configuration]:
+        """The configurations in which the response was given, if nothing can have happened but that its request was
+        handled, in one way; else none."""
+        stepper, handle = self.stepper, part.operation.handle
+        is_alone = configuration.waiting == {handle} and time < min(
+            map(low, stepper.armed_deadlines(configuration.world)), default=time + 1
+        )
+        if not is_alone or any(True for _ in stepper.internal_steps(configuration, time, handle)):
+            return []
+        handled = list(stepper.linearize(configuration, handle, time))
+        return stepper.deliver(handled[0], part) or [] if len(handled) == 1 else []
 
     def search_response(self, part: GroupOperation, time: int) -> list[Configuration]:
         """The configurations found depth-first in which the response is given."""
