@@ -186,12 +186,15 @@ class Judge:
             judge.on_moved(event.time, is_certain=judge.group == event.body["group"])
 
     def on_gap(self, event: Event, operation: Operation | None) -> None:
-        """Discard the state of all groups at a gap event, since the trace does not show the events before it."""
-        self.protocol.on_gap()
+        """Discard the state of all groups at a gap event, or of the one it names: the trace does not show what came
+        before."""
         self.gap = self.gap or TraceGap(self.header.implementation.get("settings") == "assumed")
         self.gap.time = event.time
-        for name in self.groups:
-            self.partial_group(name, self.gap).on_gap()
+        if "group" not in event.body:
+            self.protocol.on_gap()
+        for name in (event.body["group"],) if "group" in event.body else tuple(self.groups):
+            if self.only is None or self.only(name):
+                self.partial_group(name, self.gap).on_gap()
 
     def partial_group(self, name: str, gap: TraceGap) -> PartialGroup:
         """The group of a trace that does not show everything; its state is unknown if it is new."""
