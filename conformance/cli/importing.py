@@ -87,7 +87,7 @@ def import_request_log_files(options: argparse.Namespace, output: Path) -> str:
 
     log = import_request_log(RequestLogSource(options.files, *cluster_options(options)), output)
     undecoded = f"; {log.undecoded} requests not decoded" if log.undecoded else ""
-    tail = f"; {log.left_out} requests left out, of rebalances that go on where the log ends" if log.left_out else ""
+    tail = f"; {log.left_out} requests left out, of groups that the log shows in part" if log.left_out else ""
     counts = f"{log.events} events from {log.requests} requests in {log.lines} lines"
     return f"{counts} in {options.output}{undecoded}{tail}"
 

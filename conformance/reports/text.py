@@ -148,7 +148,7 @@ def _replay_text(replay: ReplayResult, colour: bool) -> str:
 def outcome_line(report: Report) -> str:
     """The outcome in one line, as the exit code tells it."""
     summary, exit_code, checked = report.summary(), report.exit_code(), report.checked_count()
-    part = "" if report.scope is Scope.FULL else f" ({report.scope})"
+    part = f" ({_describe_scope(report)})" if report.scope is not Scope.FULL else ""
     if exit_code is ExitCode.COULD_NOT_RUN:
         unreadable = report.ended is not None and report.ended.kind is EndKind.UNREADABLE
         return "INCOMPLETE: not all files could be read." if unreadable else "NOT RUN: nothing was tested."
@@ -175,6 +175,11 @@ def outcome_line(report: Report) -> str:
     word = "CONFORMANT" if report.scope is Scope.FULL else "NO VIOLATION"
     of = _pluralize(len(report.results), "requirement", "requirements")
     return f"{word}: {checked} of {of} checked{part}, none violated{apart}."
+
+
+def _describe_scope(report: Report) -> str:
+    """How much was exercised; of traces, which show clients and brokers alike, also whose requirements these are."""
+    return f"{report.scope} of a {report.specification.subject}" if report.scope is Scope.TRACES else report.scope
 
 
 def _target_line(report: Report) -> str:
