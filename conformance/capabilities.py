@@ -34,7 +34,7 @@ def _settings_line(line: str) -> str:
 REMEDIES: Mapping[str, str] = MappingProxyType(
     {
         "restart": "[target] start = 'COMMAND'",
-        "second-node": "a cluster of several nodes; Metadata names one",
+        "second-node": "a cluster of several nodes (Metadata names one)",
         "graceful-move": "[target] move = 'COMMAND {group}', on a cluster of several nodes",
         "resize": "[capabilities] offers = ['resize']",
         "size-limit": f"a group.max.size of at most {MAX_TESTABLE_SIZE}{_settings_line('max_group_size = N')}",

@@ -19,6 +19,7 @@ EPILOG = (
     "FENCEPOST_GROUP and FENCEPOST_TOPIC in its environment, say where. It polls until SIGTERM, and closes its "
     "consumer then."
 )
+PROFILE_HELP = "what the client is ([about]) and its declared deviations ([known]), in TOML"
 START_S = 30.0
 
 
@@ -42,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--at-once", metavar="N", type=count, default=4, help="play N scenarios at once, each with a CMD (default: 4)"
     )
     parser.add_argument("--seconds", metavar="S", type=duration, help="end the run after S seconds, with exit code 3")
+    parser.add_argument("--profile", metavar="F", type=Path, help=PROFILE_HELP)
     add_report_options(parser)
     parser.add_argument(BADGE, metavar="F", type=Path, help="write a badge as SVG; see fencepost badge")
     parser.add_argument("--save", metavar="DIR", type=Path, help="save the traces of failures")
@@ -64,7 +66,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         raise UsageError("test-client", "name the command of a client behind --")
     job = make_run(options)
     requirements = job.requirements()
-    check_outputs(report_paths(options), {"--save": options.save, "--traces": options.traces})
+    check_outputs(report_paths(options), {"--save": options.save, "--traces": options.traces}, [options.profile])
     files = ReportFiles(console, report_paths(options))
     # Whatever a client does to its connections is judged, and no news for the operator.
     logging.getLogger("fencepost.adapters.serve").setLevel(logging.CRITICAL)
@@ -94,6 +96,7 @@ def make_run(options: argparse.Namespace) -> "ClientRun":
     from fencepost.conformance.clients.classic import CLASSIC_CLIENTS, DRIVEN_CLIENTS
     from fencepost.conformance.clients.play import ClientPlay
     from fencepost.conformance.clients.run import ClientPlan, ClientRun
+    from fencepost.conformance.profile import CLIENT_SECTIONS, Profile, load_profile
 
     command = tuple(options.command)
     plan = ClientPlan(
@@ -104,6 +107,7 @@ def make_run(options: argparse.Namespace) -> "ClientRun":
         seconds=options.seconds,
         save=options.save,
         traces=options.traces,
+        profile=options.profile,
         is_driven=options.driven,
     )
     protocol = DRIVEN_CLIENTS if options.driven else CLASSIC_CLIENTS
@@ -116,4 +120,5 @@ def make_run(options: argparse.Namespace) -> "ClientRun":
         options.startup_seconds,
         is_driven=options.driven,
     )
-    return ClientRun(plan, protocol, playing)
+    profile = load_profile(options.profile, CLIENT_SECTIONS) if options.profile is not None else Profile()
+    return ClientRun(plan, protocol, playing, profile)

@@ -15,10 +15,11 @@ from fencepost.conformance.clients.scenario import ClientScenario
 from fencepost.conformance.clients.stage import ClientFacts
 from fencepost.conformance.events import Progress
 from fencepost.conformance.execution.saving import save_trace, trace_file, with_requirements
+from fencepost.conformance.profile import Profile
 from fencepost.conformance.provenance import NamedBy, PlanRecord, Provenance
 from fencepost.conformance.results import Ending, EndKind, Report, Scope
 from fencepost.conformance.run.ending import CurrentWork, RunLimits
-from fencepost.conformance.run.provenance import describe_machine, started_now
+from fencepost.conformance.run.provenance import describe_machine, record_profile, started_now
 from fencepost.model.catalogue.requirement import Requirement
 from fencepost.model.catalogue.selection import select_requirements
 
@@ -32,7 +33,7 @@ class ClientPlan:
     played at once.
 
     `save` is the folder for the traces of failures and `traces` that for all traces, None to keep none; `seconds` ends
-    the run.
+    the run; `profile` is the path of a profile.
     """
 
     command: tuple[str, ...]
@@ -42,16 +43,19 @@ class ClientPlan:
     seconds: float | None = None
     save: Path | None = None
     traces: Path | None = None
+    profile: Path | None = None
     is_driven: bool = False
 
 
 @dataclass(slots=True)
 class ClientRun:
-    """A run under way. `tell` gets a line for each scenario that was played, `show` how far the run has come."""
+    """A run under way. `profile` says what the client is, and declares deviations; `tell` gets a line for each scenario
+    that was played, `show` how far the run has come."""
 
     plan: ClientPlan
     protocol: ClientProtocol
     playing: ClientPlay
+    profile: Profile = field(default_factory=Profile)
     tell: Callable[[str], None] = lambda line: None
     show: Callable[[Progress], None] = lambda progress: None
     facts: ClientFacts | None = None
@@ -167,17 +171,26 @@ class ClientRun:
         return Ending(EndKind.NOT_STARTED, reason, round(limits.elapsed_seconds(), 3))
 
     def _describe_origin(self, started: str) -> Provenance:
-        """The origin of the report: the plan, and whether the client has told its name."""
-        named_by = NamedBy.TARGET if self.runs and software_of(self.runs[0]) else NamedBy.NOBODY
-        return Provenance(started, describe_machine(), record_client_plan(self.plan), named_by=named_by)
+        """The origin of the report: the plan, the profile, and who names the client."""
+        told = NamedBy.TARGET if self.runs and software_of(self.runs[0]) else NamedBy.NOBODY
+        return Provenance(
+            started,
+            describe_machine(),
+            record_client_plan(self.plan),
+            record_profile(self.profile) if self.plan.profile is not None else None,
+            NamedBy.PROFILE if "name" in self.profile.about else told,
+            dict(self.profile.about),
+        )
 
     def _describe_target(self) -> dict[str, str]:
-        name = shlex.join(self.plan.command)
-        return {"name": name, **(software_of(self.runs[0]) if self.runs else {})}
+        about, command = self.profile.about, shlex.join(self.plan.command)
+        told = {"name": command} if "name" not in about else {"name": about["name"], "command": command}
+        told |= software_of(self.runs[0]) if self.runs else {}
+        return told | ({"version": about["version"]} if "version" in about else {})
 
     def _collect(self, requirements: tuple[Requirement, ...]) -> ReportBuilder:
         """The findings of all scenarios."""
-        builder = begin_client_report(self.protocol, requirements)
+        builder = begin_client_report(self.protocol, requirements, self.profile.deviations)
         command = replay_command(self.plan.command, self.plan.is_driven)
         for run in self.runs:
             folder = self.plan.save if self._failures_in(run) and self.plan.save is not None else self.plan.traces
@@ -203,6 +216,7 @@ def record_client_plan(plan: ClientPlan) -> PlanRecord:
     for option, patterns in (("--only", plan.patterns), ("--exclude", plan.excluded)):
         words += [option, *patterns] if patterns else []
     words += ["--seconds", f"{plan.seconds:g}"] if plan.seconds is not None else []
+    words += ["--profile", str(plan.profile)] if plan.profile is not None else []
     return PlanRecord(
         command=(*words, "--", *plan.command),
         only=plan.patterns,
