@@ -64,6 +64,9 @@ class Violation:
     """The target goes by its response from now on, and nothing else is the worse for it."""
     differences: tuple[FieldDifference, ...] = ()
     state: str = ""
+    timers: tuple[str, ...] = ()
+    """The rules of the timers that fired before the response, as far as the diagnosis shows: since the state was known
+    for certain, each once."""
 
 
 def initial_violations(violations: Iterable[Violation]) -> list[Violation]:

@@ -48,7 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--traces", metavar="DIR", type=Path, help="save every trace")
     loudness = parser.add_mutually_exclusive_group()
     loudness.add_argument("-v", "--verbose", action="store_true", help="a line for each scenario on standard error")
-    loudness.add_argument("-q", "--quiet", action="store_true", help="only the last line of the report")
+    loudness.add_argument(
+        "-q", "--quiet", action="store_true", help="no progress, and only the last line of the report"
+    )
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
@@ -60,14 +62,19 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
     if not options.command:
         raise UsageError("test-client", "name the command of a client behind --")
-    job = make_run(options, console)
+    job = make_run(options)
     requirements = job.requirements()
     check_outputs(report_paths(options), {"--save": options.save, "--traces": options.traces})
     files = ReportFiles(console, report_paths(options))
     # Whatever a client does to its connections is judged, and no news for the operator.
     logging.getLogger("fencepost.adapters.serve").setLevel(logging.CRITICAL)
     try:
-        report = run_interruptible(job.run())
+        with console.progress() as progress:
+            if options.verbose:
+                job.tell = console.log
+            elif not options.quiet:
+                job.show = progress
+            report = run_interruptible(job.run())
     except BaseException as error:
         asked, specification = [each.id for each in requirements], job.protocol.specification
         files.write_failure(" ".join(options.command), asked, ending_of(error), specification)
@@ -79,7 +86,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     return ExitCode.COULD_NOT_RUN if files.failed else report.exit_code()
 
 
-def make_run(options: argparse.Namespace, console: Console) -> "ClientRun":
+def make_run(options: argparse.Namespace) -> "ClientRun":
     """The run that the options describe."""
     from fencepost.adapters.client.cluster import start_cluster
     from fencepost.adapters.client.driven import DrivenProgram
@@ -109,4 +116,4 @@ def make_run(options: argparse.Namespace, console: Console) -> "ClientRun":
         options.startup_seconds,
         is_driven=options.driven,
     )
-    return ClientRun(plan, protocol, playing, console.log if options.verbose else lambda line: None)
+    return ClientRun(plan, protocol, playing)

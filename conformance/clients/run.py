@@ -13,6 +13,7 @@ from fencepost.conformance.clients.play import ClientPlay, ClientScenarioRun, fa
 from fencepost.conformance.clients.protocol import ClientProtocol
 from fencepost.conformance.clients.scenario import ClientScenario
 from fencepost.conformance.clients.stage import ClientFacts
+from fencepost.conformance.events import Progress
 from fencepost.conformance.execution.saving import save_trace, trace_file, with_requirements
 from fencepost.conformance.provenance import NamedBy, PlanRecord, Provenance
 from fencepost.conformance.results import Ending, EndKind, Report, Scope
@@ -46,18 +47,22 @@ class ClientPlan:
 
 @dataclass(slots=True)
 class ClientRun:
-    """A run under way. `tell` gets a line for each scenario that was played."""
+    """A run under way. `tell` gets a line for each scenario that was played, `show` how far the run has come."""
 
     plan: ClientPlan
     protocol: ClientProtocol
     playing: ClientPlay
     tell: Callable[[str], None] = lambda line: None
+    show: Callable[[Progress], None] = lambda progress: None
     facts: ClientFacts | None = None
     runs: list[ClientScenarioRun] = field(default_factory=list)
     asked: frozenset[str] = frozenset()
     """The ids of the plan's requirements."""
     again: dict[str, frozenset[str]] = field(default_factory=dict)
     """The requirements that the replay of a scenario violated, by its name."""
+    planned: int = 1
+    """How many scenarios are to be played, replays included, as far as that is known."""
+    begun: float = 0.0
 
     def requirements(self) -> tuple[Requirement, ...]:
         """The requirements of the plan. Raises `UnknownRequirement`."""
@@ -68,7 +73,7 @@ class ClientRun:
         """Play everything, and report whatever ends the run."""
         requirements = self.requirements()
         limits, work, started = RunLimits(self.plan.seconds), CurrentWork(), started_now()
-        begun = time.monotonic()
+        self.begun = time.monotonic()
         self.asked = frozenset(each.id for each in requirements)
         ended = await limits.play(self._play(work), work)
         if self.plan.save is not None:
@@ -80,7 +85,7 @@ class ClientRun:
             target=self._describe_target(),
             schedules=len(self.runs),
             events=sum(len(run.events) for run in self.runs),
-            seconds=time.monotonic() - begun,
+            seconds=time.monotonic() - self.begun,
             scope=Scope.SELECTED if self.plan.patterns or self.plan.excluded else Scope.FULL,
             ended=ended,
         )
@@ -103,10 +108,13 @@ class ClientRun:
     ) -> None:
         """Play scenarios side by side, so many at once."""
         places = asyncio.Semaphore(self.plan.at_once)
+        self.planned += len(scenarios)
+        self._show_progress()
 
         async def play(scenario: ClientScenario) -> None:
             async with places:
                 await self._play_one(scenario, work, is_replay=is_replay)
+            self._show_progress()
 
         async with asyncio.TaskGroup() as group:
             for scenario in scenarios:
@@ -127,6 +135,12 @@ class ClientRun:
             f"violates {violated}" if violated else run.misconduct or run.blocked or run.not_shown or "as it should be"
         )
         self.tell(f"{scenario.name}{' again' if is_replay else ''}: {found or 'as it should be'}")
+
+    def _show_progress(self) -> None:
+        """Show how far the run has come. How long the longest scenario takes is not known."""
+        done, failures = len(self.runs) + len(self.again), len(self._violated_ids() & self.asked)
+        seconds = time.monotonic() - self.begun
+        self.show(Progress(done, self.planned, seconds, failures, unit="scenarios", are_at_once=True))
 
     def _scenarios_to_replay(self) -> list[ClientScenario]:
         """For each violation that is not confirmed, the shortest scenario that was not replayed yet."""

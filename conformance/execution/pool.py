@@ -1,16 +1,19 @@
 """Playing many scenarios at once on a target that is reached over the network; one restart for all that need it.
 
-A target that goes down is a finding and not the end: it is started again, and the scenarios that were being played
-are played in ever smaller groups until the one that brings it down is alone.
+A target that goes down is a finding and not the end: it is started again, the scenario that brings it down is looked
+for among those that were being played, and played alone, and then the others are played again.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Any
 
 from fencepost.adapters.target import Description
-from fencepost.conformance.execution.crash_monitor import CrashMonitor, TargetGone
+from fencepost.conformance.execution.crash_monitor import CrashMonitor, TargetGone, connection_losses
+from fencepost.conformance.execution.crash_search import Suspect, find_crashing_scenario
 from fencepost.conformance.execution.loop_lag import LoopLagMonitor, discard_if_lagging
 from fencepost.conformance.execution.pacing import Pacer
 from fencepost.conformance.execution.play import JudgeFunction, record_scenario
@@ -22,6 +25,8 @@ from fencepost.conformance.scenario.selection import required_capabilities
 
 MAX_CONCURRENCY = 120
 """How many scenarios are in flight."""
+TRIAL_MARGIN_SECONDS = 1.0
+"""How much longer a trial of suspects may take than the play before it, which the target did not survive."""
 CONNECTIONS_PER_SCENARIO = 3
 """How many connections a scenario needs at the same time, as a rule."""
 
@@ -29,7 +34,12 @@ RunCallback = Callable[[ScenarioRun], None]
 
 
 class RunInterrupted(Exception):
-    """The target went down while scenarios were played side by side."""
+    """The target went down while scenarios were played side by side. The `suspect` is one of them, None if it had not
+    begun."""
+
+    def __init__(self, suspect: Suspect | None = None) -> None:
+        super().__init__()
+        self.suspect = suspect
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +61,8 @@ class ScenarioPool:
     pacer: Pacer = field(default_factory=Pacer)
     playing: set[str] = field(default_factory=set)
     """The names of the scenarios that are being played; when the pool is cancelled, of those that were."""
+    crash_numbers: Iterator[int] = field(default_factory=lambda: count(1))
+    """What is played again after a crash has groups of its own, for the target may remember the others."""
 
     async def play(
         self,
@@ -67,7 +79,7 @@ class ScenarioPool:
         run = await record_scenario(scenario, self.target, self.description, group, grace=self.grace, restart=restart)
         self.playing.discard(scenario.name)
         if await self.crash_monitor.went_down(run.events, scenario.name, begun) and not alone:
-            raise RunInterrupted
+            raise RunInterrupted(Suspect(scenario, connection_losses(run.events, scenario.name, 0.0).lost_at))
         if self.judge is not None:
             run = replace(run, verdict=await self.judge(run.header, run.events))
         crashed = self.crash_monitor.is_down
@@ -118,12 +130,33 @@ class ScenarioPool:
         await barrier.leave()  # but not when cancelled: the target is not restarted for a run that is cut short
 
     async def play_concurrently(self, scenarios: Sequence[Scenario], attempt: str, on_run: RunCallback) -> None:
-        """Play scenarios side by side; if the target goes down, find out which of them brings it down."""
+        """Play scenarios side by side; if the target goes down, find out which of them brings it down, and play that
+        one alone. If no trial shows it, they are played in ever smaller groups."""
         if not scenarios:
             return
+        interrupted = await self.play_side_by_side(scenarios, attempt, on_run)
+        await self.revive()
+        if not interrupted:
+            return
+        again = f"{attempt}-{next(self.crash_numbers)}"
+        suspects = [suspect for suspect in interrupted.values() if suspect is not None]
+        crashing = await find_crashing_scenario(suspects, self.try_out) if suspects else None
+        left, middle = list(interrupted), (len(interrupted) + 1) // 2
+        if crashing is not None:
+            left.remove(crashing)
+            parts = [[crashing], left]
+        else:
+            parts = [left[:middle], left[middle:]]
+        for part in parts:
+            await self.play_concurrently(part, again, on_run)
+
+    async def play_side_by_side(
+        self, scenarios: Sequence[Scenario], attempt: str, on_run: RunCallback
+    ) -> dict[Scenario, Suspect | None]:
+        """Play scenarios side by side until the target goes down, and return those that did not come to their end."""
         await self.target.open_idle_connections(CONNECTIONS_PER_SCENARIO * min(len(scenarios), self.max_concurrency))
         places = asyncio.Semaphore(self.max_concurrency)
-        interrupted: list[Scenario] = []
+        interrupted: dict[Scenario, Suspect | None] = {}
 
         async def play_one(scenario: Scenario) -> None:
             async with places:
@@ -132,16 +165,39 @@ class ScenarioPool:
                         raise RunInterrupted
                     await self.pacer.wait()
                     on_run(await self.play(scenario, attempt, alone=len(scenarios) == 1))
-                except RunInterrupted:
-                    interrupted.append(scenario)
+                except RunInterrupted as interruption:
+                    interrupted[scenario] = interruption.suspect
 
         await play_together(play_one(scenario) for scenario in scenarios)
-        if self.crash_monitor.is_down:
+        return interrupted
+
+    async def try_out(self, delays: Mapping[Suspect, float]) -> float | None:
+        """Play suspects, each begun after its delay, until the target should be down; after how many seconds it was.
+        Nothing is judged."""
+        trial = replace(self, judge=None, playing=set())
+        attempt = f"trial-{next(self.crash_numbers)}"
+        moments: list[float] = []
+
+        async def play_one(suspect: Suspect, delay: float) -> None:
+            await asyncio.sleep(delay)
+            try:
+                await trial.play(suspect.scenario, attempt, alone=False)
+            except RunInterrupted as interruption:
+                moments.append(delay + (interruption.suspect or suspect).seconds)
+                raise
+
+        needed = max(delay + each.seconds for each, delay in delays.items())
+        with suppress(TimeoutError, RunInterrupted):
+            async with asyncio.timeout(needed + TRIAL_MARGIN_SECONDS):
+                await play_together(play_one(each, delay) for each, delay in delays.items())
+        return min(moments, default=needed) if await self.revive() else None
+
+    async def revive(self) -> bool:
+        """Start the target again if it is down; whether it was."""
+        was_down = self.crash_monitor.is_down
+        if was_down:
             await self.crash_monitor.revive()
-        middle = (len(interrupted) + 1) // 2
-        for half in (interrupted[:middle], interrupted[middle:]):
-            if half:
-                await self.play_concurrently(half, attempt, on_run)
+        return was_down
 
 
 async def play_together(playing: Iterable[Coroutine[Any, Any, None]]) -> None:

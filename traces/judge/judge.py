@@ -22,7 +22,8 @@ class Judge:
     """Hands the events of one trace, in order, to the judges of its groups, and sums up what they found.
 
     `only` says which groups to judge (default: all). Without `is_shared_judged` nothing is said about what concerns no
-    single group: lookups, and the steps that a coordinator itself logs.
+    single group: lookups, and the steps that a coordinator itself logs. With `check_repetitions` every step that is
+    known from an earlier one is taken anew all the same; `RepetitionError` is raised if it is not the same.
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class Judge:
         on_step: StepObserver | None = None,
         on_advance: AdvanceObserver | None = None,
         protocol: MakeProtocol = DEFAULT_PROTOCOL,
+        check_repetitions: bool = False,
     ) -> None:
         self.header = header
         self.only = only
@@ -47,6 +49,7 @@ class Judge:
         self.trace = TraceContext(
             self.protocol, header.settings, decisions or {}, beam_width, max_configurations, eager, on_step, on_advance
         )
+        self.trace.check_repetitions = check_repetitions
         self.records = self.trace.records
         self.found = self.trace.found
         self.groups: dict[str, GroupJudge | PartialGroup] = {}
@@ -84,6 +87,8 @@ class Judge:
 
     def on_request(self, operation: Operation) -> None:
         """Hand a request to every group that it concerns."""
+        if self.repeat_step(operation):
+            return
         handle = operation.handle
         self.records.of(handle)
         for request in self.requests_in(operation):
@@ -99,6 +104,12 @@ class Judge:
                 if group is None:
                     group = self.groups[name] = GroupJudge(self.trace, name)
                 group.on_request(part)
+
+    def repeat_step(self, operation: Operation) -> bool:
+        """Whether the request does to its only group what an earlier one did, which then is all that there is to it."""
+        name = self.protocol.repeatable_group(operation)
+        group = None if name is None else self.groups.get(name)
+        return isinstance(group, GroupJudge) and group.repeat_step(operation)
 
     def requests_in(self, operation: Operation) -> tuple[Request, ...]:
         """The request as each group sees it. One that no coordinator could read concerns none."""

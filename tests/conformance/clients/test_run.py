@@ -16,6 +16,7 @@ from fencepost.adapters.client.cluster import start_cluster
 from fencepost.adapters.client.program import ClientPlace, launch_program
 from fencepost.adapters.wire.process_use import PROC, processes_of_session, stat_fields
 from fencepost.conformance.cli import main
+from fencepost.conformance.events import Progress
 from fencepost.conformance.reports.json_report import from_json, to_json
 from fencepost.conformance.reports.text import render_report
 from fencepost.conformance.results import EndKind, ExitCode, Verdict
@@ -67,6 +68,16 @@ async def test_a_report_on_a_client_can_be_read_back() -> None:
     text = to_json(report)
     assert '"subject": "client"' in text
     assert from_json(text) == report
+
+
+async def test_progress_counts_scenarios_and_replays() -> None:
+    run, seen = make_run("MEMBER-12", tamper=FRESH_ID), list[Progress]()
+    run.show = seen.append
+    await run.run()
+    assert [each.done for each in seen] == sorted(each.done for each in seen)
+    assert seen[0].done == 1 < seen[0].total
+    last = seen[-1]
+    assert last.done == last.total == len(run.runs) + len(run.again) and last.failures == 1 and run.again
 
 
 async def test_an_unknown_requirement_is_refused() -> None:
