@@ -15,6 +15,7 @@ LINES_PERCENT = 20
 def share_sentence() -> str:
     """The share, for people."""
     return (
-        f"Inside the proofs about handlers: {STEPS_PERCENT} % of the steps that the judge takes in `fencepost test bundled`,"
-        f" {INSIDE_RULES} of {RULES} rules, {LINES_PERCENT} % of the lines of the code that judges."
+        f"Inside the proofs about handlers: {STEPS_PERCENT} % of the steps that the judge takes in"
+        f" `fencepost test bundled`, {INSIDE_RULES} of {RULES} rules, {LINES_PERCENT} % of the lines of the code that"
+        " judges."
     )
