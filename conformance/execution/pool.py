@@ -245,7 +245,7 @@ class ScenarioPool:
         return was_down
 
 
-async def play_together(playing: Iterable[Coroutine[Any, Any, None]]) -> None:
+async def play_together(playing: Iterable[Coroutine[Any, Any, object]]) -> None:
     """Await all of them. The first error cancels the others, so that nothing is played on behind a run that ends."""
     tasks = [asyncio.ensure_future(each) for each in playing]
     try:
