@@ -105,10 +105,11 @@ class LogSurvey:
         if request.api not in MEMBER_APIS:
             return
         try:
-            asked, _ = request.bodies
+            asked, told = request.bodies
         except ValueError:
             return
-        group, member = str(asked.get("group_id")), str(asked.get("member_id") or "")
+        # Who joins anew is told its id.
+        group, member = str(asked.get("group_id")), str(asked.get("member_id") or told.get("member_id") or "")
         if not member:
             return
         connection, last, older = self.members.pop((group, member), (request.connection, request.number, frozenset()))
