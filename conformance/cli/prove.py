@@ -30,6 +30,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     from fencepost.conformance.cli.outputs import check_outputs
     from fencepost.conformance.reports.classic import proofs
     from fencepost.model.proofs.classic.induction import ProofSize
+    from fencepost.model.proofs.classic.proof_share import share_sentence
 
     check_outputs({"--json": options.json})
     status = console.status_line()
@@ -43,6 +44,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
     size = ProofSize(options.slots, options.partitions, options.protocols)
     proof = proofs.prove(size, options.seed, options.states, show_progress, show_result)
+    console.print_line(share_sentence())
     console.print_line(proofs.summary(proof))
     if options.json is not None:
         options.json.write_text(proofs.to_json(proof), encoding="utf-8")

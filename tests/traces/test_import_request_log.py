@@ -289,6 +289,15 @@ def test_the_state_of_a_group_is_unknown_while_a_member_changes_its_connection(t
     assert judge_log(tmp_path, tmp_path / "changed.log").violations == ()
 
 
+def test_the_first_join_of_a_member_counts_for_its_connection(tmp_path: Path) -> None:
+    rows = gzip.decompress(LOG.read_bytes()).decode().splitlines(keepends=True)
+    first = re.compile(r'"JOIN_GROUP".*"memberId":"","groupInstanceId".*"errorCode":79.*"connection":"([^"]*)"')
+    place, found = next((place, found) for place, row in enumerate(rows) if (found := first.search(row)))
+    rows[place] = rows[place].replace(found[1], "before")
+    (tmp_path / "changed.log").write_text("".join(rows))
+    assert len(unknown_groups(import_events(tmp_path, tmp_path / "changed.log")[1])) == 2
+
+
 def test_a_group_whose_members_use_several_connections_at_once_is_left_out(tmp_path: Path) -> None:
     log = change_connections(tmp_path, None, "another")
     _, events = import_events(tmp_path, log)

@@ -145,7 +145,7 @@ def read_lines(path: str, open_file: Callable[[str], BinaryIO] = open_local) -> 
                 except MalformedLineError as flaw:
                     says = MalformedLine(str(flaw))
                 yield TraceLine(number, text, says)
-                while not text.endswith(b"\n") and len(text) >= MAX_LINE:
+                while len(text) >= MAX_LINE and not text.endswith(b"\n"):
                     text = file.readline(MAX_LINE)
                 number += 1
             if number == 1:

@@ -94,15 +94,22 @@ class LogSurvey:
             for group, _ in shown_groups(request)
         )
 
+    def groups_found_again(self, request: LoggedRequest) -> Iterator[str]:
+        """Yield the group whose member has changed its connection with this request, if any."""
+        for group, _ in shown_groups(request):
+            if group not in self.parallel and any(first == request.number for _, first in self.changes.get(group, ())):
+                yield group
+
     def follow_member(self, request: LoggedRequest) -> None:
         """Note which connection a member uses."""
         if request.api not in MEMBER_APIS:
             return
         try:
-            asked, _ = request.bodies
+            asked, told = request.bodies
         except ValueError:
             return
-        group, member = str(asked.get("group_id")), str(asked.get("member_id") or "")
+        # Who joins anew is told its id.
+        group, member = str(asked.get("group_id")), str(asked.get("member_id") or told.get("member_id") or "")
         if not member:
             return
         connection, last, older = self.members.pop((group, member), (request.connection, request.number, frozenset()))
@@ -243,9 +250,8 @@ class RequestLogWriter:
         request = event.request
         if self.survey.is_left_out(request):
             self.left_out += event.is_response
-            for group, changes in self.survey.changes.items() if event.is_response else ():
-                if any(request.number == first for _, first in changes):
-                    self.trace.mark_gap("a member changed its connection", group)
+            for group in self.survey.groups_found_again(request) if event.is_response else ():
+                self.trace.mark_gap("a member changed its connection", group)
             return
         try:
             frame = request.response_frame() if event.is_response else request.request_frame()

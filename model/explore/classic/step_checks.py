@@ -46,6 +46,9 @@ class StepFindings:
     shown: tuple[str, ...] = ()
 
 
+NO_FINDINGS = StepFindings()
+
+
 def judge_step(step: CoordinatorStep, request: MemberRequest | None) -> StepFindings:
     """Check the theorems of a step; `request` is what the member sent, None for a timer."""
     accepted = isinstance(request, PartitionCommit) and has_error(step, CommitResponse, Error.NONE)

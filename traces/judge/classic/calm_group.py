@@ -3,6 +3,8 @@
 What a request of such a group comes to is remembered (`learn_step`) until something arrives that changes the group in
 more than deadlines and offsets, or a deadline comes near. What was repeated since is put into the state when somebody
 looks at it. A request is learned when it is met for the second time: learning costs as much as handling it twice.
+What a commit does for its sender and what becomes of its offsets have nothing to do with each other, and are remembered
+apart.
 """
 
 from collections.abc import Hashable
@@ -15,7 +17,7 @@ from fencepost.model.classic.core.state import Slot
 from fencepost.model.classic.messages.parsing import read_requests
 from fencepost.model.classic.messages.requests import Heartbeat, Offset, OffsetCommit, Partition
 from fencepost.model.frozen import evolve, evolver
-from fencepost.traces.events import Order
+from fencepost.traces.events import Body, Order
 from fencepost.traces.judge.classic.calm_steps import (
     CalmStep,
     commit_words,
@@ -30,8 +32,8 @@ from fencepost.traces.judge.search.configuration import Configuration, GroupOper
 from fencepost.traces.judge.search.time_interval import Instant, TimeInterval, low
 from fencepost.traces.operations import Operation
 
-MAX_REMEMBERED_REQUESTS = 1_000
-"""How many different requests of one group are remembered."""
+MAX_REMEMBERED_WORDS = 1_000
+"""How much of what requests said is remembered of one group."""
 replace_deadline = evolver(Slot, "deadline")
 replace_commit_time = evolver(Offset, "committed")
 
@@ -57,21 +59,29 @@ class CalmGroup:
         self.offsets: dict[Partition, tuple[Offset, Instant]] = {}
         """The offsets committed since, and when."""
         self.met: set[Hashable] = set()
-        """The words of the requests that were met."""
+        """What requests said, of their senders and of offsets."""
         self.steps: dict[Hashable, CalmStep | None] = {}
-        """What was learned, by the words of the request; None if what comes of it depends on more."""
+        """What was learned of a sender's requests; None if what comes of them depends on more."""
+        self.responses: dict[Hashable, Body | None] = {}
+        """The responses to heartbeats, and to commits of certain partitions that are stored as they come."""
 
     def follow(self, configuration: Configuration) -> bool:
         """Go on from this configuration; false if it is another one in more than times."""
         known = self.configuration
         if configuration.decisions != known.decisions or configuration.unseen != known.unseen:
             return False
-        if configuration.world is not known.world:
-            if not differs_in_times_alone(known.world, configuration.world):
-                return False
-            self.earliest = earliest_deadline(configuration.world)
-        self.configuration = configuration
+        if configuration.world is known.world:
+            self.configuration = configuration
+            return True
+        if not differs_in_times_alone(known.world, configuration.world):
+            return False
+        self.advance_to(configuration)
         return True
+
+    def advance_to(self, configuration: Configuration) -> None:
+        """Go on from a configuration that differs in times alone."""
+        self.configuration = configuration
+        self.earliest = earliest_deadline(configuration.world)
 
     # --- learning -----------------------------------------------------------------------------------------------
 
@@ -81,15 +91,16 @@ class CalmGroup:
         """Take in what came of a request; learn it if it was met before."""
         if not isinstance(part.request, Heartbeat | OffsetCommit) or after.path is None:
             return
-        words = words_of(part)
-        if words in self.steps:
-            step = self.steps[words]
-            if step is not None and not step.fits(part.operation):
-                self.steps[words] = None
-        elif words in self.met:
-            self.steps[words] = learn_step(stepper, before, part, after.path)
-        elif len(self.met) < MAX_REMEMBERED_REQUESTS:
-            self.met.add(words)
+        words, response = words_of(part), part.operation.response
+        if words.sender in self.steps and words.offsets in self.responses:
+            if self.responses[words.offsets] != response:
+                self.responses[words.offsets] = None
+        elif self.met.issuperset(words):
+            step = learn_step(stepper, before, part, after.path)
+            self.steps.setdefault(words.sender, step)
+            self.responses.setdefault(words.offsets, response if step is not None else None)
+        elif len(self.met) < MAX_REMEMBERED_WORDS:
+            self.met.update(words)
 
     # --- repeating ----------------------------------------------------------------------------------------------
 
@@ -100,17 +111,17 @@ class CalmGroup:
         offsets: tuple[tuple[Partition, Offset], ...] = ()
         try:
             if operation.api == "Heartbeat":
-                step = self.steps.get(heartbeat_words(operation))
+                words = heartbeat_words(operation)
             elif stepper.order is Order.INTERVALS:
                 return None  # a commit does not commute with others
             else:
                 names = stepper.cluster.names
                 (request,) = read_requests(operation.api, operation.version, operation.body, 0, (), names)
-                offsets = cast(OffsetCommit, request).offsets
-                step = self.steps.get(commit_words(cast(OffsetCommit, request)))
+                words, offsets = commit_words(cast(OffsetCommit, request)), cast(OffsetCommit, request).offsets
+            step, response = self.steps.get(words.sender), self.responses.get(words.offsets)
         except (AttributeError, KeyError, TypeError):
             return None  # it is not well formed
-        if step is None or not step.fits(operation):
+        if step is None or response != operation.response or step.body not in (None, operation.body):
             return None
         now = stepper.handling_time(self.configuration, operation)
         if stepper.is_late(operation, now):
@@ -144,8 +155,7 @@ class CalmGroup:
             group=evolve(group, slots=tuple(slots)),
             offsets={**state.offsets, **committed} if committed else state.offsets,
         )
-        self.configuration = evolve(before, world=state, clock=max(before.clock, self.clock))
-        self.earliest = earliest_deadline(state)
+        self.advance_to(evolve(before, world=state, clock=max(before.clock, self.clock)))
         self.deadlines.clear()
         self.offsets.clear()
         return self.configuration

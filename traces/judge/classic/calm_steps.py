@@ -53,34 +53,37 @@ class Renewal(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CalmStep(RepeatedStep):
-    """What comes of a request whenever it is handled: the response that was seen, and the deadlines that are set."""
+    """What comes of a request of a member whenever it is handled: the deadlines that are set."""
 
     body: Body | None
-    """The body of the request; None if the words by which it is known say enough."""
-    response: Body | None
+    """The body of a heartbeat; that of a commit differs each time."""
     renewals: tuple[Renewal, ...]
 
-    def fits(self, operation: Operation) -> bool:
-        """Whether an operation that is known by the same words is the same."""
-        return operation.response == self.response and (self.body is None or operation.body == self.body)
+
+class Words(NamedTuple):
+    """All that a request says but for its body's numbers: what it says of its sender, and of the offsets it commits."""
+
+    sender: Hashable
+    offsets: Hashable
 
 
-def words_of(part: GroupOperation) -> Hashable:
-    """What a request is known by."""
+def heartbeat_words(operation: Operation) -> Words:
+    """What a heartbeat is looked up by; its body says the rest."""
+    body = operation.body
+    sender = operation.version, body["member_id"], body["generation_id"]
+    return Words(sender, sender)
+
+
+def commit_words(request: OffsetCommit) -> Words:
+    """All that a commit says but for the offsets and their epochs."""
+    sender = commit_frame(request), membership_frame(request.core)
+    return Words(sender, (request.version, *[(where, offset_frame(offset)) for where, offset in request.offsets]))
+
+
+def words_of(part: GroupOperation) -> Words:
+    """The words of a request of a calm group."""
     request = part.request
     return commit_words(request) if isinstance(request, OffsetCommit) else heartbeat_words(part.operation)
-
-
-def heartbeat_words(operation: Operation) -> Hashable:
-    """Who sends a heartbeat, and the generation."""
-    body = operation.body
-    return operation.version, body["member_id"], body["generation_id"]
-
-
-def commit_words(request: OffsetCommit) -> Hashable:
-    """All that a commit says but for the offsets and their epochs."""
-    rows = tuple([(where, offset_frame(offset)) for where, offset in request.offsets])
-    return commit_frame(request), membership_frame(request.core), rows
 
 
 def differs_in_times_alone(before: GroupState, after: GroupState) -> bool:
@@ -124,7 +127,7 @@ def learn_step(stepper: CoordinatorStepper, before: Configuration, part: GroupOp
         return None
     transition = transition_fields(state, part.request, outcome)
     body = None if isinstance(asked, OffsetCommit) else operation.body
-    return CalmStep(outcome.rule, transition, body, operation.response, renewals)
+    return CalmStep(outcome.rule, transition, body, renewals)
 
 
 def hide_times(state: GroupState) -> GroupState:

@@ -57,6 +57,7 @@ class ClassicStepper(CoordinatorStepper):
         if calm is None or calm.topics_revision != self.topics.revision or not calm.follow(before):
             calm = self.calm = CalmGroup(before, self.topics.revision)
         calm.meet(self, before, part, after)
+        calm.advance_to(after)
 
     def repeat_step(self, configuration: Configuration, operation: Operation) -> CalmStep | None:
         """The step of a calm group, as long as no other coordinator may have taken it over."""
