@@ -183,8 +183,8 @@ class ClientRun:
         )
 
     def _describe_target(self) -> dict[str, str]:
-        about, command = self.profile.about, shlex.join(self.plan.command)
-        told = {"name": command} if "name" not in about else {"name": about["name"], "command": command}
+        about = self.profile.about
+        told = {"name": about.get("name", shlex.join(self.plan.command))}
         told |= software_of(self.runs[0]) if self.runs else {}
         return told | ({"version": about["version"]} if "version" in about else {})
 

@@ -78,8 +78,7 @@ async def test_a_profile_names_the_client_and_declares_deviations() -> None:
     report = await run.run()
     assert report.exit_code() is ExitCode.CONFORMANT
     assert report.result("MEMBER-12").verdict is Verdict.KNOWN
-    assert report.target["name"] == "acme" and report.target["version"] == "1.9"
-    assert report.target["command"] == "reference"
+    assert report.target == {"name": "acme", "version": "1.9"}
     assert report.provenance is not None and report.provenance.named_by is NamedBy.PROFILE
 
 
