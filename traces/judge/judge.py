@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from fencepost.model.frozen import evolve
-from fencepost.traces.events import Event, Header, Kind, Order
+from fencepost.traces.events import REQUEST, RESPONSE, Event, Header, Kind, Order
 from fencepost.traces.judge.checks import checked_sequence, evaluate_check
 from fencepost.traces.judge.groups.group_judge import AdvanceObserver, GroupJudge, StepObserver, TraceContext
 from fencepost.traces.judge.groups.partial_group import PartialGroup, TraceGap
@@ -72,10 +72,10 @@ class Judge:
     def on_event(self, event: Event, operation: Operation | None) -> None:
         """Judge one event; `operation` is the one that it begins or ends."""
         self.events += 1
-        if event.kind is Kind.REQUEST:
+        if event.kind is REQUEST:
             if operation is not None:
                 self.on_request(operation)
-        elif event.kind is Kind.RESPONSE:
+        elif event.kind is RESPONSE:
             if operation is not None:
                 self.on_response(operation, event.time)
             elif self.only is not None and self.is_shared_judged:

@@ -130,8 +130,8 @@ class CalmGroup:
             self.renew(place, now + later, 2 * stepper.grace)
         for where, offset in offsets:
             self.offsets[where] = offset, now
-        if stepper.order is Order.TOTAL:
-            self.clock = operation.sent_at
+        if isinstance(now, int):
+            self.clock = now
         return step
 
     def renew(self, place: int, deadline: Instant, slack: int) -> None:
