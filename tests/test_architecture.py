@@ -44,7 +44,7 @@ ORDER = {
         traces/pipeline
     """,
     "adapters": """
-        adapters/bundled  adapters/bundled/classic  adapters/bundled/nodes
+        adapters/bundled  adapters/bundled/classic  adapters/bundled/push  adapters/bundled/nodes
         adapters  adapters/security  adapters/wire  adapters/record  adapters/serve  adapters/client
     """,
     "conformance": """
