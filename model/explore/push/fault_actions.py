@@ -94,7 +94,7 @@ def expire(
     closed: list[tuple[int, object]] = []
     if bounds.dialect.steps_down_in_time:
         closed = [
-            (column, evolve(link, is_closed=True, responses=()))
+            (column, evolve(link, is_closed=True))
             for column, link in zip(bounds.links, links, strict=True)
             if link.is_at(broker)
         ]

@@ -8,7 +8,7 @@ from fencepost.model.proofs.registry.results import worst_verdict
 from fencepost.model.proofs.registry.theorem_result import Progress, TheoremResult
 
 COVERS = "the repaired push coordinator reduced to who may fetch, for any number of consumers and partitions"
-EXCLUDES = "the handlers themselves: `fencepost explore push` searches those"
+EXCLUDES = "the handlers themselves: tests tie each step of their search to the kernel"
 
 
 def push_results(seed: int, progress: Progress) -> Iterator[TheoremResult]:
