@@ -27,13 +27,15 @@ ORDER = {
     "model": """
         model
         model/wire/tables  model/wire
-        model/catalogue  model/catalogue/classic  model/catalogue/classic/client
+        model/catalogue  model/catalogue/classic  model/catalogue/classic/client  model/catalogue/push
         model/classic/core  model/classic/messages  model/classic  model/classic/coordinator
         model/assignors  model/classic/member
         model/classic/kernel  model/classic/rules  model/classic/theorems
         model/draining
-        model/explore  model/explore/classic  model/explore/classic/poll_loop
+        model/push
+        model/explore  model/explore/classic  model/explore/classic/poll_loop  model/explore/push
         model/proofs  model/proofs/classic  model/proofs/draining  model/proofs/assignors
+        model/proofs/push
         model/proofs/registry
     """,
     "traces": """
@@ -43,7 +45,7 @@ ORDER = {
         traces/pipeline
     """,
     "adapters": """
-        adapters/bundled  adapters/bundled/classic  adapters/bundled/nodes
+        adapters/bundled  adapters/bundled/classic  adapters/bundled/push  adapters/bundled/nodes
         adapters  adapters/security  adapters/wire  adapters/record  adapters/serve  adapters/client
     """,
     "conformance": """
@@ -52,7 +54,7 @@ ORDER = {
         conformance/scenarios/classic  conformance/protocols
         conformance/run  conformance/run/classic  conformance/clients  conformance/clients/classic
         conformance/assignors
-        conformance/reports  conformance/reports/classic
+        conformance/reports  conformance/reports/classic  conformance/reports/push
         conformance/diagrams  conformance/pages  conformance/badges  conformance/registry
         conformance/api  conformance/testing  conformance/pipeline
         conformance/zoo/mutation  conformance/zoo/classic  conformance/zoo/classic/bugs  conformance/zoo
@@ -68,7 +70,7 @@ ENGINES = """
     conformance/clients
 """
 """The packages whose modules know no protocol. A protocol's own part of an engine is in a folder of its name."""
-PROTOCOLS = ("classic", "draining", "assignors")
+PROTOCOLS = ("classic", "draining", "assignors", "push")
 KNOWS_A_PROTOCOL = {
     "traces/judge/registry.py": "fencepost.traces.judge.classic.protocol.ClassicProtocol",  # the default of judges
     "conformance/run/runner.py": "fencepost.adapters.bundled.classic.log.CorruptLogError",  # `fencepost serve`

@@ -156,6 +156,8 @@ class Search(ABC):
     def report_violations(self, breaches: Sequence[Transition]) -> None:
         """Moves that were learned just now break properties; some state of the level makes each of them possible."""
         for move in breaches:
+            if move.violates in self._found:
+                continue
             for table in self.tables.actions:
                 keys = [
                     key for key, moves in table.transitions.items() if any(candidate is move for candidate, _ in moves)

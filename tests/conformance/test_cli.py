@@ -321,6 +321,7 @@ def test_usage_errors_and_help_import_the_command_line_alone(command: str) -> No
         "interruption",
         "usage",
         "argument_types",
+        "protocols",
         "report_options",
         "test",
         "record",
