@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from fencepost.model.classic.core import join_phase, sync, timers
-from fencepost.model.classic.core.membership import respond_to_commit
+from fencepost.model.classic.core.member_table import NOWHERE, check_member
+from fencepost.model.classic.core.membership import renew_session, respond_to_commit
 from fencepost.model.classic.core.state import CommitRequest, Context, Group, Step
 from fencepost.model.classic.rules import RULES
 from fencepost.model.classic.theorems.request_statements import BEYOND_SEARCH, STEP_THEOREMS
@@ -148,7 +149,9 @@ def test_a_leader_is_named_twice_if_ids_are_compared() -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_coordinator_that_forgets_generations_is_caught(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     def lenient(group: Group, request: CommitRequest, context: Context) -> Step:
-        return respond_to_commit(group, request, Error.NONE, "commit.stable")
+        _, index = check_member(group, request.member, request.instance)
+        alive = group if index == NOWHERE else renew_session(group, index, context.now)
+        return respond_to_commit(alive, request, Error.NONE, "commit.stable")
 
     monkeypatch.setattr(coordinator_steps, "commit", lenient)
     found, _ = explore_system(group_system(ONE, Bounds(2, 2, 4, 2)), engine)
