@@ -47,17 +47,21 @@ ORDER = {
     "adapters": """
         adapters/bundled  adapters/bundled/classic  adapters/bundled/push  adapters/bundled/nodes
         adapters  adapters/security  adapters/wire  adapters/record  adapters/serve  adapters/client
+        adapters/client/reference
     """,
     "conformance": """
         conformance  conformance/scenario  conformance/scenarios  conformance/analysis  conformance/execution
         conformance/schedules  conformance/schedules/classic/moves  conformance/schedules/classic
         conformance/scenarios/classic  conformance/protocols
-        conformance/run  conformance/run/classic  conformance/clients  conformance/clients/classic
-        conformance/assignors
+        conformance/run  conformance/run/classic
+        conformance/clients/schedules  conformance/clients  conformance/clients/classic/schedules
+        conformance/clients/classic
+        conformance/assignors  conformance/swarm
         conformance/reports  conformance/reports/classic  conformance/reports/push
         conformance/diagrams  conformance/pages  conformance/badges  conformance/registry
         conformance/api  conformance/testing  conformance/pipeline
-        conformance/zoo/mutation  conformance/zoo/classic  conformance/zoo/classic/bugs  conformance/zoo
+        conformance/zoo/mutation  conformance/zoo/classic  conformance/zoo/classic/bugs
+        conformance/zoo/classic/clients  conformance/zoo
         conformance/cli
     """,
 }

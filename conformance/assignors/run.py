@@ -7,13 +7,13 @@ from random import Random
 
 from fencepost.adapters.assignor import AssignorError
 from fencepost.conformance.analysis.report_builder import ReportBuilder
-from fencepost.conformance.assignors.checks import CHECKS
-from fencepost.conformance.assignors.notation import as_text, members_as_text
 from fencepost.conformance.assignors.random_groups import draw_group
 from fencepost.conformance.results import Failure, Report, Scope
 from fencepost.conformance.run.provenance import record_judging
 from fencepost.conformance.specification import CLIENT_SPECIFICATION
+from fencepost.model.assignors.checks import CHECKS
 from fencepost.model.assignors.group import Assign, ClusterTopics
+from fencepost.model.assignors.notation import as_text, members_as_text
 from fencepost.model.assignors.properties import ANY_ASSIGNOR, PROPERTIES, Members, broken_properties
 from fencepost.traces.verdict import CheckStatus
 

@@ -5,9 +5,9 @@ from itertools import islice
 
 import pytest
 
-from fencepost.conformance.assignors.notation import read_members, read_topics
 from fencepost.conformance.assignors.random_groups import RandomGroup
 from fencepost.model.assignors.group import Assignment, ClusterTopics, GroupMember
+from fencepost.model.assignors.notation import read_members, read_topics
 from fencepost.model.assignors.properties import broken_properties
 from fencepost.model.assignors.registry import ASSIGNORS
 from tests.benchmarks.assignors import agreement, speed

@@ -190,6 +190,23 @@ def pad_numbers(member: GroupMember, place: int) -> str:
     return re.sub(r"\d+", lambda found: found[0].zfill(6), member.id)
 
 
+def has_no_generation(member: GroupMember, cluster: ClusterTopics) -> bool:
+    """Whether a member of a group of five says no generation."""
+    return member.id == "c4" and member.subscription.generation < 0
+
+
+def assign_by_rack(members: Sequence[GroupMember], cluster: ClusterTopics) -> Assignment:
+    """Partitions for the members in turn, if there are racks: those with odd numbers first."""
+    plan = dict(ASSIGNORS["range"].assign(members, cluster))
+    return rotate(plan, cluster) if cluster.racks else plan
+
+
+def exchange_two(plan: Plan, cluster: ClusterTopics) -> Plan:
+    """The plan in which the first two members have exchanged what they have."""
+    first, second, *_ = [*sorted(plan), "", ""]
+    return {**plan, first: plan[second], second: plan[first]} if second else plan
+
+
 STICKY, COOPERATIVE = "sticky", "cooperative-sticky"
 EAGER_AS_COOPERATIVE: Assign = ASSIGNORS[STICKY].assign
 FAULTY_ASSIGNORS: list[tuple[str, str, Assign]] = [
@@ -201,6 +218,7 @@ FAULTY_ASSIGNORS: list[tuple[str, str, Assign]] = [
     ("ASSIGN-06", "range", rename("range", lambda member, place: f"m{place}")),
     ("ASSIGN-06", "roundrobin", rename("roundrobin", lambda member, place: f"m{place}")),
     ("ASSIGN-07", "sticky", refuse(STICKY, has_unreadable_data)),
+    ("ASSIGN-08", "range", refuse("range", has_no_generation)),
     ("RANGE-01", "range", ASSIGNORS["roundrobin"].assign),
     ("RANGE-02", "range", replan("range", rotate)),
     ("RANGE-03", "range", resubscribe("range", subscribe_to_all)),
@@ -208,6 +226,8 @@ FAULTY_ASSIGNORS: list[tuple[str, str, Assign]] = [
     ("RANGE-05", "range", rename("range", lambda member, place: member.id)),
     ("RANGE-06", "range", replan("range", swap_in_odd_topics)),
     ("RANGE-07", "range", rename("range", pad_numbers)),
+    ("RANGE-08", "range", assign_by_rack),
+    ("RANGE-09", "range", assign_by_rack),
     ("RR-01", "roundrobin", ASSIGNORS["range"].assign),
     ("RR-02", "roundrobin", resubscribe("roundrobin", subscribe_to_all)),
     ("RR-03", "roundrobin", assign_by_topic),
@@ -229,6 +249,8 @@ FAULTY_ASSIGNORS: list[tuple[str, str, Assign]] = [
     ("STICKY-13", STICKY, refuse(STICKY, claims_nonsense)),
     ("STICKY-14", STICKY, refuse(STICKY, claims_nonsense)),
     ("STICKY-15", STICKY, refuse(STICKY, claims_nonsense)),
+    ("STICKY-16", STICKY, replan(STICKY, exchange_two)),
+    ("STICKY-19", STICKY, resubscribe(STICKY, lambda one, place: evolve(one, rack=None))),
     ("COOP-09", COOPERATIVE, EAGER_AS_COOPERATIVE),
     ("COOP-10", COOPERATIVE, replan(COOPERATIVE, leave_one_out)),
     ("COOP-11", COOPERATIVE, EAGER_AS_COOPERATIVE),

@@ -8,13 +8,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from fencepost.conformance.clients.classic.groups import requirements_of
 from fencepost.model.assignors.consumer_protocol import (
     decode_assignment,
     decode_subscription,
     encode_assignment,
     encode_subscription,
 )
-from fencepost.model.assignors.group import Subscription
+from fencepost.model.assignors.group import Assign, Subscription
+from fencepost.model.catalogue.classic.client import CLIENT_CATALOGUE
+from fencepost.model.catalogue.requirement import Level
 from fencepost.model.classic.core.sorts import InstanceId
 from fencepost.model.classic.member.client import FindCoordinatorResponse
 from fencepost.model.classic.member.settings import RANGE, ROUND_ROBIN, STICKY, ClientSettings
@@ -22,7 +25,8 @@ from fencepost.model.classic.member.step import ResponseArrived
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
 from tests.support.client_scenarios import COOPERATIVE, EAGER
-from tests.support.wire_client import Tamper, Tell, WireClient, send_as_it_is
+from tests.support.faulty_assignors import FAULTY_ASSIGNORS
+from tests.support.wire_client import Tamper, Tell, WireClient, send_as_it_is, tell_as_it_is
 
 Body = dict[str, Any]
 STATIC = evolve(EAGER, instance=InstanceId("i"))
@@ -216,8 +220,8 @@ def hang_after(client: WireClient, body: Body) -> Body:
 def give_up_join(client: WireClient, body: Body) -> Body:
     """A client that closes its connection when JoinGroup takes longer than two seconds."""
     link = client.link(client.coordinator)
-    if any(api == "JoinGroup" for api, _, _ in link.waiting.values()) and client.count("Metadata") % 3 == 0:
-        link.requests.feed_eof()
+    if any(one.api == "JoinGroup" for one in link.waiting.values()) and client.count("Metadata") % 3 == 0:
+        link.hang_up()
     return body
 
 
@@ -255,7 +259,64 @@ def give_stranger(plan: dict[str, list[Any]]) -> dict[str, list[Any]]:
     return {**plan, "stranger": []}
 
 
+def plan_with(name: str, assign: Assign) -> Tamper:
+    """Plan with another assignor."""
+
+    def tamper(client: WireClient, sent: str, body: Body) -> Body:
+        client.assignors[name] = assign
+        return body
+
+    return tamper
+
+
+ONLY = {each.name: evolve(EAGER, strategies=(each,)) for each in (RANGE, ROUND_ROBIN, STICKY)}
+ONLY["cooperative-sticky"] = COOPERATIVE
+IN_GROUPS = {False: "plans-for-invented-groups", True: "plans-for-odd-groups"}
+PLANNERS = [
+    FaultyClient(
+        requirement,
+        IN_GROUPS[is_odd],
+        plan_with(name, assign),
+        ONLY[name],
+        unusual=CLIENT_CATALOGUE[requirement].level is Level.SHOULD,
+        tell=tell_as_it_is if is_odd else None,
+    )
+    for is_odd in (False, True)
+    for requirement, name, assign in FAULTY_ASSIGNORS
+    if requirement in requirements_of(own=is_odd)
+]
+"""Clients with the faulty assignors."""
+
+
+def reset_at_once(client: WireClient, body: Body) -> Body:
+    """OffsetFetch, and at once ListOffsets, as though nothing were committed."""
+    topics = [
+        {
+            "name": row["name"],
+            "partitions": [{"partition_index": number, "timestamp": -2} for number in row["partition_indexes"]],
+        }
+        for row in body["topics"]
+    ]
+    client.transmit("ListOffsets", {"replica_id": -1, "isolation_level": 0, "topics": topics}, 0, 0)
+    return body
+
+
+def commit_before_sync_is_done(client: WireClient, body: Body) -> Body:
+    """A commit right after SyncGroup."""
+    membership = {name: body[name] for name in ("group_id", "member_id", "group_instance_id")}
+    rows = [{"partition_index": 0, "committed_offset": 0}]
+    commit = {
+        "generation_id_or_member_epoch": body["generation_id"],
+        "topics": [{"name": client.topic, "partitions": rows}],
+    }
+    asyncio.get_running_loop().call_soon(
+        client.transmit, "OffsetCommit", {**membership, **commit}, 0, client.coordinator
+    )
+    return body
+
+
 WITH_LONG_REASON = set_field("JoinGroup", "reason", "x" * 256)
+FORGETFUL = replace_in("JoinGroup", resubscribe(lambda one: evolve(one, user_data=None)))
 NEVER_AGAIN = drop("JoinGroup", 2)
 """Never joins after the first time, which takes two requests."""
 FRESH_ID = set_field("JoinGroup", "member_id", "", 2)
@@ -296,6 +357,9 @@ FAULTY = [
     FaultyClient("MCOMMIT-03", "a-client-alone", set_field("OffsetCommit", "generation_id_or_member_epoch", 99)),
     FaultyClient("MCOMMIT-11", "a-client-alone", set_field("OffsetCommit", "generation_id_or_member_epoch", -1)),
     FaultyClient("MCOMMIT-08", "a-leader-of-two", beside("JoinGroup", "OffsetCommit", 2)),
+    FaultyClient("MCOMMIT-08", "a-late-assignment", replace_in("SyncGroup", commit_before_sync_is_done)),
+    FaultyClient("MCOMMIT-19", "a-client-alone", replace_in("OffsetFetch", reset_at_once)),
+    FaultyClient("PREFETCH-03", "a-partition-taken-away", drop("Fetch", 4)),
     FaultyClient("MCOMMIT-18", "a-client-alone", replace_in("OffsetCommit", foreign_commit)),
     FaultyClient("PREFETCH-05", "a-client-alone", twice("Fetch"), unusual=True),
     FaultyClient("PREFETCH-08", "a-follower", replace_in("Fetch", foreign_fetch, 5)),
@@ -346,6 +410,7 @@ FAULTY = [
     FaultyClient("STICKY-01", "a-leader-of-two", replan(all_to_one), STICKY_ONLY),
     FaultyClient("STICKY-02", "a-leader-of-two", replan(all_to_one), STICKY_ONLY),
     FaultyClient("STICKY-03", "a-leader-of-two", replace_in("SyncGroup", keep_nothing), STICKY_ONLY, unusual=True),
+    FaultyClient("STICKY-18", "a-leader-of-two", FORGETFUL, STICKY_ONLY, unusual=True),
     FaultyClient("ASSIGN-04", "a-leader-of-two", replan(give_stranger)),
     FaultyClient("ASSIGN-01", "a-leader-of-two", replan(give_foreign)),
     FaultyClient("ASSIGN-02", "a-leader-of-two", replan(give_twice)),
@@ -355,6 +420,7 @@ FAULTY = [
     FaultyClient("RR-01", "a-leader-of-two", replan(rotate), ROUND),
     FaultyClient("RR-04", "a-leader-of-two", replan(all_to_one), ROUND),
     FaultyClient("COOP-10", "a-leader-of-two", replan(take_one), COOPERATIVE),
+    *PLANNERS,
 ]
 """Every faulty client."""
 WITNESSED = frozenset(faulty.requirement for faulty in FAULTY)

@@ -1,6 +1,7 @@
 """The scenarios for clients of the classic protocol, and the protocol's description for runs."""
 
-from fencepost.conformance.clients.classic import assignments, driven, errors, leaving, moves, rebalances
+from fencepost.conformance.clients.classic import assignments, driven, errors, groups, leaving, moves, rebalances
+from fencepost.conformance.clients.classic.schedules.protocol import ClassicClientSchedules
 from fencepost.conformance.clients.protocol import ClientProtocol
 from fencepost.conformance.clients.scenario import ClientScenario
 from fencepost.conformance.specification import CLIENT_SPECIFICATION
@@ -9,7 +10,7 @@ from fencepost.traces.client_judge.classic.client import ClassicClient
 
 SCENARIOS: tuple[ClientScenario, ...] = tuple(
     scenario
-    for module in (rebalances, errors, moves, assignments, leaving, driven)
+    for module in (rebalances, errors, moves, assignments, leaving, driven, groups)
     for scenario in module.FAMILY.scenarios
 )
 """Every scenario; the first one shows what the client is."""
@@ -17,9 +18,16 @@ ALWAYS_OUT_OF_REACH = frozenset({"restart", "pattern", "racks"})
 """The capabilities that no scenario makes use of."""
 OUT_OF_REACH = ALWAYS_OUT_OF_REACH | {"driver", "poll-interval", "auto-commit", "manual-assignment"}
 """The capabilities that no program has of which nothing is known but its command."""
-CLASSIC_CLIENTS = ClientProtocol(CLIENT_SPECIFICATION, SCENARIOS, ClassicClient, CLIENT_CAPABILITIES, OUT_OF_REACH)
+CLASSIC_CLIENTS = ClientProtocol(
+    CLIENT_SPECIFICATION, SCENARIOS, ClassicClient, CLIENT_CAPABILITIES, OUT_OF_REACH, ClassicClientSchedules()
+)
 """Clients of the classic protocol of which only requests are seen."""
 DRIVEN_CLIENTS = ClientProtocol(
-    CLIENT_SPECIFICATION, SCENARIOS, ClassicClient, CLIENT_CAPABILITIES, ALWAYS_OUT_OF_REACH
+    CLIENT_SPECIFICATION,
+    SCENARIOS,
+    ClassicClient,
+    CLIENT_CAPABILITIES,
+    ALWAYS_OUT_OF_REACH,
+    ClassicClientSchedules(is_driven=True),
 )
 """Clients of the classic protocol with a driver."""

@@ -59,6 +59,7 @@ async def a_client_alone(stage: ClientStage) -> None:
     "STICKY-01",
     "STICKY-02",
     "STICKY-03",
+    "STICKY-18",
     "COOP-01",
     "COOP-08",
     "COOP-09",

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from fencepost.adapters.assignor import AssignorError, AssignorProgram, decode_assignment
-from fencepost.conformance.assignors.checks import CHECKS
-from fencepost.conformance.assignors.notation import read_members, read_topics
 from fencepost.conformance.assignors.run import AssignorTest
 from fencepost.conformance.cli import main
 from fencepost.conformance.reports.json_report import from_json
 from fencepost.conformance.results import ExitCode, Report, Verdict
+from fencepost.model.assignors.checks import CHECKS
 from fencepost.model.assignors.group import Assign
+from fencepost.model.assignors.notation import read_members, read_topics
 from fencepost.model.assignors.properties import PROPERTIES
 from fencepost.model.assignors.registry import ASSIGNORS
 from tests.support.faulty_assignors import FAULTY_ASSIGNORS

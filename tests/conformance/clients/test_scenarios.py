@@ -27,6 +27,8 @@ async def test_the_reference_client_keeps_all_requirements(
 ) -> None:
     run = await play_scenario(name, settings, tell=tell)
     not_shown = "the client is not cooperative" if is_for_another(name, settings) else ""
+    if name == "plans-for-odd-groups" and settings is EAGER:
+        not_shown = "the client offers no assignor that has such groups"
     assert (run.verdict.violations, run.blocked, run.not_shown) == ((), "", not_shown)
     assert [check for check in run.verdict.check_results if check.status not in PASSING] == []
     assert [check for check in run.verdict.check_results if check.status is CheckStatus.UNUSUAL] == []

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fencepost.conformance.assignors.notation import as_sets, read_assignment, read_members, read_topics
 from fencepost.conformance.assignors.random_groups import draw_group
 from fencepost.model.assignors.group import Assignment, ClusterTopics, GroupMember
+from fencepost.model.assignors.notation import as_sets, read_assignment, read_members, read_topics
 from fencepost.model.assignors.properties import PROPERTIES, broken_properties
 from fencepost.model.assignors.registry import ASSIGNORS, Assignor
 from fencepost.model.assignors.rounds import find_unsettled, run_rounds

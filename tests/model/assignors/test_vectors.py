@@ -4,8 +4,8 @@ from itertools import permutations
 
 import pytest
 
-from fencepost.conformance.assignors.notation import as_sets, read_assignment, read_members, read_topics, rejoining
 from fencepost.model.assignors.group import Assignment, ClusterTopics, GroupMember
+from fencepost.model.assignors.notation import as_sets, read_assignment, read_members, read_topics, rejoining
 from fencepost.model.assignors.registry import ASSIGNORS
 
 RANGE = {

@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping
 
 from fencepost.model.catalogue.classic.client import CLIENT_CATALOGUE
 from fencepost.model.errors import Error
-from fencepost.traces.client_judge.classic import driven, endings, joining, membership, news, reading
+from fencepost.traces.client_judge.classic import driven, endings, joining, membership, news, progress, reading
+from fencepost.traces.client_judge.classic.groups import judge_groups
 from fencepost.traces.client_judge.classic.knowledge import Knowledge
 from fencepost.traces.client_judge.classic.state import EXCHANGE_APIS, ClientState
 from fencepost.traces.client_judge.evidence import ClientVerdict, Evidence
@@ -41,6 +42,7 @@ class ClassicClient:
     def __init__(self, header: Header, label: str) -> None:
         self._evidence = Evidence(CLIENT_CATALOGUE)
         self.state = ClientState(Knowledge(header.grace), self._evidence)
+        self._progress = progress.Progress()
         self._label = label
         self._has_asked = False
         self._sent_at: deque[int] = deque()
@@ -59,6 +61,8 @@ class ClassicClient:
         state.knowledge.settle(event.time if operation.api == "JoinGroup" else self._awake_until(event.time))
         self._sent_at.append(event.time)
         driven.judge_request_of_application(state, operation, event)
+        if "_findings" not in event.body:
+            progress.follow_request(state, self._progress, operation, event)
         if operation.api == "FindCoordinator":
             membership.judge_lookup(state, operation, event)
         if "_findings" not in event.body:
@@ -69,7 +73,11 @@ class ClassicClient:
             if operation.api in REQUESTS:
                 REQUESTS[operation.api](state, operation, event)
             driven.follow_request(state, operation, event)
+        if operation.api in GROUP_APIS:
+            state.coordinator_connection = operation.connection
         state.outstanding[operation.handle] = operation
+        if state.doubtful.get(event.connection, event.time) + state.knowledge.grace < event.time:
+            del state.doubtful[event.connection]  # it is still open, and in use
 
     def on_response(self, operation: Operation, event: Event) -> None:
         """The response left the cluster."""
@@ -84,8 +92,11 @@ class ClassicClient:
         elif operation.api in RESPONSES:
             RESPONSES[operation.api](state, operation, event)
         driven.follow_response(state, operation, event)
-        if operation.api in EXCHANGE_APIS:
+        progress.follow_response(state, self._progress, operation, event)
+        if operation.api in EXCHANGE_APIS and event.connection not in state.doubtful:
             state.last_exchange_news = event.sequence
+        if news.first_error(event.body) in news.ELSEWHERE and operation.api in GROUP_APIS:
+            state.doubtful[event.connection] = event.time
         if operation.api == "JoinGroup" and error == Error.COORDINATOR_LOAD_IN_PROGRESS:
             state.join_failure = event.time
 
@@ -110,8 +121,13 @@ class ClassicClient:
             state.hung_up.add(event.connection)
             if state.exchange is not None:
                 state.exchange.is_excused = True
+        if event.kind is Kind.FAULT and event.api == "doubled":
+            state.doubtful[event.connection] = event.time
         if event.kind is Kind.INTERNAL and event.api == "written":
             driven.learn_written(state, event)
+            self._progress.written_at = event.time
+        if event.kind is Kind.INTERNAL and event.api == "group":
+            state.groups.tell(event)
         if event.kind is not Kind.INTERNAL or event.api != "program":
             return
         if event.body["state"] == "asked to end":
@@ -127,7 +143,10 @@ class ClassicClient:
             membership.judge_silence(state, time)
             membership.judge_unheard(state, time)
         endings.judge_debts(state, time)
+        state.groups.finish(time, state.ended is not None)
+        judge_groups(state.groups, self._evidence)
         endings.judge_leaving(state, time)
+        progress.judge_progress(state, self._progress, time)
         driven.judge_end_of_application(state, time)
 
     def verdict(self, events: int) -> ClientVerdict:

@@ -78,6 +78,7 @@ def learn_written(state: ClientState, event: Event) -> None:
 def begin_command(state: ClientState, application: Application, event: Event) -> None:
     """The application does something."""
     judge_idleness(state, application, event.time)
+    application.last_idle = 0 if application.idle_since is None else event.time - application.idle_since
     application.command, application.began, application.idle_since = event.body, event.time, None
     application.returned = 0
     application.commit_errors.clear()
@@ -98,7 +99,7 @@ def end_command(state: ClientState, application: Application, event: Event) -> N
             judge_commit_result(state, application, event)
         case "subscribe":
             application.has_ended = False
-            application.wanted = frozenset(command["topics"])
+            application.wanted, application.wanted_since = frozenset(command["topics"]), event.time
             if state.join is None or application.wanted == subscribed_topics(state):
                 application.wanted = None
             else:
@@ -120,6 +121,7 @@ def end_command(state: ClientState, application: Application, event: Event) -> N
             observed = f"it still has {describe_partitions(application.owned)}"
             if application.has_been_assigned and application.manual_since is None:
                 check_event(state.evidence, not application.owned, "CALLBACK-11", event, title, expected, observed)
+    application.last_busy = event.time - application.began
     application.command, application.idle_since = None, event.time
 
 
@@ -172,6 +174,8 @@ def judge_leave_of_application(
             judge_last_commit(state, application, operation, "MCOMMIT-07")
         return
     idle = 0 if application.idle_since is None else event.time - application.idle_since
+    if event.time - application.began <= state.knowledge.grace:  # it may have left before that
+        idle = max(idle, application.last_idle, application.last_busy)
     if idle > state.rebalance_timeout - state.knowledge.grace:
         state.evidence.hold("HBT-06", event.sequence)
     else:
@@ -189,6 +193,8 @@ def follow_request(state: ClientState, operation: Operation, event: Event) -> No
         left = [each for each in application.positions if each[0] not in application.wanted]
         if any(state.ends.get(each, 0) > application.next_of(each) for each in left):
             state.evidence.hold("POLL-18", event.sequence)
+        if sent != application.wanted and event.time - application.wanted_since <= state.knowledge.grace:
+            return  # it may have been made before
         title, expected = "JoinGroup has another subscription", ", ".join(sorted(application.wanted))
         state.check(sent == application.wanted, "MEMBER-27", operation, title, expected, ", ".join(sorted(sent)))
         application.wanted = None

@@ -1,7 +1,11 @@
 """JoinGroup and SyncGroup, held against the knowledge of the client."""
 
-from fencepost.model.assignors.consumer_protocol import ConsumerProtocolError, decode_subscription
-from fencepost.model.assignors.group import Subscription
+from fencepost.model.assignors.consumer_protocol import (
+    ConsumerProtocolError,
+    decode_sticky_user_data,
+    decode_subscription,
+)
+from fencepost.model.assignors.group import Subscription, TopicPartition
 from fencepost.traces.client_judge.classic.knowledge import NO_GENERATION, Phase
 from fencepost.traces.client_judge.classic.news import describe_partitions
 from fencepost.traces.client_judge.classic.plans import judge_plan
@@ -17,6 +21,7 @@ MAX_REASON_LENGTH = 255
 
 def judge_join(state: ClientState, operation: Operation, event: Event) -> None:
     """A JoinGroup arrives: its place, its member id, its fields and its subscriptions."""
+    state.groups.join()
     judge_place(state, operation)
     judge_growth_of_follower(state, operation)
     if state.join is not None:
@@ -28,6 +33,7 @@ def judge_join(state: ClientState, operation: Operation, event: Event) -> None:
     read_subscriptions(state, operation)
     if state.is_cooperative:
         judge_claims(state, operation)
+    judge_memory(state, operation)
     state.join, state.join_failure, state.growth = operation, None, None
     state.last_sign = state.rebalance_told = state.left = None
     state.session_timeout = operation.body["session_timeout_ms"]
@@ -166,6 +172,8 @@ def judge_claims(state: ClientState, operation: Operation) -> None:
     """A cooperative member declares its last assignment as owned."""
     subscription = next(iter(state.subscriptions.values()))
     owned, installed = frozenset(subscription.owned), state.installed
+    if state.is_installed_doubtful:
+        return
     observed = f"owned: {describe_partitions(owned)}"
     if installed is None:
         if state.knowledge.former:
@@ -187,6 +195,20 @@ def judge_claims(state: ClientState, operation: Operation) -> None:
         )
 
 
+def judge_memory(state: ClientState, operation: Operation) -> None:
+    """A member that was assigned by sticky sends its assignment and the generation of that along."""
+    subscription, installed = state.subscriptions.get("sticky"), state.installed
+    if subscription is None or installed is None or state.installed_protocol != "sticky":
+        return
+    claim = decode_sticky_user_data(subscription.user_data)
+    told = (frozenset(claim[0]), claim[1]) if claim is not None else (frozenset[TopicPartition](), NO_GENERATION)
+    title = "The subscription for sticky has forgotten the last assignment"
+    expected = f"{describe_partitions(installed)} of generation {state.installed_generation}"
+    observed = f"{describe_partitions(told[0])} of generation {told[1]}"
+    is_right = told == (installed, state.installed_generation)
+    state.check(is_right, "STICKY-18", operation, title, expected, observed)
+
+
 def judge_sync(state: ClientState, operation: Operation, event: Event) -> None:
     """A SyncGroup arrives: it follows a JoinGroup that succeeded, once."""
     judge_place(state, operation)
@@ -203,6 +225,9 @@ def judge_sync(state: ClientState, operation: Operation, event: Event) -> None:
         state.violate(requirement, operation, "A second SyncGroup", "JoinGroup, or nothing", observed)
         return
     exchange.is_synced = True
+    if exchange.leads:
+        subscribed = {topic for one in state.subscriptions.values() for topic in one.topics}
+        state.planned = {topic: state.topics[topic] for topic in subscribed & state.topics.keys()}
     state.knowledge.show(exchange.sequence)
     if exchange.time - exchange.operation.sent_at > state.rebalance_timeout:
         state.evidence.hold("MEMBER-32", operation.handle - 1)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from fencepost.model.assignors.checks import CHECKS
 from fencepost.model.assignors.consumer_protocol import ConsumerProtocolError, decode_assignment, decode_subscription
 from fencepost.model.assignors.group import Assignment, ClusterTopics, GroupMember, TopicPartition
 from fencepost.model.assignors.properties import ANY_ASSIGNOR, PROPERTIES, broken_properties
@@ -11,6 +12,8 @@ from fencepost.traces.operations import Operation
 
 EXACT = {"range": "RANGE-01", "roundrobin": "RR-01"}
 """The assignors whose rules determine the result, with the requirement that says so."""
+CHECKED = frozenset(check.requirement for check in CHECKS)
+"""The requirements that have groups of their own."""
 SHOWN_BY_MORE = frozenset({"RANGE-06", "STICKY-04"})
 """What a plan for one topic does not show to hold: it takes several topics, or a balanced group before it."""
 
@@ -31,6 +34,9 @@ def judge_plan(state: ClientState, operation: Operation, exchange: Exchange) -> 
     title, expected = "The plan of the leader lacks members", f"{len(members)} members"
     observed = f"nothing for {', '.join(missing)}"
     state.check(not missing, "MEMBER-08", operation, title, expected, observed)
+    if state.groups.told is not None:
+        judge_invented(state, operation, exchange.protocol, members, plan)
+        return
     if not missing and members:
         judge_properties(state, operation, exchange.protocol, members, plan)
 
@@ -64,6 +70,25 @@ def judge_properties(
             state.evidence.hold(requirement, operation.handle - 1)
         if not broken and protocol in EXACT:
             judge_exactly(state, operation, protocol, members, cluster, plan)
+
+
+def judge_invented(
+    state: ClientState, operation: Operation, protocol: str, members: Sequence[GroupMember], plan: Assignment
+) -> None:
+    """The plan is for an invented group: its check has the last word, and the other properties hold as well."""
+    told = state.groups.told
+    assert told is not None
+    if not told.is_odd:
+        about = CHECKED | {told.requirement}
+        names = {one.requirement for one in PROPERTIES.get(protocol, ANY_ASSIGNOR)} - about
+        broken = broken_properties(protocol, members, ClusterTopics(dict(state.topics)), plan)
+        for one in broken:
+            if one.property.requirement in names:
+                title = f"The plan by {protocol} is wrong"
+                state.violate(one.property.requirement, operation, title, one.property.name, one.sentence)
+        for requirement in sorted(names - {one.property.requirement for one in broken}):
+            state.evidence.hold(requirement, operation.handle - 1)
+    state.groups.take(plan, operation.handle - 1)
 
 
 def judge_exactly(
