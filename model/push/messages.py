@@ -90,5 +90,5 @@ class StartResponse:
 
 CoordinatorRequest: TypeAlias = PingRequest | StopRequest | StartRequest
 ConsumerResponse: TypeAlias = PingResponse | StopResponse | StartResponse
-ILLEGAL_STATE, DUPLICATE, TIMEOUT_TOO_SMALL, NOT_ELECTED, UNUSABLE_REQUEST = 1, 2, 3, 4, 5
+ILLEGAL_STATE, DUPLICATE, TIMEOUT_TOO_SMALL = 1, 2, 3
 """Error codes: the draft gives none a number."""

@@ -59,7 +59,10 @@ class MainSystem:
         """A hole: with these repairs undone, and with all of them."""
         broken = PushBounds(dialect=undo_repairs(*repairs) if drafted is None else drafted, **bounds)
         whole = PushBounds(dialect=fixed, **bounds)
-        sizes = f"{whole.consumers} consumers, {whole.partitions} partitions, {whole.brokers} brokers"
+        sizes = (
+            "2 groups, " * (whole.groups > 1)
+            + f"{whole.consumers} consumers, {whole.partitions} partitions, {whole.brokers} brokers"
+        )
         return PushHole(
             id,
             name,
@@ -158,6 +161,7 @@ def push_holes() -> tuple[PushHole, ...]:
         main_hole("PUSH-H03", "L1", "trusts_own_map_only", **two, faults=Faults(broker_crashes=1)),
         main_hole("PUSH-H04", "L1", "stop_voids_map", capacity=2, faults=CROWDED),
         main_hole("PUSH-H05", "L3", "releases_on_failure", capacity=2, faults=CROWDED),
+        main_hole("PUSH-H05", "L7", "releases_on_failure", partitions=1, groups=2, capacity=2, faults=CROWDED),
         main_hole(
             "PUSH-H06", "S8", "start_stops_first", drafted=evolve(restart, start_stops_first=False), fixed=restart
         ),

@@ -25,13 +25,9 @@ SENTENCES = {
     "L3": "The handler thread lives.",
     "L4": "A consumer that registers is not turned away by a request of the coordinator.",
     "L6": "Once nothing moves, a live broker holds the coordinator path.",
-    "L7": "Once nothing moves, a group whose consumers all live is rebalanced, whatever becomes of another.",
+    "L7": "Once nothing moves, a group whose consumers all live and stay is fetched, whatever becomes of another.",
 }
 """The properties by their names in the specification of the draft."""
-WITNESSES = {
-    "settled": "Two consumers fetch all partitions, as recorded.",
-    "moved": "A consumer fetches after an earlier owner of its partition has stopped.",
-}
 
 
 def push_checks(bounds: PushBounds, actions: tuple[Action, ...]) -> tuple[Check, ...]:
@@ -49,7 +45,7 @@ def push_checks(bounds: PushBounds, actions: tuple[Action, ...]) -> tuple[Check,
     def lasting(name: str) -> Callable[..., bool]:
         return lambda *row: name not in broken(row)
 
-    checks += [Check(name, everything, lasting(name)) for name in ("L1", "L2", "S4", "L6")]
+    checks += [Check(name, everything, lasting(name)) for name in ("L1", "L2", "S4", "L6", "L7")]
     checks.append(
         Check("settled", everything, lambda *row: is_settled(bounds, row), PropertyKind.SOMETIMES),
     )
@@ -109,7 +105,11 @@ def quiet_faults(bounds: PushBounds, actions: tuple[Action, ...]) -> Callable[[t
         if zookeeper.leader is None and any(one.role is not Role.DOWN for one in brokers):
             found.add("L6")
         for group in range(bounds.groups):
-            found |= broken_group(bounds, group, zookeeper, links)
+            of_group = broken_group(bounds, group, zookeeper, links)
+            found |= of_group
+            untouched = all(is_live(links[one]) and links[one].consumer.number == 1 for one in bounds.members(group))
+            if bounds.groups > 1 and "L1" in of_group and untouched:
+                found.add("L7")
         return frozenset(found)
 
     return broken

@@ -19,6 +19,7 @@ STEPS = {
     ("PUSH-H03", "L1"): 40,
     ("PUSH-H04", "L1"): 33,
     ("PUSH-H05", "L3"): 13,
+    ("PUSH-H05", "L7"): 17,
     ("PUSH-H06", "S8"): 9,
     ("PUSH-H07", "S10"): 15,
     ("PUSH-H07", "S4"): 19,
@@ -73,6 +74,15 @@ def test_two_consumers_without_faults(dialect: PushDialect, states: int, broken:
     assert found.states == states
     assert {one.name for one in found.violations} - {"no-deadlock"} == broken
     assert "settled" in {one.name for one in found.discoveries}
+
+
+def test_two_groups_share_a_queue() -> None:
+    (hole,) = (one for one in HOLES if one.property == "L7")
+    drafted = hole.drafted(100_000)
+    # The thread that fails belongs to the group of c0; c1, whose group starves, is never told anything.
+    assert len(drafted.run) == 17 and not [step for step in drafted.run if "c1 handles" in step]
+    found = check_settling(PushBounds(2, 1, groups=2))
+    assert (found.states, found.settled, found.stranded) == (170, 1, 0)
 
 
 def test_three_consumers_settle_without_faults() -> None:
