@@ -94,16 +94,15 @@ def write_table(verdicts: Mapping[str, SampleVerdict], file: Path = FILE) -> Non
 
 
 def explanations(verdicts: Mapping[str, SampleVerdict]) -> dict[str, str]:
-    """Why each mutant that is not refuted is not: what the comparison with the core says of it, one by one."""
+    """Why mutants that are not refuted are not: no answer differs in the comparison with the core, or the reason that
+    somebody gave who read the mutant. Without either it is not explained."""
     known = results.read()
-    silent = [name for name, verdict in verdicts.items() if not verdict.is_refuted]
-    reasons = {
-        results.EQUIVALENT: "no different answer in an exhaustive comparison",
-        results.TOUR: "a different answer that breaks no theorem",
-        results.REFUTED: "refuted only with other assumptions",
+    equal = {name for name, row in known.items() if row.verdict == results.EQUIVALENT}
+    reasons = dict.fromkeys(equal, "no different answer in an exhaustive comparison")
+    silent = {
+        name: verdict.reason or reasons.get(name, "") for name, verdict in verdicts.items() if not verdict.is_refuted
     }
-    found = {name: reasons[known[name].verdict] for name in silent if name in known and known[name].verdict in reasons}
-    return {name: verdicts[name].reason or reason for name, reason in found.items()}
+    return {name: reason for name, reason in silent.items() if reason}
 
 
 def check_core_sample(_: Path) -> Iterator[Figure]:
