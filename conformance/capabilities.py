@@ -34,7 +34,7 @@ def _settings_line(line: str) -> str:
 REMEDIES: Mapping[str, str] = MappingProxyType(
     {
         "restart": "[target] start = 'COMMAND'",
-        "second-node": "nothing: Metadata names one node",
+        "second-node": "a cluster of several nodes (Metadata names one)",
         "graceful-move": "[target] move = 'COMMAND {group}', on a cluster of several nodes",
         "resize": "[capabilities] offers = ['resize']",
         "size-limit": f"a group.max.size of at most {MAX_TESTABLE_SIZE}{_settings_line('max_group_size = N')}",
@@ -44,7 +44,7 @@ REMEDIES: Mapping[str, str] = MappingProxyType(
         "metadata-limit": "[settings] max_offset_metadata = N",
         "retention": f"an offsets.retention.check.interval.ms of at most {MAX_CLEANUP_PERIOD_MS}"
         f"{_settings_line('retention_check_interval = MS and offsets_retention = MS')}",
-        "transactions": "nothing: it does not offer InitProducerId, TxnOffsetCommit and EndTxn",
+        "transactions": "InitProducerId, TxnOffsetCommit and EndTxn, which it does not offer",
         "intrusive": "--intrusive, or [target] start = 'COMMAND'",
         "slow": "--slow",
     }

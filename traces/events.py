@@ -37,6 +37,10 @@ class Kind(StrEnum):
     INTERNAL = "internal"
 
 
+REQUEST, RESPONSE, FAULT, INTERNAL = Kind.REQUEST, Kind.RESPONSE, Kind.FAULT, Kind.INTERNAL
+"""The kinds that every event of a trace is compared with; members of an enumeration are looked up slowly."""
+
+
 @dataclass(frozen=True, slots=True)
 class Header:
     """First line of a trace.

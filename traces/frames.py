@@ -101,9 +101,10 @@ class WireTrace:
         self.write(event)
         return event
 
-    def mark_gap(self, reason: str) -> None:
-        """Write an event `unknown`: from here on the state of groups is unknown, for this `reason`."""
-        self.record_event(Kind.INTERNAL, "unknown", 0, {"reason": reason}, 0, "")
+    def mark_gap(self, reason: str, group: str | None = None) -> None:
+        """Write an event `unknown`: from here on the state of groups, or of one, is unknown, for this `reason`."""
+        told = {"reason": reason} if group is None else {"reason": reason, "group": group}
+        self.record_event(Kind.INTERNAL, "unknown", 0, told, 0, "")
 
     def open_connection(self) -> "ConnectionDecoder":
         """The decoder of a new connection."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from fencepost.traces.events import Body, Event, Kind
+from fencepost.traces.events import FAULT, INTERNAL, REQUEST, RESPONSE, Body, Event
 
 MAX_LOOKAHEAD = 4_096
 """How many events ahead a response is looked for; a response further away is judged when it comes."""
@@ -56,7 +56,7 @@ class Lookahead:
 
     def pair_event(self, event: Event) -> PairedEvent:
         """Take one event in."""
-        if event.kind is Kind.REQUEST:
+        if event.kind is REQUEST:
             handle = event.sequence + 1
             operation = Operation(
                 handle,
@@ -69,21 +69,21 @@ class Lookahead:
             )
             self.open_operations[event.sequence] = operation
             return PairedEvent(event, operation)
-        if event.kind is Kind.RESPONSE and event.of is not None:
+        if event.kind is RESPONSE and event.of is not None:
             found = self.open_operations.pop(event.of, None)
             if found is not None:
                 found.response, found.responded_at = event.body, event.time
             return PairedEvent(event, found)
-        if event.kind is Kind.FAULT and event.of is not None:
+        if event.kind is FAULT and event.of is not None:
             found = self.open_operations.get(event.of)
             if found is not None:
                 found.lost = True
             return PairedEvent(event, found)
-        if event.kind is Kind.INTERNAL and event.api == "routed" and event.of is not None:
+        if event.kind is INTERNAL and event.api == "routed" and event.of is not None:
             found = self.open_operations.get(event.of)
             if found is not None:
                 found.broker = event.body["broker"]
-        if event.kind is Kind.FAULT and event.api == "restart":
+        if event.kind is FAULT and event.api == "restart":
             for operation in self.open_operations.values():
                 operation.lost = True
             self.open_operations.clear()

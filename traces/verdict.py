@@ -1,6 +1,6 @@
 """The verdict on one trace: violations, check results and their status."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -64,6 +64,21 @@ class Violation:
     """The target goes by its response from now on, and nothing else is the worse for it."""
     differences: tuple[FieldDifference, ...] = ()
     state: str = ""
+    timers: tuple[str, ...] = ()
+    """The rules of the timers that fired before the response, as far as the diagnosis shows: since the state was known
+    for certain, each once."""
+
+
+def initial_violations(violations: Iterable[Violation]) -> list[Violation]:
+    """The violations of each group up to the first after which model and target may disagree on the state."""
+    found: list[Violation] = []
+    astray: set[str] = set()
+    for violation in violations:
+        if violation.group not in astray:
+            found.append(violation)
+        if not violation.tolerated:
+            astray.add(violation.group)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,8 @@ CLIENT_LABEL = "A"
 """The label of the client under test; scripted members have later ones."""
 MAX_EVENTS = 20_000
 """The events of a trace after which a client counts as one that floods the cluster."""
+DOUBLED = "doubled"
+"""The fault of a response that comes twice: the client may close the connection, and lose what comes on it."""
 _ACKS_ALL = -1
 
 Sees = Callable[[Event], bool]
@@ -208,6 +210,8 @@ class ScriptedCluster:
         if body is None:
             return None
         response = encode_response(api, version, request.correlation_id, fit_body(api + "Response", version, body))
+        if intercepted.copies > 1:
+            self.trace.record_event(Kind.FAULT, DOUBLED, 0, {}, decoder.number, CLIENT_LABEL)
         for _ in range(intercepted.copies - 1):
             writer.write(len(response).to_bytes(4) + response)
         return response

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +11,7 @@ from pathlib import Path
 from fencepost.adapters.client.application import Application, DriverError, Message, decode_message
 from fencepost.adapters.client.cluster import ScriptedCluster
 from fencepost.adapters.client.program import ClientPlace, RunningProgram, launch_program
+from fencepost.traces.model_transitions import Transition
 
 CHUNK_BYTES = 65_536
 MAX_LINE_BYTES = 1_000_000
@@ -61,6 +62,11 @@ class RunningDriver:
         asyncio.get_running_loop().add_reader(self.messages, self.read_messages)
         self.cluster.before_request = self.read_messages
         self._running = asyncio.ensure_future(self.application.run(self.place.topic))
+
+    @property
+    def transitions(self) -> Mapping[Transition, int]:
+        """As `RunningClient.transitions`: a driver does not tell."""
+        return {}
 
     async def wait(self) -> int:
         """As `RunningClient.wait`."""

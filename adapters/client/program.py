@@ -4,7 +4,7 @@ import asyncio
 import os
 import shlex
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +14,7 @@ from fencepost.adapters.client.application import Application
 from fencepost.adapters.client.cluster import ScriptedCluster
 from fencepost.adapters.wire.process_control import RunningCommand, launch_command
 from fencepost.adapters.wire.process_use import processes_of_session
+from fencepost.traces.model_transitions import Transition
 
 PLACEHOLDERS = ("bootstrap", "group", "topic")
 """What a program is told: each as `{name}` in its arguments, and as FENCEPOST_NAME in its environment."""
@@ -38,6 +39,11 @@ class RunningClient(Protocol):
 
     @property
     def application(self) -> Application | None: ...
+
+    @property
+    def transitions(self) -> Mapping[Transition, int]:
+        """The steps of the model that it took, with how often; none for a client that does not tell."""
+        ...
 
     async def wait(self) -> int:
         """Wait until it has ended; its exit code."""
@@ -69,6 +75,11 @@ class RunningProgram:
     command: RunningCommand
     application: Application | None = field(default=None, init=False)
     killed: bool = field(default=False, init=False)
+
+    @property
+    def transitions(self) -> Mapping[Transition, int]:
+        """As `RunningClient.transitions`: a program does not tell."""
+        return {}
 
     async def wait(self) -> int:
         """As `RunningClient.wait`; meanwhile, output that is too much to keep is thrown away."""

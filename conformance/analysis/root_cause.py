@@ -15,7 +15,7 @@ from fencepost.model.catalogue.specification import Rule, Specification
 from fencepost.model.errors import Error, error_name
 from fencepost.traces.events import Kind
 from fencepost.traces.judge.diagnosis.wording import errors_in
-from fencepost.traces.verdict import PASSING, CheckStatus, TraceVerdict, Violation
+from fencepost.traces.verdict import PASSING, CheckStatus, TraceVerdict, Violation, initial_violations
 
 SHARED_FIELDS = frozenset({"error", "entries"})
 """Fields with errors, which nearly every requirement checks; each of the others is the subject of a few."""
@@ -44,25 +44,13 @@ def violations_in(verdict: TraceVerdict) -> list[RequirementViolation]:
     failed = [mark for mark in verdict.check_results if mark.status is CheckStatus.FAIL]
     marked = [RequirementViolation(mark.requirement, mark.sequence, mark.violation, mark.note) for mark in failed]
     claimed = {mark.sequence for mark in failed}
-    unmarked = [fault for fault in initial_violations(verdict) if fault.sequence not in claimed]
+    unmarked = [fault for fault in initial_violations(verdict.violations) if fault.sequence not in claimed]
     return marked + [
         RequirementViolation(each, fault.sequence, fault, is_checked=False)
         for fault in unmarked
         for each in fault.requirements or (UNCLASSIFIED,)
         if each not in verdict.recommendations
     ]
-
-
-def initial_violations(verdict: TraceVerdict) -> list[Violation]:
-    """The violations of each group up to the first after which model and target may disagree on the state."""
-    found: list[Violation] = []
-    astray: set[str] = set()
-    for fault in verdict.violations:
-        if fault.group not in astray:
-            found.append(fault)
-        if not fault.tolerated:
-            astray.add(fault.group)
-    return found
 
 
 def violated_requirements(run: ScenarioRun) -> frozenset[str]:
@@ -125,7 +113,7 @@ class RootCauses:
         one of no requirement in particular."""
         id, fault = violation.requirement, violation.violation
         if id == UNCLASSIFIED and fault is not None and not run.scenario.requirements:
-            return self.errors_known_until(fault, run) | self.timers_known_before(run)
+            return self.errors_known_until(fault, run) | self.timers_known_before(fault, run)
         others: Iterable[str] = self.presumed_by(id)
         if fault is not None and not run.scenario.requirements:
             if others:
@@ -143,7 +131,7 @@ class RootCauses:
                 same = self.crash_violations if is_crash(fault, run) else self.checked.get(wrong_answer(fault), [])
                 others = others if id in same else same or others
                 if not others and self.checked and id in self.satisfied:
-                    timers = frozenset[str]() if run.scenario.requirements else self.timers_known_before(run)
+                    timers = frozenset[str]() if run.scenario.requirements else self.timers_known_before(fault, run)
                     return timers or None
         return frozenset(root for each in others for root in self.presumed_by(each) or (each,))
 
@@ -163,10 +151,11 @@ class RootCauses:
             if any((each.violation.api, error) in told for error in observed_errors(each.violation))
         )
 
-    def timers_known_before(self, run: ScenarioRun) -> frozenset[str]:
-        """The requirements about timers on the path of a run that scenarios violate. No response shows that a timer
-        fires, and where one fires otherwise the judge no longer knows the state."""
-        rules = (self.specification.rules[name] for name in run.verdict.rules if name in self.specification.rules)
+    def timers_known_before(self, fault: Violation, run: ScenarioRun) -> frozenset[str]:
+        """The requirements about timers on the path to a violation that scenarios violate. No response shows that a
+        timer fires, and where one fires otherwise the judge no longer knows the state."""
+        names = (*run.verdict.rules, *fault.timers)
+        rules = (self.specification.rules[name] for name in names if name in self.specification.rules)
         fired = {id for rule in rules if not rule.api for id in rule.requirements}
         violated = {each.requirement for each in self.scenario_evidence}
         return frozenset(id for id in violated if fired & {id, *self.specification.prerequisites.get(id, ())})

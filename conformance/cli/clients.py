@@ -5,13 +5,15 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fencepost.conformance.cli.argument_types import count, duration
+from fencepost.conformance.cli.argument_types import count, duration, whole
 from fencepost.conformance.cli.console import Console
 from fencepost.conformance.cli.report_options import BADGE, add_report_options, report_paths
 from fencepost.conformance.cli.test import add_selection
 from fencepost.conformance.cli.usage import UsageError
 
 if TYPE_CHECKING:
+    from fencepost.conformance.clients.play import ClientPlay
+    from fencepost.conformance.clients.protocol import ClientProtocol
     from fencepost.conformance.clients.run import ClientRun
 
 EPILOG = (
@@ -19,6 +21,7 @@ EPILOG = (
     "FENCEPOST_GROUP and FENCEPOST_TOPIC in its environment, say where. It polls until SIGTERM, and closes its "
     "consumer then."
 )
+PROFILE_HELP = "what the client is ([about]) and its declared deviations ([known]), in TOML"
 START_S = 30.0
 
 
@@ -41,14 +44,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--at-once", metavar="N", type=count, default=4, help="play N scenarios at once, each with a CMD (default: 4)"
     )
+    parser.add_argument("--schedules", metavar="N", type=whole, default=0, help="play N random schedules as well")
+    parser.add_argument("--seed", metavar="S", type=int, default=0, help="the seed of random schedules (default: 0)")
+    parser.add_argument(
+        "--shrink-seconds", metavar="S", type=duration, help="how long the schedule of one violation is shrunk"
+    )
     parser.add_argument("--seconds", metavar="S", type=duration, help="end the run after S seconds, with exit code 3")
+    parser.add_argument("--profile", metavar="F", type=Path, help=PROFILE_HELP)
     add_report_options(parser)
     parser.add_argument(BADGE, metavar="F", type=Path, help="write a badge as SVG; see fencepost badge")
     parser.add_argument("--save", metavar="DIR", type=Path, help="save the traces of failures")
     parser.add_argument("--traces", metavar="DIR", type=Path, help="save every trace")
     loudness = parser.add_mutually_exclusive_group()
     loudness.add_argument("-v", "--verbose", action="store_true", help="a line for each scenario on standard error")
-    loudness.add_argument("-q", "--quiet", action="store_true", help="only the last line of the report")
+    loudness.add_argument(
+        "-q", "--quiet", action="store_true", help="no progress, and only the last line of the report"
+    )
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
@@ -60,14 +71,17 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
     if not options.command:
         raise UsageError("test-client", "name the command of a client behind --")
-    job = make_run(options, console)
+    job = make_run(options)
     requirements = job.requirements()
-    check_outputs(report_paths(options), {"--save": options.save, "--traces": options.traces})
+    check_outputs(report_paths(options), {"--save": options.save, "--traces": options.traces}, [options.profile])
     files = ReportFiles(console, report_paths(options))
-    # Whatever a client does to its connections is judged, and no news for the operator.
-    logging.getLogger("fencepost.adapters.serve").setLevel(logging.CRITICAL)
     try:
-        report = run_interruptible(job.run())
+        with console.progress() as progress:
+            if options.verbose:
+                job.tell = console.log
+            elif not options.quiet:
+                job.show = progress
+            report = run_interruptible(job.run())
     except BaseException as error:
         asked, specification = [each.id for each in requirements], job.protocol.specification
         files.write_failure(" ".join(options.command), asked, ending_of(error), specification)
@@ -79,14 +93,10 @@ def run(options: argparse.Namespace, console: Console) -> int:
     return ExitCode.COULD_NOT_RUN if files.failed else report.exit_code()
 
 
-def make_run(options: argparse.Namespace, console: Console) -> "ClientRun":
+def make_run(options: argparse.Namespace) -> "ClientRun":
     """The run that the options describe."""
-    from fencepost.adapters.client.cluster import start_cluster
-    from fencepost.adapters.client.driven import DrivenProgram
-    from fencepost.adapters.client.program import ClientProgram
-    from fencepost.conformance.clients.classic import CLASSIC_CLIENTS, DRIVEN_CLIENTS
-    from fencepost.conformance.clients.play import ClientPlay
     from fencepost.conformance.clients.run import ClientPlan, ClientRun
+    from fencepost.conformance.profile import CLIENT_SECTIONS, Profile, load_profile
 
     command = tuple(options.command)
     plan = ClientPlan(
@@ -97,16 +107,29 @@ def make_run(options: argparse.Namespace, console: Console) -> "ClientRun":
         seconds=options.seconds,
         save=options.save,
         traces=options.traces,
+        profile=options.profile,
         is_driven=options.driven,
+        schedules=options.schedules,
+        seed=options.seed,
+        shrink_seconds=options.shrink_seconds,
     )
-    protocol = DRIVEN_CLIENTS if options.driven else CLASSIC_CLIENTS
-    subject = DrivenProgram(command) if options.driven else ClientProgram(command)
-    playing = ClientPlay(
-        subject,
-        " ".join(command),
-        protocol.follow,
-        start_cluster,
-        options.startup_seconds,
-        is_driven=options.driven,
-    )
-    return ClientRun(plan, protocol, playing, console.log if options.verbose else lambda line: None)
+    playing, protocol = make_play(command, options.driven, options.startup_seconds)
+    profile = load_profile(options.profile, CLIENT_SECTIONS) if options.profile is not None else Profile()
+    return ClientRun(plan, protocol, playing, profile)
+
+
+def make_play(command: tuple[str, ...], is_driven: bool, startup_seconds: float) -> "tuple[ClientPlay, ClientProtocol]":
+    """How the client of a command, or its driver, is played with; and the protocol."""
+    from fencepost.adapters.client.cluster import start_cluster
+    from fencepost.adapters.client.driven import DrivenProgram
+    from fencepost.adapters.client.program import ClientProgram
+    from fencepost.conformance.clients.classic import CLASSIC_CLIENTS, DRIVEN_CLIENTS
+    from fencepost.conformance.clients.play import ClientPlay
+
+    # Whatever a client does to its connections is judged, and no news for the operator.
+    logging.getLogger("fencepost.adapters.serve").setLevel(logging.CRITICAL)
+    protocol = DRIVEN_CLIENTS if is_driven else CLASSIC_CLIENTS
+    subject = DrivenProgram(command) if is_driven else ClientProgram(command)
+    name = " ".join(command)
+    playing = ClientPlay(subject, name, protocol.follow, start_cluster, startup_seconds, is_driven=is_driven)
+    return playing, protocol

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from fencepost.conformance.cli.argument_types import count, whole
 from fencepost.conformance.cli.console import Console
+from fencepost.conformance.cli.protocols import EXPLORED, add_protocol, run_protocol
 
 if TYPE_CHECKING:
     from fencepost.conformance.run.classic.exploration import Instance
@@ -60,9 +61,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dot", metavar="F", type=Path, help="write the explored graph for Graphviz")
     parser.add_argument("--graphml", metavar="F", type=Path, help="write the explored graph as GraphML")
     parser.add_argument("--picture", metavar="F", type=Path, help="write the state diagram, as Markdown")
+    add_protocol(parser, EXPLORED)
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
+    """Search the protocol that the options name."""
+    return run_protocol(options, console, EXPLORED)
+
+
+def run_classic(options: argparse.Namespace, console: Console) -> int:
     """Search the instance of the options, print each result as it comes, and write the files."""
     from fencepost.conformance.run.classic.exploration import UnusableSizes
 
@@ -73,7 +80,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 
 def explore(options: argparse.Namespace, console: Console) -> int:
-    """Do the work of `run`. Raises `UnusableSizes`, and before the search `OSError` for a file that is not writable."""
+    """Do the work of `run_classic`. Raises `UnusableSizes`, and `OSError` for a file that is not writable."""
     from fencepost.conformance.cli.outputs import check_outputs
     from fencepost.conformance.reports.classic.exploration import SearchDisplay, heading, result_line, summary, to_json
     from fencepost.conformance.run.classic.exploration import OutputFiles, run_exploration

@@ -1,15 +1,17 @@
-"""`fencepost import`: broker logs, request logs or packet captures in, a trace out."""
+"""`fencepost import`: broker logs, request logs, packet captures or recordings in, a trace out."""
 
 import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fencepost.conformance.cli.argument_types import port
+from fencepost.conformance.cli.argument_types import port, whole
 from fencepost.conformance.cli.console import Console
 from fencepost.conformance.cli.record import EVERYTHING_HELP, FORCE_HELP
 
 if TYPE_CHECKING:
     from fencepost.model.settings import Settings
+
+DEFAULT_SKEW_MS = 10
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +34,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     for each in (capture, requests):
         each.add_argument("--profile", metavar="F", type=Path, help="settings and grace of the cluster, in TOML")
-    for each in (log, capture, requests):
+    recordings = kinds.add_parser(
+        "recordings", help="what several recorders of one cluster wrote, as one trace", allow_abbrev=False
+    )
+    recordings.set_defaults(import_files=import_recording_files)
+    recordings.add_argument("files", metavar="FILE", nargs="+", type=Path, help="a recording, or a part of one")
+    recordings.add_argument(
+        "--skew",
+        metavar="MS",
+        type=whole,
+        default=DEFAULT_SKEW_MS,
+        help=f"how much the recorders' clocks differ at most (default: {DEFAULT_SKEW_MS})",
+    )
+    for each in (log, capture, requests, recordings):
         each.add_argument("-o", "--output", metavar="TRACE", type=Path, required=True, help="the trace to write")
         each.add_argument("--force", action="store_true", help=FORCE_HELP)
 
@@ -87,9 +101,17 @@ def import_request_log_files(options: argparse.Namespace, output: Path) -> str:
 
     log = import_request_log(RequestLogSource(options.files, *cluster_options(options)), output)
     undecoded = f"; {log.undecoded} requests not decoded" if log.undecoded else ""
-    tail = f"; {log.left_out} requests left out, of rebalances that go on where the log ends" if log.left_out else ""
+    tail = f"; {log.left_out} requests left out, of groups that the log shows in part" if log.left_out else ""
     counts = f"{log.events} events from {log.requests} requests in {log.lines} lines"
     return f"{counts} in {options.output}{undecoded}{tail}"
+
+
+def import_recording_files(options: argparse.Namespace, output: Path) -> str:
+    """Join recordings in a file; returns a line with the counts."""
+    from fencepost.traces.importers.recordings import join_recordings
+
+    joined = join_recordings(options.files, output, options.skew)
+    return f"{joined.events} events from {joined.recordings} recordings in {options.output}"
 
 
 def cluster_options(options: argparse.Namespace) -> "tuple[Settings | None, int]":

@@ -1,7 +1,9 @@
 """`fencepost judge`: recorded traces in, a report out."""
 
 import argparse
+import gc
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from fencepost.conformance.results import Report
 
 _ENDINGS = ("*.jsonl", "*.jsonl.gz")
+VALUES_BETWEEN_COLLECTIONS = 50_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,7 +47,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     check_outputs(report_paths(options), inputs=paths)
     files = ReportFiles(console, report_paths(options))
     try:
-        with console.progress() as progress:
+        with console.progress() as progress, collect_rarely():
             report = judge_traces(paths, progress, options.runner or runner)
     except BaseException as error:
         files.write_failure("recorded traces", (), ending_of(error))
@@ -55,6 +58,19 @@ def run(options: argparse.Namespace, console: Console) -> int:
         render_report(report, colour=colour, width=console.width())
     )
     return ExitCode.COULD_NOT_RUN if files.failed else report.exit_code()
+
+
+@contextmanager
+def collect_rarely() -> Iterator[None]:
+    """Look for cycles rarely meanwhile: a judge makes millions of values, and hardly a cycle."""
+    thresholds = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(VALUES_BETWEEN_COLLECTIONS, *thresholds[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.unfreeze()
 
 
 def judge_traces(paths: Sequence[Path], progress: "Callable[[Progress], None]", runner: "Runner") -> "Report":

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fencepost.conformance.cli import corpus_commands
+from fencepost.conformance.cli import corpus_commands, topics
 from fencepost.conformance.cli.argument_types import count, location, port, setting
 from fencepost.conformance.cli.console import Console
 from fencepost.conformance.cli.importing import cluster_options
@@ -54,15 +54,17 @@ def _add_ingest(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         nargs="+",
         type=location,
-        help="a trace, or a folder with traces (*.jsonl, *.jsonl.gz); a path, or a URI (s3://, hdfs://)",
+        help="a trace, or a folder with traces (*.jsonl, *.jsonl.gz); a path, a URI (s3://, hdfs://), or a topic of "
+        "lines of traces (kafka://HOST:PORT/TOPIC)",
     )
     parser.add_argument("--to", metavar="CORPUS", type=Path, required=True, help="the folder of the corpus")
     parser.add_argument(
         "--from",
         dest="source",
-        choices=("traces", "logs", "captures", "request-logs"),
+        choices=("traces", "logs", "captures", "request-logs", "recordings"),
         default="traces",
-        help="kind of PATH: traces, logs or request logs of Kafka brokers, or packet captures (default: traces)",
+        help="kind of PATH: traces, logs or request logs of Kafka brokers, packet captures, or recordings of several "
+        "recorders to join (default: traces)",
     )
     parser.add_argument("--port", metavar="P", type=port, action="append", help="of captures: a broker's port (9092)")
     parser.add_argument(
@@ -75,6 +77,10 @@ def _add_ingest(parser: argparse.ArgumentParser) -> None:
         default=BUCKETS,
         help=f"number of buckets for the groups of a new corpus (default: {BUCKETS})",
     )
+    parser.add_argument(
+        "--unended", action="store_true", help="of topics: also take traces that are not over, as they are"
+    )
+    topics.add_kafka(parser)
     corpus_commands.add_format(parser)
 
 
@@ -86,9 +92,15 @@ def _add_judge(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_watch(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("landing", metavar="FOLDER", type=Path, help="folder that complete trace files are moved to")
+    parser.add_argument(
+        "landing",
+        metavar="FOLDER",
+        type=location,
+        help="folder that complete trace files are moved to, or a topic of lines of traces (kafka://HOST:PORT/TOPIC)",
+    )
     parser.add_argument("--to", metavar="DIR", type=Path, required=True, help="folder for the findings and checkpoint")
-    parser.add_argument("--once", action="store_true", help="end when every file in FOLDER is judged")
+    parser.add_argument("--once", action="store_true", help="end when everything in FOLDER is judged")
+    topics.add_kafka(parser)
     parser.add_argument(
         "--buckets",
         metavar="N",
@@ -126,7 +138,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     except ImportError as missing:
         if (missing.name or "").startswith("fencepost"):
             raise
-        extra = "delta" if missing.name == "deltalake" else "spark"
+        extra = {"deltalake": "delta", "confluent_kafka": "kafka"}.get(missing.name or "", "spark")
         return console.fail(f"the pipeline needs {missing.name}: pip install 'fencepost[{extra}]'")
     return exit_code
 
@@ -135,25 +147,38 @@ def run_ingest(options: argparse.Namespace, console: Console) -> int:
     """Read traces into a corpus and print the counts."""
     from fencepost.conformance.results import ExitCode
     from fencepost.traces.pipeline.corpus import Corpus
-    from fencepost.traces.pipeline.ingest import ingest
+    from fencepost.traces.pipeline.ingest import IngestSummary, ingest
     from fencepost.traces.pipeline.sources import check_inputs, trace_files
     from fencepost.traces.pipeline.spark_session import spark_session
+    from fencepost.traces.pipeline.topics import is_topic
 
+    unended: list[str] = []
     with console.progress() as display:
-        source = source_of(options)
-        check_inputs(options.traces)
+        source, read = source_of(options), topics.topics_of(options)
+        files = [each for each in options.traces if not is_topic(each)]
+        check_inputs(files)
         corpus = Corpus.create(options.to, options.buckets, options.format)
-        inputs = trace_files(options.traces, corpus.folder / "made", source)
-        progress = StageProgress(display, "MiB", 1 << 20)
+        inputs = trace_files(files, corpus.folder / "made", source)
         with spark_session("ingest", options.master, dict(options.conf)) as spark:
-            done = ingest(spark, corpus, inputs, progress)
+            done = IngestSummary()
+            if files:
+                done += ingest(spark, corpus, inputs, StageProgress(display, "MiB", 1 << 20))
+            if read:
+                from fencepost.traces.pipeline.topic_ingest import ingest_topic
+            for topic in read:
+                progress = StageProgress(display, "tasks")
+                told = ingest_topic(spark, corpus, topic, progress, takes_unended=options.unended)
+                done += told.ingested
+                unended += told.unended
     counts = done.counts
     known = f", {done.already_ingested} known already" if done.already_ingested else ""
-    console.print_line(f"{done.inputs} files read{known}; the corpus is {options.to}")
+    console.print_line(f"{done.inputs} {'traces' if read else 'files'} read{known}; the corpus is {options.to}")
     kinds = f"{counts.headers} headers + {counts.events} events + {counts.quarantined} in quarantine"
     console.print_line(f"{counts.lines} lines = {kinds}")
     if done.flaws:
         console.print_line("\n".join(flaw_lines(done.flaws)))
+    if unended:
+        console.print_line("\n".join(topics.unended_lines(unended)))
     if done.changed:
         more = f" and {len(done.changed) - 1} more" if len(done.changed) > 1 else ""
         return console.fail(f"{done.changed[0]}{more} was ingested before, and has changed since: not ingested again")
@@ -239,18 +264,25 @@ def run_watch(options: argparse.Namespace, console: Console) -> int:
     from fencepost.traces.pipeline.errors import PipelineError
     from fencepost.traces.pipeline.parallel import as_pipeline_error
     from fencepost.traces.pipeline.spark_session import spark_session
-    from fencepost.traces.pipeline.stream import check_same_watch, read_findings, watch_folder
+    from fencepost.traces.pipeline.stream import check_same_watch, read_findings, watch_folder, watch_topic
+    from fencepost.traces.pipeline.topics import find_topic, is_topic
 
-    if not options.landing.is_dir():
+    topic = find_topic(options.landing, dict(options.kafka)) if is_topic(options.landing) else None
+    if topic is None and not (isinstance(options.landing, Path) and options.landing.is_dir()):
         raise PipelineError(f"{options.landing}: there is no such folder")
+    if topic is None and options.kafka:
+        raise PipelineError("--kafka is for topics: kafka://HOST:PORT/TOPIC")
     to = resolve_folder(options.to)
     to.mkdir(parents=True, exist_ok=True)
-    check_same_watch(to, options.buckets)
+    check_same_watch(to, options.buckets, topic.uri if topic else str(options.landing.resolve()))
     before = list(read_findings(to))
     seen = {name for name, _ in before}
     violations = sum(row["kind"] == "violation" for _, row in before)
     with spark_session("watch", options.master, dict(options.conf)) as spark, as_pipeline_error():
-        query = watch_folder(spark, options.landing.resolve(), to, options.buckets, once=options.once)
+        if topic is not None:
+            query = watch_topic(spark, topic, to, once=options.once)
+        else:
+            query = watch_folder(spark, options.landing.resolve(), to, options.buckets, once=options.once)
         try:
             ended: bool | None = False
             while not ended:
@@ -258,7 +290,8 @@ def run_watch(options: argparse.Namespace, console: Console) -> int:
                 for name, row in list(read_findings(to, frozenset(seen))):
                     seen.add(name)
                     violations += row["kind"] == "violation"
-                    console.print_line(finding_line(row))
+                    if row["kind"] != "following":
+                        console.print_line(finding_line(row))
         except KeyboardInterrupt:
             query.stop()
     console.print_line(f"{violations} violations found so far; the tables are in {options.to}")
@@ -310,7 +343,9 @@ def finding_line(row: Mapping[str, Any]) -> str:
 
     value = json.loads(row["value"])
     if row["kind"] == "quarantine":
-        return f"{row['path']}:{value['line']}: in quarantine: {value['reason']}"
+        return escape_unprintable(f"{row['path']}:{value['line']}: in quarantine: {value['reason']}")
+    if row["kind"] == "unjudged":
+        return escape_unprintable(f"{row['path']}: not judged any more: {value['reason']}")
     word = "VIOLATION" if row["kind"] == "violation" else "withdrawn"
     broken = ", ".join(value["requirements"]) or "no requirement"
     difference = f"observed {value['observed']}; allowed {' or '.join(value['allowed'])}"

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from fencepost.conformance.cli.argument_types import count
 from fencepost.conformance.cli.console import Console
+from fencepost.conformance.cli.protocols import PROVED, add_protocol, run_protocol
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,13 +24,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="states to search, per instance, for a reachable counterexample to a refuted theorem (default: 100000)",
     )
     parser.add_argument("--json", metavar="F", type=Path, help="write the results as JSON")
+    add_protocol(parser, PROVED)
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
+    """Prove the theorems about the protocol that the options name."""
+    return run_protocol(options, console, PROVED)
+
+
+def run_classic(options: argparse.Namespace, console: Console) -> int:
     """Prove every theorem, print each result as it comes, and write them to a file."""
     from fencepost.conformance.cli.outputs import check_outputs
     from fencepost.conformance.reports.classic import proofs
     from fencepost.model.proofs.classic.induction import ProofSize
+    from fencepost.model.proofs.classic.proof_share import share_sentence
 
     check_outputs({"--json": options.json})
     status = console.status_line()
@@ -43,6 +51,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
     size = ProofSize(options.slots, options.partitions, options.protocols)
     proof = proofs.prove(size, options.seed, options.states, show_progress, show_result)
+    console.print_line(share_sentence())
     console.print_line(proofs.summary(proof))
     if options.json is not None:
         options.json.write_text(proofs.to_json(proof), encoding="utf-8")

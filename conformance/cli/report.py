@@ -1,7 +1,7 @@
 """`fencepost report`: saved reports in, or traces with the history of their groups; text, pages and comparisons out."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,13 +29,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "Of traces it tells the story of each group: generations, members, who left and why, how long each rebalance "
         "took and who held it up; --json has them beside the report that `fencepost judge` gives, --junit the report. "
         "Several reports make one page with a column for each. The exit code is that of the report, 0 for several; "
-        "with --compare it is 1 if a requirement is newly broken or no longer checked."
+        "with --compare, which --html and --markdown tell too, it is 1 if a requirement is newly broken or no longer "
+        "checked."
     )
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Show saved reports, or the report on traces, and write it to files."""
-    from fencepost.conformance.cli.outputs import ReportFiles, check_outputs, write_output
+    from fencepost.conformance.cli.outputs import RENDERERS, ReportFiles, check_outputs, write_output
     from fencepost.conformance.pages.overview import render_overview, to_overview_html
     from fencepost.conformance.reports.comparison import render_comparison
     from fencepost.conformance.reports.json_report import report_schema
@@ -53,7 +54,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     reports = [*map(read_report, saved), *judge_traces(traces, options, console)]
     old = read_report(options.compare) if options.compare is not None else None
     check_outputs(paths, inputs=[*options.sources, options.compare])
-    files = ReportFiles(console, paths)
+    files = ReportFiles(console, paths, RENDERERS if old is None else compared_renderers(old))
     show = console.print_error if files.takes_stdout else console.print
     if len(reports) > 1:
         show(render_overview(reports))
@@ -164,6 +165,19 @@ def tell_traces(traces: Sequence[Path], options: argparse.Namespace, console: Co
     text = f"{render_histories(histories)}\n{render_verdict(report, colour=colour)}"
     (console.print_error if files.takes_stdout else console.print)(text)
     return ExitCode.COULD_NOT_RUN if files.failed else report.exit_code()
+
+
+def compared_renderers(old: "Report") -> "Mapping[str, Callable[[Report], str]]":
+    """What writes the files of a report; page and Markdown have what changed since an older one."""
+    from fencepost.conformance.cli.outputs import RENDERERS
+    from fencepost.conformance.pages.markdown import to_comparison_markdown
+    from fencepost.conformance.pages.overview import to_comparison_html
+
+    return {
+        **RENDERERS,
+        "--html": lambda report: to_comparison_html(old, report),
+        "--markdown": lambda report: to_comparison_markdown(old, report),
+    }
 
 
 def compared_code(old: "Report", new: "Report") -> int:

@@ -11,6 +11,7 @@ from fencepost.conformance.cli.console import Console
 from fencepost.conformance.zoo.strategies import STRATEGIES
 
 if TYPE_CHECKING:
+    from fencepost.conformance.zoo.classic.clients.bug import ClientBug
     from fencepost.conformance.zoo.results import ResultTable
 
 
@@ -36,12 +37,43 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Hunt the bugs and mutants that the patterns match, print the table, and write and record it."""
+    from fencepost.conformance.zoo.client_table import matching_clients
     from fencepost.conformance.zoo.faulty import UnknownFaultyCoordinator
+    from fencepost.conformance.zoo.workers import WorkerEnded
 
+    patterns = tuple(options.only) or ("BUG-*",)
+    bugs = matching_clients(patterns)
     try:
-        return hunt(options, console)
-    except UnknownFaultyCoordinator as error:
+        # A pattern that matches bugs of clients alone is none of the coordinator's.
+        options.only = [each for each in patterns if each == "BUG-*" or not matching_clients([each])]
+        code = hunt(options, console) if options.only else 0
+        return hunt_bugs_of_clients(bugs, options, console, code) if bugs else code
+    except (UnknownFaultyCoordinator, WorkerEnded) as error:
         return console.fail(str(error))
+
+
+def hunt_bugs_of_clients(
+    bugs: "tuple[ClientBug, ...]", options: argparse.Namespace, console: Console, code: int
+) -> int:
+    """Hunt the bugs of clients, print their table and record it; the exit code after that of the coordinator's bugs."""
+    from fencepost.conformance.results import ExitCode
+    from fencepost.conformance.zoo.client_table import (
+        client_table_lines,
+        hunt_clients,
+        load_client_rows,
+        record_client_rows,
+    )
+
+    with console.progress() as progress:
+        rows = hunt_clients(bugs, options.seeds, options.seconds, options.jobs, progress)
+    console.print_line("\n".join(client_table_lines(rows)))
+    known = {row.name for row in load_client_rows() if row.found_by}
+    missing = [row.name for row in rows if row.name in known and not row.found_by]
+    if missing:
+        console.print_line(f"Recorded as found, and not found this time: {', '.join(missing)}")
+    if options.record:
+        record_client_rows(rows)
+    return code or (ExitCode.VIOLATION if missing else ExitCode.CONFORMANT)
 
 
 def hunt(options: argparse.Namespace, console: Console) -> int:

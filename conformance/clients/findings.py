@@ -11,10 +11,13 @@ from fencepost.model.catalogue.requirement import Requirement, Verifiability
 from fencepost.traces.verdict import PASSING, CheckResult, CheckStatus
 
 
-def begin_client_report(protocol: ClientProtocol, requirements: tuple[Requirement, ...]) -> ReportBuilder:
-    """A report on these requirements, without findings; those that the client cannot show are left out."""
+def begin_client_report(
+    protocol: ClientProtocol, requirements: tuple[Requirement, ...], deviations: Mapping[str, str] | None = None
+) -> ReportBuilder:
+    """A report on these requirements, without findings; those that the client cannot show are left out, `deviations`
+    are declared."""
     left_out = {each.id: reason for each in requirements if (reason := reason_left_out(protocol, each))}
-    return ReportBuilder([each.id for each in requirements], left_out, specification=protocol.specification)
+    return ReportBuilder([each.id for each in requirements], left_out, deviations, specification=protocol.specification)
 
 
 def reason_left_out(protocol: ClientProtocol, requirement: Requirement) -> str:

@@ -1,7 +1,8 @@
 """Plays one scenario with a client, and judges the requests of the client."""
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from uuid import uuid4
 
 from fencepost.adapters.address import format_address
@@ -13,6 +14,7 @@ from fencepost.model.settings import Settings
 from fencepost.traces.client_judge.evidence import ClientVerdict
 from fencepost.traces.client_judge.judge import FollowClient, judge_client
 from fencepost.traces.events import Event, Header, Order
+from fencepost.traces.model_transitions import Transition
 
 CLIENT_SETTINGS = Settings(min_session_timeout=1, initial_rebalance_delay=0)
 """Those of the cluster that clients meet: it takes every session timeout, and begins at once."""
@@ -36,6 +38,9 @@ class ClientScenarioRun:
     blocked: str = ""
     not_shown: str = ""
     misconduct: str = ""
+    rules: Mapping[str, int] = field(default_factory=dict)
+    """The rules of the model that the client took, with how often, if it tells."""
+    transitions: Mapping[Transition, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +76,24 @@ class ClientPlay:
             misconduct = describe_misconduct(stage)
             cluster.annotate("script", {"step": "the scenario ends"})
             events = tuple(cluster.events)
+            transitions = dict(stage.running.transitions) if stage.running is not None else {}
             await stage.close()
         about = {"name": self.name, "subject": "client", "scenario": scenario.name}
         if self.is_driven:
             about["driver"] = "json"
         header = Header("fencepost test-client", Order.TOTAL, self.clock, CLIENT_SETTINGS, self.grace_ms, about)
         verdict = judge_client(header, events, CLIENT_LABEL, self.follow)
-        return ClientScenarioRun(scenario, header, events, verdict, blocked, not_shown, misconduct)
+        return ClientScenarioRun(
+            scenario, header, events, verdict, blocked, not_shown, misconduct, count_rules(transitions), transitions
+        )
+
+
+def count_rules(transitions: Mapping[Transition, int]) -> Mapping[str, int]:
+    """How often each rule applied."""
+    rules: Counter[str] = Counter()
+    for transition, times in transitions.items():
+        rules[transition.rule] += times
+    return rules
 
 
 def describe_misconduct(stage: ClientStage) -> str:

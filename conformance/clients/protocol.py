@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fencepost.conformance.clients.scenario import ClientScenario
+from fencepost.conformance.clients.schedules.protocol import ClientScheduleProtocol
 from fencepost.model.catalogue.specification import Specification
 from fencepost.traces.client_judge.judge import FollowClient
 
@@ -21,6 +22,8 @@ class ClientProtocol:
     follow: FollowClient
     needs: Mapping[str, str]
     out_of_reach: frozenset[str]
+    schedules: ClientScheduleProtocol | None = None
+    """Random schedules, if it has any."""
 
     def scenarios_for(self, requirements: frozenset[str]) -> tuple[ClientScenario, ...]:
         """The scenarios that show one of these requirements, and need no capability that is out of reach."""

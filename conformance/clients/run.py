@@ -8,16 +8,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from fencepost.conformance.analysis.report_builder import ReportBuilder
-from fencepost.conformance.clients.findings import add_client_run, begin_client_report
+from fencepost.conformance.clients.findings import add_client_checks, add_client_run, begin_client_report
 from fencepost.conformance.clients.play import ClientPlay, ClientScenarioRun, facts_of, software_of
 from fencepost.conformance.clients.protocol import ClientProtocol
+from fencepost.conformance.clients.random_schedules import ScheduleStage
 from fencepost.conformance.clients.scenario import ClientScenario
+from fencepost.conformance.clients.schedules.protocol import ClientScheduleProtocol
 from fencepost.conformance.clients.stage import ClientFacts
+from fencepost.conformance.events import Progress
 from fencepost.conformance.execution.saving import save_trace, trace_file, with_requirements
+from fencepost.conformance.profile import Profile
 from fencepost.conformance.provenance import NamedBy, PlanRecord, Provenance
 from fencepost.conformance.results import Ending, EndKind, Report, Scope
 from fencepost.conformance.run.ending import CurrentWork, RunLimits
-from fencepost.conformance.run.provenance import describe_machine, started_now
+from fencepost.conformance.run.provenance import describe_machine, record_profile, started_now
 from fencepost.model.catalogue.requirement import Requirement
 from fencepost.model.catalogue.selection import select_requirements
 
@@ -31,7 +35,7 @@ class ClientPlan:
     played at once.
 
     `save` is the folder for the traces of failures and `traces` that for all traces, None to keep none; `seconds` ends
-    the run.
+    the run; `profile` is the path of a profile.
     """
 
     command: tuple[str, ...]
@@ -41,23 +45,37 @@ class ClientPlan:
     seconds: float | None = None
     save: Path | None = None
     traces: Path | None = None
+    profile: Path | None = None
     is_driven: bool = False
+    schedules: int = 0
+    """How many random schedules are played, by `seed`."""
+    seed: int = 0
+    shrink_seconds: float | None = None
+    """How long the schedule of one violation is shrunk; None for as long as the engine takes."""
 
 
 @dataclass(slots=True)
 class ClientRun:
-    """A run under way. `tell` gets a line for each scenario that was played."""
+    """A run under way. `profile` says what the client is, and declares deviations; `tell` gets a line for each scenario
+    that was played, `show` how far the run has come."""
 
     plan: ClientPlan
     protocol: ClientProtocol
     playing: ClientPlay
+    profile: Profile = field(default_factory=Profile)
     tell: Callable[[str], None] = lambda line: None
+    show: Callable[[Progress], None] = lambda progress: None
     facts: ClientFacts | None = None
     runs: list[ClientScenarioRun] = field(default_factory=list)
     asked: frozenset[str] = frozenset()
     """The ids of the plan's requirements."""
     again: dict[str, frozenset[str]] = field(default_factory=dict)
     """The requirements that the replay of a scenario violated, by its name."""
+    planned: int = 1
+    """How many scenarios are to be played, replays included, as far as that is known."""
+    begun: float = 0.0
+    random: ScheduleStage | None = None
+    """The random schedules, once they have begun."""
 
     def requirements(self) -> tuple[Requirement, ...]:
         """The requirements of the plan. Raises `UnknownRequirement`."""
@@ -68,7 +86,7 @@ class ClientRun:
         """Play everything, and report whatever ends the run."""
         requirements = self.requirements()
         limits, work, started = RunLimits(self.plan.seconds), CurrentWork(), started_now()
-        begun = time.monotonic()
+        self.begun = time.monotonic()
         self.asked = frozenset(each.id for each in requirements)
         ended = await limits.play(self._play(work), work)
         if self.plan.save is not None:
@@ -78,9 +96,10 @@ class ClientRun:
         builder = self._collect(requirements)
         report = builder.build(
             target=self._describe_target(),
-            schedules=len(self.runs),
-            events=sum(len(run.events) for run in self.runs),
-            seconds=time.monotonic() - begun,
+            schedules=len(self.runs) + (self.random.count if self.random is not None else 0),
+            events=sum(len(run.events) for run in self.runs) + (self.random.events if self.random is not None else 0),
+            seconds=time.monotonic() - self.begun,
+            seed=self.plan.seed,
             scope=Scope.SELECTED if self.plan.patterns or self.plan.excluded else Scope.FULL,
             ended=ended,
         )
@@ -97,16 +116,31 @@ class ClientRun:
         await self._play_all([each for each in self.protocol.scenarios_for(self.asked) if each is not first], work)
         for _ in range(MAX_REPLAYS):
             await self._play_all(self._scenarios_to_replay(), work, is_replay=True)
+        if self.plan.schedules and self.protocol.schedules is not None:
+            await self._play_schedules(self.protocol.schedules, self.facts, work)
+
+    async def _play_schedules(self, schedules: ClientScheduleProtocol, facts: ClientFacts, work: CurrentWork) -> None:
+        """Play random schedules, and shrink those that violate what no scenario violates."""
+        plan = self.plan
+        self.random = ScheduleStage(schedules, self.playing, facts, self.asked, plan.at_once, self.tell, plan.traces)
+        work.stage = "random schedules"
+        engine = self.random.make_engine(plan.seed, plan.schedules)
+        await engine.run(lambda result: None)
+        work.stage = "shrinking random schedules"
+        await self.random.shrink(engine, frozenset[str]().union(*self.again.values()), plan.shrink_seconds)
 
     async def _play_all(
         self, scenarios: Sequence[ClientScenario], work: CurrentWork, *, is_replay: bool = False
     ) -> None:
         """Play scenarios side by side, so many at once."""
         places = asyncio.Semaphore(self.plan.at_once)
+        self.planned += len(scenarios)
+        self._show_progress()
 
         async def play(scenario: ClientScenario) -> None:
             async with places:
                 await self._play_one(scenario, work, is_replay=is_replay)
+            self._show_progress()
 
         async with asyncio.TaskGroup() as group:
             for scenario in scenarios:
@@ -127,6 +161,12 @@ class ClientRun:
             f"violates {violated}" if violated else run.misconduct or run.blocked or run.not_shown or "as it should be"
         )
         self.tell(f"{scenario.name}{' again' if is_replay else ''}: {found or 'as it should be'}")
+
+    def _show_progress(self) -> None:
+        """Show how far the run has come. How long the longest scenario takes is not known."""
+        done, failures = len(self.runs) + len(self.again), len(self._violated_ids() & self.asked)
+        seconds = time.monotonic() - self.begun
+        self.show(Progress(done, self.planned, seconds, failures, unit="scenarios", are_at_once=True))
 
     def _scenarios_to_replay(self) -> list[ClientScenario]:
         """For each violation that is not confirmed, the shortest scenario that was not replayed yet."""
@@ -153,23 +193,43 @@ class ClientRun:
         return Ending(EndKind.NOT_STARTED, reason, round(limits.elapsed_seconds(), 3))
 
     def _describe_origin(self, started: str) -> Provenance:
-        """The origin of the report: the plan, and whether the client has told its name."""
-        named_by = NamedBy.TARGET if self.runs and software_of(self.runs[0]) else NamedBy.NOBODY
-        return Provenance(started, describe_machine(), record_client_plan(self.plan), named_by=named_by)
+        """The origin of the report: the plan, the profile, and who names the client."""
+        told = NamedBy.TARGET if self.runs and software_of(self.runs[0]) else NamedBy.NOBODY
+        return Provenance(
+            started,
+            describe_machine(),
+            record_client_plan(self.plan),
+            record_profile(self.profile) if self.plan.profile is not None else None,
+            NamedBy.PROFILE if "name" in self.profile.about else told,
+            dict(self.profile.about),
+        )
 
     def _describe_target(self) -> dict[str, str]:
-        name = shlex.join(self.plan.command)
-        return {"name": name, **(software_of(self.runs[0]) if self.runs else {})}
+        about = self.profile.about
+        told = {"name": about.get("name", shlex.join(self.plan.command))}
+        told |= software_of(self.runs[0]) if self.runs else {}
+        return told | ({"version": about["version"]} if "version" in about else {})
 
     def _collect(self, requirements: tuple[Requirement, ...]) -> ReportBuilder:
         """The findings of all scenarios."""
-        builder = begin_client_report(self.protocol, requirements)
+        builder = begin_client_report(self.protocol, requirements, self.profile.deviations)
         command = replay_command(self.plan.command, self.plan.is_driven)
         for run in self.runs:
             folder = self.plan.save if self._failures_in(run) and self.plan.save is not None else self.plan.traces
             trace = str(trace_file(folder, run.scenario.name)) if folder is not None else ""
             add_client_run(builder, self.protocol, run, trace, self.again, command)
+        if self.random is not None:
+            self._collect_schedules(builder, self.random)
         return builder
+
+    def _collect_schedules(self, builder: ReportBuilder, random: ScheduleStage) -> None:
+        """The findings of random schedules."""
+        add_client_checks(builder, random.kept())
+        builder.undecided += random.undecided
+        for run, again in random.found:
+            trace = str(trace_file(self.plan.save, run.scenario.name)) if self.plan.save is not None else ""
+            command = trace_command(trace, self.plan) if trace else schedule_command(self.plan)
+            add_client_run(builder, self.protocol, run, trace, {run.scenario.name: again}, command)
 
     def _failures_in(self, run: ClientScenarioRun) -> frozenset[str]:
         """The requirements of the plan that a scenario violates, and its replay as well."""
@@ -181,6 +241,9 @@ class ClientRun:
             if failures := self._failures_in(run):
                 events = with_requirements(run.events, sorted(failures))
                 save_trace(trace_file(folder, run.scenario.name), run.header, events)
+        for run, again in self.random.found if self.random is not None else ():
+            events = with_requirements(run.events, sorted(again & set(run.scenario.requirements)))
+            save_trace(trace_file(folder, run.scenario.name), run.header, events)
 
 
 def record_client_plan(plan: ClientPlan) -> PlanRecord:
@@ -188,7 +251,9 @@ def record_client_plan(plan: ClientPlan) -> PlanRecord:
     words = ["fencepost", "test-client", *(["--driven"] if plan.is_driven else [])]
     for option, patterns in (("--only", plan.patterns), ("--exclude", plan.excluded)):
         words += [option, *patterns] if patterns else []
+    words += ["--schedules", str(plan.schedules), "--seed", str(plan.seed)] if plan.schedules else []
     words += ["--seconds", f"{plan.seconds:g}"] if plan.seconds is not None else []
+    words += ["--profile", str(plan.profile)] if plan.profile is not None else []
     return PlanRecord(
         command=(*words, "--", *plan.command),
         only=plan.patterns,
@@ -196,12 +261,12 @@ def record_client_plan(plan: ClientPlan) -> PlanRecord:
         smoke=False,
         slow=False,
         intrusive=False,
-        seed=0,
-        schedules=0,
+        seed=plan.seed,
+        schedules=plan.schedules,
         tours=0,
         max_failures=None,
         seconds=plan.seconds,
-        shrink_seconds=None,
+        shrink_seconds=plan.shrink_seconds,
     )
 
 
@@ -209,6 +274,19 @@ def replay_command(command: Sequence[str], is_driven: bool) -> str:
     """The command line that tests one requirement on a client again, with {} in the place of its id."""
     words = [shlex.quote(word).replace("{", "{{").replace("}", "}}") for word in command]
     return " ".join([f"fencepost test-client {'--driven ' if is_driven else ''}--only {{}} --", *words])
+
+
+def trace_command(trace: str, plan: ClientPlan) -> str:
+    """The command line that replays a saved trace with a client."""
+    words = [shlex.quote(word).replace("{", "{{").replace("}", "}}") for word in (trace, "--", *plan.command)]
+    return " ".join(["fencepost replay", *words])
+
+
+def schedule_command(plan: ClientPlan) -> str:
+    """The command line that plays the schedules of a plan with its client again, with {} in the place of the id of a
+    requirement."""
+    options = f"--schedules {plan.schedules} --seed {plan.seed} --only"
+    return replay_command(plan.command, plan.is_driven).replace("--only", options, 1)
 
 
 def describe_silence(run: ClientScenarioRun | None) -> str:

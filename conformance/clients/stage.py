@@ -68,6 +68,11 @@ class ClientStage:
         self.running = await self.subject.start(self.place, self.cluster)
         self.ended = asyncio.ensure_future(self._watch(self.running))
 
+    async def start_if_needed(self) -> None:
+        """Start the client if that has not been done. Raises `TargetError`."""
+        if self.running is None:
+            await self.start()
+
     @property
     def application(self) -> Application:
         """The application that drives the client; only scenarios that need a driver may ask for it."""

@@ -1,16 +1,27 @@
 """Playing many scenarios at once on a target that is reached over the network; one restart for all that need it.
 
-A target that goes down is a finding and not the end: it is started again, and the scenarios that were being played
-are played in ever smaller groups until the one that brings it down is alone.
+A target that goes down is a finding and not the end: it is started again, those that were interrupted are played again,
+and the one that brings the target down is looked for and played alone.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+import math
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import count
+from types import MappingProxyType
 from typing import Any
 
 from fencepost.adapters.target import Description
-from fencepost.conformance.execution.crash_monitor import CrashMonitor, TargetGone
+from fencepost.conformance.execution.crash_monitor import CrashMonitor, TargetGone, connection_losses
+from fencepost.conformance.execution.crash_search import (
+    Suspect,
+    find_crashing_scenario,
+    order_suspects,
+    separate_moments,
+)
 from fencepost.conformance.execution.loop_lag import LoopLagMonitor, discard_if_lagging
 from fencepost.conformance.execution.pacing import Pacer
 from fencepost.conformance.execution.play import JudgeFunction, record_scenario
@@ -22,6 +33,8 @@ from fencepost.conformance.scenario.selection import required_capabilities
 
 MAX_CONCURRENCY = 120
 """How many scenarios are in flight."""
+TRIAL_MARGIN_SECONDS = 1.0
+"""How much longer a trial of suspects may take than the play before it, which the target did not survive."""
 CONNECTIONS_PER_SCENARIO = 3
 """How many connections a scenario needs at the same time, as a rule."""
 
@@ -29,7 +42,25 @@ RunCallback = Callable[[ScenarioRun], None]
 
 
 class RunInterrupted(Exception):
-    """The target went down while scenarios were played side by side."""
+    """The target went down while scenarios were played side by side, so many `seconds` after this one had begun."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self.seconds = seconds
+
+
+@dataclass(slots=True)
+class Interruption:
+    """The scenarios that did not come to their end because the target went down, with the seconds that they had been
+    played for, None for those that had not begun. The target went down `at` so many seconds after the first one was
+    begun."""
+
+    seconds: dict[Scenario, float | None] = field(default_factory=dict)
+    at: float = math.inf
+
+    def suspects(self) -> list[Suspect]:
+        """Those that had begun."""
+        return [Suspect(scenario, each) for scenario, each in self.seconds.items() if each is not None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +82,8 @@ class ScenarioPool:
     pacer: Pacer = field(default_factory=Pacer)
     playing: set[str] = field(default_factory=set)
     """The names of the scenarios that are being played; when the pool is cancelled, of those that were."""
+    crash_numbers: Iterator[int] = field(default_factory=lambda: count(1))
+    """The numbers of attempts after a crash."""
 
     async def play(
         self,
@@ -61,18 +94,29 @@ class ScenarioPool:
         alone: bool = True,
     ) -> ScenarioRun:
         """Play one scenario. Raises `RunInterrupted` if the target went down and it may have been another's doing."""
+        run, begun = await self.record(scenario, attempt, restart)
+        if await self.crash_monitor.went_down(run.events, scenario.name, begun) and not alone:
+            raise RunInterrupted(connection_losses(run.events, scenario.name, 0.0).lost_at)
+        return await self.judge_run(run, begun)
+
+    async def record(
+        self, scenario: Scenario, attempt: str, restart: Callable[[], Coroutine[Any, Any, None]] | None = None
+    ) -> tuple[ScenarioRun, float]:
+        """Play one scenario; the run, not judged yet, and when it began, in seconds of the event loop."""
         begun = asyncio.get_running_loop().time()
         self.playing.add(scenario.name)
         group = f"{scenario.name}-{self.token}-{attempt}"
         run = await record_scenario(scenario, self.target, self.description, group, grace=self.grace, restart=restart)
         self.playing.discard(scenario.name)
-        if await self.crash_monitor.went_down(run.events, scenario.name, begun) and not alone:
-            raise RunInterrupted
+        return run, begun
+
+    async def judge_run(self, run: ScenarioRun, begun: float) -> ScenarioRun:
+        """The run with its verdict, and with whether it brought the target down."""
         if self.judge is not None:
             run = replace(run, verdict=await self.judge(run.header, run.events))
         crashed = self.crash_monitor.is_down
         if crashed:
-            self.crash_monitor.crashing_scenarios.add(scenario.name)
+            self.crash_monitor.crashing_scenarios.add(run.scenario.name)
         return discard_if_lagging(replace(run, crashed=crashed, loop_lag=self.lag_monitor.worst_since(begun)))
 
     async def play_all(self, scenarios: Sequence[Scenario], attempt: str, on_run: RunCallback) -> None:
@@ -118,33 +162,90 @@ class ScenarioPool:
         await barrier.leave()  # but not when cancelled: the target is not restarted for a run that is cut short
 
     async def play_concurrently(self, scenarios: Sequence[Scenario], attempt: str, on_run: RunCallback) -> None:
-        """Play scenarios side by side; if the target goes down, find out which of them brings it down."""
+        """Play scenarios side by side. If the target goes down, those that were interrupted are played again, begun at
+        different times, so that the one which brings it down is found and played alone. If no trial shows it, they are
+        played in ever smaller groups."""
+        interruption = await self.play_side_by_side(scenarios, attempt, on_run)
+        moments: dict[Scenario, float] = {}
+        while left := list(interruption.seconds):
+            if moments:
+                suspects = order_suspects(interruption.suspects(), moments, interruption.at)
+                crashing = await find_crashing_scenario(suspects, partial(self.try_out, attempt=attempt, on_run=on_run))
+                if crashing is None:
+                    middle = (len(left) + 1) // 2
+                    for half in (left[:middle], left[middle:]):
+                        await self.play_concurrently(half, self.name_again(attempt), on_run)
+                    return
+                del interruption.seconds[crashing]
+            suspects = interruption.suspects()
+            moments = separate_moments(suspects)
+            delays = {each.scenario: moments[each.scenario] - each.seconds for each in suspects}
+            again = list(interruption.seconds)
+            interruption = await self.play_side_by_side(again, self.name_again(attempt), on_run, delays)
+
+    async def play_side_by_side(
+        self,
+        scenarios: Sequence[Scenario],
+        attempt: str,
+        on_run: RunCallback,
+        delays: Mapping[Scenario, float] = MappingProxyType({}),
+    ) -> Interruption:
+        """Play scenarios side by side, each begun after its delay in seconds, until the target goes down; it is up
+        again afterwards."""
+        interruption = Interruption()
         if not scenarios:
-            return
+            return interruption
         await self.target.open_idle_connections(CONNECTIONS_PER_SCENARIO * min(len(scenarios), self.max_concurrency))
         places = asyncio.Semaphore(self.max_concurrency)
-        interrupted: list[Scenario] = []
+        loop = asyncio.get_running_loop()
+        first_begun = loop.time()
 
         async def play_one(scenario: Scenario) -> None:
             async with places:
-                try:
-                    if self.crash_monitor.is_down:
-                        raise RunInterrupted
+                await asyncio.sleep(max(first_begun + delays.get(scenario, 0.0) - loop.time(), 0.0))
+                if not self.crash_monitor.is_down:
                     await self.pacer.wait()
+                if self.crash_monitor.is_down:
+                    interruption.seconds[scenario] = None
+                    return
+                begun = loop.time()
+                try:
                     on_run(await self.play(scenario, attempt, alone=len(scenarios) == 1))
-                except RunInterrupted:
-                    interrupted.append(scenario)
+                except RunInterrupted as interrupted:
+                    interruption.seconds[scenario] = interrupted.seconds
+                    interruption.at = min(interruption.at, begun - first_begun + interrupted.seconds)
 
         await play_together(play_one(scenario) for scenario in scenarios)
-        if self.crash_monitor.is_down:
+        await self.revive()
+        return interruption
+
+    async def try_out(self, suspects: Sequence[Suspect], attempt: str, on_run: RunCallback) -> bool:
+        """Play suspects until the target should be down; whether it went down. The run of a single one that brings it
+        down counts."""
+        trial, again = replace(self, playing=set()), self.name_again(attempt)
+        with suppress(TimeoutError, RunInterrupted):
+            async with asyncio.timeout(max(each.seconds for each in suspects) + TRIAL_MARGIN_SECONDS):
+                if len(suspects) > 1:
+                    await play_together(trial.play(each.scenario, again, alone=False) for each in suspects)
+                    return await self.revive()
+                run, begun = await trial.record(suspects[0].scenario, again)
+            if await self.crash_monitor.went_down(run.events, run.scenario.name, begun):
+                on_run(await self.judge_run(run, begun))
+        return await self.revive()
+
+    def name_again(self, attempt: str) -> str:
+        """The name of a further attempt: the target may remember the groups of the one before."""
+        return f"{attempt}-{next(self.crash_numbers)}"
+
+    async def revive(self) -> bool:
+        """Start the target again if it is down; whether it was."""
+        was_down = self.crash_monitor.is_down
+        if was_down:
             await self.crash_monitor.revive()
-        middle = (len(interrupted) + 1) // 2
-        for half in (interrupted[:middle], interrupted[middle:]):
-            if half:
-                await self.play_concurrently(half, attempt, on_run)
+        return was_down
 
 
-async def play_together(playing: Iterable[Coroutine[Any, Any, None]]) -> None:
+async def play_together(playing: Iterable[Coroutine[Any, Any, object]]) -> None:
     """Await all of them. The first error cancels the others, so that nothing is played on behind a run that ends."""
     tasks = [asyncio.ensure_future(each) for each in playing]
     try:

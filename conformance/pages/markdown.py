@@ -7,6 +7,7 @@ from fencepost.conformance.analysis.causes import Cause, find_causes
 from fencepost.conformance.diagrams.excerpt import read_excerpt
 from fencepost.conformance.diagrams.mermaid import to_mermaid
 from fencepost.conformance.diagrams.sequence import draw_sequence
+from fencepost.conformance.reports.comparison import NO_CHANGE, describe_changes, name_of
 from fencepost.conformance.reports.document import count_tiers
 from fencepost.conformance.reports.ending import describe_ending
 from fencepost.conformance.reports.layout import escape_unprintable
@@ -37,6 +38,13 @@ def to_markdown(report: Report) -> str:
         blocks += reason_block(verdict, [r for r in report.results if r.verdict is verdict], requirements)
     blocks.append(origin_line(report))
     return "\n\n".join(blocks) + "\n"
+
+
+def to_comparison_markdown(old: Report, new: Report) -> str:
+    """The report as Markdown text, with what changed since an older one; ends in a newline."""
+    rows = [f"| {label} | {escape(ids)} |" for label, ids in describe_changes(old, new)]
+    told = "\n".join(["| | requirements |", "|---|---|", *rows]) if rows else NO_CHANGE
+    return f"{to_markdown(new)}\n### Since {escape(name_of(old))}\n\n{told}\n"
 
 
 def target_line(report: Report) -> str:

@@ -3,16 +3,12 @@
 from collections.abc import Sequence
 
 from fencepost.conformance.diagrams.svg import clean
-from fencepost.conformance.pages.elements import GLYPHS, element, section, table
+from fencepost.conformance.pages.elements import GLYPHS, element, listing, section, table
 from fencepost.conformance.pages.html_page import make_page
+from fencepost.conformance.reports.comparison import NO_CHANGE, describe_changes, name_of
 from fencepost.conformance.reports.layout import escape_unprintable
 from fencepost.conformance.reports.text import outcome_line
 from fencepost.conformance.results import Report
-
-
-def name_of(report: Report) -> str:
-    """The target of a report by name and version."""
-    return " ".join(filter(None, (report.target["name"], report.target.get("version", ""))))
 
 
 def render_overview(reports: Sequence[Report]) -> str:
@@ -20,8 +16,14 @@ def render_overview(reports: Sequence[Report]) -> str:
     return "".join(f"{escape_unprintable(name_of(report))}: {outcome_line(report)}\n" for report in reports)
 
 
-def to_overview_html(reports: Sequence[Report]) -> str:
-    """A page with a column for each report."""
+def to_comparison_html(old: Report, new: Report) -> str:
+    """A page with what changed since an older report, and a column for each of the two."""
+    changes = listing((label, clean(ids)) for label, ids in describe_changes(old, new))
+    return to_overview_html([old, new], section("changes", "Changes", changes or f"<p>{NO_CHANGE}</p>"))
+
+
+def to_overview_html(reports: Sequence[Report], changes: str = "") -> str:
+    """A page with a column for each report, and a section on changes if there is one."""
     summary = table(
         ["target", "outcome", "date"],
         (
@@ -49,5 +51,5 @@ def to_overview_html(reports: Sequence[Report]) -> str:
     verdicts = table(["requirement", *map(name_of, reports)], rows, aria_label="verdicts", id="requirements-table")
     search = '<p hidden><label>Filter: <input id="filter" type="search" placeholder="JOIN, fail"></label></p>'
     body = f"<header><h1>{len(reports)} reports of Fencepost</h1></header>"
-    body += section("reports", "Reports", summary) + section("requirements", "Requirements", search, verdicts)
+    body += section("reports", "Reports", summary) + changes + section("requirements", "Requirements", search, verdicts)
     return make_page("Fencepost: several reports", f"<main>{body}</main>")

@@ -22,6 +22,7 @@ from fencepost.conformance.pages.elements import (
 from fencepost.conformance.provenance import NamedBy, describe_kit
 from fencepost.conformance.reports.document import count_tiers
 from fencepost.conformance.reports.ending import describe_ending
+from fencepost.conformance.reports.progress import format_duration
 from fencepost.conformance.reports.text import outcome_line
 from fencepost.conformance.results import Coverage, Failure, Report, RequirementResult, Scope, TargetFacts, Verdict
 from fencepost.model.catalogue.requirement import Requirement
@@ -57,7 +58,10 @@ def head_section(report: Report) -> str:
     pairs.append(
         (
             "run",
-            clean(f"seed {report.seed}, {report.schedules} schedules, {report.events} events, {report.seconds:g} s"),
+            clean(
+                f"seed {report.seed}, {report.schedules} schedules, {report.events} events, "
+                f"{format_duration(report.seconds)}"
+            ),
         )
     )
     if origin is not None and origin.plan is not None:
@@ -81,7 +85,14 @@ def map_section(report: Report) -> str:
         )
         families.setdefault(requirement.family, []).append(f"<li>{cell}</li>")
     rows = "".join(f"<div>{clean(family)}</div><ul>{''.join(cells)}</ul>" for family, cells in families.items())
-    return section("map", "Requirements", element("div", rows, class_="map"), tier_table(report))
+    return section("map", "Requirements", legend(report), element("div", rows, class_="map"), tier_table(report))
+
+
+def legend(report: Report) -> str:
+    """What the signs of the map mean, with the number of requirements of each verdict."""
+    counts = report.summary()
+    told = (f"{verdict_mark(verdict)} {counts[verdict]}" for verdict in Verdict if counts[verdict])
+    return element("p", " &nbsp; ".join(told))
 
 
 def tier_table(report: Report) -> str:

@@ -9,7 +9,7 @@ from fencepost.conformance.protocols.description import ProtocolDescription, Rep
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenarios.classic import ALL
 from fencepost.conformance.scenarios.classic.versions import versions
-from fencepost.conformance.schedules.protocol import ScheduleProtocol
+from fencepost.conformance.schedules.protocol import TargetScheduleProtocol
 from fencepost.conformance.schedules.scope import ScheduleScope
 from fencepost.model.catalogue.classic.releases import latest_release
 from fencepost.model.classic.rules.specification import CLASSIC as SPECIFICATION
@@ -39,7 +39,7 @@ def make_tours(settings: Settings, count: int, seed: int) -> Sequence[Scenario]:
     return sample_tours(settings, count, seed)
 
 
-def make_schedules(scope: ScheduleScope) -> ScheduleProtocol:
+def make_schedules(scope: ScheduleScope) -> TargetScheduleProtocol:
     """Random schedules of classic groups."""
     from fencepost.conformance.schedules.classic.protocol import ClassicSchedules
 

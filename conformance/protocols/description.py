@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from fencepost.conformance.scenario.context import ScenarioContext
 from fencepost.conformance.scenario.scenario import Scenario
-from fencepost.conformance.schedules.protocol import CoverageGoals, ScheduleProtocol
+from fencepost.conformance.schedules.protocol import CoverageGoals, TargetScheduleProtocol
 from fencepost.conformance.schedules.scope import ScheduleScope
 from fencepost.model.catalogue.specification import Specification
 from fencepost.model.settings import Settings
@@ -25,7 +25,7 @@ def unchanged_request(event: Event) -> Event:
     return event
 
 
-def no_schedules(scope: ScheduleScope) -> ScheduleProtocol:
+def no_schedules(scope: ScheduleScope) -> TargetScheduleProtocol:
     """Raises NotImplementedError: there are no random schedules."""
     raise NotImplementedError
 
@@ -80,7 +80,7 @@ class ProtocolDescription:
     scenarios: tuple[Scenario, ...] = ()
     versions_scenario: Scenario = NO_SCENARIO
     make_tours: Callable[[Settings, int, int], Sequence[Scenario]] = no_tours
-    make_schedules: Callable[[ScheduleScope], ScheduleProtocol] = no_schedules
+    make_schedules: Callable[[ScheduleScope], TargetScheduleProtocol] = no_schedules
     known_transitions: Callable[[], frozenset[Transition]] = frozenset
     replay: ReplayRules = ReplayRules()
     release_of: Callable[[Mapping[str, tuple[int, int]]], str] = no_release

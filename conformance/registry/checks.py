@@ -8,9 +8,9 @@ from fencepost.conformance.badges.badge import is_partial, make_badge, start_of
 from fencepost.conformance.badges.drawing import badge_files
 from fencepost.conformance.clients.classic import CLASSIC_CLIENTS
 from fencepost.conformance.diagrams.excerpt import read_excerpt
-from fencepost.conformance.profile import ProfileError, load_profile
+from fencepost.conformance.profile import CLIENT_SECTIONS, SECTIONS, ProfileError, load_profile
 from fencepost.conformance.provenance import NamedBy
-from fencepost.conformance.registry.entries import PROFILE_FILE, REPORT_FILE, RegistryEntry
+from fencepost.conformance.registry.entries import FOLDERS, PROFILE_FILE, REPORT_FILE, RegistryEntry
 from fencepost.conformance.results import Failure, RequirementResult, Verdict
 from fencepost.conformance.run.provenance import record_profile
 from fencepost.model.catalogue.requirement import Tier
@@ -67,7 +67,7 @@ def profile_problems(entry: RegistryEntry) -> Iterator[str]:
             yield "missing; the run had a profile"
         return
     try:
-        profile = load_profile(path)
+        profile = load_profile(path, CLIENT_SECTIONS if entry.shelf == FOLDERS["client"] else SECTIONS)
     except ProfileError as error:
         yield str(error)
         return

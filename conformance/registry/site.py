@@ -8,7 +8,7 @@ from itertools import groupby
 from fencepost.conformance.badges.badge import make_badge
 from fencepost.conformance.badges.drawing import badge_files, to_badge_svg
 from fencepost.conformance.diagrams.svg import clean
-from fencepost.conformance.pages.elements import command_line, element, listing, section, table, verdict_mark
+from fencepost.conformance.pages.elements import GLYPHS, command_line, element, listing, section, table, verdict_mark
 from fencepost.conformance.pages.html_page import make_page, to_html
 from fencepost.conformance.registry.entries import FOLDERS, RegistryEntry
 from fencepost.conformance.registry.feed import to_feed
@@ -19,8 +19,8 @@ from fencepost.conformance.specification import DEFAULT_SPECIFICATION, SPECIFICA
 from fencepost.model.catalogue.requirement import Requirement, Tier
 
 RULES = (
-    "Rows are in the order of names; nothing is ranked. Four numbers stand for a tier: kept, violated, declared as a "
-    "deviation, and not decided or not asked. A report on violations is welcome.",
+    "Rows are in the order of names; nothing is ranked. Four numbers stand for a tier: kept (✓), violated (✗), "
+    "declared as a deviation (!), and not decided or not asked (?). A report on violations is welcome.",
     "Badges here are made again from the reports. A report that is forged as a whole is not detected by its form: the "
     "traces of its failures are judged again, and anybody can reproduce a run with fencepost registry reproduce.",
 )
@@ -116,9 +116,13 @@ def tier_matrix(shelf: str, entries: Sequence[RegistryEntry]) -> str:
 def tier_cell(entry: RegistryEntry, tier: Tier) -> str:
     """Four numbers for a tier: kept, violated, declared, and neither decided nor asked."""
     counts = count_tiers(entry.report).get(str(tier), {})
-    kept, fail, known = (counts.get(str(each), 0) for each in (Verdict.PASS, Verdict.FAIL, Verdict.KNOWN))
-    rest = sum(counts.values()) - kept - fail - known
-    return clean(f"{kept} kept, {fail} violated, {known} declared, {rest} open or not asked") if counts else "-"
+    if not counts:
+        return "–"
+    told = {verdict: counts.get(str(verdict), 0) for verdict in (Verdict.PASS, Verdict.FAIL, Verdict.KNOWN)}
+    told[Verdict.INCONCLUSIVE] = sum(counts.values()) - sum(told.values())
+    signs = (element("span", f"{GLYPHS[each]}\N{NO-BREAK SPACE}{told[each]}", class_=str(each)) for each in told)
+    words = "{} kept, {} violated, {} declared, {} not decided or not asked".format(*told.values())
+    return element("span", " ".join(signs), title=words, role="img", aria_label=words)
 
 
 def day_and_catalogue(entry: RegistryEntry) -> str:
@@ -188,6 +192,9 @@ def how_it_responds(result: RequirementResult) -> str:
     failure = next(iter(result.failures_by_length()), None)
     if failure is None:
         return result.comment
+    if failure.differences:
+        told = (f"{each.label} = {each.observed} in place of {each.expected}" for each in failure.differences)
+        return "; ".join(told)
     allowed = "; ".join(failure.allowed)
     return f"{failure.observed}{f' in place of {allowed}' if allowed else ''}"
 

@@ -41,7 +41,8 @@ _REASONS = {
     Verdict.UNSUPPORTED: ("Unsupported", "the target does not offer what the test needs"),
     Verdict.NOT_OBSERVED: ("Not observed", "nothing in the run touched it"),
 }
-
+_NOT_ASKED = {Scope.SMOKE: "that the smoke scenarios do not touch", Scope.TRACES: "of which the traces show nothing"}
+"""What is not observed in a run that did not set out for everything; the other formats have the ids."""
 
 MAX_OPEN_SHOWN = 20
 """How many lines say what recorded traces leave open."""
@@ -91,7 +92,11 @@ def _report_blocks(report: Report, colour: bool) -> list[str]:
     if report.results:
         blocks.append(_family_table(report))
     for verdict, (heading, reason) in _REASONS.items():
-        blocks += _reason_block(heading, reason, [r for r in report.results if r.verdict is verdict], requirements)
+        results = [result for result in report.results if result.verdict is verdict]
+        if verdict is Verdict.NOT_OBSERVED and report.scope in _NOT_ASKED:
+            blocks += _count_block(heading, _NOT_ASKED[report.scope], results)
+        else:
+            blocks += _reason_block(heading, reason, results, requirements)
     noted = [r for r in report.results if r.verdict is Verdict.PASS and r.comment]
     blocks += _reason_block("Notes", "", noted, requirements)
     if report.coverage is not None:
@@ -143,7 +148,7 @@ def _replay_text(replay: ReplayResult, colour: bool) -> str:
 def outcome_line(report: Report) -> str:
     """The outcome in one line, as the exit code tells it."""
     summary, exit_code, checked = report.summary(), report.exit_code(), report.checked_count()
-    part = "" if report.scope is Scope.FULL else f" ({report.scope})"
+    part = f" ({_describe_scope(report)})" if report.scope is not Scope.FULL else ""
     if exit_code is ExitCode.COULD_NOT_RUN:
         unreadable = report.ended is not None and report.ended.kind is EndKind.UNREADABLE
         return "INCOMPLETE: not all files could be read." if unreadable else "NOT RUN: nothing was tested."
@@ -170,6 +175,11 @@ def outcome_line(report: Report) -> str:
     word = "CONFORMANT" if report.scope is Scope.FULL else "NO VIOLATION"
     of = _pluralize(len(report.results), "requirement", "requirements")
     return f"{word}: {checked} of {of} checked{part}, none violated{apart}."
+
+
+def _describe_scope(report: Report) -> str:
+    """How much was exercised; of traces, which show clients and brokers alike, also whose requirements these are."""
+    return f"{report.scope} of a {report.specification.subject}" if report.scope is Scope.TRACES else report.scope
 
 
 def _target_line(report: Report) -> str:
@@ -339,6 +349,12 @@ def _reason_block(
         lines += wrap_text("  ", fold_ids(ids, requirements), "  ")
         lines += wrap_text("    ", reason, "    ")
     yield "\n".join(lines)
+
+
+def _count_block(heading: str, reason: str, results: Sequence[RequirementResult]) -> Iterator[str]:
+    """One block that tells how many requirements a reason holds for."""
+    if results:
+        yield f"{heading}\n  {_pluralize(len(results), 'requirement', 'requirements')} {reason}"
 
 
 def fold_ids(ids: Sequence[str], requirements: Mapping[str, Requirement]) -> str:

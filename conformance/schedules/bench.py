@@ -9,7 +9,7 @@ from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.analysis.root_cause import violated_requirements
 from fencepost.conformance.execution.play import JudgeFunction, play_scenario
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
-from fencepost.conformance.schedules.protocol import ScheduleProtocol
+from fencepost.conformance.schedules.protocol import TargetScheduleProtocol
 from fencepost.conformance.schedules.schedule import Schedule
 from fencepost.traces.events import Event, Header
 from fencepost.traces.judge.judge import judge
@@ -25,7 +25,7 @@ NO_DECISIONS: Mapping[str, bool] = MappingProxyType({})
 class Bench:
     """Plays schedules: a target of its own for each, whose timers may be `grace` milliseconds late."""
 
-    protocol: ScheduleProtocol
+    protocol: TargetScheduleProtocol
     make_target: TargetFactory
     grace: int = 0
     judge: TraceJudge = judge

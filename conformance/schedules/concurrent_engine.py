@@ -21,7 +21,7 @@ from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.scenario.selection import required_capabilities
 from fencepost.conformance.schedules.batches import BatchSpec, generate_batch
 from fencepost.conformance.schedules.engine import Confirmation, Replay, ScheduleEngine
-from fencepost.conformance.schedules.protocol import ScheduleProtocol
+from fencepost.conformance.schedules.protocol import TargetScheduleProtocol
 from fencepost.conformance.schedules.restart_batch import RestartBatch
 from fencepost.conformance.schedules.schedule import GeneratedSchedule, Schedule
 from fencepost.conformance.schedules.statistics import ScheduleResult
@@ -44,12 +44,13 @@ class ConcurrentEngine(ScheduleEngine):
 
     batches_per_round = 30
     shrink_seconds = 90.0
+    protocol: TargetScheduleProtocol
 
     def __init__(
         self,
         pool: ScenarioPool,
         judges: JudgePool,
-        protocol: ScheduleProtocol,
+        protocol: TargetScheduleProtocol,
         seed: int,
         count: int,
         decisions: dict[str, bool],

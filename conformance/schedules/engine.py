@@ -132,11 +132,15 @@ class ScheduleEngine(ABC):
         violation again, and the requirements that it violates; those are none if no replay shows it, in so many seconds
         if they are given."""
         deadline = math.inf if seconds is None else asyncio.get_running_loop().time() + seconds
-        attempts = {each: await run_in_thread(partial(self.attempts_for, each)) for each in requirements}
+        attempts = {each: await self.find_attempts(each) for each in requirements}
         shown = await self.first_failing(attempts, deadline)
         return {
             each: Confirmation(self.statistics.candidate_failures[each][0], shown.get(each)) for each in requirements
         }
+
+    async def find_attempts(self, requirement: str) -> list[Schedule]:
+        """As `attempts_for`; the loop goes on meanwhile, for shortcuts may take long to find."""
+        return await run_in_thread(partial(self.attempts_for, requirement))
 
     def attempts_for(self, requirement: str) -> list[Schedule]:
         """The schedules that may show a violation again, the shortest first."""

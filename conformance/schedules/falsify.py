@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
+from typing import Protocol
 
 from fencepost.conformance.analysis.naming import is_specific
 from fencepost.conformance.analysis.root_cause import RequirementViolation, violations_in
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.schedules.batches import BATCH_SIZE
-from fencepost.conformance.schedules.bench import Bench
 from fencepost.conformance.schedules.protocol import ScheduleProtocol
 from fencepost.conformance.schedules.schedule import Schedule
 from fencepost.conformance.schedules.simplify import build_schedule, related_items, shrinkable_items, simplifications
@@ -20,6 +20,25 @@ from fencepost.traces.shrinker import shrink
 
 ScheduleSource = Callable[[int], Iterable[Schedule]]
 """Gives schedules by the number of their batch, without end."""
+
+
+class ScheduleBench(Protocol):
+    """What a search needs to play schedules, on targets or with clients."""
+
+    @property
+    def protocol(self) -> ScheduleProtocol: ...
+
+    def play(self, schedule: Schedule) -> ScenarioRun:
+        """Play a schedule, and judge it."""
+        ...
+
+    def violated_by(self, schedule: Schedule) -> frozenset[str]:
+        """The requirements that a schedule shows violated."""
+        ...
+
+    def violated_by_new(self, schedule: Schedule) -> frozenset[str]:
+        """As `violated_by`, for a schedule that is played the first time."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +85,15 @@ def schedule_source(protocol: ScheduleProtocol, seed: int) -> ScheduleSource:
     return lambda batch: (each.schedule for each in protocol.generate(seed, batch, BATCH_SIZE))
 
 
-def falsify(bench: Bench, seed: int, seconds: float, shrink_seconds: float = 10.0) -> Counterexample | NoCounterexample:
+def falsify(
+    bench: ScheduleBench, seed: int, seconds: float, shrink_seconds: float = 10.0
+) -> Counterexample | NoCounterexample:
     """Look for a violation by the schedules of a seed."""
     return find_counterexample(bench, schedule_source(bench.protocol, seed), seconds, shrink_seconds)
 
 
 def find_counterexample(
-    bench: Bench,
+    bench: ScheduleBench,
     source: ScheduleSource,
     seconds: float,
     shrink_seconds: float = 10.0,
@@ -94,7 +115,7 @@ def find_counterexample(
 
 
 def shrink_counterexample(
-    bench: Bench, schedule: Schedule, played: int, taken: float, seconds: float, clock: Callable[[], float]
+    bench: ScheduleBench, schedule: Schedule, played: int, taken: float, seconds: float, clock: Callable[[], float]
 ) -> Counterexample:
     """Shrink a failing schedule for at most `seconds`, keeping the most specific requirement that it violates."""
     deadline = clock() + seconds

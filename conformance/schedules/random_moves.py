@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from fencepost.conformance.scenario.context import ScenarioContext
 from fencepost.conformance.scenario.scenario import Scenario
-from fencepost.conformance.schedules.protocol import ScheduleProtocol
+from fencepost.conformance.schedules.protocol import TargetScheduleProtocol
 from fencepost.conformance.schedules.schedule import GeneratedSchedule, Move, Schedule
 
 RANDOM_MOVES = 12
@@ -18,7 +18,7 @@ WAIT = "wait"
 
 
 @dataclass(frozen=True, slots=True)
-class RandomMoves(ScheduleProtocol):
+class RandomMoves(TargetScheduleProtocol):
     """Draws each move from `moves`, and plays one after the other. Without an option a wait lasts `wait_ms`."""
 
     moves: ClassVar[Sequence[Move]]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from fencepost.conformance.execution.pool import RunCallback, ScenarioPool
 from fencepost.conformance.execution.restart_barrier import RestartBarrier
-from fencepost.conformance.schedules.protocol import ScheduleProtocol
+from fencepost.conformance.schedules.protocol import TargetScheduleProtocol
 from fencepost.conformance.schedules.schedule import GeneratedSchedule
 
 Tasks = list[asyncio.Task[None]]
@@ -24,7 +24,7 @@ def start_delays(generated: Sequence[GeneratedSchedule]) -> list[int]:
 class RestartBatch:
     """Some schedules on a target that can be restarted."""
 
-    def __init__(self, protocol: ScheduleProtocol, pool: ScenarioPool, on_run: RunCallback) -> None:
+    def __init__(self, protocol: TargetScheduleProtocol, pool: ScenarioPool, on_run: RunCallback) -> None:
         self.protocol = protocol
         self.pool = pool
         self.on_run = on_run

@@ -38,6 +38,7 @@ NO_TARGET = """nothing to test: override the fixture fencepost_target, or name a
     def fencepost_target():
         return fencepost.testing.in_memory(MyCoordinator)"""
 LOAD_NOTE = "every worker that got a test case ran the whole test of the broker; give pytest-xdist --dist loadgroup"
+LEAVE_OUT = "What it does not have can be left out: in_memory(..., versions={'JoinGroup': (0, 9), ...})"
 _SESSION = pytest.StashKey["KitSession"]()
 
 
@@ -246,6 +247,7 @@ def exception_note(exceptions: Sequence[str]) -> Iterator[str]:
         scenarios = "1 scenario" if len(exceptions) == 1 else f"{len(exceptions)} scenarios"
         lines = [f"The coordinator raised an exception in {scenarios}, the first was:", *exceptions[0].splitlines()]
         yield "\n  ".join(lines)
+        yield LEAVE_OUT
 
 
 def describe_cases(items: Iterable[pytest.Item]) -> str:

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 from fencepost.adapters.bundled.classic.coordinator import VERSIONS
 from fencepost.adapters.bundled.classic.topics import Topics
 from fencepost.adapters.in_process import DEFAULT_TOPICS
+from fencepost.adapters.memory_transport import MemoryTransport
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.conformance.testing.coordinators import Storage
 from fencepost.conformance.testing.in_memory import FINDINGS, InMemory, in_memory
@@ -112,33 +113,3 @@ class _MemoryConnection:
         except asyncio.CancelledError:
             self._server.cancel()
             raise
-
-
-class MemoryTransport(asyncio.Transport):
-    """The server's end of a connection in this process: the client reads the bytes that it writes."""
-
-    def __init__(self, protocol: asyncio.StreamReaderProtocol, responses: asyncio.StreamReader) -> None:
-        super().__init__(extra={"peername": ("127.0.0.1", 0), "sockname": ("127.0.0.1", 9092)})
-        self._protocol = protocol
-        self._responses = responses
-        self._is_closing = False
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Hand bytes to the client."""
-        if not self._is_closing:
-            self._responses.feed_data(bytes(data))
-
-    def is_closing(self) -> bool:
-        """Whether the server has closed the connection."""
-        return self._is_closing
-
-    def close(self) -> None:
-        """End the connection; the client reads what was written before."""
-        if not self._is_closing:
-            self._is_closing = True
-            self._responses.feed_eof()
-            asyncio.get_running_loop().call_soon(self._protocol.connection_lost, None)
-
-    def abort(self) -> None:
-        """As `close`: nothing is buffered."""
-        self.close()

@@ -17,7 +17,7 @@ from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.schedules.batches import BATCH_SIZE
 from fencepost.conformance.schedules.bench import Bench
 from fencepost.conformance.schedules.falsify import ScheduleSource
-from fencepost.conformance.schedules.protocol import ScheduleProtocol
+from fencepost.conformance.schedules.protocol import TargetScheduleProtocol
 from fencepost.conformance.schedules.schedule import Schedule
 from fencepost.conformance.zoo.classic.crashing_target import CrashingTarget
 from fencepost.conformance.zoo.line_coverage import Line, trace_lines
@@ -81,7 +81,7 @@ class ReferenceRun:
 
 
 @lru_cache(maxsize=MAX_CACHED_BATCHES * BATCH_SIZE)
-def reference_run(protocol: ScheduleProtocol, schedule: Schedule, settings: Settings) -> ReferenceRun:
+def reference_run(protocol: TargetScheduleProtocol, schedule: Schedule, settings: Settings) -> ReferenceRun:
     """Play a schedule on the shipped coordinator."""
     seconds = 0.0
 
@@ -101,7 +101,7 @@ def reference_run(protocol: ScheduleProtocol, schedule: Schedule, settings: Sett
 
 
 @lru_cache(maxsize=MAX_CACHED_BATCHES * BATCH_SIZE)
-def reached_lines(protocol: ScheduleProtocol, schedule: Schedule, settings: Settings) -> frozenset[Line]:
+def reached_lines(protocol: TargetScheduleProtocol, schedule: Schedule, settings: Settings) -> frozenset[Line]:
     """The lines of the shipped coordinator that a schedule runs."""
     with trace_lines() as lines:
         Bench(protocol, partial(CrashingTarget, settings)).play(schedule, skip_judging)

@@ -6,6 +6,8 @@ SCENARIOS = "scenarios"
 TOURS = "tours"
 REMARKS = "remarks"
 """Responses in scenarios that are allowed but unusual, and not so with the shipped coordinator."""
+GROUPS = "groups"
+"""Groups that an assignor makes plans for."""
 STRATEGIES = (SCHEDULES, SCENARIOS, TOURS, REMARKS)
 """The kit's strategies, the plainest first; the next ones are used where it finds no violation."""
 HYPOTHESIS, WALK = "hypothesis", "walk"

@@ -156,6 +156,8 @@ class Search(ABC):
     def report_violations(self, breaches: Sequence[Transition]) -> None:
         """Moves that were learned just now break properties; some state of the level makes each of them possible."""
         for move in breaches:
+            if move.violates in self._found:
+                continue
             for table in self.tables.actions:
                 keys = [
                     key for key, moves in table.transitions.items() if any(candidate is move for candidate, _ in moves)
@@ -186,6 +188,8 @@ class PlainSearch(Search):
     def __init__(self, tables: TransitionTables, limit: int = NO_LIMIT) -> None:
         super().__init__(tables, limit)
         self.parents: dict[int, int] = {tables.initial: -1}
+        self._met: set[int] = set()
+        """The successors that were met, as they were before they were reduced."""
         self._level = [tables.initial]
         self._checked: list[set[int]] = [set() for _ in tables.system.checks]
 
@@ -229,6 +233,7 @@ class PlainSearch(Search):
         after = self.tables.layout
         moved = {state: before.repack(state, after) for state in self.parents}
         self._level = [moved[state] for state in self._level]
+        self._met = set()
         moved[-1] = -1
         self.parents = {moved[state]: moved[parent] for state, parent in self.parents.items()}
         self._checked = [set() for _ in self._checked]
@@ -248,6 +253,7 @@ class PlainSearch(Search):
         result, parents = self.result, self.parents
         sites = [(table.mask, table.effects, table.cuts) for table in self.tables.actions]
         smaller = self.tables.canonical if self.tables.reduces else None
+        met = self._met
         for state in states:
             moves = cut = 0
             for mask, effects, cuts in sites:
@@ -256,6 +262,9 @@ class PlainSearch(Search):
                 for keep, put in effects[local]:
                     moves += 1
                     successor = state & keep | put
+                    if successor in met:
+                        continue
+                    met.add(successor)
                     if smaller is not None:
                         successor = smaller(successor)
                     if successor not in parents:

@@ -23,6 +23,42 @@ class ActionTable:
     cuts: dict[int, int] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class CanonicalMasks:
+    """Where in a layout lies what canonical states depend on. Shifts and widths are in bits.
+
+    `clearings` has the mask of each clearing's column and that of what it reads, `blocks` the shift of each block,
+    `places` the shift that each permutation gives to each block, `others` column, shift and mask outside of blocks.
+    """
+
+    clearings: tuple[tuple[int, int], ...]
+    block: int = 0
+    blocks: tuple[int, ...] = ()
+    places: tuple[tuple[int, ...], ...] = ()
+    others: tuple[tuple[int, int, int], ...] = ()
+
+    @classmethod
+    def of(cls, system: TransitionSystem, layout: BitLayout) -> "CanonicalMasks":
+        """The masks of a system in a layout."""
+        clearings = tuple((layout.mask((one.column,)), layout.mask(one.columns)) for one in system.clearings)
+        symmetry = system.symmetry
+        if symmetry is None:
+            return cls(clearings)
+        width = sum(layout.widths[column] for column in symmetry.blocks[0])
+        inside = {column for block in symmetry.blocks for column in block}
+        return cls(
+            clearings,
+            (1 << width) - 1,
+            tuple(index * width for index in range(len(symmetry.blocks))),
+            tuple(tuple(place * width for place in permutation) for permutation in symmetry.permutations),
+            tuple(
+                (column, layout.shifts[column], (1 << layout.widths[column]) - 1)
+                for column in range(len(layout.shifts))
+                if column not in inside
+            ),
+        )
+
+
 class TransitionTables:
     """The numbers of all values, and what the sites do with them."""
 
@@ -143,6 +179,7 @@ class TransitionTables:
 
     def _lay_out(self) -> None:
         """Write every table anew for the present layout."""
+        self._masks = CanonicalMasks.of(self.system, self.layout)
         for table in self.actions:
             table.mask = self.layout.mask(table.action.columns)
             table.effects, table.cuts = {}, {}
@@ -166,10 +203,11 @@ class TransitionTables:
 
     def canonical(self, state: int) -> int:
         """The state that stands for this one and all that differ from it by what is over and by names."""
-        for index, clearing in enumerate(self.system.clearings):
-            held = self.layout.mask((clearing.column,))
-            if state & held and self.is_dead(index, state):
-                state &= ~held
+        for index, (held, read) in enumerate(self._masks.clearings):
+            if state & held:
+                over = self._over[index].get(state & read)
+                if self.is_dead(index, state) if over is None else over:
+                    state &= ~held
         symmetry = self.system.symmetry
         return state if symmetry is None else min(self.images(state))
 
@@ -182,17 +220,16 @@ class TransitionTables:
 
     def images(self, state: int) -> list[int]:
         """The state under every permutation of its blocks."""
-        symmetry = self.system.symmetry
-        assert symmetry is not None
-        layout = self.layout
-        width = sum(layout.widths[column] for column in symmetry.blocks[0])
-        blocks = [state >> index * width & (1 << width) - 1 for index in range(len(symmetry.blocks))]
-        others = [column for column in range(len(layout.shifts)) if column not in self._blocks]
+        masks = self._masks
+        blocks = [state >> shift & masks.block for shift in masks.blocks]
+        others = [(self.renamed_numbers(column), state >> shift & mask, shift) for column, shift, mask in masks.others]
         images = []
-        for which, permutation in enumerate(symmetry.permutations):
-            image = sum(block << place * width for block, place in zip(blocks, permutation, strict=True))
-            for column in others:
-                image |= self.renamed_numbers(column)[which][layout.field(state, column)] << layout.shifts[column]
+        for which, shifts in enumerate(masks.places):
+            image = 0
+            for block, shift in zip(blocks, shifts, strict=True):
+                image |= block << shift
+            for renamed, number, shift in others:
+                image |= renamed[which][number] << shift
             images.append(image)
         return images
 

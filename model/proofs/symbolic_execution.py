@@ -47,7 +47,7 @@ import z3
 
 from fencepost.model.proofs.solver import LimitedSolver
 from fencepost.model.proofs.symbolic_values import BranchDecider
-from fencepost.model.proofs.terms import Term, address, negation
+from fencepost.model.proofs.terms import Term, address, is_false, is_true, negation
 
 Result = TypeVar("Result")
 
@@ -80,8 +80,8 @@ class PathDecisions:
     def decide(self, term: Term) -> bool:
         """Which branch to take where the term decides; the other one, if it is possible, is left for later."""
         term = self._simplify(term)
-        if z3.is_true(term) or z3.is_false(term):
-            return bool(z3.is_true(term))
+        if is_true(term) or is_false(term):
+            return bool(is_true(term))
         if address(term) in self.known:
             return self.known[address(term)][1]
         place = len(self.taken)
@@ -102,7 +102,7 @@ class PathDecisions:
         """The first branch if it is possible; if both are, the second one waits."""
         before = self.instance
         shown = None if before is None else before.eval(term, model_completion=True)
-        if shown is not None and z3.is_true(shown):
+        if shown is not None and is_true(shown):
             possible, other = self._find_instance(negation(term))
             if possible:
                 self.others.append(PathPrefix((*self.taken, False), other))
@@ -110,7 +110,7 @@ class PathDecisions:
         possible, found = self._find_instance(term)
         if not possible:
             return False
-        if shown is not None and z3.is_false(shown):
+        if shown is not None and is_false(shown):
             other_possible, other = True, before
         else:
             other_possible, other = self._find_instance(negation(term))

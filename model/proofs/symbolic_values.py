@@ -20,6 +20,8 @@ from fencepost.model.proofs.terms import (
     disjunction,
     equation,
     identical,
+    is_false,
+    is_true,
     negation,
     numeral,
 )
@@ -29,9 +31,9 @@ _deciders: list[Callable[[Term], bool]] = []
 
 def as_truth(term: Term) -> Any:
     """A truth value: a plain one where the term is constant."""
-    if z3.is_true(term):
+    if is_true(term):
         return True
-    return False if z3.is_false(term) else SymbolicBool(term)
+    return False if is_false(term) else SymbolicBool(term)
 
 
 def formula(value: Any) -> Term:
@@ -189,10 +191,16 @@ class SymbolicToken:
         return equal_terms(self.term, numeral(0))
 
 
+_plain_names: dict[str, int] = {}
+
+
 def name_term(value: Any) -> Term:
-    """The term of a token of either kind."""
+    """The term of a token of either kind. A name that the code spells out is a number below 0, which no symbol is: what
+    is proved of symbols is proved of all other names."""
     if value is None:
         return numeral(0)
+    if isinstance(value, str):
+        return numeral(-1 - _plain_names.setdefault(value, len(_plain_names)))
     return value.term if isinstance(value, SymbolicToken) else numeral(value)
 
 

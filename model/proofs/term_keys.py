@@ -16,33 +16,48 @@ class TermKeys:
     def __init__(self) -> None:
         self._keys: dict[Hashable, int] = {}
         self._kept: list[Any] = []
+        self._parts: dict[int, tuple[Any, Hashable]] = {}
 
     def key(self, value: Any) -> int:
         """The key of a value."""
-        structure = term_structure(value)
+        structure = self._structure(value)
         key = self._keys.get(structure)
         if key is None:
             key = self._keys[structure] = len(self._kept)
             self._kept.append(value)
         return key
 
+    def _structure(self, value: Any) -> Hashable:
+        """The type of a value and of its parts, with the addresses of terms in place of symbols."""
+        kind: Any = type(value)
+        if kind in _SYMBOLS:
+            return (kind, value.term.ast.value)
+        if kind is tuple:
+            return tuple([self._structure(item) for item in value])
+        if kind is dict:
+            return (dict, tuple([(key, self._structure(item)) for key, item in value.items()]))
+        if kind is SymbolicClaims:
+            return (SymbolicClaims, self._structure(value.present), self._structure(value.flags))
+        if isinstance(value, z3.AstRef):
+            return (z3.AstRef, value.ast.value)
+        names = field_names(kind)
+        return (kind, value) if names is None else self._part(value, names)
 
-def term_structure(value: Any) -> Hashable:
-    """The type of a value and of its parts, with the addresses of terms in place of symbols."""
-    if isinstance(value, SymbolicBool | SymbolicNumber | SymbolicToken):
-        return (type(value), value.term.ast.value)
-    if isinstance(value, tuple):
-        return tuple([term_structure(item) for item in value])
-    if isinstance(value, SymbolicClaims):
-        return (SymbolicClaims, term_structure(value.present), term_structure(value.flags))
-    if isinstance(value, z3.AstRef):
-        return (z3.AstRef, value.ast.value)
-    if is_dataclass(value) and not isinstance(value, type):
-        return (type(value), *[term_structure(getattr(value, name)) for name in field_names(type(value))])
-    return (type(value), value)
+    def _part(self, value: Any, names: tuple[str, ...]) -> Hashable:
+        """A number for the structure of a dataclass value; the same object is looked at once."""
+        known = self._parts.get(id(value))
+        if known is None:
+            structure = (type(value), *[self._structure(getattr(value, name)) for name in names])
+            known = self._parts[id(value)] = (value, self._keys.setdefault(structure, len(self._kept)))
+            if known[1] == len(self._kept):
+                self._kept.append(value)
+        return (type(value), known[1])
+
+
+_SYMBOLS = frozenset((SymbolicBool, SymbolicNumber, SymbolicToken))
 
 
 @cache
-def field_names(kind: type) -> tuple[str, ...]:
-    """The names of a dataclass's fields."""
-    return tuple(field.name for field in fields(kind))
+def field_names(kind: type) -> tuple[str, ...] | None:
+    """The names of a dataclass's fields; None for other types."""
+    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else None

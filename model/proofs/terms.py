@@ -14,6 +14,7 @@ Term: TypeAlias = Any
 _CONTEXT = z3.main_ctx()
 _REFERENCE = _CONTEXT.ref()
 TRUE, FALSE = z3.BoolVal(True), z3.BoolVal(False)
+_TRUE_ADDRESS, _FALSE_ADDRESS = TRUE.ast.value, FALSE.ast.value
 _numerals: dict[int, Term] = {}
 _made: dict[tuple[Any, ...], tuple[Term, ...]] = {}
 """Each term by its connective and the addresses of its parts, with the parts: while they are kept, so are addresses."""
@@ -22,6 +23,16 @@ _made: dict[tuple[Any, ...], tuple[Term, ...]] = {}
 def clear_terms() -> None:
     """Let go of the terms that nobody holds any more."""
     _made.clear()
+
+
+def is_true(term: Term) -> bool:
+    """The term is the constant true, of which the solver has one."""
+    return bool(term.ast.value == _TRUE_ADDRESS)
+
+
+def is_false(term: Term) -> bool:
+    """The term is the constant false."""
+    return bool(term.ast.value == _FALSE_ADDRESS)
 
 
 def numeral(number: int) -> Term:

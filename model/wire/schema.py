@@ -31,7 +31,7 @@ from types import MappingProxyType
 from typing import Any
 
 from fencepost.model.wire.primitives import ZERO_UUID
-from fencepost.model.wire.tables import cluster, group, log, offsets, security, transactions
+from fencepost.model.wire.tables import cluster, group, log, offsets, proposal, security, transactions
 
 _NO_VERSION = range(0)
 _EVERY_VERSION = range(1 << 15)
@@ -152,5 +152,5 @@ def _read(tables: Iterable[str]) -> tuple[Mapping[str, Schema], Mapping[str, int
     return MappingProxyType(schemas), MappingProxyType(keys)
 
 
-SCHEMAS, API_KEYS = _read(module.TABLE for module in (cluster, group, offsets, log, transactions, security))
+SCHEMAS, API_KEYS = _read(module.TABLE for module in (cluster, group, offsets, log, transactions, security, proposal))
 """`SCHEMAS`: every schema by name ("JoinGroupRequest"). `API_KEYS`: the number of every API by name ("JoinGroup")."""

@@ -59,6 +59,10 @@ KNOWN_FAILURES: Mapping[str, str] = MappingProxyType(
     }
 )
 """A few words of evidence by requirement."""
+DECIDED_BY_A_RACE = ("TIMER-03",)
+"""Those that fail in some runs: the last of two JoinGroups sent at once sets the session timeout of both members, and
+so how long the next join phase lasts (one-session, phase-by-session). With the short one it is over before a session
+could be, which is a consequence of JOIN-44."""
 KNOWN_CRASHES = ("GEN-09", "JOIN-15", "JOIN-17")
 """Those that end its process."""
 DEVIATIONS: Mapping[str, Deviation] = MappingProxyType(

@@ -1,7 +1,8 @@
 """`python -m tests.acceptance.registry_reports [NAME...]`: make the reports of the registry anew, all or those named.
 
 Each is a whole run on a target of tests/targets, which the profile beside the report starts: bundled, kafka4, kafka3,
-kafka34, kafka28, kfake, mock. A run takes one to four minutes.
+kafka34, kafka28, kfake, mock; or on a client by its driver in docs/examples/clients: java4, java3, kafka-python,
+aiokafka, librdkafka. A run takes one to four minutes, that on the mock half an hour.
 """
 
 import os
@@ -12,12 +13,13 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
 from fencepost import __version__
 from fencepost.conformance.registry.entries import ABOUT_FILE, FOLDERS, PROFILE_FILE, REPORT_FILE
 from tests.acceptance.checks.conformance import command_environment
-from tests.targets.kafka.installation import VERSIONS
+from tests.targets.kafka.installation import VERSIONS, install
 
 ROOT = Path(__file__).parents[2]
 REGISTRY = ROOT / "docs" / "registry"
@@ -55,13 +57,53 @@ BUNDLED = {
 }
 
 
+JAVA_CLIENT = {
+    "name": "Apache Kafka Java client",
+    "url": "https://kafka.apache.org",
+    "language": "Java",
+    "license": "Apache-2.0",
+    "notes": "The reference.",
+}
+KAFKA_PYTHON = {
+    "name": "kafka-python",
+    "url": "https://github.com/dpkp/kafka-python",
+    "language": "Python",
+    "license": "Apache-2.0",
+}
+AIOKAFKA = {
+    "name": "aiokafka",
+    "url": "https://github.com/aio-libs/aiokafka",
+    "language": "Python",
+    "license": "Apache-2.0",
+}
+LIBRDKAFKA = {
+    "name": "librdkafka",
+    "url": "https://github.com/confluentinc/librdkafka",
+    "language": "C",
+    "license": "BSD-2-Clause",
+    "notes": "Driven by confluent-kafka for Python.",
+}
+DRIVERS = "docs/examples/clients"
+ABOUT_KEYS = ("name", "url", "language", "license")
+"""What a profile says of a target too."""
+
+
 @dataclass(frozen=True, slots=True)
 class RegistryTarget:
-    """A target of the registry: the folder of its implementation, its version, and what it is."""
+    """A target of the registry: the folder of its implementation, its version, and what it is; of a client also the
+    command of its driver, and the release of Apache Kafka that its jars are of."""
 
     folder: str
     version: str
     about: dict[str, str]
+    driver: tuple[str, ...] = ()
+    jars: str = ""
+
+    @property
+    def place(self) -> Path:
+        """The folder of its entry."""
+        subject = "client" if self.driver else "coordinator"
+        return REGISTRY / FOLDERS[subject] / self.folder / self.version
 
 
 def kfake_version() -> str:
@@ -81,44 +123,68 @@ def mock_version() -> str:
 def registry_targets() -> dict[str, RegistryTarget]:
     """All targets by the names of their profiles."""
     kafkas = {"kafka4": "4", "kafka3": "3", "kafka34": "3.4", "kafka28": "2.8"}
+    java = ("java", f"{DRIVERS}/JavaDriver.java")
+    clients = {
+        "java4": RegistryTarget("apache-kafka-java", VERSIONS["4"], JAVA_CLIENT, java, VERSIONS["4"]),
+        "java3": RegistryTarget("apache-kafka-java", VERSIONS["3"], JAVA_CLIENT, java, VERSIONS["3"]),
+        "kafka-python": python_client("kafka-python", version("kafka-python"), KAFKA_PYTHON, "kafka_python_driver.py"),
+        "aiokafka": python_client("aiokafka", version("aiokafka"), AIOKAFKA, "aiokafka_driver.py"),
+        "librdkafka": python_client("librdkafka", mock_version(), LIBRDKAFKA, "confluent_driver.py"),
+    }
     return {
         "bundled": RegistryTarget("fencepost-bundled", __version__, BUNDLED),
         **{name: RegistryTarget("apache-kafka", VERSIONS[key], KAFKA) for name, key in kafkas.items()},
         "kfake": RegistryTarget("kfake", kfake_version(), KFAKE),
         "mock": RegistryTarget("librdkafka-mock", mock_version(), MOCK),
+        **clients,
     }
+
+
+def python_client(folder: str, release: str, about: dict[str, str], driver: str) -> RegistryTarget:
+    """A client that a driver in Python drives."""
+    return RegistryTarget(folder, release, about, ("python", f"{DRIVERS}/{driver}"))
 
 
 def make_report(name: str, target: RegistryTarget) -> None:
     """Run the kit on a target and put the report into the registry. Raises `RuntimeError` if that was not possible."""
-    folder = REGISTRY / FOLDERS["coordinator"] / target.folder / target.version
+    folder = target.place
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     about = "".join(f'{key} = "{value}"\n' for key, value in target.about.items())
     if not (folder.parent / ABOUT_FILE).exists():
         (folder.parent / ABOUT_FILE).write_text(about)
-    words = ["bundled"]
+    profile = folder / PROFILE_FILE
     if name != "bundled":
-        profile = folder / PROFILE_FILE
         profile.write_text(profile_text(name, target))
-        words = ["--profile", str(profile.relative_to(ROOT))]
+    kept = str(profile.relative_to(ROOT))
+    if target.driver:
+        words = ["test-client", "--driven", "--profile", kept]
+    else:
+        words = ["test", "bundled"] if name == "bundled" else ["test", "--profile", kept]
     with tempfile.TemporaryDirectory() as run_folder:
-        environment = command_environment(Path(run_folder))
-        command = [sys.executable, "-m", "fencepost", "test", *words, "-q", "--json", str(folder / REPORT_FILE)]
-        done = subprocess.run(command, cwd=ROOT, env=environment)
-        if name != "bundled":
+        environment = command_environment(Path(run_folder)) | client_environment(target)
+        words += ["-q", "--json", str(folder / REPORT_FILE), *(["--", *target.driver] if target.driver else [])]
+        done = subprocess.run([sys.executable, "-m", "fencepost", *words], cwd=ROOT, env=environment)
+        if name != "bundled" and not target.driver:
             kill_target(name, environment)
     if done.returncode not in POSSIBLE_CODES:
         raise RuntimeError(f"{name}: exit code {done.returncode}")
 
 
+def client_environment(target: RegistryTarget) -> dict[str, str]:
+    """The variables that the driver of a client needs: this Python first, and the jars of a Java client."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    return {"PATH": path, **({"CLASSPATH": f"{install(target.jars)}/jars/*"} if target.jars else {})}
+
+
 def profile_text(name: str, target: RegistryTarget) -> str:
     """The profile of a target for its folder in the registry."""
+    about = ["[about]", f'version = "{target.version}"', *(f'{key} = "{target.about[key]}"' for key in ABOUT_KEYS), ""]
+    if target.driver:
+        return "\n".join(about)
     text = (PROFILES / f"{name}.toml").read_text()
     text = re.sub(r'^(start|kill) = "', rf'\1 = "{TO_PROFILES}', text, flags=re.MULTILINE)
-    keys = ("name", "url", "language", "license")
-    lines = [f'{key} = "{target.about[key]}"' for key in keys]
-    return "\n".join([text, "[about]", f'version = "{target.version}"', *lines, ""])
+    return "\n".join([text, *about])
 
 
 def kill_target(name: str, environment: dict[str, str]) -> None:

@@ -23,7 +23,8 @@ class GroupTool:
     """The class behind `kafka-consumer-groups.sh`, on one cluster."""
 
     def __init__(self, home: Path, name: str, bootstrap: str) -> None:
-        self.command = [*java_command(home), name, "--bootstrap-server", bootstrap]
+        patience = str(1_000 * TOOL_TIMEOUT_S // 2)  # its own is 5 s
+        self.command = [*java_command(home), name, "--bootstrap-server", bootstrap, "--timeout", patience]
 
     def rows(self, *arguments: str) -> list[list[str]]:
         """The words of each line that the tool prints, without empty lines."""

@@ -321,11 +321,13 @@ def test_usage_errors_and_help_import_the_command_line_alone(command: str) -> No
         "interruption",
         "usage",
         "argument_types",
+        "protocols",
         "report_options",
         "test",
         "record",
         "importing",
         "corpus_commands",
+        "topics",
         COMMANDS.get(command, ("",))[0],
     }
     light = {"fencepost.conformance", *(f"fencepost.conformance.cli.{name}".rstrip(".") for name in own)}

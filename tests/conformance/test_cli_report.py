@@ -72,6 +72,12 @@ def test_a_comparison_tells_what_broke_and_what_is_no_longer_checked(
     assert "newly broken  1: JOIN-29" in text
     assert "not checked   1: HB-05" in text
     assert "newly checked 2: FIND-01, JOIN-29" in text
+    page, summary = tmp_path / "r.html", tmp_path / "r.md"
+    words = ["report", str(violated), "--compare", str(before), "--html", str(page), "--markdown", str(summary)]
+    assert main(words) == 1
+    assert "<dt>newly broken</dt><dd>1: JOIN-29</dd>" in page.read_text()
+    assert "2 reports of Fencepost" in page.read_text()
+    assert "| newly broken | 1&#58; JOIN-29 |" in summary.read_text()
     assert main(["report", str(before), "--compare", str(before)]) == 0
     assert "Nothing is newly broken" in capsys.readouterr().out
 

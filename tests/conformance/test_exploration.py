@@ -12,7 +12,8 @@ from fencepost.conformance.cli import main
 from fencepost.conformance.reports.classic import exploration
 from fencepost.conformance.reports.classic.exploration import SearchDisplay, pulse_line, states_left
 from fencepost.conformance.results import ExitCode
-from fencepost.model.classic.core.membership import respond_to_commit
+from fencepost.model.classic.core.member_table import NOWHERE, check_member
+from fencepost.model.classic.core.membership import renew_session, respond_to_commit
 from fencepost.model.classic.core.state import CommitRequest, Context, Group, Step
 from fencepost.model.errors import Error
 from fencepost.model.explore.classic import coordinator_steps, group_model
@@ -44,7 +45,9 @@ IN_ONE_GENERATION = {"no-stale-commit", "T13"}
 
 
 def lenient(group: Group, request: CommitRequest, context: Context) -> Step:
-    return respond_to_commit(group, request, Error.NONE, "commit.stable")
+    _, index = check_member(group, request.member, request.instance)
+    alive = group if index == NOWHERE else renew_session(group, index, context.now)
+    return respond_to_commit(alive, request, Error.NONE, "commit.stable")
 
 
 def idle(group: Group, context: Context) -> Step:

@@ -1,5 +1,6 @@
 """Pages and badges are valid: a real checker finds nothing wrong with them."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from fencepost.conformance.badges.badge import make_badge
 from fencepost.conformance.badges.drawing import to_badge_svg
 from fencepost.conformance.cli import main
 from fencepost.conformance.pages.html_page import to_html
-from fencepost.conformance.pages.overview import to_overview_html
+from fencepost.conformance.pages.overview import to_comparison_html, to_overview_html
 from fencepost.conformance.registry.entries import read_entries
 from fencepost.conformance.registry.site import build_site
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
@@ -34,6 +35,7 @@ def test_pages_and_badges_are_valid(tmp_path: Path) -> None:
         "kept.html": to_html(KEPT),
         "hostile.html": to_html(hostile),
         "overview.html": to_overview_html([report, VIOLATED]),
+        "comparison.html": to_comparison_html(VIOLATED, report),
         "badge.svg": to_badge_svg(make_badge(report)),
         "hostile.svg": to_badge_svg(make_badge(hostile)),
     }
@@ -41,6 +43,10 @@ def test_pages_and_badges_are_valid(tmp_path: Path) -> None:
         (tmp_path / name).write_text(text, encoding="utf-8")
     site = build_site(list(read_entries(COMMITTED)))
     shown = ["index.html", "coordinators/fencepost-bundled/index.html", "requirements/JOIN-29.html"]
+    shown += (
+        name for name in site if re.fullmatch(r"(coordinators/librdkafka-mock|clients/aiokafka)/.+/index.html", name)
+    )
+    assert len(shown) == 5
     for number, name in enumerate(shown):
         pages[f"site-{number}.html"] = site[name]
         (tmp_path / f"site-{number}.html").write_text(site[name], encoding="utf-8")

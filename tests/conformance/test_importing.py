@@ -51,7 +51,7 @@ def test_a_request_log_is_imported_and_judged(profile: str, tmp_path: Path, caps
     trace = str(tmp_path / "trace.jsonl")
     assert main(["import", "request-log", REQUESTS, "-o", trace, "--profile", str(tmp_path / "profile.toml")]) == 0
     told = capsys.readouterr().err
-    assert "events from 72 requests in 95 lines" in told and "5 requests left out, of rebalances" in told
+    assert "events from 72 requests in 95 lines" in told and "5 requests left out, of groups" in told
     assert main(["judge", trace]) == 0
     report = capsys.readouterr().out
     assert "NO VIOLATION" in report and "HB            3 pass" in report

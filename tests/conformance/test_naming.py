@@ -207,8 +207,22 @@ def test_what_comes_after_a_timer_that_fires_otherwise_follows_from_that() -> No
     causes = RootCauses([passed, sync_timer, schedule, after_timer])
     assert causes.cause_of(found, schedule) == INCIDENTAL_NOTE
     assert causes.cause_of(found, after_timer) == "blocked by TIMER-12"
+    # The timer fired after all that is certain, as the diagnosis has it.
+    (unsettled,) = violations_in(TraceVerdict((replace(refused, timers=("timer.sync",)),), (), {}))
+    assert causes.cause_of(unsettled, schedule) == "blocked by TIMER-12"
     session_timer = RootCauses([passed, run_of("TIMER-01"), after_timer])
     assert session_timer.cause_of(found, after_timer) == INCIDENTAL_NOTE
+
+
+def test_a_timer_counts_that_fired_just_before_the_wrong_response() -> None:
+    """A follower of kfake that never syncs is kept until its session is over, so that its group cannot be deleted."""
+    header, events = open_trace(RECORDED_ON_KFAKE / "delete-after-a-missed-sync.jsonl")
+    seen = tuple(events)
+    schedule = replace(run_of(""), header=header, events=seen, verdict=judge(header, seen))
+    (found,) = violations_in(schedule.verdict)
+    assert found.requirement == "ADMIN-18" and "timer.sync" not in schedule.verdict.rules
+    causes = RootCauses([run_of("ADMIN-18", CheckStatus.PASS), run_of("TIMER-12"), schedule])
+    assert causes.cause_of(found, schedule) == "blocked by TIMER-12"
 
 
 # --- in a run ------------------------------------------------------------------------------------------------------

@@ -1,11 +1,19 @@
 """Profiles are read strictly: an error is one line with place, problem and remedy."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from fencepost.conformance.cli import main
-from fencepost.conformance.profile import DERIVED_CAPABILITIES, SECTIONS, Profile, ProfileError, load_profile
+from fencepost.conformance.profile import (
+    CLIENT_SECTIONS,
+    DERIVED_CAPABILITIES,
+    SECTIONS,
+    Profile,
+    ProfileError,
+    load_profile,
+)
 from fencepost.model.catalogue.classic import CAPABILITIES
 
 TARGETS = Path(__file__).parent.parent / "targets"
@@ -187,3 +195,16 @@ def test_the_bundled_coordinator_has_no_start_command_and_no_security(
         f"fencepost: {section} of the profile is for a target that is reached over the network, not for bundled; "
         "name its address, or leave the section out\n"
     )
+
+
+def test_a_profile_of_a_client(tmp_path: Path) -> None:
+    path = write(tmp_path, "[about]\nname = 'acme'\n[known]\nMEMBER-12 = 'fixed in 2.0'\n")
+    profile = load_profile(path, CLIENT_SECTIONS)
+    assert (dict(profile.about), dict(profile.deviations)) == ({"name": "acme"}, {"MEMBER-12": "fixed in 2.0"})
+    for text, problem in (
+        ("[target]\nstart = 'x'", "target: unknown section; the sections are known, about"),
+        ("[known]\nJOIN-29 = 'x'", "[known] JOIN-29: no such requirement; write an id like MEMBER-12"),
+    ):
+        path = write(tmp_path, text)
+        with pytest.raises(ProfileError, match=re.escape(f"{path}: {problem}")):
+            load_profile(path, CLIENT_SECTIONS)

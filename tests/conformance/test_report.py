@@ -164,7 +164,8 @@ def test_printable_text_is_left_alone() -> None:
             "known known",
             Scope.TRACES,
             False,
-            "NO VIOLATION: 2 of 2 requirements checked (traces), none violated, apart from 2 known deviations.",
+            "NO VIOLATION: 2 of 2 requirements checked (traces of a coordinator), none violated, "
+            "apart from 2 known deviations.",
         ),
     ],
 )

@@ -61,7 +61,7 @@ def test_a_trace_without_marks_gets_verdicts_by_the_rules_it_shows(tmp_path: Pat
     assert main(["judge", str(trace)]) == 0
     text = capsys.readouterr().out
     assert text.startswith("Target: somebody's broker (version 1)\n")
-    assert text.endswith("NO VIOLATION: 1 of 308 requirements checked (traces), none violated.\n")
+    assert text.endswith("NO VIOLATION: 1 of 308 requirements checked (traces of a coordinator), none violated.\n")
     report = judge_files([trace], ignore_progress)
     assert verdict_on("HB-02", report) is Verdict.PASS
     assert verdict_on("HB-01", report) is Verdict.NOT_OBSERVED

@@ -2,8 +2,8 @@
 
 from fencepost.model.classic.kernel import invariants
 from fencepost.model.classic.theorems.registry import REGISTRY
+from fencepost.model.classic.theorems.request_statements import STEP_THEOREMS
 from fencepost.model.classic.theorems.statements import THEOREMS
-from fencepost.model.classic.theorems.step_statements import STEP_THEOREMS
 from fencepost.model.explore.classic.properties import PROPERTIES
 from fencepost.model.proofs.registry.results import theorem_sentences
 

@@ -2,15 +2,12 @@
 
 from typing import Any
 
-from fencepost.adapters.client.cluster import ScriptedCluster
-from fencepost.adapters.client.program import ClientPlace
 from fencepost.conformance.clients.classic import CLASSIC_CLIENTS, SCENARIOS
 from fencepost.conformance.clients.play import ClientPlay, ClientScenarioRun
 from fencepost.conformance.clients.run import ClientPlan, ClientRun
 from fencepost.conformance.clients.stage import ClientFacts
 from fencepost.model.classic.member.settings import COOPERATIVE_STICKY, RANGE, ROUND_ROBIN, ClientSettings, ResetPolicy
-from fencepost.model.settings import Settings
-from tests.support.wire_client import Tamper, Tell, WireClient, send_as_it_is
+from tests.support.wire_client import Tamper, Tell, WireSubject, send_as_it_is
 
 BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}
 EAGER = ClientSettings(
@@ -29,21 +26,6 @@ COOPERATIVE = ClientSettings(
     auto_commit_interval=1_000,
     reset_policy=ResetPolicy.EARLIEST,
 )
-
-
-class WireSubject:
-    """Starts a client in this process."""
-
-    def __init__(self, settings: ClientSettings, tamper: Tamper, tell: Tell | None = None) -> None:
-        self.settings = settings
-        self.tamper = tamper
-        self.tell = tell
-
-    async def start_cluster(self, settings: Settings) -> ScriptedCluster:
-        return ScriptedCluster(settings)
-
-    async def start(self, place: ClientPlace, cluster: ScriptedCluster) -> WireClient:
-        return await WireClient(cluster, self.settings, self.tamper, self.tell).start(place)
 
 
 def make_run(

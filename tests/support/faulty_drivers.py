@@ -86,6 +86,15 @@ def say_after_call(name: str) -> Tell:
     return tell
 
 
+def return_first(client: WireClient, message: Message) -> list[Message]:
+    """The first record of each partition, and nothing more."""
+    told = [tuple(each[:2]) for each in client.late]
+    rows = [row for row in message["records"] if tuple(row[:2]) not in told]
+    first = [row for number, row in enumerate(rows) if row[:2] not in [each[:2] for each in rows[:number]]]
+    client.late += first
+    return [{"records": first}] if first else []
+
+
 def return_late(client: WireClient, message: Message) -> list[Message]:
     """Records one poll later than they were returned."""
     if "records" in message:
@@ -105,7 +114,7 @@ def hide_while_joining(client: WireClient, message: Message) -> list[Message]:
 
 def is_waiting(client: WireClient, api: str) -> bool:
     """Whether a request to the coordinator has no response."""
-    return any(each == api for each, _, _ in client.link(client.coordinator).waiting.values())
+    return any(one.api == api for one in client.link(client.coordinator).waiting.values())
 
 
 def everything(client: WireClient) -> list[list[Any]]:
@@ -199,6 +208,7 @@ def make_faulty(
 
 
 FAULTY_DRIVERS = [
+    make_faulty("POLL-05", "a-poll-that-takes-long", rewrite("records", return_first)),
     make_faulty("CALLBACK-01", "a-client-alone", say_after_call("assigned")),
     make_faulty("CALLBACK-02", "a-leader-of-two", hide("revoked")),
     make_faulty("CALLBACK-02", "a-leader-of-two", leave_out_one("revoked")),

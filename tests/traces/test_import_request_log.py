@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
@@ -18,6 +19,7 @@ from fencepost.traces.judge.judge import judge
 from fencepost.traces.verdict import TraceVerdict
 
 DATA = Path(__file__).parent / "data"
+REGRESSIONS = Path(__file__).parent / "regressions"
 LOG, RECORDED = DATA / "kafka-4-requests.log.gz", DATA / "kafka-4-requests.jsonl.gz"
 """One run of three clients on Apache Kafka 4.4: the broker's request log, and what `fencepost record` wrote."""
 LEFT_OUT = 5
@@ -252,3 +254,64 @@ def test_a_clock_that_was_set_back(tmp_path: Path) -> None:
         import_events(tmp_path, path)
     _, events = import_events(tmp_path, write_log(tmp_path, heartbeat("a", 50_000), heartbeat("a", 49_000)))
     assert [event.time for event in events] == sorted(event.time for event in events), "threads write in another order"
+
+
+HEARTBEAT_ROW = re.compile(r'"HEARTBEAT".*"memberId":"rdkafka[^"]*".*"connection":"([^"]*)"')
+
+
+def change_connections(folder: Path, *connections: str | None) -> Path:
+    """The log with the first heartbeats of a member on other connections."""
+    rows = gzip.decompress(LOG.read_bytes()).decode().splitlines(keepends=True)
+    told = iter(connections)
+    for place, row in enumerate(rows):
+        found = HEARTBEAT_ROW.search(row)
+        other = next(told, None) if found else None
+        if found and other:
+            rows[place] = row.replace(found[1], other)
+    (folder / "changed.log").write_text("".join(rows))
+    return folder / "changed.log"
+
+
+def unknown_groups(events: Sequence[Event]) -> list[str | None]:
+    return [event.body.get("group") for event in events if event.api == "unknown"]
+
+
+def test_the_state_of_a_group_is_unknown_while_a_member_changes_its_connection(tmp_path: Path) -> None:
+    # A JoinGroup on the old connection may have waited until this one, and has no line then.
+    rows = gzip.decompress(LOG.read_bytes()).decode()
+    mine = next(filter(None, map(HEARTBEAT_ROW.search, rows.splitlines())))[1]
+    first = rows.index(next(row for row in rows.splitlines() if HEARTBEAT_ROW.search(row)))
+    (tmp_path / "changed.log").write_text(rows[:first] + rows[first:].replace(mine, "anew"))
+    told, events = import_events(tmp_path, tmp_path / "changed.log")
+    group = unknown_groups(events)[1]
+    assert unknown_groups(events) == [None, group] and group is not None
+    assert LEFT_OUT < told.left_out < 2 * LEFT_OUT, "and no more than in between is left out"
+    assert judge_log(tmp_path, tmp_path / "changed.log").violations == ()
+
+
+def test_the_first_join_of_a_member_counts_for_its_connection(tmp_path: Path) -> None:
+    rows = gzip.decompress(LOG.read_bytes()).decode().splitlines(keepends=True)
+    first = re.compile(r'"JOIN_GROUP".*"memberId":"","groupInstanceId".*"errorCode":79.*"connection":"([^"]*)"')
+    place, found = next((place, found) for place, row in enumerate(rows) if (found := first.search(row)))
+    rows[place] = rows[place].replace(found[1], "before")
+    (tmp_path / "changed.log").write_text("".join(rows))
+    assert len(unknown_groups(import_events(tmp_path, tmp_path / "changed.log")[1])) == 2
+
+
+def test_a_group_whose_members_use_several_connections_at_once_is_left_out(tmp_path: Path) -> None:
+    log = change_connections(tmp_path, None, "another")
+    _, events = import_events(tmp_path, log)
+    assert not [event for event in events if event.api in ("JoinGroup", "Heartbeat")]
+    assert [event for event in events if event.api == "FindCoordinator"]
+
+
+def test_settings_that_are_assumed_blame_nobody() -> None:
+    # An initial delay of 600 ms, where 3 s are assumed: the group seemed to have been removed.
+    verdict = judge_file(REGRESSIONS / "delay-shorter-than-assumed.jsonl.gz")
+    assert verdict.violations == ()
+    assert any("depends on settings of the target" in reason for reason in verdict.inconclusive)
+
+
+def test_a_partition_may_be_missing_where_the_topics_are_not_known() -> None:
+    verdict = judge_file(REGRESSIONS / "partition-that-does-not-exist.jsonl.gz")
+    assert verdict.violations == () and verdict.rules["offset-delete.partitions"]

@@ -12,7 +12,18 @@ from operator import itemgetter
 from typing import Any
 
 from fencepost.model.settings import Settings
-from fencepost.traces.events import FORMAT_VERSION, SAVED, Event, Header, Kind, Order
+from fencepost.traces.events import (
+    FAULT,
+    FORMAT_VERSION,
+    INTERNAL,
+    REQUEST,
+    RESPONSE,
+    SAVED,
+    Event,
+    Header,
+    Kind,
+    Order,
+)
 
 CLOCKS = ("virtual", "wall")
 
@@ -311,31 +322,31 @@ class EventOrder:
             raise MalformedLineError(f"time {event.time} falls: {self._time} came before")
         self._sequence = event.sequence
         self._time = event.time
-        if event.kind is Kind.REQUEST:
+        if event.kind is REQUEST:
             self._open[event.sequence] = event.api
         if event.of is not None:
             self._check_reference(event, event.of)
-        elif event.kind is Kind.RESPONSE:
+        elif event.kind is RESPONSE:
             raise MalformedLineError("a response without 'of'")
 
     def _check_reference(self, event: Event, of: int) -> None:
-        if event.kind is Kind.INTERNAL:
+        if event.kind is INTERNAL:
             # It may refer to a request that ended long ago; remembering all requests would take unbounded memory.
             if not 0 <= of < event.sequence:
                 raise MalformedLineError(f"'of' is {of}, but no earlier event has that number")
             return
-        if event.kind is not Kind.RESPONSE and event.kind is not Kind.FAULT:
+        if event.kind is not RESPONSE and event.kind is not FAULT:
             raise MalformedLineError(
                 f"'of' on an event of kind {event.kind}; only responses, faults and internal events have it"
             )
         api = self._open.get(of)
         if api is None:
             raise MalformedLineError(f"'of' is {of}, but no request {of} is awaiting a response")
-        if event.kind is Kind.RESPONSE and event.api != api:
+        if event.kind is RESPONSE and event.api != api:
             raise MalformedLineError(f"a response of {event.api} to a request of {api}")
-        if event.kind is Kind.FAULT and of in self._dropped:
+        if event.kind is FAULT and of in self._dropped:
             raise MalformedLineError(f"'of' is {of}, but request {of} has lost its connection before")
-        if event.kind is Kind.FAULT and self._order is Order.TOTAL:
+        if event.kind is FAULT and self._order is Order.TOTAL:
             self._dropped.add(of)  # a coordinator does not notice, and still answers
         else:
             del self._open[of]

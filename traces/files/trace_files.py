@@ -15,10 +15,10 @@ from typing import BinaryIO, NamedTuple, cast
 
 from fencepost.model.errors import FencepostError
 from fencepost.traces.events import Event, Header
+from fencepost.traces.files.event_decoder import EventDecoder
 from fencepost.traces.files.jsonl import (
     EventOrder,
     MalformedLineError,
-    decode_event,
     decode_header,
     encode_event,
     encode_header,
@@ -126,6 +126,7 @@ def read_lines(path: str, open_file: Callable[[str], BinaryIO] = open_local) -> 
     """
     number = 1
     course: EventOrder | None = None
+    decoder = EventDecoder()
     says: Header | Event | MalformedLine
     try:
         with open_file(path) as raw, _decompress(raw) as file:
@@ -139,12 +140,12 @@ def read_lines(path: str, open_file: Callable[[str], BinaryIO] = open_local) -> 
                     elif course is None:
                         says = MalformedLine("the trace has no header")
                     else:
-                        says = decode_event(text)
+                        says = decoder.decode(text)
                         course.check(says)
                 except MalformedLineError as flaw:
                     says = MalformedLine(str(flaw))
                 yield TraceLine(number, text, says)
-                while not text.endswith(b"\n") and len(text) >= MAX_LINE:
+                while len(text) >= MAX_LINE and not text.endswith(b"\n"):
                     text = file.readline(MAX_LINE)
                 number += 1
             if number == 1:

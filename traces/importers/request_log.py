@@ -2,6 +2,11 @@
 
 A request that was not answered before the log ends has no line. Where a group shows at the end that such a request had
 begun a rebalance, what it did from there on is left out.
+
+A JoinGroup or SyncGroup that waits when its member sends the next one is never answered, and has no line either. As a
+broker reads nothing from a connection while a request waits there, the next one comes on another connection. So while
+a member changes its connection the state of its group is not known; and nothing is known of a group whose members use
+several connections at once.
 """
 
 import heapq
@@ -71,10 +76,51 @@ class LogSurvey:
     """The requests that took longer than `QUICK_MS`."""
     tails: dict[str, int] = field(default_factory=dict)
     """For a group that may be in a rebalance that the log does not show: the number of the first line that shows it."""
+    changes: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    """For a group, while its members change their connections: the numbers of a member's last line on the old one, and
+    of the first on the new one."""
+    parallel: set[str] = field(default_factory=set)
+    """The groups with members that use several connections at once."""
+    members: OrderedDict[tuple[str, str], tuple[str, int, frozenset[str]]] = field(default_factory=OrderedDict)
+    """For each member its connection, the number of its last line, and the connections that it had before."""
 
-    def is_in_tail(self, request: LoggedRequest) -> bool:
-        """Whether a request concerns a group in such a rebalance."""
-        return any(request.number >= self.tails.get(group, request.number + 1) for group, _ in shown_groups(request))
+    def is_left_out(self, request: LoggedRequest) -> bool:
+        """Whether a request concerns a group of whose state the log does not show enough then."""
+        number = request.number
+        return any(
+            number >= self.tails.get(group, number + 1)
+            or group in self.parallel
+            or any(last < number <= first for last, first in self.changes.get(group, ()))
+            for group, _ in shown_groups(request)
+        )
+
+    def groups_found_again(self, request: LoggedRequest) -> Iterator[str]:
+        """Yield the group whose member has changed its connection with this request, if any."""
+        for group, _ in shown_groups(request):
+            if group not in self.parallel and any(first == request.number for _, first in self.changes.get(group, ())):
+                yield group
+
+    def follow_member(self, request: LoggedRequest) -> None:
+        """Note which connection a member uses."""
+        if request.api not in MEMBER_APIS:
+            return
+        try:
+            asked, told = request.bodies
+        except ValueError:
+            return
+        # Who joins anew is told its id.
+        group, member = str(asked.get("group_id")), str(asked.get("member_id") or told.get("member_id") or "")
+        if not member:
+            return
+        connection, last, older = self.members.pop((group, member), (request.connection, request.number, frozenset()))
+        if request.connection in older:
+            self.parallel.add(group)
+        elif request.connection != connection:
+            self.changes.setdefault(group, []).append((last, request.number))
+            older |= {connection}
+        self.members[group, member] = request.connection, request.number, older
+        if len(self.members) > MAX_CONNECTIONS:
+            self.members.popitem(last=False)
 
 
 class LogEvent(NamedTuple):
@@ -124,6 +170,7 @@ def survey_requests(requests: Iterable[LoggedRequest]) -> LogSurvey | None:
         survey.begun = min(survey.begun, request.received[0])
         if is_slow(request):
             survey.slow.append(request)
+        survey.follow_member(request)
         for group, is_rebalancing in shown_groups(request):
             if is_rebalancing:
                 survey.tails.setdefault(group, request.number)
@@ -201,8 +248,10 @@ class RequestLogWriter:
     def write_event(self, event: LogEvent) -> None:
         """Write a request or a response; after one of a group that cannot be read, its state is unknown."""
         request = event.request
-        if self.survey.is_in_tail(request):
+        if self.survey.is_left_out(request):
             self.left_out += event.is_response
+            for group in self.survey.groups_found_again(request) if event.is_response else ():
+                self.trace.mark_gap("a member changed its connection", group)
             return
         try:
             frame = request.response_frame() if event.is_response else request.request_frame()

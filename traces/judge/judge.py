@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from fencepost.model.frozen import evolve
-from fencepost.traces.events import Event, Header, Kind, Order
+from fencepost.traces.events import REQUEST, RESPONSE, Event, Header, Kind, Order
 from fencepost.traces.judge.checks import checked_sequence, evaluate_check
 from fencepost.traces.judge.groups.group_judge import AdvanceObserver, GroupJudge, StepObserver, TraceContext
 from fencepost.traces.judge.groups.partial_group import PartialGroup, TraceGap
@@ -22,7 +22,8 @@ class Judge:
     """Hands the events of one trace, in order, to the judges of its groups, and sums up what they found.
 
     `only` says which groups to judge (default: all). Without `is_shared_judged` nothing is said about what concerns no
-    single group: lookups, and the steps that a coordinator itself logs.
+    single group: lookups, and the steps that a coordinator itself logs. With `check_repetitions` every step that is
+    known from an earlier one is taken anew all the same; `RepetitionError` is raised if it is not the same.
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class Judge:
         on_step: StepObserver | None = None,
         on_advance: AdvanceObserver | None = None,
         protocol: MakeProtocol = DEFAULT_PROTOCOL,
+        check_repetitions: bool = False,
     ) -> None:
         self.header = header
         self.only = only
@@ -47,6 +49,7 @@ class Judge:
         self.trace = TraceContext(
             self.protocol, header.settings, decisions or {}, beam_width, max_configurations, eager, on_step, on_advance
         )
+        self.trace.check_repetitions = check_repetitions
         self.records = self.trace.records
         self.found = self.trace.found
         self.groups: dict[str, GroupJudge | PartialGroup] = {}
@@ -69,10 +72,10 @@ class Judge:
     def on_event(self, event: Event, operation: Operation | None) -> None:
         """Judge one event; `operation` is the one that it begins or ends."""
         self.events += 1
-        if event.kind is Kind.REQUEST:
+        if event.kind is REQUEST:
             if operation is not None:
                 self.on_request(operation)
-        elif event.kind is Kind.RESPONSE:
+        elif event.kind is RESPONSE:
             if operation is not None:
                 self.on_response(operation, event.time)
             elif self.only is not None and self.is_shared_judged:
@@ -84,6 +87,8 @@ class Judge:
 
     def on_request(self, operation: Operation) -> None:
         """Hand a request to every group that it concerns."""
+        if self.repeat_step(operation):
+            return
         handle = operation.handle
         self.records.of(handle)
         for request in self.requests_in(operation):
@@ -99,6 +104,12 @@ class Judge:
                 if group is None:
                     group = self.groups[name] = GroupJudge(self.trace, name)
                 group.on_request(part)
+
+    def repeat_step(self, operation: Operation) -> bool:
+        """Whether the request does to its only group what an earlier one did, which then is all that there is to it."""
+        name = self.protocol.repeatable_group(operation)
+        group = None if name is None else self.groups.get(name)
+        return isinstance(group, GroupJudge) and group.repeat_step(operation)
 
     def requests_in(self, operation: Operation) -> tuple[Request, ...]:
         """The request as each group sees it. One that no coordinator could read concerns none."""
@@ -175,12 +186,15 @@ class Judge:
             judge.on_moved(event.time, is_certain=judge.group == event.body["group"])
 
     def on_gap(self, event: Event, operation: Operation | None) -> None:
-        """Discard the state of all groups at a gap event, since the trace does not show the events before it."""
-        self.protocol.on_gap()
+        """Discard the state of all groups at a gap event, or of the one it names: the trace does not show what came
+        before."""
         self.gap = self.gap or TraceGap(self.header.implementation.get("settings") == "assumed")
         self.gap.time = event.time
-        for name in self.groups:
-            self.partial_group(name, self.gap).on_gap()
+        if "group" not in event.body:
+            self.protocol.on_gap()
+        for name in (event.body["group"],) if "group" in event.body else tuple(self.groups):
+            if self.only is None or self.only(name):
+                self.partial_group(name, self.gap).on_gap()
 
     def partial_group(self, name: str, gap: TraceGap) -> PartialGroup:
         """The group of a trace that does not show everything; its state is unknown if it is new."""

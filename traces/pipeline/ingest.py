@@ -36,11 +36,20 @@ class IngestSummary:
     """What came of an ingest: counts of lines, of new input files, and of files that the corpus had already. `flaws`
     name the files that could not be read, or not to their end, `changed` those that have changed since an ingest."""
 
-    counts: Counts
-    inputs: int
-    already_ingested: int
+    counts: Counts = field(default_factory=Counts)
+    inputs: int = 0
+    already_ingested: int = 0
     flaws: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
+
+    def __add__(self, other: "IngestSummary") -> "IngestSummary":
+        return IngestSummary(
+            self.counts + other.counts,
+            self.inputs + other.inputs,
+            self.already_ingested + other.already_ingested,
+            self.flaws + other.flaws,
+            self.changed + other.changed,
+        )
 
 
 def ingest(
@@ -130,9 +139,11 @@ def make_ingest_task(corpus: Corpus, writer: str) -> Callable[[list[InputFile]],
     return ingest_files
 
 
-def write_rows(input: InputFile, corpus: Corpus, tables: TableWriter, name: str) -> RowReader:
-    """Write the rows of one file to `tables`, and return its reader; `name` is that of the trace."""
-    reader = RowReader(name, input.path)
+def write_rows(
+    input: InputFile, corpus: Corpus, tables: TableWriter, name: str, reader: RowReader | None = None
+) -> RowReader:
+    """Write the rows of one input to `tables`, and return its reader; `name` is that of the trace."""
+    reader = reader or RowReader(name, input.path)
     day: date | None = None
     buckets: dict[str | None, int] = {None: SHARED_BUCKET}
     for row in reader.rows():

@@ -4,9 +4,9 @@ A row has the line itself, which the judge reads, and columns for queries. The r
 request, so that queries need no join of the two.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.files.trace_files import MalformedLine, read_lines
@@ -114,6 +114,8 @@ class RowReader:
     topic_names: dict[str, str] = field(default_factory=dict)
     """Topic names by id."""
     incarnations: Incarnations | None = None
+    open_file: Callable[[str], BinaryIO] = open_input
+    """Opens the path."""
 
     def rows(self) -> Iterator[Row | BadLine]:
         """Yield a row for every line but the header. A line that no row can be made of is the last that is read."""
@@ -129,7 +131,7 @@ class RowReader:
     def read_rows(self) -> Iterator[Row | BadLine]:
         """As `rows`; raises one of `ROW_ERRORS` for a line that no row can be made of."""
         before, unheaded = b"", 0
-        for line in read_lines(self.path or self.trace, open_input):
+        for line in read_lines(self.path or self.trace, self.open_file):
             says = line.content
             self.lines += bool(line.text)
             if isinstance(says, Header):

@@ -9,6 +9,7 @@ from fencepost.model.settings import Settings
 from fencepost.traces.importers.broker_log import import_log
 from fencepost.traces.importers.packet_capture import DEFAULT_GRACE_MS, DEFAULT_PORT, import_capture
 from fencepost.traces.importers.packet_capture import CaptureSource as Capture
+from fencepost.traces.importers.recordings import DEFAULT_SKEW_MS, join_recordings
 from fencepost.traces.importers.request_log import RequestLogSource as RequestLogs
 from fencepost.traces.importers.request_log import import_request_log
 from fencepost.traces.pipeline.corpus import InputFile
@@ -62,6 +63,16 @@ def request_log_source(settings: Settings | None = None, grace: int = DEFAULT_GR
     return lambda path, folder: import_below(path, folder, make, ("requests", settings, grace))
 
 
+def recording_source(skew_ms: int = DEFAULT_SKEW_MS) -> TraceSource:
+    """A source that joins a recording, or all recordings below a folder, in one trace: rotated parts, and those of
+    several recorders of one cluster, whose clocks differ by up to `skew_ms`."""
+
+    def make(files: Sequence[Path], output: Path) -> object:
+        return join_recordings([each for each in files if each.name.endswith(TRACE_SUFFIXES)], output, skew_ms)
+
+    return lambda path, folder: import_below(path, folder, make, ("recordings", skew_ms))
+
+
 def import_below(
     path: Path, folder: Path, make: Callable[[Sequence[Path], Path], object], options: object = None
 ) -> Iterator[Path]:
@@ -90,6 +101,7 @@ SOURCES: Mapping[str, TraceSource] = {
     "logs": import_logs,
     "captures": capture_source(),
     "request-logs": request_log_source(),
+    "recordings": recording_source(),
 }
 
 

@@ -1,15 +1,14 @@
-"""Judging of traces as they land in a folder: Structured Streaming, with the state of judges kept by Spark.
+"""Judging of traces as they come, in a folder or a Kafka topic: Structured Streaming, with the state of judges kept by
+Spark.
 
 Trace files must appear as a whole (rename them into the folder). A part of a recording continues the part before. An
 event is judged as soon as all earlier requests of groups in its bucket have their responses, or 4,096 events later. A
-checkpoint holds the names of read files and all states, so that a watch that is killed loses and repeats nothing.
+checkpoint holds what was read and all states, so that a watch that is killed loses and repeats nothing.
 """
 
 import json
-import pickle
-from collections import deque
-from collections.abc import Container, Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Container, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
@@ -23,30 +22,42 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from fencepost import __version__
 from fencepost.model.errors import COORDINATOR_NOT_READY
-from fencepost.traces.events import Event, Header, Kind, Order
-from fencepost.traces.files.jsonl import decode_event, decode_header
 from fencepost.traces.files.rotating_writer import recording_part_of
-from fencepost.traces.judge.judge import Judge
-from fencepost.traces.operations import MAX_LOOKAHEAD, Lookahead, PairedEvent
 from fencepost.traces.pipeline.arrow import to_record_batches
 from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.corpus_log import write_atomically
 from fencepost.traces.pipeline.errors import PipelineError
 from fencepost.traces.pipeline.row_reader import BadLine, RowReader
-from fencepost.traces.pipeline.shards import LOOKUPS_SHARD, ShardJudge, is_unrelated, owns_no_group
-from fencepost.traces.verdict import Violation
+from fencepost.traces.pipeline.shard_state import (
+    BAD,
+    END,
+    EVENT,
+    HEADER,
+    UNJUDGED,
+    NewLine,
+    News,
+    ShardAdvance,
+    StoredState,
+    decode_state,
+    encode_state,
+    store_state,
+)
+from fencepost.traces.pipeline.shards import LOOKUPS_SHARD, WHOLE_TRACE, is_unrelated
+from fencepost.traces.pipeline.topic_source import SOURCE_NAME, register_topics, topic_options
+from fencepost.traces.pipeline.topics import OffsetRange, Topic, TopicRecord, is_header_line, read_records
 
 DEFAULT_FILES_PER_BATCH = 100
 """Maximum number of files in one micro-batch."""
+WATCH_FORMAT = 2
 WATCH_FILE = "watch.json"
 TRACE_GLOB = "*.{jsonl,jsonl.gz}"
-EVENT_COLUMNS = "trace string, bucket int, path string, part int, line long, kind string, text binary"
+EVENT_COLUMNS = "trace string, bucket int, part int, path string, line long, kind string, text binary"
 EVENT_SCHEMA = pa.schema(
     [
         ("trace", pa.string()),
         ("bucket", pa.int32()),
-        ("path", pa.string()),
         ("part", pa.int32()),
+        ("path", pa.string()),
         ("line", pa.int64()),
         ("kind", pa.string()),
         ("text", pa.binary()),
@@ -55,83 +66,7 @@ EVENT_SCHEMA = pa.schema(
 ROWS_PER_BATCH = 5_000
 """Number of rows in a record batch."""
 NEWS_COLUMNS = "trace string, bucket int, path string, kind string, sequence long, `group` string, value string"
-NEWS_COLUMN_NAMES = ("trace", "bucket", "path", "kind", "sequence", "group", "value")
-
-
-@dataclass(frozen=True, slots=True)
-class BucketFilter:
-    """A predicate: whether a group belongs to `bucket` out of `buckets`."""
-
-    buckets: int
-    bucket: int
-
-    def __call__(self, group: str) -> bool:
-        return Corpus(Path(), self.buckets).bucket_of(group) == self.bucket
-
-
-@dataclass(slots=True)
-class ShardState:
-    """The state of judging one shard of a trace: its judge, the events that wait, and the violations reported."""
-
-    judge: Judge
-    part: int = 0
-    last_sequence: int = -1
-    ahead: Lookahead = field(default_factory=lambda: Lookahead(()))
-    waiting: deque[tuple[int, PairedEvent]] = field(default_factory=deque)
-    reported: dict[Violation, None] = field(default_factory=dict)
-
-    @classmethod
-    def begin(cls, header: Header, bucket: int, buckets: int) -> "ShardState":
-        """A trace of which nothing was seen yet."""
-        owns_group = owns_no_group if bucket == LOOKUPS_SHARD else BucketFilter(buckets, bucket)
-        return cls(ShardJudge(header, owns_group).judge)
-
-    def add_events(self, part: int, events: Iterable[tuple[int, Event]]) -> None:
-        """Judge the events of one part, each with its place; skip those that repeat the part before."""
-        goes_on = part == self.part + 1 and self.last_sequence >= 0
-        self.part = part
-        for place, event in events:
-            if goes_on and (event.sequence <= self.last_sequence or event.api == "continued"):
-                continue
-            while self.waiting and place > self.waiting[0][0] + MAX_LOOKAHEAD:
-                self.judge_next()
-            self.waiting.append((place, self.ahead.pair_event(event)))
-            self.last_sequence = event.sequence
-        while self.waiting and not self.is_awaiting_response(self.waiting[0][1]):
-            self.judge_next()
-
-    def is_awaiting_response(self, moment: PairedEvent) -> bool:
-        """Whether `moment` is a request whose response may still come.
-
-        In a totally ordered trace a coordinator may respond although the connection is gone.
-        """
-        if moment.event.kind is not Kind.REQUEST or moment.operation is None:
-            return False
-        gone = moment.operation.lost and self.judge.header.order is Order.INTERVALS
-        return moment.event.sequence in self.ahead.open_operations and not gone
-
-    def end(self) -> None:
-        """Judge the waiting events at the end of the trace."""
-        while self.waiting:
-            self.judge_next()
-        self.judge.finish()
-
-    def judge_next(self) -> None:
-        """Judge the event that has waited longest."""
-        moment = self.waiting.popleft()[1]
-        self.judge.on_event(moment.event, moment.operation)
-
-    def new_findings(self) -> Iterator[tuple[str, Violation]]:
-        """Yield ("violation", v) for each new violation, and ("withdrawn", v) for each reported one that the judge took
-        back, because the response may depend on members that the trace does not show."""
-        now = dict.fromkeys(self.judge.violations)
-        for violation in now:
-            if violation not in self.reported:
-                yield "violation", violation
-        for violation in self.reported:
-            if violation not in now:
-                yield "withdrawn", violation
-        self.reported = now
+NEWS_COLUMN_NAMES = ("trace", "bucket", *News._fields)
 
 
 def file_rows(path: str, buckets: int) -> Iterator[tuple[Any, ...]]:
@@ -142,30 +77,60 @@ def file_rows(path: str, buckets: int) -> Iterator[tuple[Any, ...]]:
 
     def row(bucket: int, line: int, kind: str, text: bytes) -> tuple[Any, ...]:
         recording, part = ("", 0) if reader.header is None else recording_part_of(reader.header)
-        return (recording or path, bucket, path, part, line, kind, text)
+        return (recording or path, bucket, part, path, line, kind, text)
 
     for each in reader.rows():
         if isinstance(each, BadLine):
-            yield row(LOOKUPS_SHARD, each.line, "bad", each.reason.encode())
+            yield row(LOOKUPS_SHARD, each.line, BAD, each.reason.encode())
         elif each.intact:
             shared = (LOOKUPS_SHARD,) if is_unrelated(each.kind, each.api) else every
             for bucket in shared if each.group is None else (corpus.bucket_of(each.group),):
-                yield row(bucket, each.line, "event", each.text)
+                yield row(bucket, each.line, EVENT, each.text)
             if each.group is not None and each.kind == "response" and each.error in COORDINATOR_NOT_READY:
-                yield row(LOOKUPS_SHARD, each.line, "event", each.text)
+                yield row(LOOKUPS_SHARD, each.line, EVENT, each.text)
     if reader.header is not None:
         is_over = not recording_part_of(reader.header)[0] or reader.flawed is not None
         for bucket in every:
-            yield row(bucket, 0, "header", reader.header_line)
+            yield row(bucket, 0, HEADER, reader.header_line)
             if is_over:
-                yield row(bucket, reader.lines + 1, "end", b"")
+                yield row(bucket, reader.lines + 1, END, b"")
+
+
+def record_rows(topic: str, records: Iterable[TopicRecord]) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of records. A trace in a topic is judged as a whole: whose response it is shows later."""
+    for partition, offset, key, value in records:
+        kind = END if value is None else HEADER if is_header_line(value) else EVENT
+        where = f"{topic}/{partition}"
+        yield (f"{where}/{key}", WHOLE_TRACE, 0, where, offset, kind, value or b"")
+
+
+@dataclass(frozen=True, slots=True)
+class LineSource:
+    """Where a watch reads: a folder, or a topic. It reads lines again if a state has to be made anew."""
+
+    buckets: int
+    topic: Topic | None = None
+
+    def read_again(self, trace: str, bucket: int, stored: StoredState) -> Iterator[NewLine]:
+        """Yield the lines that a state was made from. Raises `PipelineError` and `OSError`."""
+        if self.topic is None:
+            for path, _ in stored.places:
+                with open(path, "rb"):
+                    pass  # a reader would say that it is gone in a row
+                rows = sorted(row[2:] for row in file_rows(path, self.buckets) if row[1] == bucket)
+                yield from (NewLine(*row) for row in rows)
+            return
+        for where, first in stored.places:
+            partition = int(where.rpartition("/")[2])
+            records = read_records(self.topic, OffsetRange(partition, first, stored.last + 1))
+            yield from (NewLine(*row[2:]) for row in record_rows(self.topic.uri, records) if row[0] == trace)
 
 
 class ShardProcessor(StatefulProcessor):
     """The stateful processor that Spark calls with new rows of one bucket of one trace."""
 
-    def __init__(self, buckets: int) -> None:
-        self.buckets = buckets
+    def __init__(self, source: LineSource) -> None:
+        self.source = source
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the state of the key."""
@@ -174,79 +139,87 @@ class ShardProcessor(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
         """Judge new rows, yield findings, and store the state."""
         trace, bucket = str(key[0]), int(key[1])
-        known = self.state.get() if self.state.exists() else None
-        watched: ShardState | None = pickle.loads(known[0]) if known is not None else None
-        news = [
-            row for frame in rows for row in frame[["part", "path", "line", "kind", "text"]].itertuples(index=False)
+        stored = self.state.get() if self.state.exists() else None
+        known = None if stored is None else bytes(stored[0])
+        lines = [
+            NewLine(part, path, line, kind, bytes(text))
+            for frame in rows
+            for part, path, line, kind, text in frame[list(NewLine._fields)].itertuples(index=False, name=None)
         ]
-        found: list[tuple[Any, ...]] = []
-        watched = advance_shard(trace, bucket, self.buckets, watched, sorted(news), found)
-        if watched is None:
+        found, after = advance_shard(trace, bucket, self.source, known, sorted(lines))
+        if after is None:
             self.state.clear()
         else:
-            self.state.update((pickle.dumps(watched),))
-        yield pd.DataFrame(found, columns=list(NEWS_COLUMN_NAMES)).astype({"sequence": "Int64"})
+            self.state.update((after,))
+        news = [(trace, bucket, *each) for each in found]
+        yield pd.DataFrame(news, columns=list(NEWS_COLUMN_NAMES)).astype({"sequence": "Int64"})
 
     def close(self) -> None:
         """Nothing to close."""
 
 
 def advance_shard(
-    trace: str,
-    bucket: int,
-    buckets: int,
-    shard: ShardState | None,
-    news: Iterable[tuple[int, str, int, str, bytes]],
-    found: list[tuple[Any, ...]],
-) -> ShardState | None:
-    """Judge new rows of a bucket of a trace, in order, and append findings to `found`.
-
-    Returns the new state; None if the trace is over.
-    """
-    parts: dict[tuple[int, str], list[tuple[int, str, bytes]]] = {}
-    for part, path, line, kind, text in news:
-        parts.setdefault((part, path), []).append((line, kind, bytes(text)))
-    for (part, path), rows in parts.items():
-        for line, _, text in (row for row in rows if row[1] == "bad"):
-            reason = {"line": line, "reason": text.decode()}
-            found.append((trace, bucket, path, "quarantine", None, None, json.dumps(reason)))
-        headers = [text for _, kind, text in rows if kind == "header"]
-        if not headers:
-            continue
-        if shard is None:
-            shard = ShardState.begin(decode_header(headers[0]), bucket, buckets)
-        events = ((line, decode_event(text)) for line, kind, text in rows if kind == "event")
-        over = any(kind == "end" for _, kind, _ in rows)
-        shard.add_events(part, events)
-        if over:
-            shard.end()
-        for kind, violation in shard.new_findings():
-            value = json.dumps(asdict(violation))
-            found.append((trace, bucket, path, kind, violation.sequence, violation.group, value))
-        shard = None if over else shard
-    return shard
+    trace: str, bucket: int, source: LineSource, known: bytes | None, lines: Iterable[NewLine]
+) -> tuple[list[News], bytes | None]:
+    """What is found in new lines of a bucket of a trace, and the state after them; None if the trace is over."""
+    advance = ShardAdvance(bucket, source.buckets)
+    if known is not None:
+        restore_shard(trace, source, decode_state(known), advance)
+    advance.take_lines(lines)
+    if advance.state is not None:
+        return advance.found, encode_state(store_state(advance.state, advance.last))
+    return advance.found, encode_state(StoredState(is_lost=True)) if advance.is_lost else None
 
 
-def check_same_watch(output: Path, buckets: int) -> None:
-    """Raises `PipelineError` if `output` belongs to a watch with other options or of another version: the state of its
-    judges is in other buckets, or in a form of its own."""
-    mine = {"fencepost_watch": __version__, "buckets": buckets}
+def restore_shard(trace: str, source: LineSource, stored: StoredState, advance: ShardAdvance) -> None:
+    """Go on from a stored state: as it is, or, if another version wrote it, by judging its lines again."""
+    advance.is_lost = stored.is_lost
+    if stored.is_lost:
+        return
+    advance.state = stored.restore()
+    if advance.state is not None:
+        return
+    again = ShardAdvance(advance.bucket, advance.buckets)
+    try:
+        again.take_lines(source.read_again(trace, advance.bucket, stored))
+        reason = "they have no header now"
+    except (OSError, PipelineError) as error:
+        reason = str(error)
+    if again.state is not None:
+        again.state.reported = dict(stored.reported)
+        advance.state = again.state
+        return
+    advance.is_lost = True
+    where = stored.places[-1][0]
+    told = {"reason": f"its lines cannot be judged again by Fencepost {__version__}: {reason}"}
+    advance.found.append(News(where, UNJUDGED, None, None, json.dumps(told)))
+
+
+def check_same_watch(output: Path, buckets: int, source: str) -> None:
+    """Raises `PipelineError` if `output` belongs to a watch with other options: of another folder or topic, or with the
+    states of judges in other buckets."""
+    mine = {"fencepost_watch": WATCH_FORMAT, "buckets": buckets, "source": source}
     mark = output / WATCH_FILE
     if not mark.exists():
         write_atomically(mark, mine)
         return
     try:
         found = json.loads(mark.read_text(encoding="utf-8"))
-        version, known = found["fencepost_watch"], found["buckets"]
-    except (ValueError, KeyError, TypeError):
+        version = found["fencepost_watch"]
+        known = {name: found.get(name) for name in ("buckets", "source")}
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise PipelineError(f"{mark} is damaged") from None
-    if known != buckets:
-        raise PipelineError(f"{output} belongs to a watch with --buckets {known}: give the same, or another folder")
-    if version != __version__:
+    if version != WATCH_FORMAT:
         raise PipelineError(
             f"{output} belongs to a watch of Fencepost {version}, whose state {__version__} cannot read: "
             "give another folder"
         )
+    if known["buckets"] != buckets:
+        raise PipelineError(
+            f"{output} belongs to a watch with --buckets {known['buckets']}: give the same, or another folder"
+        )
+    if known["source"] != source:
+        raise PipelineError(f"{output} belongs to a watch of {known['source']}: give the same, or another folder")
 
 
 def watch_folder(
@@ -273,14 +246,44 @@ def watch_folder(
         .select("path")
     )
 
-    def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
         for batch in batches:
             for path in batch.column("path").to_pylist():
-                yield from to_record_batches(file_rows(local_path(path), buckets), EVENT_SCHEMA, ROWS_PER_BATCH)
+                yield from file_rows(local_path(path), buckets)
 
-    frame: DataFrame = files.mapInArrow(rows, EVENT_COLUMNS)
+    return start_watch(files, rows, LineSource(buckets), output, once=once)
+
+
+def watch_topic(spark: SparkSession, topic: Topic, output: Path, *, once: bool) -> StreamingQuery:
+    """Start a query that judges the traces in a topic, from its first record on; with `once`, it ends after those that
+    are there. Else as `watch_folder`."""
+    register_topics(spark)
+    records = spark.readStream.format(SOURCE_NAME).options(**topic_options(topic)).load()
+
+    def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
+        for batch in batches:
+            columns = (column.to_pylist() for column in batch.select(list(TopicRecord._fields)))
+            yield from record_rows(topic.uri, (TopicRecord(*row) for row in zip(*columns, strict=True)))
+
+    return start_watch(records, rows, LineSource(1, topic), output, once=once)
+
+
+def start_watch(
+    source: DataFrame,
+    rows: Callable[[Iterator[pa.RecordBatch]], Iterator[tuple[Any, ...]]],
+    lines: LineSource,
+    output: Path,
+    *,
+    once: bool,
+) -> StreamingQuery:
+    """Start a query that judges the rows that `rows` makes of a stream."""
+
+    def row_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from to_record_batches(rows(batches), EVENT_SCHEMA, ROWS_PER_BATCH)
+
+    frame = source.mapInArrow(row_batches, EVENT_COLUMNS)
     found = frame.groupBy("trace", "bucket").transformWithStateInPandas(
-        ShardProcessor(buckets), NEWS_COLUMNS, outputMode="Append", timeMode="None"
+        ShardProcessor(lines), NEWS_COLUMNS, outputMode="Append", timeMode="None"
     )
     writer = (
         found.writeStream.format("parquet")

@@ -12,6 +12,7 @@ from fencepost.conformance.clients.classic import (
     moves,
     rebalances,
 )
+from fencepost.conformance.clients.classic.schedules.protocol import ClassicClientSchedules
 from fencepost.conformance.clients.protocol import ClientProtocol
 from fencepost.conformance.clients.scenario import ClientScenario
 from fencepost.conformance.specification import CLIENT_SPECIFICATION
@@ -28,9 +29,16 @@ ALWAYS_OUT_OF_REACH = frozenset({"restart", "racks"})
 """The capabilities that no scenario makes use of."""
 OUT_OF_REACH = ALWAYS_OUT_OF_REACH | {"driver", "poll-interval", "auto-commit", "manual-assignment", "pattern"}
 """The capabilities that no program has of which nothing is known but its command."""
-CLASSIC_CLIENTS = ClientProtocol(CLIENT_SPECIFICATION, SCENARIOS, ClassicClient, CLIENT_CAPABILITIES, OUT_OF_REACH)
+CLASSIC_CLIENTS = ClientProtocol(
+    CLIENT_SPECIFICATION, SCENARIOS, ClassicClient, CLIENT_CAPABILITIES, OUT_OF_REACH, ClassicClientSchedules()
+)
 """Clients of the classic protocol of which only requests are seen."""
 DRIVEN_CLIENTS = ClientProtocol(
-    CLIENT_SPECIFICATION, SCENARIOS, ClassicClient, CLIENT_CAPABILITIES, ALWAYS_OUT_OF_REACH
+    CLIENT_SPECIFICATION,
+    SCENARIOS,
+    ClassicClient,
+    CLIENT_CAPABILITIES,
+    ALWAYS_OUT_OF_REACH,
+    ClassicClientSchedules(is_driven=True),
 )
 """Clients of the classic protocol with a driver."""

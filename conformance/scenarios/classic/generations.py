@@ -77,7 +77,7 @@ async def answers_of_a_generation_agree(group: ScenarioContext) -> None:
 @generations.add("GEN-05")
 async def one_leader(group: ScenarioContext) -> None:
     """Of three members, two are named followers."""
-    leader, *followers = await group.form_stable_group(*(group.member(label) for label in "ABC"))
+    leader, *followers = await group.form_stable_group(*map(group.member_without_heartbeats, "ABC"))
     for call in (await group.rebalance(leader, *followers))[1:]:
         await group.check("GEN-05", call, fields=("leader", "members"))
 
@@ -107,7 +107,7 @@ async def successor_has_rejoined(group: ScenarioContext) -> None:
 @generations.add("GEN-05", "JOIN-37")
 async def one_successor(group: ScenarioContext) -> None:
     """The leader leaves during the join phase; one of the two that have rejoined becomes leader."""
-    leader, *followers = await group.form_stable_group(*(group.member(label) for label in "ABC"))
+    leader, *followers = await group.form_stable_group(*map(group.member_without_heartbeats, "ABC"))
 
     calls = [group.join_with_new_metadata(follower) for follower in followers]
     await group.sleep(2 * group.short_pause)

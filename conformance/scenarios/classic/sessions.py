@@ -1,12 +1,14 @@
 """Sessions: their start, their protection and their expiry."""
 
-from fencepost.conformance.scenario.context import PREPARING, ScenarioContext
+from fencepost.conformance.scenario.context import PREPARING, Member, ScenarioContext
 from fencepost.conformance.scenario.scenario import ScenarioFamily
 from fencepost.model.errors import Error
 
 sessions = ScenarioFamily()
 EARLY_MS = 400
 """How long before its deadline a session is checked to be alive."""
+AMPLE_SESSION_MS = 3_000
+"""A session a third of which is longer than slow responses take."""
 
 
 def outlasting_rebalance_timeout(group: ScenarioContext) -> int:
@@ -100,17 +102,23 @@ async def parked_sync_protects_the_session(group: ScenarioContext) -> None:
     await group.check("TIMER-04", parked)
 
 
+def member_with_ample_session(group: ScenarioContext, label: str) -> Member:
+    """A member with a session of which a third may pass unused."""
+    session = min(max(group.session_timeout, AMPLE_SESSION_MS), group.settings.max_session_timeout)
+    return group.member(label, session_timeout=session, rebalance_timeout=group.long_session_timeout)
+
+
 @sessions.add("TIMER-05")
 async def full_session_after_a_parked_join(group: ScenarioContext) -> None:
     """A full session starts when the join phase ends, not when the JoinGroup arrives."""
-    a, b = group.member_without_heartbeats("A"), group.member("B", rebalance_timeout=group.long_session_timeout)
+    a, b = group.member_without_heartbeats("A"), member_with_ample_session(group, "B")
     await group.form_stable_group(a, b)
 
     parked = group.join_with_new_metadata(b)
-    await group.sleep(b.session_timeout - EARLY_MS)
+    await group.sleep(b.session_timeout * 2 // 3)
     await group.join(a)
     await parked
-    await group.sleep(b.session_timeout - EARLY_MS)
+    await group.sleep(b.session_timeout * 2 // 3)
 
     await group.check("TIMER-05", group.heartbeat(b))
 
@@ -118,14 +126,13 @@ async def full_session_after_a_parked_join(group: ScenarioContext) -> None:
 @sessions.add("TIMER-05")
 async def full_session_after_a_parked_sync(group: ScenarioContext) -> None:
     """A full session starts with the response to a parked SyncGroup."""
-    a, b = (group.member(label, rebalance_timeout=group.long_session_timeout) for label in "AB")
-    leader, follower = await group.form_generation(a, b)
+    leader, follower = await group.form_generation(*(member_with_ample_session(group, label) for label in "AB"))
 
     parked = group.sync(follower)
-    await group.keep_alive([leader], follower.session_timeout - EARLY_MS)
+    await group.keep_alive([leader], follower.session_timeout * 2 // 3)
     await group.sync_leader(leader, follower)
     await parked
-    await group.sleep(follower.session_timeout - EARLY_MS)
+    await group.sleep(follower.session_timeout * 2 // 3)
 
     await group.check("TIMER-05", group.heartbeat(follower))
 

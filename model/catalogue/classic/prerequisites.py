@@ -30,6 +30,7 @@ PREREQUISITES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         # the join phase: it begins, waits for pending ids, and ends by its timeout
         "JOIN-27": ("JOIN-31",),
         "JOIN-28": ("JOIN-07", "LEAVE-07"),
+        "TIMER-20": ("JOIN-07",),
         "JOIN-47": ("JOIN-31",),
         "TIMER-08": ("JOIN-28",),
         "JOIN-26": ("JOIN-44",),

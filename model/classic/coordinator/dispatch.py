@@ -43,6 +43,7 @@ from fencepost.model.classic.messages.requests import (
 from fencepost.model.classic.messages.subscription import subscribed_topics
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
+from fencepost.model.logic import Truth, absent, not_
 
 
 def handle_request(state: GroupState, request: Request, context: Context, cluster: Cluster) -> StepResult:
@@ -91,9 +92,9 @@ def apply_core_step(state: GroupState, step: Step, context: Context) -> StepResu
     return StepResult(changed, replies, step.rule)
 
 
-def takes_slot(request: object) -> bool:
+def takes_slot(request: object) -> Truth:
     """Whether a request to the core may need a free slot: a JoinGroup without an id, and no other."""
-    return isinstance(request, JoinRequest) and request.member is None
+    return isinstance(request, JoinRequest) and absent(request.member)
 
 
 def with_free_slot(group: Group) -> Group:
@@ -112,7 +113,7 @@ def on_join(state: GroupState, request: JoinGroup, context: Context, cluster: Cl
         refused = JoinResponse(Error.INVALID_SESSION_TIMEOUT, member=core.member)
         return respond(state, request, refused, "join.invalid-session-timeout")
     if state.group is None:
-        if core.member is not None:
+        if not_(absent(core.member)):
             refused = JoinResponse(Error.UNKNOWN_MEMBER_ID, member=core.member)
             return respond(state, request, refused, "join.unknown-group")
         state = evolve(state, group=Group(), stored=Group(), subscribed=None)

@@ -31,9 +31,11 @@ from fencepost.model.logic import Time
 
 
 def partition_exists(cluster: Cluster, partition: Partition) -> bool:
-    """The partition is in the cluster; taken for granted where the topics are not known."""
+    """The partition is in the cluster; taken for granted where the topics are not known, and it is not missing."""
     topic, number = partition
-    return cluster.topics is None or 0 <= number < cluster.topics.get(topic, 0)
+    if cluster.topics is None:
+        return partition not in cluster.missing
+    return 0 <= number < cluster.topics.get(topic, 0)
 
 
 def missing_partition_error(cluster: Cluster, partition: Partition, version: int) -> Error:

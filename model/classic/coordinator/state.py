@@ -45,11 +45,15 @@ class GroupState:
 @fast_frozen
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """The target around the group: its settings, the topics that exist (None: not known), and their names by id."""
+    """The target around the group: its settings, the topics that exist (None: not known), and their names by id.
+
+    `missing` are partitions that do not exist, where the topics are not known.
+    """
 
     settings: Settings
     topics: Topics | None = None
     names: TopicNames = field(default_factory=dict, hash=False)
+    missing: frozenset[Partition] = frozenset()
 
 
 @fast_frozen

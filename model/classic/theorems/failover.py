@@ -36,9 +36,9 @@ from fencepost.model.classic.theorems.ownership_lemmas import (
     claims_partition,
     open_generation,
 )
+from fencepost.model.classic.theorems.request_statements import STEP_THEOREMS
 from fencepost.model.classic.theorems.statements import THEOREMS, one_assignee, one_leader, one_owner, one_process
 from fencepost.model.classic.theorems.step_statements import (
-    STEP_THEOREMS,
     CoordinatorStep,
     is_same_assignment,
     join_responses,

@@ -79,6 +79,14 @@ def group_parked(group: Group) -> Truth:
     )
 
 
+@statement("parked-synced", "Who waits with a SyncGroup is not awaited.")
+def group_synced(group: Group) -> Truth:
+    """The sync timer removes nobody who waits."""
+    return and_(
+        *(implies(and_(slot.holder != Holder.NOBODY, slot.sync != 0), not_(slot.unsynced)) for slot in group.slots)
+    )
+
+
 @statement("sync-timer", "The sync timer runs only in a generation with a leader.")
 def sync_timer(group: Group) -> Truth:
     """It ends no join phase."""
@@ -278,6 +286,7 @@ LEMMAS = (
     group_generation,
     group_leader,
     group_parked,
+    group_synced,
     sync_timer,
     parked_join,
     parked_sync,

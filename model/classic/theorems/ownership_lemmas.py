@@ -12,6 +12,7 @@ from fencepost.model.classic.theorems.ghost_state import (
     Process,
     is_generation_settled,
 )
+from fencepost.model.classic.theorems.lemmas import partition_count
 from fencepost.model.errors import Error
 from fencepost.model.logic import Truth, absent, all_, and_, any_, holds, not_, or_
 from fencepost.model.statement import implies, statement
@@ -76,11 +77,13 @@ def shared_protocol(group: Group) -> Truth:
 
 @statement("open-generation", "Nobody owns anything in a generation whose assignment has not come.")
 def open_generation(group: Group, ghost: GhostState) -> Truth:
-    """A new generation starts without owners."""
-    parts = {len(slot.assignment) for slot in group.slots if slot.assignment is not None}
+    """A new generation starts without owners. What members claim tells how many partitions there are, too: after a step
+    no slot may have an assignment."""
+    assigned = (partition_count(slot.assignment) for slot in group.slots)
+    claimed = (len(claimed_partitions(slot)) for slot in group.slots)
     return implies(
         group.phase == Phase.COMPLETING,
-        all_(absent(ghost.owner_of(group.generation, part)) for part in range(max(parts, default=0))),
+        all_(absent(ghost.owner_of(group.generation, part)) for part in range(max((*assigned, *claimed), default=0))),
     )
 
 

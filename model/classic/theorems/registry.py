@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from fencepost.model.classic.kernel import invariants
 from fencepost.model.classic.kernel.invariants import Invariant
-from fencepost.model.classic.theorems import statements, step_statements
+from fencepost.model.classic.theorems import request_statements, statements
 from fencepost.model.statement import Statement
 
 
@@ -67,7 +67,10 @@ ONE_BELIEVER = Theorem(
     invariants.one_believer,
 )
 ONE_PROCESS = Theorem(statements.one_process, "fail-over, deletion")
-STEPS = tuple(Theorem(one, "fail-over, deletion", one.id) for one in step_statements.STEP_THEOREMS)
+STEPS = tuple(
+    Theorem(one, "fail-over, deletion", "" if one in request_statements.BEYOND_SEARCH else one.id)
+    for one in request_statements.STEP_THEOREMS
+)
 """The theorems about single steps and what every group has."""
 REGISTRY = (ONE_LEADER, NO_STALE_COMMIT, NO_FOREIGN_COMMIT, ONE_OWNER, ONE_BELIEVER, ONE_PROCESS, *STEPS)
 """All theorems about groups and members."""

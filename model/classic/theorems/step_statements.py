@@ -304,7 +304,7 @@ def protocol_is_common(group: Group) -> Truth:
     return implies(is_generation_active(group), offered_by_all(group, group.protocol))
 
 
-STEP_THEOREMS = (
+GENERATION_THEOREMS = (
     no_commit_without_generation,
     no_commit_before_assignment,
     leader_is_member,

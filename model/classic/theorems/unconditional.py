@@ -7,12 +7,13 @@ from fencepost.model.classic.theorems.lemmas import (
     group_instances,
     group_leader,
     group_parked,
+    group_synced,
     join_response,
     sync_timer,
 )
 from fencepost.model.classic.theorems.ownership_lemmas import shared_protocol
+from fencepost.model.classic.theorems.request_statements import STEP_THEOREMS
 from fencepost.model.classic.theorems.statements import no_stale_commit, one_leader
-from fencepost.model.classic.theorems.step_statements import STEP_THEOREMS
 
 UNCONDITIONAL_THEOREMS = (one_leader, no_stale_commit, *STEP_THEOREMS)
 """The theorems among them."""
@@ -24,6 +25,7 @@ WHATEVER_CLIENTS_SEND = (
     group_generation,
     group_leader,
     group_parked,
+    group_synced,
     join_response,
     sync_timer,
     shared_protocol,

@@ -44,7 +44,7 @@ from fencepost.model.explore.classic.state_layout import (
     ModelConfig,
     column_of,
 )
-from fencepost.model.explore.classic.step_checks import StepFindings, judge_step
+from fencepost.model.explore.classic.step_checks import NO_FINDINGS, StepFindings, judge_step
 from fencepost.model.explore.transition_system import (
     Transition,
     Value,
@@ -69,6 +69,9 @@ def without_deadlines(group: Group) -> Group:
 
 class CoordinatorSteps:
     """The steps of the coordinator in a world with these processes and bounds."""
+
+    judges_steps = True
+    """Whether theorems and properties are checked of each step."""
 
     def __init__(self, config: ModelConfig, bounds: Bounds) -> None:
         self.config = config
@@ -154,13 +157,15 @@ class CoordinatorSteps:
         """The different ones among the steps from this group, judged, with time left out."""
         found: dict[tuple[Step, CoordinatorState], JudgedStep] = {}
         for step in dict.fromkeys(steps):
-            judged = judge_step(CoordinatorStep(group, cause, 0, step.group, step.outputs), request)
+            findings = NO_FINDINGS
+            if self.judges_steps:
+                findings = judge_step(CoordinatorStep(group, cause, 0, step.group, step.outputs), request)
             used = any(slot.id == numbered_id(before.last_id + 1) for slot in step.group.slots)
             after = self.reduce_coordinator(self.coordinator_after(before, group, step, before.last_id + used))
             short = evolve(step, group=after.group)
             known = found.get((short, after))
-            if known is None or judged.violated:
-                found[short, after] = JudgedStep(short, after, judged)
+            if known is None or findings.violated:
+                found[short, after] = JudgedStep(short, after, findings)
         return list(found.values())
 
     def coordinator_after(self, before: CoordinatorState, group: Group, step: Step, last_id: int) -> CoordinatorState:
@@ -217,7 +222,9 @@ class CoordinatorSteps:
             process, heard = self.route_response(output, request)
             if heard is not None:
                 writes[column_of(process, RESPONSE)] = heard
-        breach = violated_property(before.group, request, step, self.config.by_id) or judged.findings.violated
+        breach = judged.findings.violated
+        if self.judges_steps:
+            breach = violated_property(before.group, request, step, self.config.by_id) or breach
         return Transition(label, tuple(writes.items()), step.rule, violates=breach, shows=judged.findings.shown)
 
     def route_response(self, output: Output, request: MemberRequest | None) -> tuple[int, IncomingResponse | None]:

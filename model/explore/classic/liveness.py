@@ -18,7 +18,7 @@ from fencepost.model.classic.core.state import (
     FREE,
     Slot,
 )
-from fencepost.model.explore.classic.quiet_model import QuietModel
+from fencepost.model.explore.classic.quiet_model import QuietModel, UnboundedModel
 from fencepost.model.explore.classic.reductions import ReducedGroupModel
 from fencepost.model.explore.classic.state_layout import (
     COORDINATOR,
@@ -27,7 +27,7 @@ from fencepost.model.explore.classic.state_layout import (
     ModelConfig,
 )
 from fencepost.model.explore.classic.symmetry import Canonicalizer
-from fencepost.model.explore.fair_runs import RunGraph, end_components
+from fencepost.model.explore.fair_runs import RowNumbers, RunGraph, end_components
 from fencepost.model.explore.search import PlainSearch, Row
 from fencepost.model.explore.transition_tables import TransitionTables
 
@@ -73,11 +73,13 @@ def check_liveness(
     extra = (FREE,) * (world.count + 1)
     rows = [with_extra_slots(before.tables.values(state), extra) for state in before.parents]
     total = LivenessResult(len(rows), 0, 0, 0, 0, 0, ())
+    unbounded = UnboundedModel(config, bounds.slots + len(extra))
+    numbers = RowNumbers(Canonicalizer(unbounded))
     anyone = chain.from_iterable(combinations(range(world.count), some) for some in range(world.count + 1))
     for alive in anyone if only is None else [only]:
         if progress is not None:
             progress(f"alive: {', '.join(world.names[index] for index in alive) or 'nobody'}")
-        total = add_runs(total, QuietModel(config, bounds.slots + len(extra), frozenset(alive), steady), rows)
+        total = add_runs(total, QuietModel(unbounded, frozenset(alive), steady), rows, numbers)
     return total
 
 
@@ -88,9 +90,9 @@ def with_extra_slots(row: Row, extra: tuple[Slot, ...]) -> Row:
     return (replace(coordinator, group=group), *row[1:])
 
 
-def add_runs(total: LivenessResult, quiet: QuietModel, rows: Sequence[Row]) -> LivenessResult:
+def add_runs(total: LivenessResult, quiet: QuietModel, rows: Sequence[Row], numbers: RowNumbers) -> LivenessResult:
     """The totals with the runs of one set of living processes."""
-    runs = RunGraph(quiet.system(), Canonicalizer(quiet.model))
+    runs = RunGraph(quiet.system(), numbers)
     runs.explore(rows)
     cycles = finals = 0
     stalls = list(total.stalls)

@@ -38,11 +38,35 @@ NO_BOUND = 1 << 40
 HEARTBEATING_STATES = (MemberState.COMPLETING_REBALANCE, MemberState.STABLE)
 
 
-class QuietModel:
-    """The world from some moment on: the living do what they have to, the dead do nothing."""
+class UnboundedModel(GroupModel):
+    """The world without bounds but the number of slots. Nobody judges its steps: the search with bounds has.
 
-    def __init__(self, config: ModelConfig, slots: int, alive: frozenset[int], steady: bool = True) -> None:
-        self.model = GroupModel(config, Bounds(NO_BOUND, NO_BOUND, NO_BOUND, slots))
+    What a timer of a slot brings about is computed once.
+    """
+
+    judges_steps = False
+
+    def __init__(self, config: ModelConfig, slots: int) -> None:
+        super().__init__(config, Bounds(NO_BOUND, NO_BOUND, NO_BOUND, slots))
+        self._of_slots: dict[tuple[CoordinatorState, int], tuple[Transition, ...]] = {}
+
+    def slot_timer_transitions(self, coordinator: CoordinatorState, index: int) -> tuple[Transition, ...]:
+        """The timer of one slot, if it can fire."""
+        key = (coordinator, index)
+        found = self._of_slots.get(key)
+        if found is None:
+            found = self._of_slots[key] = super().slot_timer_transitions(coordinator, index)
+        return found
+
+
+class QuietModel:
+    """The world from some moment on: the living do what they have to, the dead do nothing.
+
+    Models of the same world with others alive have the same actions, but for the timers of slots.
+    """
+
+    def __init__(self, model: UnboundedModel, alive: frozenset[int], steady: bool = True) -> None:
+        self.model = model
         self.alive = alive
         self.hearing = SteadyLeaderReceive if steady else ReceiveResponse
 
@@ -75,7 +99,8 @@ class QuietModel:
                 ]
         processes = tuple(column_of(index, PROCESS) for index in range(self.model.count))
         for slot in range(self.model.bounds.slots):
-            sites.append(Action(f"timer of slot {slot}", (COORDINATOR, *processes), ExpireSlot(self, slot), True))
+            expire = ExpireSlot(self.model, self.alive, slot)
+            sites.append(Action(f"timer of slot {slot}", (COORDINATOR, *processes), expire, True))
         sites.append(Action("timers of the phase", (COORDINATOR,), self.model.phase_timer_transitions, True))
         return replace(self.model.system(), actions=tuple(sites))
 
@@ -199,15 +224,16 @@ class GiveUpRequest:
 class ExpireSlot:
     """The timer of one slot, unless somebody alive sends heartbeats for it or waits there with a first JoinGroup."""
 
-    quiet: QuietModel
+    model: UnboundedModel
+    alive: frozenset[int]
     slot: int
 
     def __call__(self, coordinator: CoordinatorState, *processes: ProcessState) -> tuple[Transition, ...]:
         slot = coordinator.group.slots[self.slot]
-        for index in self.quiet.alive:
+        for index in self.alive:
             member = processes[index].member
             if member.id == slot.id and member.state in HEARTBEATING_STATES:
                 return ()
-            if slot.is_new and slot.join == self.quiet.model.handle_of(index, member.waiting):
+            if slot.is_new and slot.join == self.model.handle_of(index, member.waiting):
                 return ()
-        return self.quiet.model.slot_timer_transitions(coordinator, self.slot)
+        return self.model.slot_timer_transitions(coordinator, self.slot)

@@ -13,6 +13,7 @@ from fencepost.model.classic.core.state import (
     CommitResponse,
     CoreResponse,
     HeartbeatResponse,
+    JoinRequest,
     JoinResponse,
     NoResponse,
     Phase,
@@ -21,8 +22,8 @@ from fencepost.model.classic.core.state import (
 from fencepost.model.classic.member.member import MemberRequest, PartitionCommit
 from fencepost.model.classic.theorems import registry
 from fencepost.model.classic.theorems.ghost_state import CommitAccepted, has_member
+from fencepost.model.classic.theorems.request_statements import BEYOND_SEARCH, STEP_THEOREMS, has_id, is_refused
 from fencepost.model.classic.theorems.step_statements import (
-    STEP_THEOREMS,
     CoordinatorStep,
     TimerExpiry,
     TimerKind,
@@ -32,7 +33,7 @@ from fencepost.model.classic.theorems.step_statements import (
 )
 from fencepost.model.errors import Error
 
-ABOUT_STEPS = tuple(one for one in STEP_THEOREMS if one.subjects == (CoordinatorStep,))
+ABOUT_STEPS = tuple(one for one in STEP_THEOREMS if one.subjects == (CoordinatorStep,) and one not in BEYOND_SEARCH)
 ABOUT_COMMITS = (no_commit_before_assignment,)
 """What is said of commits that members send: none of them is without a generation."""
 STALE_COMMIT_REFUSED = "stale-commit-refused"
@@ -44,6 +45,9 @@ class StepFindings:
 
     violated: str = ""
     shown: tuple[str, ...] = ()
+
+
+NO_FINDINGS = StepFindings()
 
 
 def judge_step(step: CoordinatorStep, request: MemberRequest | None) -> StepFindings:
@@ -131,6 +135,20 @@ def tells_members(step: CoordinatorStep) -> bool:
     return any(view.id is not None for one in responses for view in one.members)
 
 
+def begins_session(step: CoordinatorStep) -> bool:
+    """A timer of a session starts."""
+    pairs = zip(step.before.slots, step.after.slots, strict=False)
+    return any(new.armed and not old.armed and not new.is_new for old, new in pairs)
+
+
+def brings_unknown_id(step: CoordinatorStep) -> bool:
+    """A JoinGroup has an id that the group does not know."""
+    request = step.input
+    if not isinstance(request, JoinRequest) or request.member is None:
+        return False
+    return not any(has_id(slot, request.member) for slot in step.before.slots)
+
+
 WITNESSES: Mapping[str, Callable[[CoordinatorStep], bool]] = {
     registry.ONE_LEADER.search_name: tells_of_generation,
     registry.NO_FOREIGN_COMMIT.search_name: accepts_commit,
@@ -145,5 +163,11 @@ WITNESSES: Mapping[str, Callable[[CoordinatorStep], bool]] = {
     "T15": lambda step: has_error(step, HeartbeatResponse, Error.NONE),
     "T16": tells_members,
     "T17": lambda step: step.after.generation > step.before.generation,
+    "T19": lambda step: any(slot.join != 0 or slot.sync != 0 for slot in step.before.slots),
+    "T20": begins_session,
+    "T21": lambda step: step.after.join_armed and not step.before.join_armed,
+    "T22": brings_unknown_id,
+    "T24": accepts_commit,
+    "T25": is_refused,
 }
 """By the name of a property: the steps of which it says something."""

@@ -4,7 +4,8 @@ Order is kept. What grows for ever, like the generation of a group that never se
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
+from functools import cache
 from typing import Any, Protocol
 
 from fencepost.model.classic.core.sorts import Handle
@@ -31,6 +32,7 @@ from fencepost.model.explore.classic.state_layout import (
 )
 from fencepost.model.explore.search import Row
 from fencepost.model.explore.transition_system import Value
+from fencepost.model.frozen import evolve
 
 ID_FIELDS: Mapping[type, tuple[str, ...]] = {
     Slot: ("id",),
@@ -64,6 +66,7 @@ NUMBER_FIELDS: Mapping[type, tuple[str, ...]] = {
 """The fields that hold the number of a request of the process whose column it is; 0 is none."""
 NESTED_TYPES = (Group, Slot, Member, MemberView, HeartbeatRequest, CommitRequest, JoinResponse)
 """What lies inside a column's value, with names of its own."""
+_HAVE_PARTS = (*NESTED_TYPES, tuple)
 
 
 class NumberMap(Protocol):
@@ -86,7 +89,7 @@ def rename_value(value: Value, names: NameMap, process: int) -> Value:
     """The value with other names, in a column of this process."""
     if isinstance(value, tuple):
         return tuple(rename_value(one, names, process) for one in value)
-    kind = type(value)
+    kind: Any = type(value)
     if not hasattr(kind, "__dataclass_fields__"):
         return value
     changes: dict[str, Any] = {}
@@ -101,11 +104,17 @@ def rename_value(value: Value, names: NameMap, process: int) -> Value:
     if kind in PAIR_FIELDS:
         pairs = getattr(value, PAIR_FIELDS[kind])
         changes[PAIR_FIELDS[kind]] = tuple((rename_id(one, names), rest) for one, rest in pairs)
-    for field in fields(value):
-        held = getattr(value, field.name)
-        if field.name not in changes and isinstance(held, (*NESTED_TYPES, tuple)):
-            changes[field.name] = rename_value(held, names, process)
-    return replace(value, **changes)
+    for name in field_names(kind):
+        held = getattr(value, name)
+        if isinstance(held, _HAVE_PARTS) and name not in changes:
+            changes[name] = rename_value(held, names, process)
+    return evolve(value, **changes) if changes else value
+
+
+@cache
+def field_names(kind: type) -> tuple[str, ...]:
+    """The names of a dataclass's fields."""
+    return tuple(field.name for field in fields(kind))
 
 
 def rename_id(old: int | None, names: NameMap) -> int | None:
@@ -148,10 +157,10 @@ class Canonicalizer:
                 value = self.rename_column(column, value, NameMap(ids.get, generations.get, numbers))
             columns.append(value)
         first: CoordinatorState = columns[COORDINATOR]
-        columns[COORDINATOR] = first if first.last_id == len(ids) else replace(first, last_id=len(ids))
+        columns[COORDINATOR] = first if first.last_id == len(ids) else evolve(first, last_id=len(ids))
         for index, rank in enumerate(numbers):
             process: ProcessState = columns[column_of(index, 0)]
-            columns[column_of(index, 0)] = process if process.last == len(rank) else replace(process, last=len(rank))
+            columns[column_of(index, 0)] = process if process.last == len(rank) else evolve(process, last=len(rank))
         return tuple(columns)
 
     def names_in(self, column: int, value: Value) -> UsedNames:
@@ -172,10 +181,10 @@ class Canonicalizer:
             return rename_value(value, names, process_of(column))
         group: Group = rename_value(value.group, names, 0)
         slots = tuple(
-            replace(slot, join=self.rename_handle(slot.join, names), sync=self.rename_handle(slot.sync, names))
+            evolve(slot, join=self.rename_handle(slot.join, names), sync=self.rename_handle(slot.sync, names))
             for slot in group.slots
         )
-        return replace(value, group=replace(group, slots=slots))
+        return evolve(value, group=evolve(group, slots=slots))
 
     def rename_handle(self, handle: Handle, names: NameMap) -> Handle:
         """A handle with another number."""

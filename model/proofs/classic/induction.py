@@ -8,13 +8,14 @@ it, and of what the event sends.
 import itertools
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import z3
 
 from fencepost.model.classic.core.state import FREE, Group, JoinRequest, Slot, SyncRequest
 from fencepost.model.classic.member.member import PartitionCommit
+from fencepost.model.classic.theorems.dispatch_statements import DISPATCH_THEOREMS
 from fencepost.model.classic.theorems.failover import FAILOVERS_WHATEVER_CLIENTS_SEND
 from fencepost.model.classic.theorems.ghost_state import (
     CommitAccepted,
@@ -26,9 +27,10 @@ from fencepost.model.classic.theorems.ghost_state import (
 )
 from fencepost.model.classic.theorems.lemmas import LEMMAS
 from fencepost.model.classic.theorems.ownership_lemmas import OWNERSHIP_LEMMAS
+from fencepost.model.classic.theorems.request_statements import STEP_THEOREMS
 from fencepost.model.classic.theorems.statements import THEOREMS
-from fencepost.model.classic.theorems.step_statements import STEP_THEOREMS
 from fencepost.model.classic.theorems.unconditional import WHATEVER_CLIENTS_SEND
+from fencepost.model.frozen import evolve
 from fencepost.model.logic import Truth, not_, or_
 from fencepost.model.proofs.classic.arbitrary_values import GroupSymbols
 from fencepost.model.proofs.classic.proof_events import EventResult, ProofEvent, Situation
@@ -38,13 +40,13 @@ from fencepost.model.proofs.solver import LimitedSolver
 from fencepost.model.proofs.symbolic_execution import execute_paths
 from fencepost.model.proofs.symbolic_values import formula
 from fencepost.model.proofs.term_keys import TermKeys
-from fencepost.model.proofs.terms import Term, address, clear_terms
+from fencepost.model.proofs.terms import Term, address, clear_terms, is_true
 from fencepost.model.statement import Statement
 
 STATEMENTS: tuple[Statement, ...] = (*THEOREMS, *STEP_THEOREMS, *LEMMAS, *OWNERSHIP_LEMMAS)
 """All that is proved together."""
 
-ALONE = frozenset(one.id for one in WHATEVER_CLIENTS_SEND) | FAILOVERS_WHATEVER_CLIENTS_SEND
+ALONE = frozenset(one.id for one in (*WHATEVER_CLIENTS_SEND, *DISPATCH_THEOREMS)) | FAILOVERS_WHATEVER_CLIENTS_SEND
 """What the coordinator keeps whatever clients send: these statements are proved from each other alone."""
 
 _MESSAGES: tuple[type, ...] = (
@@ -82,6 +84,8 @@ class EventVerdict:
     goals: int
     refutations: tuple[Refutation, ...]
     undecided: tuple[str, ...]
+    rules: frozenset[str]
+    """The rules that applied on its paths."""
     seconds: float
     longest: float
     """The seconds of the longest query."""
@@ -122,15 +126,25 @@ _TIMER_FIELDS: Any = {
 }
 
 
-def without_timers(value: Any) -> Any:
-    """The value without its deadlines: no statement about states speaks of them."""
+def without_timers(value: Any, slots: dict[int, tuple[Slot, Slot]] | None = None) -> Any:
+    """The value without its deadlines: no statement about states speaks of them.
+
+    `slots` has slots with and without them, by the identity of the former: many groups share their slots.
+    """
+    known = {} if slots is None else slots
     if isinstance(value, Group):
-        return replace(value, slots=tuple(without_timers(slot) for slot in value.slots), **_TIMER_FIELDS[Group])
-    if isinstance(value, Slot):
-        return replace(value, **_TIMER_FIELDS[Slot])
-    return (
-        replace(value, group=without_timers(value.group)) if isinstance(value, CommitAccepted | GroupRecord) else value
-    )
+        bare = tuple([_slot_without_timers(one, known) for one in value.slots])
+        return evolve(value, slots=bare, **_TIMER_FIELDS[Group])
+    if isinstance(value, CommitAccepted | GroupRecord):
+        return evolve(value, group=without_timers(value.group, known))
+    return value
+
+
+def _slot_without_timers(slot: Slot, known: dict[int, tuple[Slot, Slot]]) -> Slot:
+    found = known.get(id(slot))
+    if found is None:
+        found = known[id(slot)] = (slot, evolve(slot, **_TIMER_FIELDS[Slot]))
+    return found[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,12 +167,16 @@ class GoalMaker:
         self._others = query.others
         self._assumed = query.assumed
         self._keys = TermKeys()
-        self._group_before = self._keys.key((without_timers(situation.group), True))
+        self._slots: dict[int, tuple[Slot, Slot]] = {}
+        self._group_before = self._keys.key((self._without_timers(situation.group), True))
         self._terms: dict[tuple[str, tuple[int, ...]], Term] = {}
         self._goals: dict[tuple[int, ...], tuple[Goal, ...]] = {}
+        self.rules: set[str] = set()
+        """The rules that applied on the paths so far."""
 
     def goals(self, result: EventResult) -> tuple[Goal, ...]:
         """What has to be shown on one path: one object for all paths that end in the same values."""
+        self.rules.add(result.result.rule)
         there = self._candidates(result)
         ended = tuple(made.key for candidates in there.values() for made in candidates)
         if ended not in self._goals:
@@ -178,22 +196,26 @@ class GoalMaker:
                 if all(not made.is_new and unchanged.get(kind, True) for kind, made in kinds):
                     continue
                 term = self._term(one, choice)
-                if not z3.is_true(term) and address(term) not in self._assumed:
+                if not is_true(term) and address(term) not in self._assumed:
                     yield Goal(one, tuple(made.value for made in choice), term)
 
     def _candidates(self, result: EventResult) -> dict[type, list[Candidate]]:
         """What there is of each kind after the event, less the others."""
         there: dict[type, list[Candidate]] = {
-            Group: [self._candidate(without_timers(result.group))],
+            Group: [self._candidate(self._without_timers(result.group))],
             GhostState: [self._candidate(result.ghost)],
         }
         if result.record is not None:
-            there[GroupRecord] = [self._candidate(without_timers(result.record))]
+            there[GroupRecord] = [self._candidate(self._without_timers(result.record))]
         if result.process is not None:
             there[Process] = [self._candidate(result.process, is_new=True)]
         for when, message in result.sent:
-            there.setdefault(type(message), []).append(self._candidate(without_timers(message), when, is_new=True))
+            made = self._candidate(self._without_timers(message), when, is_new=True)
+            there.setdefault(type(message), []).append(made)
         return there
+
+    def _without_timers(self, value: Any) -> Any:
+        return without_timers(value, self._slots)
 
     def _candidate(self, value: Any, when: Truth = True, *, is_new: bool = False) -> Candidate:
         return Candidate(value, self._keys.key((value, when)), when, is_new)
@@ -277,16 +299,24 @@ def prove_event(event: ProofEvent, statements: Sequence[Statement], size: ProofS
     query = prepare_query(event, statements, size, seed)
     situation = query.situation
     after = [one for one in statements if one.id not in event.unproved]
-    goals = GoalMaker(after, situation, query).goals
+    maker = GoalMaker(after, situation, query)
     stronger = None if query.weaker is query.solver else query.solver
     alone = [one for one in after if one.id in ALONE]
-    found = check_goals(query.weaker, lambda: event.run(situation), goals, stronger, alone)
+    found = check_goals(query.weaker, lambda: event.run(situation), maker.goals, stronger, alone)
     refutations = tuple(
         Refutation(one.goal.statement, situation, one.result, one.goal.arguments, one.model) for one in found.broken
     )
     seconds = time.perf_counter() - began
     return EventVerdict(
-        event, found.possible, found.paths, found.goals, refutations, found.undecided, seconds, found.longest
+        event,
+        found.possible,
+        found.paths,
+        found.goals,
+        refutations,
+        found.undecided,
+        frozenset(maker.rules),
+        seconds,
+        found.longest,
     )
 
 

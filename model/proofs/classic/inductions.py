@@ -4,8 +4,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
+from fencepost.model.classic.theorems.dispatch_statements import DISPATCH_THEOREMS
 from fencepost.model.classic.theorems.failover import ACROSS_FAILOVERS, KEPT_BY_KAFKA
 from fencepost.model.proofs.classic.counterexample import InductionCounterexample, decode_refutation
+from fencepost.model.proofs.classic.dispatch_events import dispatch_events
 from fencepost.model.proofs.classic.failover_events import failover_events
 from fencepost.model.proofs.classic.induction import STATEMENTS, ProofSize, prove_event
 from fencepost.model.proofs.classic.proof_events import ProofEvent, coordinator_events, member_events
@@ -21,6 +23,8 @@ class Induction:
     name: str
     statements: tuple[Statement, ...]
     events: Callable[[int], Iterable[ProofEvent]]
+    own_size: ProofSize | None = None
+    """Its size where it does not depend on the chosen one."""
 
     def event_names(self, size: ProofSize) -> list[str]:
         """The names of its events. The slowest come first, so that no process is left alone with one at the end."""
@@ -39,7 +43,9 @@ KAFKA_FAILOVERS = Induction("failover", KEPT_BY_KAFKA, partial(failover_events, 
 """Of Kafka's dialects."""
 EARLY_FAILOVERS = Induction("early", ACROSS_FAILOVERS, partial(failover_events, early=True))
 """Of the design that stores a generation before JoinGroup is answered."""
-INDUCTIONS = {one.name: one for one in (ONE_TERM, KAFKA_FAILOVERS, EARLY_FAILOVERS)}
+DISPATCH = Induction("dispatch", DISPATCH_THEOREMS, dispatch_events, ProofSize(slots=2, partitions=1))
+"""Of the dispatcher: single steps from any state of a group. It looks for free slots in the table, and no further."""
+INDUCTIONS = {one.name: one for one in (ONE_TERM, KAFKA_FAILOVERS, EARLY_FAILOVERS, DISPATCH)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +66,8 @@ class EventOutcome:
     possible: bool
     undecided: tuple[str, ...]
     counterexamples: tuple[InductionCounterexample, ...]
+    rules: frozenset[str]
+    """The rules that applied on its paths."""
     seconds: float
     longest: float
 
@@ -67,7 +75,16 @@ class EventOutcome:
 def prove_named_event(proof: EventProof) -> EventOutcome:
     """Prove that the event keeps every statement of its induction."""
     induction = INDUCTIONS[proof.induction]
-    (event,) = (one for one in induction.events(proof.size.slots) if one.name == proof.event)
-    verdict = prove_event(event, induction.statements, proof.size, proof.seed)
+    size = induction.own_size or proof.size
+    (event,) = (one for one in induction.events(size.slots) if one.name == proof.event)
+    verdict = prove_event(event, induction.statements, size, proof.seed)
     examples = tuple(decode_refutation(event, refuted) for refuted in verdict.refutations)
-    return EventOutcome(proof.event, verdict.possible, verdict.undecided, examples, verdict.seconds, verdict.longest)
+    return EventOutcome(
+        proof.event,
+        verdict.possible,
+        verdict.undecided,
+        examples,
+        verdict.rules,
+        verdict.seconds,
+        verdict.longest,
+    )

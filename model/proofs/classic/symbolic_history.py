@@ -8,7 +8,7 @@ import z3
 from fencepost.model.classic.core.sorts import Handle, MemberId
 from fencepost.model.logic import Truth, and_
 from fencepost.model.proofs.symbolic_values import SymbolicNumber, SymbolicToken, formula, name_term, number_term
-from fencepost.model.proofs.terms import Term, alternative, application, equation, identical, numeral
+from fencepost.model.proofs.terms import Term, alternative, application, equation, identical, is_false, is_true, numeral
 
 _PERSON = z3.Function("person", z3.IntSort(), z3.IntSort())
 _HOLDER = z3.Function("holder", z3.IntSort(), z3.IntSort())
@@ -68,8 +68,8 @@ class SymbolicGhostState:
         found = application(_OWNER, at, numeral(partition))
         for when, first, last, owners in self.owners:
             here = formula(and_(when, is_within(at, first, last)))
-            if not z3.is_false(here):
-                found = owners[partition] if z3.is_true(here) else alternative(here, owners[partition], found)
+            if not is_false(here):
+                found = owners[partition] if is_true(here) else alternative(here, owners[partition], found)
         return _member_id(found)
 
     def with_id(self, member: MemberId | None, identity: MemberId | None, holder: int) -> Self:

@@ -3,10 +3,12 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
+from fencepost.model.classic.theorems.dispatch_statements import DISPATCH_THEOREMS
 from fencepost.model.classic.theorems.failover import FAILOVER_THEOREMS, KEPT_BY_KAFKA, assignment_is_stored
 from fencepost.model.classic.theorems.registry import REGISTRY
 from fencepost.model.proofs.classic.induction import ALONE, ProofSize, initially_false
 from fencepost.model.proofs.classic.inductions import (
+    DISPATCH,
     EARLY_FAILOVERS,
     KAFKA_FAILOVERS,
     ONE_TERM,
@@ -31,6 +33,8 @@ class InductionReport:
     prefix: str = ""
     dialect: str = ""
     excludes: str = "deletion"
+    covers: str = ""
+    """What its proofs are about, where it does not depend on their size."""
 
     def name_of(self, one: Statement) -> str:
         """The name under which the statement is told."""
@@ -57,6 +61,26 @@ EARLY = InductionReport(
     "across fail-overs, in the dialect that stores a generation before it answers JoinGroup, ",
     "deletion; Kafka's dialects, in which T1 is false",
 )
+
+
+DISPATCHER = InductionReport(
+    DISPATCH,
+    DISPATCH_THEOREMS,
+    "dispatch.",
+    excludes="transactions, the topics of subscriptions, requests of tools",
+    covers=(
+        "the shipped dispatcher in front of the core, whatever clients send, in any state of a group with a table of 2"
+        " slots, full or not, and of an unknown one"
+    ),
+)
+
+
+REPORTS = (IN_ONE_TERM, KAFKA, EARLY, DISPATCHER)
+
+
+def dispatch_sentences() -> dict[str, str]:
+    """The theorems about the dispatcher: their ids and sentences."""
+    return {DISPATCHER.name_of(one): one.sentence for one in DISPATCHER.theorems}
 
 
 def handler_sentences() -> dict[str, str]:
@@ -92,12 +116,13 @@ class StartedInduction:
 
 
 def start_inductions(
-    size: ProofSize, seed: int, mapper: Mapper = map, reports: Iterable[InductionReport] = (IN_ONE_TERM, KAFKA, EARLY)
+    chosen: ProofSize, seed: int, mapper: Mapper = map, reports: Iterable[InductionReport] = REPORTS
 ) -> list[StartedInduction]:
     """Begin with the proof of the theorems about handlers: one induction for all that holds within a term, over
     everything that can happen, and one across fail-overs for each design."""
     started: list[StartedInduction] = []
     for report in reports:
+        size = report.induction.own_size or chosen
         events = tuple(report.induction.event_names(size))
         proofs = [EventProof(report.induction.name, event, size, seed) for event in events]
         started.append(StartedInduction(report, size, events, iter(mapper(prove_named_event, proofs))))
@@ -138,6 +163,8 @@ def verdict_of(base: Set[str], known: Set[str], outcomes: Sequence[EventOutcome]
 
 def coverage(one: Statement, report: InductionReport, size: ProofSize) -> str:
     """What the proof of a statement is about."""
+    if report.covers:
+        return report.covers
     clients = "whatever clients send" if one.id in ALONE else "with clients that behave like the shipped member core"
     return (
         f"the shipped coordinator core {report.dialect}{clients}, up to {size.slots} members and pending ids,"

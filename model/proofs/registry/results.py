@@ -12,7 +12,7 @@ from fencepost.model.proofs.classic.cooperative_proofs import cooperative_lemmas
 from fencepost.model.proofs.classic.rebalance_proofs import rebalance_lemmas
 from fencepost.model.proofs.draining import theorems
 from fencepost.model.proofs.obligations import Lemma, LemmaResult, findings
-from fencepost.model.proofs.registry.handler_results import failover_sentences, handler_sentences
+from fencepost.model.proofs.registry.handler_results import dispatch_sentences, failover_sentences, handler_sentences
 from fencepost.model.proofs.registry.theorem_result import Progress, TheoremResult
 
 _KERNEL = {one.kernel_id: one.sentence for one in REGISTRY if one.kernel_id}
@@ -53,7 +53,8 @@ _SETTLING = {
 
 def theorem_sentences() -> dict[str, str]:
     """Every theorem that people read: its id and its sentence."""
-    return handler_sentences() | failover_sentences() | _KERNEL | _SETTLING | _DRAINING | _ASSIGNORS
+    of_handlers = handler_sentences() | failover_sentences() | dispatch_sentences()
+    return of_handlers | _KERNEL | _SETTLING | _DRAINING | _ASSIGNORS
 
 
 def kernel_results(seed: int, progress: Progress) -> Iterator[TheoremResult]:

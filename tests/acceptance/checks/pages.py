@@ -18,6 +18,7 @@ from tests.acceptance.framework import ROOT, Check, Figure, MeasurementError, at
 from tests.support.faulty_coordinators import FORGIVING
 
 DATA = ROOT / "tests" / "traces" / "data"
+REGISTRY = ROOT / "docs" / "registry"
 WIDTHS = {"phone": 500, "desktop": 1280}
 """Of windows, in pixels: the browser makes none that is narrower than 500."""
 HEIGHT = 1_000
@@ -82,15 +83,18 @@ document.body.append(out);
 
 
 def make_pages(folder: Path) -> dict[str, Path]:
-    """A page of a report with violations, and the pages of a capture and of a log."""
+    """A page of a report with violations, that of librdkafka's mock, and the pages of a capture and of a log."""
     from fencepost import run
     from fencepost.adapters.in_process import InProcessTarget
     from fencepost.conformance.pages.html_page import to_html
+    from fencepost.conformance.reports.json_report import from_json
     from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 
-    pages = {name: folder / f"{name}.html" for name in ("report", "capture", "log")}
+    pages = {name: folder / f"{name}.html" for name in ("report", "mock", "capture", "log")}
     report = run(InProcessTarget(BUNDLED_SETTINGS, make_coordinator=FORGIVING), schedules=20)
     pages["report"].write_text(to_html(report), encoding="utf-8")
+    (mock,) = REGISTRY.glob("coordinators/librdkafka-mock/*/report.json")
+    pages["mock"].write_text(to_html(from_json(mock.read_text(encoding="utf-8"))), encoding="utf-8")
     for kind, source in (("capture", "kafka.pcap"), ("log", "kafka-4.log")):
         trace = folder / f"{kind}.jsonl"
         run_kit("import", kind, str(DATA / source), "-o", str(trace))

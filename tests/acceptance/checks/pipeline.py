@@ -3,6 +3,7 @@
 import os
 import threading
 import time
+import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
@@ -19,8 +20,10 @@ from fencepost.traces.files.trace_files import open_trace, write_trace
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.ingest import ingest
-from fencepost.traces.pipeline.judge_corpus import read_table
+from fencepost.traces.pipeline.judge_corpus import DEFAULT_SPLIT_EVENTS, read_table, shards_of
+from fencepost.traces.pipeline.parallel import split_evenly
 from fencepost.traces.pipeline.queries import INVARIANTS
+from fencepost.traces.pipeline.recordings import TraceFile, group_recordings
 from fencepost.traces.pipeline.results import CorpusResults, judge_corpus
 from fencepost.traces.pipeline.schema import EVENTS
 from fencepost.traces.pipeline.spark_session import spark_session
@@ -35,6 +38,9 @@ from tests.support.corpus_tables import inputs_of
 DEFAULT_EVENTS = 10_000_000
 GROUPS, BIG_GROUP_EVENTS, FILES = 10_000, 1_000_000, 16
 RANDOM_TRACES = 1_000
+DRIVER_TRACES = (10_000, 50_000)
+DRIVER_CORES = 1_600
+"""The cores of the cluster that is planned for: 100 nodes of 16."""
 WARM_RUNS = 3
 DUCKDB = {
     "one-leader": """
@@ -238,6 +244,36 @@ def check_identical(folder: Path) -> Iterator[Figure]:
     yield exactly("with another verdict than the judge's", different, 0)
 
 
+def check_driver(folder: Path) -> Iterator[Figure]:
+    """What the driver of a judge holds of each trace in Python: its files, its shards, and the rows of its lines."""
+    peaks: dict[int, float] = {}
+    for events in (1_000, 100_000):
+        for count in DRIVER_TRACES:
+            peaks[count] = peak_of_planning(count, events) / (1 << 20)
+            yield without_threshold(f"MiB of plan for {count} traces of {events} events", round(peaks[count], 1))
+        few, many = DRIVER_TRACES
+        line = peaks[many] + (1_000_000 - many) * (peaks[many] - peaks[few]) / (many - few)
+        yield without_threshold(f"MiB for 10^6 traces of {events} events, on this line", round(line))
+
+
+def peak_of_planning(count: int, events: int) -> int:
+    """The most bytes that Python holds while it plans the judging of so many traces."""
+    sizes = dict.fromkeys(range(16), events // 16)
+    tracemalloc.start()
+    files = [
+        TraceFile(f"s3://bucket/traces/{number:09}.jsonl", events, events + 1, None, False, dict(sizes))
+        for number in range(count)
+    ]
+    recordings = group_recordings(files)
+    shards = [shard for recording in recordings for shard in shards_of(recording, DEFAULT_SPLIT_EVENTS)]
+    parts = split_evenly(shards, 3 * DRIVER_CORES)
+    rows = [(shard.trace, shard.bucket, part) for part, each in enumerate(parts) for shard in each]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(rows) == len(shards)
+    return peak
+
+
 def check_cluster(folder: Path) -> Iterator[Figure]:
     """A standalone cluster on loopback does what one machine does."""
     yield from expect_passing(run_tests(folder, ["tests/traces/pipeline/test_cluster.py"], "-m", "cluster"))
@@ -263,6 +299,7 @@ CHECKS = (
         "ingests and judges of one corpus at the same time, killed and started again, leave the same tables",
         check_side_by_side,
     ),
+    Check("driver", "what the driver holds grows with traces, not with their events", check_driver),
     Check("cluster", "a standalone cluster of a master and two workers does the same", check_cluster),
     Check(
         "bad-input",

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,10 @@ from tests.model.proofs.agreement import Agreement, Disagreement, agree
 
 SEEDS = range(20)
 SLOTS = PARTITIONS = 3
+SIZE = ("--slots", str(SLOTS), "--partitions", str(PARTITIONS))
+LARGE_SIZE = ("--slots", "4", "--partitions", "4", "--protocols", "3")
+LARGE_CORE_SECONDS = 360
+"""Three minutes on two cores, which the events share."""
 LONGEST_QUERY_SECONDS = 10
 EXPECTED_VERDICTS = {"proved", "false, as it should be"}
 
@@ -49,11 +53,10 @@ class ProofRun:
     report: dict[str, Any]
 
 
-def run_prove_command(seed: int, folder: Path) -> ProofRun:
-    """Run `fencepost prove` in the size of the threshold."""
+def run_prove_command(seed: int, folder: Path, size: Sequence[str] = SIZE) -> ProofRun:
+    """Run `fencepost prove` in this size."""
     file = folder / "proof.json"
     file.unlink(missing_ok=True)
-    size = ["--slots", str(SLOTS), "--partitions", str(PARTITIONS)]
     command = [sys.executable, "-m", "fencepost", "prove", *size, "--seed", str(seed), "--json", str(file)]
     begun, worked = time.monotonic(), children_cpu_seconds()
     done = subprocess.run(command, cwd=ROOT, env=command_environment(), capture_output=True, text=True)
@@ -84,6 +87,18 @@ def all_theorems(folder: Path) -> Iterator[Figure]:
     yield without_threshold("seconds of one core, quickest seed", round(min(run.core_seconds for run in runs), 1))
     yield without_threshold("seconds of the clock, slowest seed", round(max(run.seconds for run in runs), 1))
     yield longest_query(run.report["longest_query_seconds"] for run in runs)
+
+
+def check_large_size(folder: Path) -> Iterator[Figure]:
+    """The theorems in the size of the next larger groups."""
+    run = run_prove_command(0, folder, LARGE_SIZE)
+    verdicts = Counter(theorem["verdict"] for theorem in run.report["theorems"])
+    wrong = sum(verdicts[one] for one in verdicts.keys() - EXPECTED_VERDICTS)
+    yield exactly("theorems not settled as they should be", wrong, 0)
+    yield exactly("exit code", run.exit_code, 0)
+    yield at_most("seconds of one core", round(run.core_seconds, 1), LARGE_CORE_SECONDS)
+    yield without_threshold("seconds of the clock", round(run.seconds, 1))
+    yield longest_query([run.report["longest_query_seconds"]])
 
 
 def longest_query(seconds: Iterable[float]) -> Figure:
@@ -191,6 +206,7 @@ def check_assignors(folder: Path) -> Iterator[Figure]:
 
 CHECKS = (
     Check("theorems", f"all theorems at {SLOTS} slots x {PARTITIONS} partitions, with any solver seed", all_theorems),
+    Check("large", "all theorems at 4 slots x 4 partitions x 3 protocols", check_large_size),
     Check("parametric", "the kernel for any number of members, partitions and generations", check_kernel),
     Check("settling", "a group settles, for any number of members and partitions", check_settling),
     Check("draining", "draining for any number of partitions, records and any max.poll.records", check_draining),

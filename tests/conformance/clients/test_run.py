@@ -16,6 +16,9 @@ from fencepost.adapters.client.cluster import start_cluster
 from fencepost.adapters.client.program import ClientPlace, launch_program
 from fencepost.adapters.wire.process_use import PROC, processes_of_session, stat_fields
 from fencepost.conformance.cli import main
+from fencepost.conformance.events import Progress
+from fencepost.conformance.profile import Profile
+from fencepost.conformance.provenance import NamedBy
 from fencepost.conformance.reports.json_report import from_json, to_json
 from fencepost.conformance.reports.text import render_report
 from fencepost.conformance.results import EndKind, ExitCode, Verdict
@@ -67,6 +70,26 @@ async def test_a_report_on_a_client_can_be_read_back() -> None:
     text = to_json(report)
     assert '"subject": "client"' in text
     assert from_json(text) == report
+
+
+async def test_a_profile_names_the_client_and_declares_deviations() -> None:
+    run = make_run("MEMBER-12", tamper=FRESH_ID)
+    run.profile = Profile(deviations={"MEMBER-12": "fixed in 2.0"}, about={"name": "acme", "version": "1.9"})
+    report = await run.run()
+    assert report.exit_code() is ExitCode.CONFORMANT
+    assert report.result("MEMBER-12").verdict is Verdict.KNOWN
+    assert report.target == {"name": "acme", "version": "1.9"}
+    assert report.provenance is not None and report.provenance.named_by is NamedBy.PROFILE
+
+
+async def test_progress_counts_scenarios_and_replays() -> None:
+    run, seen = make_run("MEMBER-12", tamper=FRESH_ID), list[Progress]()
+    run.show = seen.append
+    await run.run()
+    assert [each.done for each in seen] == sorted(each.done for each in seen)
+    assert seen[0].done == 1 < seen[0].total
+    last = seen[-1]
+    assert last.done == last.total == len(run.runs) + len(run.again) and last.failures == 1 and run.again
 
 
 async def test_an_unknown_requirement_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""Moves about groups other than the actor's, which are for targets of one node."""
+"""Moves about groups other than the actor's, which are for targets where one node answers for all."""
 
 from typing import Any
 from unittest.mock import AsyncMock, MagicMock
@@ -18,9 +18,12 @@ def cast_on(nodes: int, order: Order = Order.INTERVALS) -> Any:
     return cast
 
 
-@pytest.mark.parametrize(("nodes", "requests"), [(0, 1), (1, 1), (3, 0)])
-async def test_groups_are_listed_on_a_target_of_one_node(nodes: int, requests: int) -> None:
-    cast = cast_on(nodes)
+@pytest.mark.parametrize(
+    ("nodes", "order", "requests"),
+    [(0, Order.INTERVALS, 1), (1, Order.INTERVALS, 1), (3, Order.INTERVALS, 0), (2, Order.TOTAL, 1)],
+)
+async def test_groups_are_listed_where_one_node_has_all(nodes: int, order: Order, requests: int) -> None:
+    cast = cast_on(nodes, order)
     await list_groups(cast, Move("list", 0))
     assert cast.context.list_groups.call_count == cast.track_request.await_count == requests
 

@@ -70,6 +70,12 @@ def test_wording(requirement: Requirement) -> None:
     assert "\n" not in "".join(str(getattr(requirement, field.name)) for field in fields(requirement))
 
 
+def test_why_a_requirement_is_not_tested_reads_like_any_other_reason() -> None:
+    """It stands in reports beside reasons that begin with a small letter and have no full stop."""
+    reasons = [each.why for each in REQUIREMENTS if each.why]
+    assert reasons and all(reason[0].islower() and not reason.endswith(".") for reason in reasons)
+
+
 def test_a_permission_or_a_recommendation_reads_like_one() -> None:
     words = {Level.SHOULD: "should", Level.MAY: "may"}
     for requirement in REQUIREMENTS:

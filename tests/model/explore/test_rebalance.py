@@ -5,9 +5,9 @@ from typing import Any
 
 from fencepost.model.classic.core.state import FREE
 from fencepost.model.classic.kernel.rebalance import Rebalance
-from fencepost.model.explore.classic.quiet_model import QuietModel
+from fencepost.model.explore.classic.quiet_model import QuietModel, UnboundedModel
 from fencepost.model.explore.classic.state_layout import ModelConfig, untimed_member
-from fencepost.model.explore.fair_runs import RunGraph
+from fencepost.model.explore.fair_runs import RowNumbers, RunGraph
 from fencepost.model.explore.search import Row
 from tests.support.rebalance_view import find_actions, members_of, rebalance_of
 
@@ -20,7 +20,7 @@ Steps = set[tuple[Row, str, Row]]
 
 def quiet_steps(quiet: QuietModel, rows: list[Row]) -> Steps:
     """Every step of the runs from these rows; what a dead process sent before is left out."""
-    runs = RunGraph(quiet.system(), lambda row: row)
+    runs = RunGraph(quiet.system(), RowNumbers(lambda row: row))
     runs.explore(rows)
     dead = tuple(f"{name} " for index, name in enumerate(quiet.model.names) if index not in quiet.alive)
     edges: Any = runs.graph.edges(data="label")
@@ -32,7 +32,7 @@ def steps_of_all() -> list[tuple[QuietModel, Steps]]:
     rows: list[Row] = []
     found: list[tuple[QuietModel, Steps]] = []
     for alive in LIVING:
-        quiet = QuietModel(CONFIG, SLOTS, alive)
+        quiet = QuietModel(UnboundedModel(CONFIG, SLOTS), alive)
         if not rows:
             (coordinator, *others) = quiet.system().initial
             group = replace(coordinator.group, slots=(FREE,) * SLOTS)

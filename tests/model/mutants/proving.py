@@ -5,21 +5,25 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from types import CodeType, FrameType
+from typing import Any
 
 from fencepost.conformance.zoo.mutation.module_copies import load_changed
 from fencepost.conformance.zoo.mutation.mutants import Mutant
 from fencepost.model.proofs.classic.induction import STATEMENTS, ProofSize, prove_event
+from fencepost.model.proofs.classic.inductions import INDUCTIONS
 from fencepost.model.proofs.classic.proof_events import coordinator_events, member_events
 from tests.model.mutants.call_sites import name_of
 from tests.model.mutants.core import LoadedMutant, function_of
 from tests.model.mutants.modules import CORE
 
-PROVER, EVENTS, DECODE = (
+PROVER, EVENTS, DECODE, INDUCTION = (
     "fencepost.model.proofs.classic.induction",
     "fencepost.model.proofs.classic.proof_events",
     "fencepost.model.proofs.classic.counterexample",
+    "fencepost.model.proofs.classic.inductions",
 )
 SIZE = ProofSize(slots=2, partitions=1)
+MANY_PATHS = ("join", "leave", "leave-two", "leave-two-settled-each")
 
 
 @cache
@@ -64,6 +68,47 @@ def prove_mutant(mutant: Mutant, loaded: LoadedMutant) -> Proof:
     return prove_events(loaded, events)
 
 
+def prove_inductions(mutant: Mutant, loaded: LoadedMutant, size: ProofSize) -> Proof:
+    """Prove what `fencepost prove` proves of the mutant's handlers, within a term and across fail-overs, up to the
+    first event with a counterexample. The events with few paths come first.
+
+    Only events whose proof runs the mutant's function are proved again.
+    """
+    modules = load_changed(loaded.changed, (PROVER, DECODE, INDUCTION), loaded.shared)
+    prover, decode, inductions = (modules[one] for one in (PROVER, DECODE, INDUCTION))
+    function = function_of(mutant)
+    stops = ""
+    for name in INDUCTIONS:
+        induction = inductions.INDUCTIONS[name]
+        wrong = [] if name != "term" else prover.initially_false(induction.statements, size)
+        if wrong:
+            return Proof({"beginning": sorted(wrong)})
+        for event in sorted(induction.events(size.slots), key=lambda event: event.name in MANY_PATHS):
+            if function is not None and function not in functions_proved().get(event.name, {function}):
+                continue
+            label = event.name if name == "term" else f"{name}: {event.name}"
+            try:
+                verdict = prover.prove_event(event, induction.statements, size)
+            except Exception as error:
+                stops = stops or f"the proof of {label} stops: {type(error).__name__}"
+                continue
+            broken = natively_broken(event, verdict, decode)
+            if broken:
+                return Proof({label: sorted(broken)}, stops)
+    return Proof(stops=stops)
+
+
+def natively_broken(event: Any, verdict: Any, decode: Any) -> set[str]:
+    """The refuted statements with a counterexample of which the mutant's own handler, run on plain values, makes the
+    same."""
+    found = set()
+    for refutation in verdict.refutations:
+        example = decode.decode_refutation(event, refutation)
+        if decode.replay_handler(event, example) == example.result:
+            found.add(refutation.statement.id)
+    return found
+
+
 def prove_events(loaded: LoadedMutant, names: Iterable[str]) -> Proof:
     """Prove these events of the mutant.
 
@@ -79,11 +124,7 @@ def prove_events(loaded: LoadedMutant, names: Iterable[str]) -> Proof:
         except Exception as error:
             stops = stops or f"the proof of {event.name} stops: {type(error).__name__}"
             continue
-        found = set()
-        for refutation in verdict.refutations:
-            example = decode.decode_refutation(event, refutation)
-            if decode.replay_handler(event, example) == example.result:
-                found.add(refutation.statement.id)
+        found = natively_broken(event, verdict, decode)
         if found:
             return Proof({event.name: sorted(found)}, stops)
     return Proof(stops=stops)

@@ -9,6 +9,7 @@ from fencepost.conformance.cli import main
 from fencepost.conformance.results import ExitCode
 from fencepost.model.classic.theorems.non_theorems import FALSE_THEOREMS
 from fencepost.model.draining.non_theorems import FALSE_CLAIMS
+from fencepost.model.proofs.push.theorems import SENTENCES
 from fencepost.model.proofs.registry.results import theorem_sentences
 from fencepost.model.proofs.solver import QUERY_STEPS
 
@@ -32,6 +33,10 @@ def rows(head: str) -> list[tuple[str, ...]]:
 
 def test_the_theorems_are_those_of_the_registry() -> None:
     assert rows("| theorem | sentence |") == list(theorem_sentences().items())
+
+
+def test_the_theorems_about_the_push_coordinator_are_those_that_are_proved() -> None:
+    assert rows("| push theorem | sentence |") == list(SENTENCES.items())
 
 
 def test_the_false_wordings_are_those_that_are_shipped() -> None:

@@ -34,8 +34,10 @@ class Application:
     began: int = 0
     idle_since: int | None = None
     """When the last command ended, None while one is carried out."""
-    idled: tuple[int, int] = (0, 0)
-    """How long the application did nothing before the command under way, and until when."""
+    last_idle: int = 0
+    """How long nothing was carried out before the last command."""
+    last_busy: int = 0
+    """How long the last command took: longer than it should if the client was held up."""
     owned: frozenset[TopicPartition] = frozenset()
     """The partitions by the callbacks."""
     revoked: frozenset[TopicPartition] = frozenset()
@@ -71,6 +73,7 @@ class Application:
     """The errors of commits while the application waits for one, 0 for none."""
     wanted: frozenset[str] | None = None
     """The topics of the last subscription, if it is another one than that of the last JoinGroup."""
+    wanted_since: int = 0
     has_ended: bool = False
     """The last subscription is over: LeaveGroup may be on its way."""
     manual_since: int | None = None

@@ -57,6 +57,8 @@ def judge_assigned(state: ClientState, application: Application, event: Event) -
     fitting = [each for each in application.assignments if each - kept == partitions]
     latest = fitting[-1] if fitting else application.assignments[-1]
     observed = describe_partitions(partitions)
+    if state.is_installed_doubtful:  # the response has come
+        state.installed, state.is_installed_doubtful = latest, False
     if state.is_cooperative:
         gone = owned - latest
         title, expected = "assigned is called before revoked", f"revoked: {describe_partitions(gone)}"
@@ -129,7 +131,8 @@ def judge_eager_revocation(state: ClientState, application: Application, event: 
         return
     title, expected = "Not everything is revoked", describe_partitions(application.owned)
     check_event(evidence, partitions == application.owned, "CALLBACK-02", event, title, expected, observed)
-    commits = [each for each in state.outstanding.values() if each.api == "OffsetCommit"]
+    open_ones = (each for each in state.outstanding.values() if each.connection == state.coordinator_connection)
+    commits = [each for each in open_ones if each.api == "OffsetCommit"]
     if application.has_auto_commit and partitions:
         is_waiting = any(event.time - each.sent_at < state.rebalance_timeout for each in commits)
         title, expected = "revoked is called during a commit", "the response to OffsetCommit first"
@@ -155,8 +158,9 @@ def judge_cooperative_revocation(state: ClientState, application: Application, e
 def judge_ending_callback(state: ClientState, application: Application, event: Event) -> None:
     """Unsubscribing and closing: a stable member revokes, one whose generation is over has lost its partitions."""
     standings, partitions = state.knowledge.standings, partitions_in(event)
-    is_stable = all(each.phase is Phase.STABLE for each in standings) and state.rebalance_told is None
-    is_stable &= state.exchange_outstanding() is None
+    is_stable = all(each.phase is Phase.STABLE for each in standings)
+    is_stable &= state.rebalance_told is None and state.exchange_outstanding() is None
+    is_stable &= not state.is_unheard(event.time, state.knowledge.grace)
     observed = f"{event.api}: {describe_partitions(partitions)}"
     expected = describe_partitions(application.owned)
     title = "The callback of a client that ends is wrong"
@@ -189,6 +193,8 @@ def judge_callbacks_before_join(state: ClientState, application: Application, op
     """A JoinGroup arrives: an eager member has given up everything, and each completed rebalance was called back."""
     if state.is_ending or not state.subscriptions:
         return
+    if state.is_installed_doubtful:
+        application.assignments.clear()
     if application.assignments and state.knowledge.standings[0].phase is Phase.STABLE and not state.foreign_topics:
         title, expected = "A completed rebalance without a callback", "assigned"
         state.check(False, "CALLBACK-09", operation, title, expected, "none before JoinGroup")

@@ -14,6 +14,7 @@ from fencepost.traces.client_judge.classic import (
     listening,
     membership,
     news,
+    progress,
     reading,
 )
 from fencepost.traces.client_judge.classic.groups import judge_groups
@@ -52,6 +53,7 @@ class ClassicClient:
     def __init__(self, header: Header, label: str) -> None:
         self._evidence = Evidence(CLIENT_CATALOGUE)
         self.state = ClientState(Knowledge(header.grace), self._evidence)
+        self._progress = progress.Progress()
         self._label = label
         self._has_asked = False
         self._sent_at: deque[int] = deque()
@@ -70,6 +72,8 @@ class ClassicClient:
         state.knowledge.settle(event.time if operation.api == "JoinGroup" else self._awake_until(event.time))
         self._sent_at.append(event.time)
         driven.judge_request_of_application(state, operation, event)
+        if "_findings" not in event.body:
+            progress.follow_request(state, self._progress, operation, event)
         if operation.api == "FindCoordinator":
             membership.judge_lookup(state, operation, event)
         if "_findings" not in event.body:
@@ -80,7 +84,11 @@ class ClassicClient:
             if operation.api in REQUESTS:
                 REQUESTS[operation.api](state, operation, event)
             driven.follow_request(state, operation, event)
+        if operation.api in GROUP_APIS:
+            state.coordinator_connection = operation.connection
         state.outstanding[operation.handle] = operation
+        if state.doubtful.get(event.connection, event.time) + state.knowledge.grace < event.time:
+            del state.doubtful[event.connection]  # it is still open, and in use
 
     def on_response(self, operation: Operation, event: Event) -> None:
         """The response left the cluster."""
@@ -99,8 +107,11 @@ class ClassicClient:
         if operation.api == "Heartbeat":
             heartbeats.note_heartbeat_response(state, event)
         driven.follow_response(state, operation, event)
-        if operation.api in EXCHANGE_APIS:
+        progress.follow_response(state, self._progress, operation, event)
+        if operation.api in EXCHANGE_APIS and event.connection not in state.doubtful:
             state.last_exchange_news = event.sequence
+        if news.first_error(event.body) in news.ELSEWHERE and operation.api in GROUP_APIS:
+            state.doubtful[event.connection] = event.time
         if operation.api == "JoinGroup" and error == Error.COORDINATOR_LOAD_IN_PROGRESS:
             state.join_failure = event.time
 
@@ -128,8 +139,11 @@ class ClassicClient:
                 state.exchange.is_excused = True
         elif event.kind is Kind.RESPONSE and event.api == "SyncGroup" and state.application is not None:
             listening.judge_hand_over(state, state.application, event)
+        if event.kind is Kind.FAULT and event.api == "doubled":
+            state.doubtful[event.connection] = event.time
         if event.kind is Kind.INTERNAL and event.api == "written":
             driven.learn_written(state, event)
+            self._progress.written_at = event.time
         if event.kind is Kind.INTERNAL and event.api == "delivered" and state.application is not None:
             draining.learn_delivery(state, state.application, event)
         if event.kind is Kind.INTERNAL and event.api == "group":
@@ -153,6 +167,7 @@ class ClassicClient:
         judge_groups(state.groups, self._evidence)
         endings.judge_leaving(state, time)
         reading.judge_fetch_order(state)
+        progress.judge_progress(state, self._progress, time)
         driven.judge_end_of_application(state, time)
 
     def verdict(self, events: int) -> ClientVerdict:

@@ -16,7 +16,7 @@ def judge_debts(state: ClientState, time: int) -> None:
         return
     for debt in state.debts.values():
         patience = patience_for(state, debt.api)
-        if time - debt.since > patience:
+        if time - debt.since > patience and not state.is_unheard(time, MIN_PATIENCE_MS):
             title, expected = f"No {debt.api} follows", f"{debt.api} within {patience} ms"
             observed = f"none for {time - debt.since} ms"
             state.evidence.violate(

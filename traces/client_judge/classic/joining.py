@@ -188,6 +188,8 @@ def judge_claims(state: ClientState, operation: Operation) -> None:
     """A cooperative member declares its last assignment as owned."""
     subscription = next(iter(state.subscriptions.values()))
     owned, installed = frozenset(subscription.owned), state.installed
+    if state.is_installed_doubtful:
+        return
     observed = f"owned: {describe_partitions(owned)}"
     if installed is None:
         if state.knowledge.former:
@@ -242,6 +244,9 @@ def judge_sync(state: ClientState, operation: Operation, event: Event) -> None:
         title = "SyncGroup after the client has left"
         state.violate("MEMBER-29", operation, title, "no SyncGroup", observed)
     exchange.is_synced = True
+    if exchange.leads:
+        subscribed = {topic for one in state.subscriptions.values() for topic in one.topics}
+        state.planned = {topic: state.topics[topic] for topic in subscribed & state.topics.keys()}
     state.knowledge.show(exchange.sequence)
     if exchange.time - exchange.operation.sent_at > state.rebalance_timeout:
         state.evidence.hold("MEMBER-32", operation.handle - 1)

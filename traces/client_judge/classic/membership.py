@@ -65,6 +65,11 @@ def judge_commit(state: ClientState, operation: Operation, event: Event) -> None
         title, expected = "OffsetCommit while JoinGroup has no response", "no commit"
         state.violate("MCOMMIT-08", operation, title, expected, "OffsetCommit")
         return
+    open_one = state.exchange_outstanding()
+    if open_one is not None and open_one.connection == operation.connection:
+        title, expected = "OffsetCommit while SyncGroup has no response", "no commit"
+        state.violate("MCOMMIT-08", operation, title, expected, "OffsetCommit")
+        return
     standing = find_standing(state, operation)
     if standing is None:
         judge_stale(state, operation, "MCOMMIT-03", "MCOMMIT-11")
@@ -122,8 +127,9 @@ def judge_stale(state: ClientState, operation: Operation, stale: str, memberless
     observed = f"{operation.api} of generation {sent[1]} as {describe_id(sent[0])}"
     requirement = stale
     if sent[1] == NO_GENERATION or all(each.generation == NO_GENERATION for each in knowledge.standings):
-        is_heartbeat = operation.api == "Heartbeat" and certain.requirement in DROPS_MEMBERSHIP
-        requirement = certain.requirement if is_heartbeat else memberless
+        has_kept = operation.api == "Heartbeat" and certain.requirement in DROPS_MEMBERSHIP
+        has_kept &= sent[1] != NO_GENERATION
+        requirement = certain.requirement if has_kept else memberless
         expected = f"no {operation.api}: it has no generation"
     else:
         expected = f"generation {knowledge.latest.generation} as {describe_id(knowledge.latest.member_id)}"

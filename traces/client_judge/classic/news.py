@@ -9,11 +9,13 @@ from fencepost.model.assignors.consumer_protocol import NEWEST_VERSION, Consumer
 from fencepost.model.assignors.group import TopicPartition
 from fencepost.model.errors import Error, error_name
 from fencepost.traces.client_judge.classic.knowledge import NO_GENERATION, Phase, Standing
-from fencepost.traces.client_judge.classic.state import ClientState, Debt, Exchange
+from fencepost.traces.client_judge.classic.state import EXCHANGE_APIS, ClientState, Debt, Exchange
 from fencepost.traces.events import Event
 from fencepost.traces.operations import Operation
 
 MOVED = frozenset({Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE, Error.COORDINATOR_LOAD_IN_PROGRESS})
+ELSEWHERE = frozenset({Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE, Error.REQUEST_TIMED_OUT})
+"""Errors after which a client may close its connection, whatever else is to come on it."""
 PARKED_MS = 2_000
 """A JoinGroup that takes longer is one in whose time there might have been heartbeats."""
 
@@ -25,12 +27,15 @@ def learn_join(state: ClientState, operation: Operation, event: Event) -> None:
     if event.time - operation.sent_at > PARKED_MS:
         state.evidence.hold("HBT-04", event.sequence)
     before = replace(state.knowledge.latest, member_id=sent)
-    if error == Error.NONE:
+    if error != Error.NONE and event.connection in state.doubtful:
+        learn(state, replace(before, member_id=None), "", news, event)
+    elif error == Error.NONE:
         member, generation = body["member_id"], body["generation_id"]
         leads = body["leader"] == member
         state.exchange = Exchange(
             operation, event.sequence, member, generation, leads, body.get("protocol_name") or "", event.time
         )
+        state.exchange.is_excused = event.connection in state.doubtful
         standing = Standing(member, generation, Phase.JOINED, before.assignment)
         state.exchange.skips = bool(body.get("skip_assignment"))
         state.exchange.is_late = state.left is not None
@@ -48,7 +53,7 @@ def learn_join(state: ClientState, operation: Operation, event: Event) -> None:
     elif error == Error.REBALANCE_IN_PROGRESS:
         learn(state, before, "MEMBER-34", news, event, owes=True)
     elif error in MOVED:
-        learn(state, before, "MEMBER-14", news, event)
+        learn(state, before, "MEMBER-14", news, event, owes=True)
     else:
         learn(state, replace(before, member_id=None), "", news, event)
 
@@ -67,6 +72,8 @@ def learn_sync(state: ClientState, operation: Operation, event: Event) -> None:
         state.exchange.has_failed = True
     if error == Error.NONE and state.exchange is not None and state.left is not None:
         state.exchange.is_unapplied = True
+    elif error != Error.NONE and event.connection in state.doubtful:
+        learn(state, replace(before, member_id=None), "", news, event)
     elif error == Error.NONE:
         learn_assignment(state, before, event, news)
     elif error == Error.REBALANCE_IN_PROGRESS:
@@ -76,7 +83,7 @@ def learn_sync(state: ClientState, operation: Operation, event: Event) -> None:
     elif error == Error.UNKNOWN_MEMBER_ID:
         learn_reset(state, "", "MEMBER-13", news, event)
     elif error in MOVED:
-        learn(state, before, "MEMBER-14", news, event)
+        learn(state, before, "MEMBER-14", news, event, owes=True)
     else:
         learn(state, replace(before, member_id=None), "", news, event)
 
@@ -107,8 +114,12 @@ def learn_assignment(state: ClientState, before: Standing, event: Event, news: s
     if int.from_bytes((event.body.get("assignment") or bytes(2))[:2], signed=True) > NEWEST_VERSION and assignment:
         state.owe(Debt("WIRE-02", "Fetch", event.time, event.sequence, f"{news} in a version to come"))
     state.rounds += 1
+    if event.connection in state.doubtful:
+        learn_doubtful_assignment(state, before, assignment, event, news)
+        return
     lost = (state.installed or frozenset()) - assignment
     previous = state.installed or frozenset()
+    state.is_installed_doubtful = False
     state.given_up = previous - assignment if state.is_cooperative else frozenset()
     state.installed, state.installed_generation = assignment, before.generation
     state.last_sign = event.time
@@ -120,6 +131,31 @@ def learn_assignment(state: ClientState, before: Standing, event: Event, news: s
     if state.is_cooperative and lost:
         told = f"{news} without {describe_partitions(lost)}"
         state.owe(Debt("COOP-03", "JoinGroup", event.time, event.sequence, told))
+
+
+def learn_growth_of_plan(state: ClientState, subscribed: set[str], event: Event) -> None:
+    """The plan of the client is made: it owes another one if its topics have grown since."""
+    exchange = state.exchange
+    if exchange is None:
+        return
+    if exchange.leads and any(state.topics.get(topic, count) != count for topic, count in state.planned.items()):
+        news = f"Metadata told the partitions of {', '.join(sorted(state.planned))} after SyncGroup was sent"
+        state.owe(Debt("MEMBER-21", "JoinGroup", event.time, event.sequence, news))
+    elif not exchange.leads:
+        state.planned = {topic: state.topics[topic] for topic in subscribed & state.topics.keys()}
+
+
+def learn_doubtful_assignment(
+    state: ClientState, before: Standing, assignment: frozenset[TopicPartition], event: Event, news: str
+) -> None:
+    """An assignment comes on a connection that the client may have closed: it has that, or what it had before."""
+    state.is_installed_doubtful, state.installed = True, None
+    if state.application is not None:
+        state.application.assignments.append(assignment)
+    if state.exchange is not None:
+        state.exchange.is_excused = state.exchange.has_failed = True
+    either = replace(before, phase=Phase.STABLE, assignment=before.assignment | assignment)
+    learn(state, either, "", news, event)
 
 
 def learn_of_membership(state: ClientState, operation: Operation, event: Event) -> None:
@@ -144,7 +180,8 @@ def learn_of_membership(state: ClientState, operation: Operation, event: Event) 
         learn_reset(state, "", "MEMBER-13", news, event)
     elif error in MOVED:
         learn(state, latest, "MEMBER-14", news, event)
-    elif error == Error.FENCED_INSTANCE_ID:
+    elif error == Error.FENCED_INSTANCE_ID and operation.api == "Heartbeat":
+        state.installed, state.is_installed_doubtful = None, True
         learn(state, replace(latest, member_id=None), "", news, event)
 
 
@@ -159,7 +196,8 @@ def learn_loss(state: ClientState, operation: Operation, event: Event) -> None:
     if operation.api == "JoinGroup":
         latest = replace(latest, member_id=operation.body["member_id"])
     if operation.api in ("JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit"):
-        learn(state, latest, "MEMBER-14", f"the connection of its {operation.api} was closed", event)
+        is_exchange = operation.api in EXCHANGE_APIS
+        learn(state, latest, "MEMBER-14", f"the connection of its {operation.api} was closed", event, owes=is_exchange)
 
 
 def judge_patience(state: ClientState, operation: Operation, time: int) -> None:
@@ -212,6 +250,7 @@ def learn(
 def learn_reset(state: ClientState, member_id: str, requirement: str, news: str, event: Event) -> None:
     """The generation is over; the next JoinGroup carries this member id."""
     state.installed = None
+    state.is_installed_doubtful = False
     state.last_sign = None
     learn(state, Standing(member_id, NO_GENERATION), requirement, news, event, owes=True)
 

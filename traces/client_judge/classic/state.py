@@ -99,6 +99,8 @@ class ClientState:
     installed: frozenset[TopicPartition] | None = None
     """The assignment that the client was told last, None without one since it lost its membership."""
     installed_generation: int = -1
+    is_installed_doubtful: bool = False
+    """The response with the last assignment came on a connection that the client may have closed before."""
     installed_protocol: str = ""
     rounds: int = 0
     """How often SyncGroup has succeeded."""
@@ -126,6 +128,11 @@ class ClientState:
     """The groups that the script has invented."""
     hung_up: set[int] = field(default_factory=set)
     """The connections that the cluster has closed."""
+    coordinator_connection: int = 0
+    """The connection of the last request to the coordinator: what waits on another one is given up."""
+    doubtful: dict[int, int] = field(default_factory=dict)
+    """The connections that the client may have closed already, so that what comes on them is lost, and since when: a
+    response came twice, or said that the coordinator is elsewhere."""
 
     @property
     def is_ending(self) -> bool:
@@ -146,6 +153,14 @@ class ClientState:
     def exchange_outstanding(self) -> Operation | None:
         """A JoinGroup or SyncGroup without a response, None if there is none."""
         return next((each for each in self.outstanding.values() if each.api in EXCHANGE_APIS), None)
+
+    def is_unheard(self, time: int, milliseconds: int) -> bool:
+        """Whether a request to the coordinator has had no response for so long: what the client has sent on the same
+        connection since then may not have been read."""
+        waiting = (
+            each for each in self.outstanding.values() if each.api in ("Heartbeat", "OffsetCommit", "OffsetFetch")
+        )
+        return any(time - each.sent_at > milliseconds for each in waiting)
 
     def owe(self, debt: Debt) -> None:
         """From now on the client owes something; what it owed of the same kind before is no longer asked for."""

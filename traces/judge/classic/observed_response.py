@@ -5,10 +5,13 @@ from dataclasses import dataclass, field
 from fencepost.model.classic.coordinator.admin import CLASSIC
 from fencepost.model.classic.core.state import JoinResponse
 from fencepost.model.classic.messages.parsing import NO_TOPIC_NAMES, Body
-from fencepost.model.classic.messages.requests import TopicNames
+from fencepost.model.classic.messages.requests import Partition, TopicNames
 from fencepost.model.classic.messages.responses import ListGroupsResponse
 from fencepost.model.errors import COORDINATOR_NOT_READY, Error
 from fencepost.model.frozen import fast_frozen
+
+PARTITION_APIS = frozenset({"OffsetCommit", "OffsetDelete", "TxnOffsetCommit"})
+"""The APIs that refuse partitions which do not exist."""
 
 
 @fast_frozen
@@ -22,6 +25,16 @@ class ObservedResponse:
     response: Body
     group: str
     names: TopicNames = field(default_factory=lambda: NO_TOPIC_NAMES)
+
+
+def missing_partitions(response: Body, names: TopicNames) -> frozenset[Partition]:
+    """The partitions of which a response says that they do not exist."""
+    return frozenset(
+        (topic.get("name") or names.get(topic.get("topic_id", ""), ""), row["partition_index"])
+        for topic in response.get("topics") or ()
+        for row in topic["partitions"]
+        if row["error_code"] == Error.UNKNOWN_TOPIC_OR_PARTITION
+    )
 
 
 def is_refused_in_any_way(expected: JoinResponse, observed: ObservedResponse) -> bool:

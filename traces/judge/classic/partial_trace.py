@@ -135,7 +135,7 @@ class ClassicPartialGroup(PartialGroup):
             return UNSEEN_MEMBERS_REASON if unseen or self.has_unseen_members(judge, part.operation) else None
         depends_on_time = mismatch.fields & {"time", "state", MISSING}
         errors = errors | {getattr(mismatch.expected, "error", 0)}
-        if self.gap.settings_assumed and (depends_on_time or errors & SETTINGS_ERRORS):
+        if self.gap.settings_assumed and (depends_on_time or errors & SETTINGS_ERRORS or may_be_timed(judge)):
             return ASSUMED_SETTINGS_REASON
         if time <= self.gap.time + MAX_UNSEEN_SESSION_MS and (isinstance(part.request, OffsetFetch) or depends_on_time):
             # A rebalance may have waited for an id issued before, an offset may be of an older transaction.
@@ -281,6 +281,13 @@ class ClassicPartialGroup(PartialGroup):
         if shown:
             search.configurations = [with_offsets(one, shown) for one in search.configurations]
         return True
+
+
+def may_be_timed(judge: GroupJudge) -> bool:
+    """Whether the group may be in a state that a setting of the target ends: without members, until its retention is
+    over, or in its initial delay."""
+    groups = (one.world.group for one in judge.search.configurations)
+    return any(each is None or each.phase == Phase.EMPTY or bool(each.initial) for each in groups)
 
 
 def offset_from_row(row: Body, committed: int) -> Offset:

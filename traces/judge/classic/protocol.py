@@ -11,6 +11,7 @@ from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import encode_body
 from fencepost.traces.events import Body, Event, Header, Order
 from fencepost.traces.judge.classic.attribution import build_violation
+from fencepost.traces.judge.classic.calm_steps import CALM_APIS
 from fencepost.traces.judge.classic.coordinator_lookup import LookupCheck, unusual_lookup_fields
 from fencepost.traces.judge.classic.group_lifetimes import GroupLifetimes
 from fencepost.traces.judge.classic.log_steps import LogStepCheck
@@ -61,6 +62,13 @@ class ClassicProtocol(JudgedProtocol):
 
     # --- groups -------------------------------------------------------------------------------------------------
 
+    def repeatable_group(self, operation: Operation) -> str | None:
+        """The group of a request of which a calm group has many."""
+        if operation.api not in CALM_APIS or operation.broker is not None:
+            return None
+        group = operation.body.get("group_id")
+        return group if isinstance(group, str) else None
+
     def requests_in(self, operation: Operation, groups: Iterable[str]) -> Sequence[Request]:
         """The request as each group sees it that it concerns."""
         api = operation.api
@@ -84,6 +92,7 @@ class ClassicProtocol(JudgedProtocol):
             cluster=cluster,
             producers=self.producers,
             cleanups=self.cleanups,
+            topics=self.topics,
         )
 
     def build_violation(self, group: str, part: GroupOperation, mismatch: Mismatch, rules: frozenset[str]) -> Violation:

@@ -12,8 +12,10 @@ from fencepost.model.classic.coordinator.state import GroupState
 from fencepost.model.classic.core.member_table import NOWHERE, find
 from fencepost.model.classic.core.state import FREE, Group, Holder, Slot
 from fencepost.model.classic.messages.requests import Heartbeat, JoinGroup, Request, SyncGroup
+from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
-from fencepost.traces.judge.search.time_interval import TimeInterval, high, low
+from fencepost.traces.judge.diagnosis.wording import errors_in
+from fencepost.traces.judge.search.time_interval import Instant, TimeInterval, high, low
 
 READ_ONLY_RULES = frozenset(
     {
@@ -81,6 +83,8 @@ def may_commute(api: str, response: Mapping[str, Any] | None) -> bool:
     """The response is one that such a request may get: a quick look before the model is asked."""
     if response is None or api not in COMMUTING_ERRORS:
         return False
+    if api == "OffsetCommit":
+        return errors_in(response) != {Error.NONE}
     errors = COMMUTING_ERRORS[api]
     return errors is None or response.get("error_code") in errors
 
@@ -123,6 +127,12 @@ def normalize_members(world: GroupState, before: Group | None, slack: int) -> Gr
 
 def extend_session(slot: Slot, before: Slot | None, slack: int) -> Slot:
     """The slot with its session ending no earlier than it was going to, if that is hardly later."""
-    if before is None or not slot.armed or not 0 < high(before.deadline) - high(slot.deadline) <= slack:
+    if before is None or not slot.armed:
         return slot
-    return evolve(slot, deadline=TimeInterval(low(slot.deadline), high(before.deadline)))
+    deadline = extend_deadline(slot.deadline, before.deadline, slack)
+    return slot if deadline is slot.deadline else evolve(slot, deadline=deadline)
+
+
+def extend_deadline(deadline: Instant, before: Instant, slack: int) -> Instant:
+    """The deadline, no earlier than the one before it if that is hardly later."""
+    return TimeInterval(low(deadline), high(before)) if 0 < high(before) - high(deadline) <= slack else deadline

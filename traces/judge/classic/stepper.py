@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from fencepost.model.classic.messages.requests import InitProducerId, JoinGroup, TxnOffsetCommit
 from fencepost.model.frozen import evolve
 from fencepost.traces.events import Order
+from fencepost.traces.judge.classic.calm_group import CalmGroup
+from fencepost.traces.judge.classic.calm_steps import CalmStep, is_calm
 from fencepost.traces.judge.classic.failover import (
     handle_during_failover,
     load_in_dialect,
@@ -15,7 +17,7 @@ from fencepost.traces.judge.classic.failover import (
 from fencepost.traces.judge.classic.fast_path import take_fast_path
 from fencepost.traces.judge.classic.nondeterminism import outcomes_over_dialects
 from fencepost.traces.judge.classic.offset_expiry import maybe_expired_offsets, states_after_cleanup
-from fencepost.traces.judge.classic.overdue_cleanup import CleanupWatch, keep_overdue_group
+from fencepost.traces.judge.classic.overdue_cleanup import READING_APIS, CleanupWatch, keep_overdue_group
 from fencepost.traces.judge.classic.producers import (
     KnownProducers,
     begin_epoch,
@@ -25,9 +27,11 @@ from fencepost.traces.judge.classic.producers import (
 )
 from fencepost.traces.judge.classic.reduction import is_commutative, may_commute
 from fencepost.traces.judge.classic.stepping import CoordinatorStepper
+from fencepost.traces.judge.classic.topics import KnownTopics
 from fencepost.traces.judge.classic.unseen import Unseen, finish_loading, unseen_of
 from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, Mismatch, Path, Response
 from fencepost.traces.judge.search.time_interval import Instant, TimeInterval, high
+from fencepost.traces.operations import Operation
 
 MAX_LOADING_MS = 120_000
 """How long after the kill a group may be loaded, as long as no response shows that it is."""
@@ -39,9 +43,44 @@ class ClassicStepper(CoordinatorStepper):
 
     producers: KnownProducers = field(default_factory=KnownProducers)
     cleanups: CleanupWatch | None = None
+    topics: KnownTopics = field(default_factory=KnownTopics)
+    calm: CalmGroup | None = None
 
     take_fast_path = take_fast_path
     internal_steps = steps_of_a_move
+
+    def learn_step(self, before: Configuration, part: GroupOperation, after: Configuration) -> None:
+        """Learn the step if the group is calm."""
+        if self.was_restarted or not is_calm(before, after):
+            return
+        calm = self.calm
+        if calm is None or calm.topics_revision != self.topics.revision or not calm.follow(before):
+            calm = self.calm = CalmGroup(before, self.topics.revision)
+        calm.meet(self, before, part, after)
+        calm.advance_to(after)
+
+    def repeat_step(self, configuration: Configuration, operation: Operation) -> CalmStep | None:
+        """The step of a calm group, as long as no other coordinator may have taken it over."""
+        calm = self.calm
+        if calm is None or self.was_restarted or calm.topics_revision != self.topics.revision:
+            return None
+        if configuration is not calm.configuration and not calm.follow(configuration):
+            return None
+        step = calm.repeat(self, operation)
+        if step is not None and self.cleanups is not None and operation.api not in READING_APIS:
+            self.cleanups.observe(self.group, operation)
+        return step
+
+    def catch_up(self, configuration: Configuration) -> Configuration:
+        """The configuration after the steps that were repeated."""
+        return configuration if self.calm is None else self.calm.catch_up()
+
+    def copy(self) -> "ClassicStepper":
+        """As `Stepper.copy`."""
+        twin = CoordinatorStepper.copy(self)
+        assert isinstance(twin, ClassicStepper)
+        twin.calm = None
+        return twin
 
     def handle_request(
         self, configuration: Configuration, part: GroupOperation, now: Instant

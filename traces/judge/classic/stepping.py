@@ -19,7 +19,7 @@ from fencepost.traces.events import Order
 from fencepost.traces.judge.classic.fresh_ids import resolve_ids
 from fencepost.traces.judge.classic.matching import compare_responses
 from fencepost.traces.judge.classic.nondeterminism import StepFunction, outcomes_over_choices
-from fencepost.traces.judge.classic.observed_response import ObservedResponse
+from fencepost.traces.judge.classic.observed_response import PARTITION_APIS, ObservedResponse, missing_partitions
 from fencepost.traces.judge.classic.offset_expiry import maybe_expired_offsets
 from fencepost.traces.judge.classic.reduction import normalize_members
 from fencepost.traces.judge.classic.unseen import Unseen, unseen_of
@@ -123,9 +123,12 @@ class CoordinatorStepper(Stepper, ABC):
         """The configurations after the model handles the request, which may be another than the operation's."""
 
         def run(choices: Choices, dialect: Dialect) -> StepResult:
-            return handle_request(configuration.world, request, self.step_context(now, choices, dialect), self.cluster)
+            return handle_request(configuration.world, request, self.step_context(now, choices, dialect), cluster)
 
         operation = part.operation
+        cluster = self.cluster
+        if cluster.topics is None and operation.api in PARTITION_APIS and operation.response is not None:
+            cluster = evolve(cluster, missing=missing_partitions(operation.response, cluster.names))
         kind = operation.handle if request is part.request else None
         return self.step_over_choices(configuration, run, kind, operation.handle, self.member_id_for(operation), now)
 

@@ -19,9 +19,12 @@ class KnownTopics:
         self.names: dict[str, str] = {}
         self.has_all_ids = False
         """The schedule gave the ids of all topics."""
+        self.revision = 0
+        """How often something was learned."""
 
     def learn_from_annotation(self, body: Body) -> None:
         """Learn topics from an annotation of the schedule."""
+        self.revision += 1
         self.partition_counts = {**(self.partition_counts or {}), **body["topics"]}
         if "ids" in body:
             self.has_all_ids = True
@@ -30,8 +33,10 @@ class KnownTopics:
     def learn_from_metadata(self, response: Body) -> None:
         """Read the ids in a response to Metadata."""
         for topic in response.get("topics") or ():
-            if topic.get("name") and topic.get("topic_id", ZERO_UUID) != ZERO_UUID:
-                self.names[topic["topic_id"]] = topic["name"]
+            name, topic_id = topic.get("name"), topic.get("topic_id", ZERO_UUID)
+            if name and topic_id != ZERO_UUID and self.names.get(topic_id) != name:
+                self.names[topic_id] = name
+                self.revision += 1
 
     def has_unknown_ids(self, operation: Operation) -> bool:
         """The request or its response goes by ids that may be those of any topic."""

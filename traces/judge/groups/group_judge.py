@@ -12,7 +12,8 @@ from fencepost.model.frozen import evolve, evolver
 from fencepost.model.settings import Settings
 from fencepost.traces.judge.diagnosis.diagnosis import Diagnoser
 from fencepost.traces.judge.groups.protocol import GroupProtocol
-from fencepost.traces.judge.groups.records import GroupFindings, OperationRecords
+from fencepost.traces.judge.groups.records import GroupFindings, OperationRecords, rule_set
+from fencepost.traces.judge.groups.repetition_check import check_repetition
 from fencepost.traces.judge.groups.silence_watch import SilenceWatch, missing_response
 from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, Mismatch, Path
 from fencepost.traces.judge.search.restart import configurations_after_move, configurations_after_restart
@@ -50,6 +51,9 @@ class TraceContext:
     found: list[Violation] = field(default_factory=list)
     """Every violation in the order found, retracted ones included."""
     restarts: int = 0
+    check_repetitions: bool = False
+    """Take every step that is repeated anew, and compare what comes of it."""
+    repeated_steps: int = 0
 
     @property
     def settled_decisions(self) -> tuple[tuple[str, bool], ...]:
@@ -86,6 +90,26 @@ class GroupJudge:
         if part.operation.response is None:
             self.silence.watch(part)
         self.advance(part, part.operation.sent_at, sent=True)
+
+    def repeat_step(self, operation: Operation) -> bool:
+        """Take in a request that does what an earlier one did, with nothing else to be seen; whether it is one."""
+        trace = self.trace
+        is_observed = trace.on_step is not None or trace.on_advance is not None
+        if self.stop_reason or is_observed or self.silence.unanswered:
+            return False
+        before = self.search.configurations if trace.check_repetitions else []
+        step = self.search.repeat_step(operation)
+        if step is None:
+            return False
+        if trace.check_repetitions:
+            check_repetition(trace.protocol, self.search, before[0], operation, step)
+        trace.records.of(operation.handle).rules = rule_set(step.rule)
+        self.findings.rules[step.rule] += 1
+        if step.transition is not None:
+            self.findings.transitions[step.transition] += 1
+        self.last_time = operation.sent_at
+        trace.repeated_steps += 1
+        return True
 
     def on_response(self, operation: Operation, time: int) -> None:
         """Take in the response to a request of this group."""
@@ -247,13 +271,14 @@ class GroupJudge:
             return
         last = search.open_operations.get(diagnosis.mismatches[-1].handle, part)
         recovery = self.trace.protocol.recover(diagnosis, last.operation.response or {}, search.open_operations)
+        timers = timers_on(diagnosis.path)
         if recovery is None:
-            violation = self.record_violation(part, diagnosis.mismatch)
+            violation = self.record_violation(part, diagnosis.mismatch, timers)
             self.commit_history()
             self.stop(violation, operation)
             return
         for mismatch in diagnosis.mismatches:
-            self.record_violation(part, mismatch, tolerated=mismatch in recovery.tolerated)
+            self.record_violation(part, mismatch, timers, tolerated=mismatch in recovery.tolerated)
         # A wrong response decides nothing, and a difference that is left open again allows more, never less.
         before = [one.decisions for one in search.configurations]
         known = tuple(each for each in recovery.after.decisions if all(each in decisions for decisions in before))
@@ -261,12 +286,15 @@ class GroupJudge:
         search.open_operations.pop(operation.handle, None)
         self.commit_history()
 
-    def record_violation(self, part: GroupOperation, mismatch: Mismatch, *, tolerated: bool = False) -> Violation:
-        """Put a mismatch on record; a tolerated one leaves what else the response shows as it is."""
+    def record_violation(
+        self, part: GroupOperation, mismatch: Mismatch, timers: tuple[str, ...] = (), *, tolerated: bool = False
+    ) -> Violation:
+        """Put a mismatch on record, with the timers before it; a tolerated one leaves what else the response shows as
+        it is."""
         record = self.trace.records.of(mismatch.handle)
         wrong = self.search.open_operations.get(mismatch.handle, part)
         violation = self.trace.protocol.build_violation(self.group, wrong, mismatch, record.rules)
-        violation = evolve(violation, tolerated=tolerated)
+        violation = evolve(violation, tolerated=tolerated, timers=timers)
         self.findings.violations.append(violation)
         self.trace.found.append(violation)
         if tolerated:
@@ -274,3 +302,13 @@ class GroupJudge:
         else:
             record.violation = violation
         return violation
+
+
+def timers_on(path: Path | None) -> tuple[str, ...]:
+    """The rules of the timers that fired on a path, each once, the first one first."""
+    fired: list[str] = []
+    while path is not None:
+        if path.request is None and path.rule:
+            fired.append(path.rule)
+        path = path.previous
+    return tuple(dict.fromkeys(reversed(fired)))

@@ -69,6 +69,10 @@ class JudgedProtocol(GroupProtocol, Protocol):
         """The kind of a state, as text."""
         return type(state).__name__
 
+    def repeatable_group(self, operation: Operation) -> str | None:
+        """The group of a request that may be the same as an earlier one; None if it has to be read anyway."""
+        return None
+
     # --- the trace ----------------------------------------------------------------------------------------------
 
     def check_message(self, event: Event) -> None:

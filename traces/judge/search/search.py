@@ -36,7 +36,8 @@ Four things keep the number of configurations small.
   order reduction.
 - A beam: at first a few explanations of a response are enough. `truncated` says that there were more, so that finding
   none later proves nothing, and the judge tries again with a wider beam.
-- The fast path: where nothing is open, a step of the model is compared with the trace without any of this.
+- The fast path: where nothing is open, a step of the model is compared with the trace without any of this. One that
+  was taken before is not even taken again (`repeat_step`), and the configuration catches up when somebody looks at it.
 
 How one step is taken, and what the protocol is, is the business of the `Stepper`.
 """
@@ -48,8 +49,9 @@ from fencepost.model.frozen import evolve
 from fencepost.traces.events import Order
 from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, merge_decisions
 from fencepost.traces.judge.search.eager import linearize_eagerly
-from fencepost.traces.judge.search.stepper import Stepper
+from fencepost.traces.judge.search.stepper import RepeatedStep, Stepper
 from fencepost.traces.judge.search.time_interval import high, low
+from fencepost.traces.operations import Operation
 
 MAX_CONFIGURATIONS = 20_000
 """How many configurations one response may need before the search gives up: inconclusive, never a verdict."""
@@ -68,7 +70,8 @@ class Search:
     """All explanations of what was seen of one group."""
 
     stepper: Stepper
-    configurations: list[Configuration]
+    latest: list[Configuration]
+    """The configurations without the steps that were repeated since."""
     beam_width: int | None = None
     """How many explanations to keep of one response; None for all of them."""
     max_configurations: int = MAX_CONFIGURATIONS
@@ -78,6 +81,19 @@ class Search:
     """Some explanations were left out."""
     pending_steps: int = 0
     """How many requests and responses the paths of the configurations go back."""
+    is_behind: bool = False
+    """Steps were repeated since."""
+
+    @property
+    def configurations(self) -> list[Configuration]:
+        """All explanations of what was seen."""
+        if self.is_behind:
+            self.configurations = [self.stepper.catch_up(one) for one in self.latest]
+        return self.latest
+
+    @configurations.setter
+    def configurations(self, found: list[Configuration]) -> None:
+        self.latest, self.is_behind = found, False
 
     @property
     def open_operations(self) -> dict[int, GroupOperation]:
@@ -102,6 +118,7 @@ class Search:
         if len(self.configurations) == 1:
             only = stepper.take_fast_path(self.configurations[0], part)
             if only is not None:
+                stepper.learn_step(self.configurations[0], part, only)
                 return [only]
         found = [
             after
@@ -111,6 +128,14 @@ class Search:
         ]
         return found if len(found) < 2 else merge_decisions(found)
 
+    def repeat_step(self, operation: Operation) -> RepeatedStep | None:
+        """The step that a request is, if it is the same as an earlier one and nothing else is open."""
+        if len(self.latest) != 1:
+            return None
+        step = self.stepper.repeat_step(self.latest[0], operation)
+        self.is_behind |= step is not None
+        return step
+
     def begin_waiting(self, part: GroupOperation) -> list[Configuration]:
         """The configurations with the request waiting, or handled if that can be decided already."""
         handle, time = part.operation.handle, part.operation.sent_at
@@ -118,6 +143,8 @@ class Search:
             self.linearize_if_commuting(evolve(one, waiting=one.waiting | {handle}), handle, time)
             for one in self.configurations
         ]
+        if len(begun) == 1 and handle not in begun[0].waiting:
+            self.stepper.learn_step(self.configurations[0], part, begun[0])
         if not self.eager:
             return begun
         kept, has_cut = linearize_eagerly(self.stepper, begun, part.operation)
@@ -126,7 +153,7 @@ class Search:
 
     def on_response(self, part: GroupOperation, time: int) -> list[Configuration]:
         """The configurations that explain a response seen at `time`. Raises `SearchLimitExceeded`."""
-        found = self.delivered_at_once(part)
+        found = self.delivered_at_once(part, time)
         if not found:
             with self.stepper.remember_steps(self.configurations):
                 found = self.search_response(part, time)
@@ -134,7 +161,7 @@ class Search:
             self.stepper.open_operations.pop(part.operation.handle, None)
         return found
 
-    def delivered_at_once(self, part: GroupOperation) -> list[Configuration]:
+    def delivered_at_once(self, part: GroupOperation, time: int) -> list[Configuration]:
         """The configurations in which the response was given already, if there is no need to look at others."""
         if self.eager:
             given = [after for one in self.configurations for after in self.stepper.deliver(one, part) or ()]
@@ -142,8 +169,21 @@ class Search:
                 self.has_cut |= len(self.configurations) > 1
                 return merge_decisions(given)
         if len(self.configurations) == 1:
-            return self.stepper.deliver(self.configurations[0], part) or []
+            only = self.configurations[0]
+            return self.stepper.deliver(only, part) or self.handle_alone(only, part, time)
         return []
+
+    def handle_alone(self, configuration: Configuration, part: GroupOperation, time: int) -> list[Configuration]:
+        """The configurations in which the response was given, if nothing can have happened but that its request was
+        handled, in one way; else none."""
+        stepper, handle = self.stepper, part.operation.handle
+        is_alone = configuration.waiting == {handle} and time < min(
+            map(low, stepper.armed_deadlines(configuration.world)), default=time + 1
+        )
+        if not is_alone or any(True for _ in stepper.internal_steps(configuration, time, handle)):
+            return []
+        handled = list(stepper.linearize(configuration, handle, time))
+        return stepper.deliver(handled[0], part) or [] if len(handled) == 1 else []
 
     def search_response(self, part: GroupOperation, time: int) -> list[Configuration]:
         """The configurations found depth-first in which the response is given."""

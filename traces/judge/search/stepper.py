@@ -6,6 +6,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -25,6 +26,8 @@ from fencepost.traces.judge.search.configuration import (
 )
 from fencepost.traces.judge.search.difference import FreshId, ResponseDifference
 from fencepost.traces.judge.search.time_interval import Instant, TimeInterval, high, low
+from fencepost.traces.model_transitions import TransitionFields
+from fencepost.traces.operations import Operation
 
 REORDER_WINDOW_MS = 100
 """How far apart requests may be sent for their order to be left out of account when timers are set."""
@@ -40,6 +43,14 @@ class Timer(Protocol):
     @property
     def deadline(self) -> Instant:
         """When it is due, in milliseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedStep:
+    """A step that was taken before: its rule, and the transition that it is."""
+
+    rule: str
+    transition: TransitionFields | None
 
 
 @dataclass(slots=True)
@@ -118,6 +129,26 @@ class Stepper(ABC):
         """The only configuration after a request seen at the coordinator, if that is plain without a search."""
         return None
 
+    def learn_step(  # noqa: B027 (most protocols learn none)
+        self, before: Configuration, part: GroupOperation, after: Configuration
+    ) -> None:
+        """Learn the step that a request was which was handled at once, in the only configuration, to repeat it."""
+
+    def repeat_step(self, configuration: Configuration, operation: Operation) -> RepeatedStep | None:
+        """The step that a request is, if it was learned and nothing else can have happened. The configuration is the
+        only one; what changes in it may be left to `catch_up`."""
+        return None
+
+    def catch_up(self, configuration: Configuration) -> Configuration:
+        """The configuration after the steps that were repeated."""
+        return configuration
+
+    def copy(self) -> "Stepper":
+        """A stepper in the same circumstances, to try something out: it repeats no step that this one has taken."""
+        twin = copy(self)
+        twin.open_operations = dict(self.open_operations)
+        return twin
+
     def commutes(self, before: Configuration, part: GroupOperation, after: Configuration) -> bool:
         """No response can show when the request was handled, so it may be handled at once."""
         return False
@@ -160,13 +191,20 @@ class Stepper(ABC):
         for timer in self.armed_timers(configuration.world):
             if high(timer.deadline) + self.grace < earliest:
                 return
+        now = self.handling_time(configuration, operation)
+        yield from self.handle_request(evolve(configuration, waiting=configuration.waiting - {handle}), part, now)
+
+    def handling_time(self, configuration: Configuration, operation: Operation) -> Instant:
+        """When a request is handled that comes next."""
+        if self.order is Order.TOTAL:
+            return operation.sent_at
+        earliest = max(configuration.clock, operation.sent_at)
         # The bounds go by the request, not by the path to it, so that paths in another order meet again.
         first = operation.sent_at if earliest - operation.sent_at < REORDER_WINDOW_MS else earliest
         responded = operation.responded_at
         if responded is None or responded > earliest + 2 * self.grace:
             responded = earliest + self.grace
-        now = TimeInterval(first - CLOCK_RESOLUTION_MS, max(first, responded))
-        yield from self.handle_request(evolve(configuration, waiting=configuration.waiting - {handle}), part, now)
+        return TimeInterval(first - CLOCK_RESOLUTION_MS, max(first, responded))
 
     def fire_timer(self, configuration: Configuration, timer: Timer, time: int) -> Iterator[Configuration]:
         """The configurations after a timer fires, no later than `time`; none if another must have fired before."""
@@ -211,7 +249,7 @@ class Stepper(ABC):
         if operation.response is None:
             yield evolve(configuration, predicted=(*configuration.predicted, (operation.handle, expected)))
             return
-        late = operation.responded_at is not None and operation.responded_at > high(now) + self.grace
+        late = self.is_late(operation, now)
         for difference in self.compare_response(part, expected):
             wrong = frozenset(difference.required | {"time"} if late else difference.required)
             if wrong and not self.allow_mismatches:
@@ -227,6 +265,10 @@ class Stepper(ABC):
                 matched=configuration.matched | {operation.handle},
                 mismatches=mismatches,
             )
+
+    def is_late(self, operation: Operation, now: Instant) -> bool:
+        """Whether the response was seen too late for a request handled now."""
+        return operation.responded_at is not None and operation.responded_at > high(now) + self.grace
 
     def take_over(self, configuration: Configuration, handle: int, difference: ResponseDifference) -> Configuration:
         """The configuration with what a response shows: fresh ids, and unusual fields."""

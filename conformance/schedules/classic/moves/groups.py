@@ -1,5 +1,6 @@
 """Moves of administrators: DescribeGroups, ListGroups, DeleteGroups."""
 
+from fencepost.adapters.target import Description
 from fencepost.conformance.schedules.classic.moves.cast import Cast
 from fencepost.conformance.schedules.classic.moves.registry import move_kind
 from fencepost.conformance.schedules.schedule import Move
@@ -11,12 +12,17 @@ def absent_group(cast: Cast) -> str:
     return f"{cast.context.group_id}-nothing"
 
 
+def has_one_coordinator(target: Description) -> bool:
+    """Whether any node answers for all groups: there is one node, or the target is in this process, where the nodes
+    share a coordinator. Over the network, several nodes have groups of their own."""
+    return len(target.brokers) <= 1 or target.order is Order.TOTAL
+
+
 def groups_of(cast: Cast, move: Move) -> tuple[str, ...]:
-    """The groups that a move is about: the actor's; with `groups` also one that does not exist, or "all" there are. On
-    several nodes over the network the actor's alone, for another may have another coordinator; in this process one node
-    coordinates all groups."""
-    own, target = cast.actor_at(move.who).context.group_id, cast.context.description
-    if len(target.brokers) > 1 and target.order is Order.INTERVALS:
+    """The groups that a move is about: the actor's; with `groups` also one that does not exist, or "all" there are. The
+    actor's alone if another may have another coordinator."""
+    own = cast.actor_at(move.who).context.group_id
+    if not has_one_coordinator(cast.context.description):
         return (own,)
     if move.get("groups") == "all":
         return tuple(context.group_id for context in cast.contexts.values())
@@ -32,9 +38,9 @@ async def describe(cast: Cast, move: Move) -> None:
 
 @move_kind("list", "version", "states", "types")
 async def list_groups(cast: Cast, move: Move) -> None:
-    """ListGroups, filtered by one of the `states` and one of the `types`; left out on several nodes, for each lists its
-    own groups, and a schedule does not ask which node has a group."""
-    if len(cast.context.description.brokers) > 1:
+    """ListGroups, filtered by one of the `states` and one of the `types`; left out where each node lists groups of its
+    own, for a schedule does not ask which node has a group."""
+    if not has_one_coordinator(cast.context.description):
         return
     states, types = ([str(move.get(name))] if move.get(name) else [] for name in ("states", "types"))
     call = cast.context.list_groups(states, types, version=cast.version_for("ListGroups", move))

@@ -26,7 +26,7 @@ from fencepost.model.explore.classic.poll_loop.world import (
     is_processing,
 )
 from fencepost.model.explore.engine import replay_path
-from fencepost.model.explore.fair_runs import RunGraph, State, end_components
+from fencepost.model.explore.fair_runs import RowNumbers, RunGraph, State, end_components
 from fencepost.model.explore.search import Discovery, PlainSearch, SearchProgress
 from fencepost.model.explore.transition_system import (
     Action,
@@ -133,7 +133,7 @@ def slow_rebalance(setting: PollLoopSetting, ticks: int) -> tuple[str, ...] | No
 
 def find_stall(setting: PollLoopSetting) -> EndlessRun | None:
     """A run without end, in which records are processed again and again and none is committed, if there is one."""
-    runs = RunGraph(poll_loop_system(setting), lambda row: row)
+    runs = RunGraph(poll_loop_system(setting), RowNumbers(lambda row: row))
     runs.explore([(initial_loops(setting),)])
     found = list(endless_runs(runs, setting))
     return min(found, key=lambda run: len(run.path) + len(run.cycle), default=None)

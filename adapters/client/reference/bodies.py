@@ -34,7 +34,6 @@ from fencepost.model.classic.messages.requests import (
 from fencepost.model.classic.messages.responses import OffsetFetchResponse, PartitionErrors
 from fencepost.model.errors import Error
 from fencepost.model.wire.codec import Body
-from tests.support.plain_values import build
 
 
 def body_of(output: SendRequest) -> tuple[str, dict[str, Any]]:
@@ -93,12 +92,12 @@ def by_topic(rows: Any, name: str = "name") -> list[dict[str, Any]]:
     return [{name: topic, "partitions": each} for topic, each in found.items()]
 
 
-def read_join(request: Body, body: Body) -> ClientResponse:
+def read_join_response(request: Body, body: Body) -> ClientResponse:
+    """The response to JoinGroup."""
     members = tuple(
-        build(MemberView, row["member_id"], row.get("group_instance_id"), row["metadata"]) for row in body["members"]
+        MemberView(row["member_id"], row.get("group_instance_id"), row["metadata"]) for row in body["members"]
     )
-    return build(
-        JoinResponse,
+    return JoinResponse(
         Error(body["error_code"]),
         body["generation_id"],
         body["protocol_type"],
@@ -111,11 +110,13 @@ def read_join(request: Body, body: Body) -> ClientResponse:
 
 
 def read_sync(request: Body, body: Body) -> ClientResponse:
+    """The response to SyncGroup."""
     named = body["protocol_type"], body["protocol_name"]
     return SyncResponse(Error(body["error_code"]), *named, assignment=AssignmentBytes(body["assignment"]))
 
 
 def read_errors(request: Body, body: Body) -> ClientResponse:
+    """The response to OffsetCommit."""
     errors = {
         (topic["name"], row["partition_index"]): Error(row["error_code"])
         for topic in body["topics"]
@@ -125,6 +126,7 @@ def read_errors(request: Body, body: Body) -> ClientResponse:
 
 
 def read_offsets(request: Body, body: Body) -> ClientResponse:
+    """The response to OffsetFetch."""
     offsets = {
         (topic["name"], row["partition_index"]): None
         if row["error_code"] == Error.UNSTABLE_OFFSET_COMMIT
@@ -136,12 +138,13 @@ def read_offsets(request: Body, body: Body) -> ClientResponse:
 
 
 def read_starts(request: Body, body: Body) -> ClientResponse:
+    """The response to ListOffsets."""
     rows = ((topic["name"], row) for topic in body["topics"] for row in topic["partitions"])
     return ListOffsetsResponse(tuple(((name, row["partition_index"]), row["offset"]) for name, row in rows))
 
 
 READERS: Mapping[str, Callable[[Body, Body], ClientResponse]] = {
-    "JoinGroup": read_join,
+    "JoinGroup": read_join_response,
     "SyncGroup": read_sync,
     "Heartbeat": lambda request, body: HeartbeatResponse(Error(body["error_code"])),
     "LeaveGroup": lambda request, body: LeaveResponse(Error(body["error_code"])),
@@ -150,3 +153,4 @@ READERS: Mapping[str, Callable[[Body, Body], ClientResponse]] = {
     "FindCoordinator": lambda request, body: FindCoordinatorResponse(Error(body["error_code"]), body["node_id"]),
     "ListOffsets": read_starts,
 }
+"""Reads the response to a request, by API: both bodies in."""

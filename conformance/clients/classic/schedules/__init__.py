@@ -1,0 +1,1 @@
+"""Random schedules for clients of the classic protocol: moves of the cluster, of its members and of an application."""

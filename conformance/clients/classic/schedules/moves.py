@@ -1,0 +1,295 @@
+"""The kinds of moves in schedules for clients, and how each is made.
+
+A fault is a cue: it happens to the next requests to an API, whenever these come. Everything else happens at once. No
+move waits for the client, so that any sequence of moves can be played.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fencepost.adapters.client.faults import (
+    Fault,
+    InterceptedRequest,
+    delay,
+    double,
+    edit,
+    hang_up,
+    lose,
+    refusal_of,
+    refuse,
+)
+from fencepost.conformance.clients.classic.schedules.members import GroupParticipant, partition_counts
+from fencepost.conformance.clients.stage import ClientStage
+from fencepost.conformance.schedules.schedule import Move, actor_label
+from fencepost.model.errors import Error
+from fencepost.model.wire.codec import Body
+from fencepost.traces.events import Kind
+
+MAX_PARTITIONS = 12
+
+
+@dataclass(slots=True)
+class ClientSchedulePlay:
+    """A schedule under way: the stage, and the scripted members by their numbers."""
+
+    stage: ClientStage
+    participants: dict[int, GroupParticipant] = field(default_factory=dict)
+
+    def participant(self, who: int) -> GroupParticipant:
+        """The scripted member with a number."""
+        if who not in self.participants:
+            self.participants[who] = GroupParticipant(self.stage, actor_label(max(who, 1)))
+        return self.participants[who]
+
+    def command(self, name: str, **fields: Any) -> None:
+        """Have the application do something, in its turn; a client without one is left alone."""
+        running = self.stage.running
+        if running is not None and running.application is not None and not running.application.is_closing:
+            self.stage.start_task(running.application.do(name, **fields))
+
+
+Make = Callable[[ClientSchedulePlay, Move], Awaitable[None]]
+KINDS: dict[str, Make] = {}
+"""How each kind of move is made."""
+
+
+def kind(name: str) -> Callable[[Make], Make]:
+    """Register how a kind of move is made."""
+
+    def register(make: Make) -> Make:
+        KINDS[name] = make
+        return make
+
+    return register
+
+
+@kind("start")
+async def start(play: ClientSchedulePlay, move: Move) -> None:
+    """The client starts, and asks for the coordinator: until then nothing can happen to it."""
+    await play.stage.start_if_needed()
+    await play.stage.request("FindCoordinator", seconds=play.stage.start_seconds)
+
+
+@kind("wait")
+async def wait(play: ClientSchedulePlay, move: Move) -> None:
+    """Time passes."""
+    await play.stage.watch(move.number("ms", 300) / 1000)
+
+
+# -- faults ---------------------------------------------------------------------------------------------------------
+
+
+def add_cue(play: ClientSchedulePlay, move: Move, fault: Fault, note: str, default_api: str = "Heartbeat") -> None:
+    """Have a fault happen to the next requests of the client to an API."""
+    api = str(move.get("api", default_api))
+    play.stage.play(api, fault, note.format(api), times=move.number("times", 1))
+
+
+@kind("refuse")
+async def refuse_next(play: ClientSchedulePlay, move: Move) -> None:
+    """The next requests to an API get an error, which may be late."""
+    error = Error[str(move.get("error", Error.NOT_COORDINATOR.name))]
+    late = move.number("late", 0)
+    if not late:
+        add_cue(play, move, refuse(error), f"the next {{}} gets {error.name}")
+        return
+
+    async def respond(intercepted: InterceptedRequest) -> Body | None:
+        await asyncio.sleep(late / 1000)
+        return refusal_of(intercepted.request, error)
+
+    add_cue(play, move, respond, f"the next {{}} gets {error.name} after {late} ms")
+
+
+@kind("delay")
+async def delay_next(play: ClientSchedulePlay, move: Move) -> None:
+    """The next response to an API is late."""
+    milliseconds = move.number("ms", 1_000)
+    add_cue(play, move, delay(milliseconds / 1000), f"the response to the next {{}} takes {milliseconds} ms")
+
+
+@kind("lose")
+async def lose_next(play: ClientSchedulePlay, move: Move) -> None:
+    """The next response to an API never comes, nor anything else on its connection."""
+    add_cue(play, move, lose(), "nothing more comes on the connection of the next {}")
+
+
+@kind("double")
+async def double_next(play: ClientSchedulePlay, move: Move) -> None:
+    """The next response to an API comes twice."""
+    add_cue(play, move, double(), "the response to the next {} comes twice")
+
+
+@kind("hang-up")
+async def hang_up_next(play: ClientSchedulePlay, move: Move) -> None:
+    """The connection of the next request to an API is closed, before or after that was handled."""
+    is_handled = bool(move.number("handled", 0))
+    when = "after it was handled" if is_handled else "unhandled"
+    add_cue(play, move, hang_up(after_handling=is_handled), f"the connection of the next {{}} is closed, {when}")
+
+
+@kind("unstable")
+async def make_unstable(play: ClientSchedulePlay, move: Move) -> None:
+    """The offsets of the next OffsetFetch are unstable."""
+    fault = edit(with_partition_error(Error.UNSTABLE_OFFSET_COMMIT))
+    add_cue(play, move, fault, "the next {} gets UNSTABLE_OFFSET_COMMIT", "OffsetFetch")
+
+
+def with_partition_error(error: Error) -> Callable[[Body], Body]:
+    """Put an error into each partition of a response."""
+
+    def change(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            row = {name: change(each) for name, each in value.items()}
+            return row | {"error_code": error} if "partition_index" in row else row
+        return [change(each) for each in value] if isinstance(value, list | tuple) else value
+
+    return change
+
+
+@kind("evict")
+async def evict(play: ClientSchedulePlay, move: Move) -> None:
+    """The coordinator forgets the client when its next request to an API comes."""
+    play.stage.evict(str(move.get("api", "Heartbeat")))
+
+
+# -- the cluster ----------------------------------------------------------------------------------------------------
+
+
+@kind("forget")
+async def forget(play: ClientSchedulePlay, move: Move) -> None:
+    """The coordinator forgets the client now."""
+    member = last_member_id(play.stage)
+    if member:
+        play.stage.cluster.annotate("script", {"step": "the coordinator forgets the member"})
+        await play.stage.remove(member)
+
+
+def last_member_id(stage: ClientStage) -> str:
+    """The member id that the client has sent last, "" if it has none."""
+    sent = (event for event in reversed(stage.cluster.events) if event.connection and event.kind is Kind.REQUEST)
+    return next((str(event.body["member_id"]) for event in sent if event.body.get("member_id")), "")
+
+
+@kind("cut")
+async def cut(play: ClientSchedulePlay, move: Move) -> None:
+    """Every connection of the client is closed."""
+    play.stage.cluster.hang_up()
+
+
+@kind("move")
+async def move_group(play: ClientSchedulePlay, move: Move) -> None:
+    """The other node coordinates from now on."""
+    play.stage.cluster.move()
+
+
+@kind("grow")
+async def grow(play: ClientSchedulePlay, move: Move) -> None:
+    """The topic gets another partition, or several."""
+    topic, cluster = play.stage.place.topic, play.stage.cluster
+    counts = partition_counts(cluster)
+    if topic in counts:
+        cluster.grow_topic(topic, min(counts[topic] + move.number("by", 1), MAX_PARTITIONS))
+
+
+@kind("produce")
+async def produce(play: ClientSchedulePlay, move: Move) -> None:
+    """Records are written to every partition."""
+    for topic, count in partition_counts(play.stage.cluster).items():
+        for number in range(count):
+            play.stage.cluster.produce(topic, number, map(str, range(move.number("records", 5))))
+
+
+# -- other members --------------------------------------------------------------------------------------------------
+
+
+@kind("join")
+async def join(play: ClientSchedulePlay, move: Move) -> None:
+    """A scripted member takes part from now on; it may fall silent between JoinGroup and SyncGroup."""
+    play.participant(move.who).start(stalls=bool(move.number("stalls", 0)))
+
+
+@kind("leave")
+async def leave(play: ClientSchedulePlay, move: Move) -> None:
+    """A scripted member leaves the group."""
+    await play.participant(move.who).leave()
+
+
+@kind("vanish")
+async def vanish(play: ClientSchedulePlay, move: Move) -> None:
+    """A scripted member falls silent."""
+    play.participant(move.who).vanish()
+
+
+# -- the application ------------------------------------------------------------------------------------------------
+
+
+@kind("commit")
+async def commit(play: ClientSchedulePlay, move: Move) -> None:
+    """The application commits."""
+    play.command("commit")
+
+
+@kind("pause")
+async def pause(play: ClientSchedulePlay, move: Move) -> None:
+    """The application pauses a partition that it owns."""
+    await with_partition(play, move, lambda partition: play.command("pause", partitions=[partition]))
+
+
+@kind("resume")
+async def resume(play: ClientSchedulePlay, move: Move) -> None:
+    """The application resumes a partition that it owns."""
+    await with_partition(play, move, lambda partition: play.command("resume", partitions=[partition]))
+
+
+@kind("seek")
+async def seek(play: ClientSchedulePlay, move: Move) -> None:
+    """The application sets a position."""
+    offset = move.number("offset", 3)
+    await with_partition(
+        play, move, lambda partition: play.command("seek", topic=partition[0], partition=partition[1], offset=offset)
+    )
+
+
+async def with_partition(play: ClientSchedulePlay, move: Move, act: Callable[[list[Any]], None]) -> None:
+    """Do something with one of the partitions that the application has, if it has any."""
+    owned = owned_partitions(play.stage)
+    if owned:
+        act(owned[move.number("partition", 0) % len(owned)])
+
+
+def owned_partitions(stage: ClientStage) -> list[list[Any]]:
+    """The partitions of the application, as its last callback told them."""
+    told = (event for event in reversed(stage.cluster.events) if event.kind is Kind.CALLBACK)
+    last = next(told, None)
+    if last is None or last.api != "assigned":
+        return []
+    return [list(each) for each in last.body.get("assignment") or last.body["partitions"]]
+
+
+@kind("idle")
+async def idle(play: ClientSchedulePlay, move: Move) -> None:
+    """The application stops polling."""
+    running = play.stage.running
+    if running is not None and running.application is not None:
+        running.application.stop_polling()
+
+
+@kind("poll")
+async def poll(play: ClientSchedulePlay, move: Move) -> None:
+    """The application polls again."""
+    running = play.stage.running
+    if running is not None and running.application is not None:
+        running.application.go_on_polling()
+
+
+@kind("subscribe")
+async def subscribe(play: ClientSchedulePlay, move: Move) -> None:
+    """The application subscribes to its topic, to another one, or to both."""
+    topic = play.stage.place.topic
+    other = f"{topic}-other"
+    if other not in partition_counts(play.stage.cluster):
+        play.stage.cluster.create_topic(other, 2, 5)
+    play.command("subscribe", topics=(([topic], [other], [topic, other])[move.number("topics", 0) % 3]))

@@ -1,0 +1,38 @@
+"""Playing schedules with a client in this process, on virtual time."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fencepost.adapters.virtual_clock import run_virtual
+from fencepost.conformance.analysis.root_cause import violated_requirements
+from fencepost.conformance.clients.play import ClientPlay, ClientScenarioRun
+from fencepost.conformance.clients.schedules.protocol import ClientScheduleProtocol
+from fencepost.conformance.clients.schedules.runs import engine_run
+from fencepost.conformance.clients.stage import ClientFacts
+from fencepost.conformance.scenario.scenario_run import ScenarioRun
+from fencepost.conformance.schedules.schedule import Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class ClientBench:
+    """Plays schedules with a client of `make_play`; `facts` are what it is."""
+
+    protocol: ClientScheduleProtocol
+    make_play: Callable[[], ClientPlay]
+    facts: ClientFacts
+
+    def play_client(self, schedule: Schedule) -> ClientScenarioRun:
+        """Play a schedule, and judge it."""
+        return run_virtual(self.make_play().play(self.protocol.client_scenario_of(schedule), self.facts))
+
+    def play(self, schedule: Schedule) -> ScenarioRun:
+        """As `play_client`, as the engine takes it."""
+        return engine_run(self.play_client(schedule))
+
+    def violated_by(self, schedule: Schedule) -> frozenset[str]:
+        """The requirements that a schedule shows violated."""
+        return violated_requirements(self.play(schedule))
+
+    def violated_by_new(self, schedule: Schedule) -> frozenset[str]:
+        """As `violated_by`, for a schedule that is played the first time."""
+        return self.violated_by(schedule)

@@ -1,0 +1,1 @@
+"""The output of `fencepost explore push` and `fencepost prove push`. No search and no proof belongs here."""

@@ -1,0 +1,193 @@
+"""Hunts of faulty clients: known bugs, put back into the reference client, and mutants of its model.
+
+A hunt plays scenarios or random schedules in this process on virtual time, or has an assignor make plans, until a
+violation is seen twice. All seconds are those of one core.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cache, partial
+
+from fencepost.adapters.assignor import AssignorError
+from fencepost.adapters.client.reference.driver import ReferenceSubject
+from fencepost.adapters.virtual_clock import run_virtual
+from fencepost.conformance.assignors.run import AssignorTest
+from fencepost.conformance.clients.classic import DRIVEN_CLIENTS
+from fencepost.conformance.clients.classic import SCENARIOS as CLIENT_SCENARIOS
+from fencepost.conformance.clients.classic.schedules.protocol import ClassicClientSchedules
+from fencepost.conformance.clients.play import ClientPlay, ClientScenarioRun
+from fencepost.conformance.clients.schedules.bench import ClientBench
+from fencepost.conformance.clients.stage import ClientFacts
+from fencepost.conformance.schedules.falsify import Counterexample, find_counterexample, schedule_source
+from fencepost.conformance.schedules.schedule import Schedule
+from fencepost.conformance.zoo.cache import CpuClock
+from fencepost.conformance.zoo.classic.clients.bug import ClientBug, Side
+from fencepost.conformance.zoo.classic.clients.registry import CLIENT_BUGS
+from fencepost.conformance.zoo.hunt import HANG_SECONDS, HANGS, HuntResult, HuntTask
+from fencepost.conformance.zoo.strategies import GROUPS, REMARKS, SCENARIOS, SCHEDULES
+from fencepost.conformance.zoo.timeouts import CpuLimitExceeded, cpu_limit
+from fencepost.model.assignors.group import Assign, Assignment, ClusterTopics, GroupMember
+from fencepost.model.assignors.registry import ASSIGNORS
+from fencepost.model.classic.member.settings import ClientSettings
+from fencepost.traces.events import Event, Kind
+from fencepost.traces.verdict import CheckStatus
+
+RANDOM_GROUPS = 400
+"""How many random groups an assignor makes plans for."""
+MEMBER_STRATEGIES = (SCHEDULES, SCENARIOS, REMARKS)
+"""How a faulty member or fetcher is hunted, the plainest first."""
+
+
+def strategies_for(bug: ClientBug) -> tuple[str, ...]:
+    """How a bug is hunted."""
+    return (GROUPS,) if bug.side is Side.ASSIGNOR else MEMBER_STRATEGIES
+
+
+def hunt_client(task: HuntTask) -> HuntResult:
+    """Run a hunt for a bug. A client that hangs is found by that."""
+    bug, begun = CLIENT_BUGS[task.name], time.process_time()
+    logging.getLogger("fencepost.adapters.serve").setLevel(logging.CRITICAL)  # what clients do is judged, and no news
+    try:
+        with cpu_limit(task.seconds + task.shrink + HANG_SECONDS):
+            match task.strategy:
+                case "groups":
+                    return hunt_by_groups(task, bug)
+                case "schedules":
+                    return hunt_by_schedules(task, bug)
+                case "scenarios":
+                    return hunt_by_scenarios(task, bug)
+                case _:
+                    return hunt_by_remarks(task, bug)
+    except CpuLimitExceeded:
+        return HuntResult(task, HANGS, 1, time.process_time() - begun)
+
+
+# -- members and fetchers -------------------------------------------------------------------------------------------
+
+
+def facts_about(settings: ClientSettings) -> ClientFacts:
+    """What the first scenario would show of a client."""
+    names = tuple(strategy.name for strategy in settings.strategies)
+    return ClientFacts(names, settings.session_timeout, settings.rebalance_timeout)
+
+
+def make_play(settings: ClientSettings) -> ClientPlay:
+    """A play with the reference client, which the kit drives."""
+    subject = ReferenceSubject(settings, is_driven=True)
+    follow = DRIVEN_CLIENTS.follow
+    return ClientPlay(subject, "reference", follow, subject.start_cluster, 30.0, clock="virtual", is_driven=True)
+
+
+@dataclass(frozen=True, slots=True)
+class FaultyClientBench(ClientBench):
+    """A bench whose client has a fault while it is played with."""
+
+    bug: ClientBug | None = None
+
+    def play_client(self, schedule: Schedule) -> ClientScenarioRun:
+        """As `ClientBench.play_client`, with the fault."""
+        assert self.bug is not None
+        with self.bug.activate():
+            return ClientBench.play_client(self, schedule)
+
+
+def hunt_by_schedules(task: HuntTask, bug: ClientBug) -> HuntResult:
+    """Play random schedules until one shows a violation twice."""
+    protocol = ClassicClientSchedules(is_driven=True)
+    bench = FaultyClientBench(protocol, partial(make_play, bug.settings), facts_about(bug.settings), bug)
+    found = find_counterexample(bench, schedule_source(protocol, task.seed), task.seconds, task.shrink, CpuClock())
+    if not isinstance(found, Counterexample):
+        return HuntResult(task, "", found.schedules, found.seconds)
+    moves = tuple(str(move) for move in found.shrunk.moves)
+    return HuntResult(task, found.requirement, found.schedules, found.seconds, found.requests, moves)
+
+
+def play_scenarios(bug: ClientBug, names: Iterable[str] = ()) -> Iterator[tuple[int, ClientScenarioRun]]:
+    """The run of each scenario, or of those with these names, with their numbers from 1 on."""
+    chosen = set(names)
+    for number, scenario in enumerate(CLIENT_SCENARIOS, 1):
+        if not chosen or scenario.name in chosen:
+            with bug.activate():
+                yield number, run_virtual(make_play(bug.settings).play(scenario, facts_about(bug.settings)))
+
+
+def hunt_by_scenarios(task: HuntTask, bug: ClientBug) -> HuntResult:
+    """Play the scenarios until one shows a violation twice."""
+    begun, tried = time.process_time(), 0
+    for tried, run in play_scenarios(bug):
+        if run.verdict.violated:
+            ((_, again),) = play_scenarios(bug, [run.scenario.name])
+            if both := run.verdict.violated & again.verdict.violated:
+                wanted = [each for each in run.verdict.violations if each.requirement in both]
+                first = min(wanted, key=lambda each: (each.requirement not in bug.breaks, each.sequence))
+                requests = count_requests(run.events, first.sequence)
+                seconds = time.process_time() - begun
+                return HuntResult(task, first.requirement, tried, seconds, requests, (run.scenario.name,))
+        if time.process_time() - begun > task.seconds:
+            break
+    return HuntResult(task, "", tried, time.process_time() - begun)
+
+
+def hunt_by_remarks(task: HuntTask, bug: ClientBug) -> HuntResult:
+    """Play the scenarios, and find the first remark that is not made about the reference client."""
+    begun, tried = time.process_time(), 0
+    for tried, run in play_scenarios(bug):
+        news = unusual_in(run) - usual_remarks(bug.settings, run.scenario.name)
+        if news:
+            ((_, again),) = play_scenarios(bug, [run.scenario.name])
+            if both := sorted(news & unusual_in(again)):
+                first = next((id for id in both if id in bug.breaks), both[0])
+                return HuntResult(task, first, tried, time.process_time() - begun, 0, (run.scenario.name,))
+        if time.process_time() - begun > task.seconds:
+            break
+    return HuntResult(task, "", tried, time.process_time() - begun)
+
+
+def unusual_in(run: ClientScenarioRun) -> frozenset[str]:
+    """The requirements that a client keeps in an unusual way."""
+    return frozenset(check.requirement for check in run.verdict.check_results if check.status is CheckStatus.UNUSUAL)
+
+
+@cache
+def usual_remarks(settings: ClientSettings, name: str) -> frozenset[str]:
+    """The remarks about the reference client without a fault."""
+    scenario = next(each for each in CLIENT_SCENARIOS if each.name == name)
+    return unusual_in(run_virtual(make_play(settings).play(scenario, facts_about(settings))))
+
+
+def count_requests(events: Sequence[Event], sequence: int) -> int:
+    """The number of requests up to the one with this sequence number."""
+    return sum(event.kind is Kind.REQUEST and event.sequence <= sequence for event in events)
+
+
+# -- assignors ------------------------------------------------------------------------------------------------------
+
+
+def hunt_by_groups(task: HuntTask, bug: ClientBug) -> HuntResult:
+    """Have each assignor make plans for chosen and for random groups until a requirement is broken."""
+    begun = time.process_time()
+    for tried, name in enumerate(ASSIGNORS, 1):
+        report = AssignorTest(name, with_fault(name, bug.activate), RANDOM_GROUPS, task.seed).run()
+        failed = [result.id for result in report.failed_results()]
+        unusual = [result.id for result in report.results if "unusual" in result.note]
+        if failed or unusual:
+            both = failed or unusual
+            named = next((id for id in both if id in bug.breaks), both[0])
+            return HuntResult(task, named, tried, time.process_time() - begun, 0, (name,))
+    return HuntResult(task, "", len(ASSIGNORS), time.process_time() - begun)
+
+
+def with_fault(name: str, activate: Callable[[], AbstractContextManager[None]]) -> Assign:
+    """The assignor with this name while a context is active; whatever it raises is an `AssignorError`."""
+
+    def assign(members: Sequence[GroupMember], cluster: ClusterTopics) -> Assignment:
+        with activate():
+            try:
+                return ASSIGNORS[name].assign(members, cluster)
+            except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+                raise AssignorError(f"it fails: {type(error).__name__}") from error
+
+    return assign

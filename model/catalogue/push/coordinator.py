@@ -1,0 +1,141 @@
+"""Requirements of the push coordinator: election, startup, pings, topics, queues, the rebalance bit."""
+
+from fencepost.model.catalogue.requirement import Requirement, must
+
+COORDINATOR: tuple[Requirement, ...] = (
+    must(
+        "PUSH-01",
+        "One holder of the path",
+        "At most one broker holds the coordinator path at any time.",
+        "draft, sections ZK, 3",
+        incidental=True,
+    ),
+    must(
+        "PUSH-02",
+        "A coordinator holds the path",
+        "A broker acts as coordinator only while it holds the path in its current session.",
+        "draft, sections 3, 8",
+        incidental=True,
+    ),
+    must(
+        "PUSH-03",
+        "One successor",
+        "When the path disappears every live broker tries again and exactly one wins.",
+        "draft, section 3",
+        incidental=True,
+    ),
+    must(
+        "PUSH-04",
+        "Startup once per election",
+        "The startup procedure runs once per election, before the first registration is answered.",
+        "draft, section 3",
+    ),
+    must(
+        "PUSH-05",
+        "Startup subscribes",
+        "Startup subscribes to the topic list and to every existing topic's partitions.",
+        "draft, sections 3 (2.1, 2.2)",
+    ),
+    must(
+        "PUSH-06",
+        "The listener is armed",
+        "The session-expiry listener is armed for every session in which the broker may act.",
+        "draft, sections 3 (5), 8 (2)",
+        incidental=True,
+    ),
+    must(
+        "PUSH-07",
+        "Pings by thirds",
+        "A ping is due every third of the consumer's own session timeout.",
+        "draft, section 3-sched",
+    ),
+    must(
+        "PUSH-08",
+        "No ping early, none skipped",
+        "No ping is sent before it is due and none is skipped when due on a free channel.",
+        "draft, section 3-sched",
+    ),
+    must(
+        "PUSH-09",
+        "No ping on a held channel",
+        "No ping is written on a channel held for a rebalance.",
+        "draft, sections 3-sched 2.1, 2.2",
+    ),
+    must(
+        "PUSH-10",
+        "One watcher for each request",
+        "Every ping and every restart request arms exactly one expiry watcher, and its response clears only that.",
+        "draft, section 3",
+        incidental=True,
+    ),
+    must(
+        "PUSH-11",
+        "Silent consumers are removed",
+        "A consumer that misses the configured number of responses is removed.",
+        "draft, sections Config, 6",
+    ),
+    must(
+        "PUSH-12",
+        "Retries are numbered",
+        "A ping retry carries the number of retries before it.",
+        "draft, section 9-ping",
+    ),
+    must(
+        "PUSH-13",
+        "New topics",
+        "A new topic leads to a rebalance of every group that names it or whose wildcard matches it.",
+        "draft, section 4",
+    ),
+    must(
+        "PUSH-14",
+        "New partitions",
+        "A partition change leads to a rebalance of every interested group and of no other.",
+        "draft, section 4",
+    ),
+    must(
+        "PUSH-15",
+        "No change is lost",
+        "A change that arrives while the group is being rebalanced is not lost.",
+        "draft, sections 4, 6",
+        incidental=True,
+    ),
+    must(
+        "PUSH-16",
+        "Compare and set",
+        "All users of the rebalance bit change it by compare-and-set.",
+        "draft, sections 6, 4",
+        incidental=True,
+    ),
+    must(
+        "PUSH-17",
+        "One queue for a group",
+        "Requests of one group always go to the same queue and are handled in order.",
+        "draft, sections 3 (6,7), 4, 7",
+    ),
+    must(
+        "PUSH-18",
+        "One rebalance of a group",
+        "At most one rebalance per group is in flight.",
+        "draft, sections 3 (2), 7",
+        incidental=True,
+    ),
+    must(
+        "PUSH-19",
+        "The bit is reset on success",
+        "The rebalance bit is reset when the rebalance succeeds.",
+        "draft, section 7",
+        incidental=True,
+    ),
+    must(
+        "PUSH-20",
+        "The bit is reset on failure",
+        "The bit is reset and the thread survives when the retries are used up.",
+        "draft, section 7",
+    ),
+    must(
+        "PUSH-21",
+        "Bounded retries",
+        "A failed rebalance is retried at most the configured number of times, with the configured back-off.",
+        "draft, sections Config, 7",
+    ),
+)

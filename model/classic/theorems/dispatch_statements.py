@@ -1,0 +1,243 @@
+"""The theorems about the dispatcher: what stands between a request and the core, and what it may not change.
+
+A request is refused before the group is looked at, or handled by the core, whose theorems are proved. So they hold of
+`handle_request` too, which serves and judges. That commits are stored as they are acknowledged is said here as well.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+from fencepost.model.classic.coordinator.dispatch import handle_request, takes_slot, with_free_slot
+from fencepost.model.classic.coordinator.group_log import group_record, writes_record
+from fencepost.model.classic.coordinator.offsets import partition_exists
+from fencepost.model.classic.coordinator.state import Cluster, GroupState, Reply
+from fencepost.model.classic.core.join import join
+from fencepost.model.classic.core.membership import commit, heartbeat, leave
+from fencepost.model.classic.core.state import CommitResponse, Context, Group, Holder, Step
+from fencepost.model.classic.core.sync import sync
+from fencepost.model.classic.messages.requests import (
+    Heartbeat,
+    JoinGroup,
+    LeaveGroup,
+    OffsetCommit,
+    Partition,
+    SyncGroup,
+)
+from fencepost.model.classic.messages.responses import PartitionErrors
+from fencepost.model.errors import Error
+from fencepost.model.frozen import evolve
+from fencepost.model.logic import Truth, absent, and_, any_, not_, or_
+from fencepost.model.statement import implies, statement
+
+MemberRequest = JoinGroup | SyncGroup | Heartbeat | LeaveGroup | OffsetCommit
+"""The requests of members, which the core is about."""
+
+REFUSALS = frozenset(
+    {
+        "join.invalid-group",
+        "join.invalid-session-timeout",
+        "join.unknown-group",
+        "sync.incomplete",
+        "sync.invalid-group",
+        "sync.unknown-group",
+        "sync.empty",
+        "heartbeat.invalid-group",
+        "heartbeat.unknown-group",
+        "heartbeat.empty",
+        "leave.invalid-group",
+        "leave.unknown-group",
+        "commit.nothing-to-ask",
+        "commit.version-0",
+        "commit.unknown-group",
+    }
+)
+"""The rules by which a request is refused before the core sees it."""
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchedStep:
+    """A request of a member at the dispatcher, and what came of it.
+
+    `given` is the group that the core got, `core` what the core makes of the request in it; both are None where the
+    request was refused before. `record` is the group's record in the log after it.
+    """
+
+    before: GroupState
+    request: MemberRequest
+    context: Context
+    cluster: Cluster
+    after: GroupState
+    replies: tuple[Reply, ...]
+    rule: str
+    given: Group | None = None
+    core: Step | None = None
+    record: Group | None = None
+
+
+def dispatch_request(state: GroupState, request: MemberRequest, context: Context, cluster: Cluster) -> DispatchedStep:
+    """Handle the request as the coordinator does, and let the core handle it alone."""
+    result = handle_request(state, request, context, cluster)
+    plain = DispatchedStep(state, request, context, cluster, result.state, result.replies, result.rule)
+    if result.rule in REFUSALS:
+        return plain
+    known = state.group or Group()
+    given = with_free_slot(known) if takes_slot(request.core) else known
+    step = handle_in_core(given, request, context)
+    if step.group is given:
+        return evolve(plain, given=given, core=evolve(step, group=known), record=state.stored or Group())
+    earlier = state.group or Group(generation=step.group.generation)
+    writes = not isinstance(request, OffsetCommit) and writes_record(earlier, step, context)
+    record = group_record(step.group) if writes else state.stored or Group()
+    return evolve(plain, given=given, core=step, record=record)
+
+
+def handle_in_core(group: Group, request: MemberRequest, context: Context) -> Step:
+    """What the core makes of a request."""
+    match request:
+        case JoinGroup():
+            return join(group, request.core, context)
+        case SyncGroup():
+            return sync(group, request.core, context)
+        case Heartbeat():
+            return heartbeat(group, request.core, context)
+        case LeaveGroup():
+            return leave(group, request.core, context)
+        case OffsetCommit():
+            return commit(group, request.core, context)
+
+
+def are_equal(one: Any, other: Any) -> Truth:
+    """Whether two values are equal, part by part, in plain and in symbolic values."""
+    if one is other:
+        return True
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return len(one) == len(other) and and_(*(are_equal(a, b) for a, b in zip(one, other, strict=True)))
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and and_(*(are_equal(one[key], other[key]) for key in one))
+    if is_dataclass(one) and not isinstance(one, type) and type(one) is type(other):
+        return and_(*(are_equal(getattr(one, name.name), getattr(other, name.name)) for name in fields(one)))
+    if one is None or other is None:
+        return and_(absent(one), absent(other))
+    equal: Truth = one == other
+    return equal
+
+
+@statement("refusal", "A request that is refused before the core changes nothing, and its sender alone gets an error.")
+def refusal_changes_nothing(step: DispatchedStep) -> Truth:
+    """See the sentence."""
+    if step.core is not None:
+        return True
+    answered = len(step.replies) == 1 and and_(
+        step.replies[0].handle == step.request.core.handle, is_error(step.replies[0].response)
+    )
+    return and_(are_equal(step.before, step.after), answered)
+
+
+def is_error(response: Any) -> Truth:
+    """The response tells of an error: its own, or one for each entry or partition."""
+    if isinstance(response, PartitionErrors):
+        return and_(*(error != Error.NONE for error in response.errors.values()))
+    entries = getattr(response, "entries", ())
+    return or_(response.error != Error.NONE, and_(len(entries) > 0, *(error != Error.NONE for error in entries)))
+
+
+@statement("core", "Any other request of a member changes the group and is answered as the proved core has it.")
+def core_decides(step: DispatchedStep) -> Truth:
+    """See the sentence. What a commit answers is said by the next theorems."""
+    if step.core is None:
+        return True
+    if isinstance(step.request, OffsetCommit):
+        return implies(membership_error(step.core) == Error.NONE, are_equal(step.after.group, step.core.group))
+    sent = tuple((output.handle, output.response) for output in step.core.outputs)
+    told = tuple((reply.handle, reply.response) for reply in step.replies)
+    return and_(are_equal(step.after.group or Group(), step.core.group), are_equal(told, sent))
+
+
+@statement("room", "A JoinGroup without an id finds a free slot, and no other request gets one more.")
+def join_finds_room(step: DispatchedStep) -> Truth:
+    """See the sentence. The proofs about the core assume it."""
+    if step.given is None:
+        return True
+    known = step.before.group or Group()
+    if not isinstance(step.request, JoinGroup):
+        return are_equal(step.given, known)
+    free = any_(slot.holder == Holder.NOBODY for slot in step.given.slots)
+    return or_(and_(not_(absent(step.request.core.member)), are_equal(step.given, known)), free)
+
+
+@statement("record", "The record of a group is written as the theorems across fail-overs have it.")
+def record_is_written(step: DispatchedStep) -> Truth:
+    """See the sentence."""
+    if step.core is None or isinstance(step.request, OffsetCommit):
+        return True
+    return are_equal(step.after.stored or Group(), step.record)
+
+
+@statement("acknowledged", "A partition of a commit is acknowledged only if the core accepts the commit.")
+def core_accepts_commit(step: DispatchedStep) -> Truth:
+    """See the sentence. Every partition is answered, and one that does not exist gets an error."""
+    if not isinstance(step.request, OffsetCommit):
+        return True
+    errors = partition_errors(step)
+    if errors.keys() != {where for where, _ in step.request.offsets}:
+        return False
+    missing = [where for where, _ in step.request.offsets if not partition_exists(step.cluster, where)]
+    refused = and_(*(errors[where] != Error.NONE for where in missing))
+    if step.core is None:
+        return refused
+    accepted = membership_error(step.core) == Error.NONE
+    return and_(refused, or_(accepted, and_(*(error != Error.NONE for error in errors.values()))))
+
+
+@statement("stored", "A commit is stored where it is acknowledged, as it was sent, and changes no other offset.")
+def commit_is_stored(step: DispatchedStep) -> Truth:
+    """See the sentence."""
+    if not isinstance(step.request, OffsetCommit):
+        return are_equal(step.before.offsets, step.after.offsets)
+    errors, sent = partition_errors(step), dict(step.request.offsets)
+    terms: list[Truth] = [are_equal(step.before.pending, step.after.pending)]
+    for where in {*step.before.offsets, *step.after.offsets, *sent}:
+        kept = are_equal(step.before.offsets.get(where), step.after.offsets.get(where))
+        if where not in sent:
+            terms.append(kept)
+            continue
+        acknowledged = errors.get(where, Error.UNKNOWN_TOPIC_OR_PARTITION) == Error.NONE
+        terms.append(or_(and_(acknowledged, is_stored(step, where)), and_(not_(acknowledged), kept)))
+    return and_(*terms)
+
+
+def is_stored(step: DispatchedStep, where: Partition) -> Truth:
+    """The offset that was sent for the partition is there, committed now, to expire when it was asked to."""
+    assert isinstance(step.request, OffsetCommit)
+    stored, sent = step.after.offsets.get(where), dict(step.request.offsets)[where]
+    if stored is None:
+        return False
+    retention = step.request.retention
+    expires = None if retention is None else step.context.now + retention
+    same = (are_equal(getattr(stored, name), getattr(sent, name)) for name in ("offset", "epoch", "metadata"))
+    return and_(*same, stored.committed == step.context.now, are_equal(stored.expires, expires))
+
+
+def membership_error(step: Step) -> Error:
+    """What the core says of a commit."""
+    response = step.outputs[0].response
+    assert isinstance(response, CommitResponse)
+    return response.error
+
+
+def partition_errors(step: DispatchedStep) -> Mapping[Partition, Error]:
+    """The error of each partition of a commit."""
+    (reply,) = step.replies
+    assert isinstance(reply.response, PartitionErrors)
+    return reply.response.errors
+
+
+DISPATCH_THEOREMS = (
+    refusal_changes_nothing,
+    core_decides,
+    join_finds_room,
+    record_is_written,
+    core_accepts_commit,
+    commit_is_stored,
+)

@@ -1,0 +1,208 @@
+"""The theorems about what becomes of requests and timers in single steps: nothing is lost, time is given whole."""
+
+from fencepost.model.classic.core.member_table import is_member
+from fencepost.model.classic.core.sorts import Handle
+from fencepost.model.classic.core.state import (
+    CommitRequest,
+    HeartbeatRequest,
+    Holder,
+    JoinRequest,
+    LeaveRequest,
+    LeaveResponse,
+    NoResponse,
+    Phase,
+    Slot,
+    SyncRequest,
+    SyncResponse,
+)
+from fencepost.model.classic.theorems.step_statements import (
+    GENERATION_THEOREMS,
+    CoordinatorStep,
+    TimerExpiry,
+    begins_generation,
+)
+from fencepost.model.errors import Error
+from fencepost.model.logic import Truth, absent, all_, and_, any_, not_, or_
+from fencepost.model.statement import implies, statement
+
+REFUSED = (
+    Error.UNKNOWN_MEMBER_ID,
+    Error.FENCED_INSTANCE_ID,
+    Error.ILLEGAL_GENERATION,
+    Error.INCONSISTENT_GROUP_PROTOCOL,
+)
+"""The errors by which the core refuses a request and does nothing else."""
+
+
+@statement("T19", "A request is answered or waits, and what waits does so until it is answered or let go.")
+def requests_are_kept(step: CoordinatorStep) -> Truth:
+    """No JoinGroup and no SyncGroup is forgotten."""
+    waiting = tuple(
+        or_(slot.holder == Holder.NOBODY, handle == 0, is_kept(step, handle))
+        for slot in step.before.slots
+        for handle in (slot.join, slot.sync)
+    )
+    if isinstance(step.input, LeaveRequest | TimerExpiry):
+        return and_(*waiting)
+    return and_(is_kept(step, step.input.handle), *waiting)
+
+
+def is_kept(step: CoordinatorStep, handle: Handle) -> Truth:
+    """After the step the request waits in a slot, or it is answered in the step."""
+    return or_(*(or_(slot.join == handle, slot.sync == handle) for slot in step.after.slots), is_answered(step, handle))
+
+
+def is_answered(step: CoordinatorStep, handle: Handle) -> Truth:
+    """The step has a response for the request, or lets it go."""
+    return any_(and_(output.when, output.handle == handle) for output in step.outputs)
+
+
+@statement("T20", "A session that begins or is extended lasts a whole session timeout.")
+def sessions_are_whole(step: CoordinatorStep) -> Truth:
+    """Nobody is expelled early. How long a first JoinGroup may wait is another limit."""
+    return and_(
+        *(
+            implies(and_(new.holder != Holder.NOBODY, new.armed, not_(new.is_new)), has_whole_session(step, old, new))
+            for old, new in zip(step.before.slots, step.after.slots, strict=False)
+        )
+    )
+
+
+def has_whole_session(step: CoordinatorStep, old: Slot, new: Slot) -> Truth:
+    """The session goes on, or begins now with the timeout of the member, of its predecessor, or of who asked for an
+    id."""
+    of_newcomer = isinstance(step.input, JoinRequest) and new.deadline == step.now + step.input.session_timeout
+    return or_(
+        and_(old.armed, new.deadline == old.deadline),
+        new.deadline == step.now + new.session_timeout,
+        new.deadline == step.now + old.session_timeout,
+        of_newcomer,
+    )
+
+
+@statement("T21", "A phase gives each member its rebalance timeout; only an initial delay may be shorter.")
+def phases_are_whole(step: CoordinatorStep) -> Truth:
+    """Who is slow is waited for."""
+    before, after = step.before, step.after
+    runs = and_(after.phase == Phase.PREPARING, after.join_armed)
+    goes_on = and_(before.phase == Phase.PREPARING, before.join_armed, after.join_deadline == before.join_deadline)
+    delays = and_(
+        after.initial,
+        or_(and_(before.phase == Phase.PREPARING, before.initial), not_(after.join_deadline < step.now)),
+    )
+    members = tuple((is_member(slot), step.now + slot.rebalance_timeout) for slot in after.slots)
+    join_phase = and_(*(implies(member, not_(after.join_deadline < end)) for member, end in members))
+    sync_phase = and_(*(implies(member, not_(after.sync_deadline < end)) for member, end in members))
+    return and_(implies(runs, or_(goes_on, join_phase, delays)), implies(begins_generation(step), sync_phase))
+
+
+@statement("T22", "No JoinGroup brings in an id that the coordinator did not issue.")
+def ids_are_issued(step: CoordinatorStep) -> Truth:
+    """Members do not choose their ids."""
+    request = step.input
+    if not isinstance(request, JoinRequest):
+        return True
+    return or_(
+        absent(request.member),
+        any_(has_id(slot, request.member) for slot in step.before.slots),
+        and_(*(not_(has_id(slot, request.member)) for slot in step.after.slots)),
+    )
+
+
+def has_id(slot: Slot, member: object) -> Truth:
+    """The slot is that of the id, issued or joined."""
+    return and_(slot.holder != Holder.NOBODY, slot.id == member)
+
+
+@statement("T23", "A SyncGroup that names another protocol gets no assignment.")
+def sync_names_protocol(step: CoordinatorStep) -> Truth:
+    """An assignment is read by the protocol that made it."""
+    request, before = step.input, step.before
+    if not isinstance(request, SyncRequest):
+        return True
+    other_name = and_(not_(absent(request.protocol)), request.protocol != before.protocol)
+    other_type = and_(not_(absent(request.protocol_type)), request.protocol_type != before.protocol_type)
+    return implies(
+        or_(other_name, other_type),
+        all_(
+            implies(and_(output.when, output.handle == request.handle), output.response.error != Error.NONE)
+            for output in step.outputs
+            if isinstance(output.response, SyncResponse)
+        ),
+    )
+
+
+@statement("T24", "A Heartbeat or a commit that is accepted gives its member a whole session.")
+def requests_extend_sessions(step: CoordinatorStep) -> Truth:
+    """Who is heard of is alive."""
+    request = step.input
+    if not isinstance(request, HeartbeatRequest | CommitRequest):
+        return True
+    accepted = any_(
+        and_(output.when, output.handle == request.handle, output.response.error == Error.NONE)
+        for output in step.outputs
+        if not isinstance(output.response, NoResponse)
+    )
+    return and_(
+        *(
+            implies(
+                and_(accepted, not_(absent(request.member)), is_member(slot), slot.id == request.member),
+                and_(slot.armed, slot.deadline == step.now + slot.session_timeout),
+            )
+            for slot in step.after.slots
+        )
+    )
+
+
+@statement("T25", "A request that is refused changes no member, no leader, no phase and no generation.")
+def refusals_change_nothing(step: CoordinatorStep) -> Truth:
+    """Strangers and zombies do no harm. A full group and a request for an id are no refusals of this kind."""
+    return implies(is_refused(step), has_same_members(step))
+
+
+def is_refused(step: CoordinatorStep) -> Truth:
+    """The request is answered with nothing but an error."""
+    request = step.input
+    if isinstance(request, TimerExpiry):
+        return False
+    if isinstance(request, LeaveRequest):
+        given = [output.response for output in step.outputs if isinstance(output.response, LeaveResponse)]
+        errors = [error for response in given for error in response.entries]
+        return and_(len(errors) > 0, *(error != Error.NONE for error in errors))
+    refused = any_(
+        and_(output.when, output.handle == request.handle, any_(output.response.error == error for error in REFUSED))
+        for output in step.outputs
+        if not isinstance(output.response, NoResponse | LeaveResponse)
+    )
+    # The handle of a request that waits already tells nothing of this one.
+    waiting = (handle for slot in step.before.slots for handle in (slot.join, slot.sync))
+    return and_(refused, *(handle != request.handle for handle in waiting))
+
+
+def has_same_members(step: CoordinatorStep) -> Truth:
+    """The group is what it was but for timers and what waits."""
+    before, after = step.before, step.after
+    return and_(
+        before.phase == after.phase,
+        before.generation == after.generation,
+        or_(and_(absent(before.leader), absent(after.leader)), before.leader == after.leader),
+        *(
+            and_(old.holder == new.holder, or_(old.holder == Holder.NOBODY, old.id == new.id))
+            for old, new in zip(before.slots, after.slots, strict=False)
+        ),
+    )
+
+
+REQUEST_THEOREMS = (
+    requests_are_kept,
+    sessions_are_whole,
+    phases_are_whole,
+    ids_are_issued,
+    sync_names_protocol,
+    requests_extend_sessions,
+    refusals_change_nothing,
+)
+STEP_THEOREMS = (*GENERATION_THEOREMS, *REQUEST_THEOREMS)
+"""All theorems about single steps."""
+BEYOND_SEARCH = (sync_names_protocol,)
+"""What no search shows: its members offer one protocol."""

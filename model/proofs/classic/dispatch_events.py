@@ -1,0 +1,138 @@
+"""Requests of members at the dispatcher: each runs `handle_request` on an arbitrary world of one group id.
+
+The group is unknown or any group at all, in which no statement need hold; so is every setting that the dispatcher looks
+at. Commits name a partition that exists and one that does not. Of protocol types the one that the dispatcher knows by
+name, `consumer`, is left out: with it, the coordinator reads the topics of a subscription, for OffsetDelete.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from fencepost.model.classic.coordinator.state import Cluster, GroupState
+from fencepost.model.classic.core.state import (
+    CommitRequest,
+    Context,
+    Group,
+    HeartbeatRequest,
+    JoinRequest,
+    LeaveRequest,
+    Step,
+    SyncRequest,
+)
+from fencepost.model.classic.dialect import Dialect
+from fencepost.model.classic.messages.requests import (
+    Heartbeat,
+    JoinGroup,
+    LeaveGroup,
+    Offset,
+    OffsetCommit,
+    SyncGroup,
+)
+from fencepost.model.classic.theorems.dispatch_statements import DispatchedStep, MemberRequest, dispatch_request
+from fencepost.model.proofs.classic.arbitrary_values import GroupSymbols
+from fencepost.model.proofs.classic.proof_events import EventResult, ProofEvent, Situation, any_context
+from fencepost.model.settings import Settings
+
+GROUP_ID = "group"
+KNOWN, MISSING, OTHER = ("topic", 0), ("topic", 1), ("other", 0)
+"""A partition that exists, one that does not, and one that no request names."""
+TOPICS = {"topic": 1, "other": 1}
+TRANSACTION = 7
+"""A producer with a transaction that is open."""
+
+RequestMaker = Callable[[GroupSymbols, Any], MemberRequest]
+"""Makes an arbitrary request; the second argument is a group id, perhaps the empty one."""
+
+
+def dispatch_events(_: int) -> Iterator[ProofEvent]:
+    """Every request of a member. The tables have their own size: the dispatcher looks at free slots alone."""
+    yield dispatch_event("join", lambda symbols, group: JoinGroup(group, symbols.arbitrary(JoinRequest, "join")))
+    yield dispatch_event("sync", any_sync)
+    yield dispatch_event(
+        "heartbeat", lambda symbols, group: Heartbeat(group, symbols.arbitrary(HeartbeatRequest, "heartbeat"))
+    )
+    yield dispatch_event("leave", lambda symbols, group: LeaveGroup(group, symbols.arbitrary(LeaveRequest, "leave")))
+    yield dispatch_event("commit", any_commit)
+
+
+def any_sync(symbols: GroupSymbols, group: Any) -> SyncGroup:
+    """A SyncGroup, complete or not."""
+    complete: Any = symbols.truth("complete")
+    return SyncGroup(group, symbols.arbitrary(SyncRequest, "sync"), complete)
+
+
+def any_commit(symbols: GroupSymbols, group: Any) -> OffsetCommit:
+    """An OffsetCommit of two partitions, with or without an end of its retention."""
+    version: Any = symbols.number("version")
+    offsets = tuple((where, any_offset(symbols, where[0])) for where in (KNOWN, MISSING))
+    retention: Any = symbols.number("retention")
+    return OffsetCommit(group, symbols.arbitrary(CommitRequest, "commit"), version, offsets, retention)
+
+
+def any_offset(symbols: GroupSymbols, label: str) -> Offset:
+    """Any offset, with metadata that may be too large."""
+    offset: Any = symbols.number(f"{label}.offset")
+    epoch: Any = symbols.number(f"{label}.epoch")
+    return Offset(offset, epoch, "metadata")
+
+
+def dispatch_event(name: str, make: RequestMaker) -> ProofEvent:
+    """A request arrives at the dispatcher."""
+
+    def prepare(symbols: GroupSymbols) -> Situation:
+        group = symbols.arbitrary(Group, "group")
+        drawn: Dialect = symbols.arbitrary(Dialect, "dialect")
+        moment = replace(any_context(symbols), dialect=drawn)
+        choices = tuple(symbols.truth(label) for label in ("group id", "known", "asks", "open", "retained"))
+        stored = GroupState(group, stored=symbols.arbitrary(Group, "record"), offsets=any_offsets(symbols))
+        request = make(symbols, GROUP_ID)
+        return Situation(symbols, group, arguments=(choices, stored, request, any_cluster(symbols), moment))
+
+    def run(situation: Situation) -> EventResult:
+        choices, stored, request, cluster, moment = situation.arguments
+        step = dispatch_choice(choices, stored, request, cluster, moment)
+        result = Step(step.after.group or Group(), (), step.rule)
+        return EventResult(situation.group, situation.ghost, None, ((True, step),), result)
+
+    return ProofEvent(name, dispatch_choice_result, prepare, run, subject=lambda situation: situation.arguments[0])
+
+
+def dispatch_choice(
+    choices: tuple[Any, ...], stored: GroupState, request: MemberRequest, cluster: Cluster, moment: Context
+) -> DispatchedStep:
+    """Dispatch the request, or one that is the same but for what is chosen: another world, an empty group id."""
+    is_named, is_known, asks, is_open, is_retained = choices
+    if not is_named:
+        request = replace(request, group="")
+    state = stored if is_known else replace(stored, group=None, stored=None)
+    if isinstance(request, OffsetCommit):
+        if not asks:
+            request = replace(request, offsets=request.offsets[1:])
+        if is_open:
+            state = replace(state, pending={TRANSACTION: {KNOWN: state.offsets[OTHER]}})
+        if not is_retained:
+            request = replace(request, retention=None)
+    return dispatch_request(state, request, moment, cluster)
+
+
+def dispatch_choice_result(
+    choices: tuple[Any, ...], stored: GroupState, request: MemberRequest, cluster: Cluster, moment: Context
+) -> Step:
+    """The same as a step, for counterexamples."""
+    step = dispatch_choice(choices, stored, request, cluster, moment)
+    return Step(step.after.group or Group(), (), step.rule)
+
+
+def any_offsets(symbols: GroupSymbols) -> dict[tuple[str, int], Offset]:
+    """Offsets that were committed before, with the numbers of their commits."""
+    before: Any = {where: any_offset(symbols, f"before.{where[0]}") for where in (KNOWN, OTHER)}
+    return {where: replace(offset, number=place) for place, (where, offset) in enumerate(before.items())}
+
+
+def any_cluster(symbols: GroupSymbols) -> Cluster:
+    """A cluster with two topics and any limits."""
+    limits: Any = {
+        name: symbols.number(name) for name in ("min_session_timeout", "max_session_timeout", "max_offset_metadata")
+    }
+    return Cluster(replace(Settings(), **limits), TOPICS)

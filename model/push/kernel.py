@@ -1,0 +1,302 @@
+"""The kernel of the repaired push coordinator: who may fetch, who is told to stop or to start.
+
+A state is a few sets of registrations. Attempts are known by two names: the one under way, and the one whose Starts
+were sent last. All earlier ones are alike: their Stops and responses are *stale*. The same events run on finite sets,
+where tests hold the handlers against them, and in a proof on sets of any size.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+Set = Callable[[Any], Any]
+"""A set of registrations, by the condition of being in it."""
+Plan = Callable[[Any, Any], Any]
+"""Which registration is to fetch which partition."""
+
+
+class KernelLogic(ABC):
+    """Connectives and quantifiers, on plain truth values or on formulas."""
+
+    @abstractmethod
+    def all_of(self, *terms: Any) -> Any:
+        """Every term holds."""
+
+    @abstractmethod
+    def any_of(self, *terms: Any) -> Any:
+        """Some term holds."""
+
+    @abstractmethod
+    def no(self, term: Any) -> Any:
+        """The term does not hold."""
+
+    @abstractmethod
+    def same(self, one: Any, other: Any) -> Any:
+        """Both are one registration."""
+
+    @abstractmethod
+    def every(self, claim: Callable[[Any], Any]) -> Any:
+        """The claim holds of every registration."""
+
+    @abstractmethod
+    def every_partition(self, claim: Callable[[Any], Any]) -> Any:
+        """The claim holds of every partition."""
+
+    def implies(self, premise: Any, conclusion: Any) -> Any:
+        """The conclusion holds if the premise does."""
+        return self.any_of(self.no(premise), conclusion)
+
+    def nobody(self, registration: Any) -> Any:
+        """The empty set."""
+        return self.any_of()
+
+    def with_one(self, members: Set, one: Any) -> Set:
+        """The set with a registration."""
+        return lambda r: self.any_of(self.same(r, one), members(r))
+
+    def without_one(self, members: Set, one: Any) -> Set:
+        """The set without a registration."""
+        return lambda r: self.all_of(self.no(self.same(r, one)), members(r))
+
+    def union(self, one: Set, other: Set) -> Set:
+        """What is in either."""
+        return lambda r: self.any_of(one(r), other(r))
+
+    def intersection(self, one: Set, other: Set) -> Set:
+        """What is in both."""
+        return lambda r: self.all_of(one(r), other(r))
+
+
+@dataclass(frozen=True, slots=True)
+class FiniteLogic(KernelLogic):
+    """Plain truth values about so many registrations and partitions."""
+
+    registrations: tuple[Any, ...]
+    partitions: tuple[Any, ...]
+
+    def all_of(self, *terms: Any) -> Any:
+        """Every term is true."""
+        return all(terms)
+
+    def any_of(self, *terms: Any) -> Any:
+        """Some term is true."""
+        return any(terms)
+
+    def no(self, term: Any) -> Any:
+        """The term is false."""
+        return not term
+
+    def same(self, one: Any, other: Any) -> Any:
+        """Both are equal."""
+        return one == other
+
+    def every(self, claim: Callable[[Any], Any]) -> Any:
+        """The claim is true of each registration."""
+        return all(map(claim, self.registrations))
+
+    def every_partition(self, claim: Callable[[Any], Any]) -> Any:
+        """The claim is true of each partition."""
+        return all(map(claim, self.partitions))
+
+
+@dataclass(frozen=True, slots=True)
+class PushKernel:
+    """A state of the kernel."""
+
+    logic: KernelLogic
+    known: Set
+    """Registered at some time."""
+    attached: Set
+    """With a channel that it has not given up."""
+    fresh: Set
+    """Registered with the present coordinator, and attached."""
+    member: Set
+    """Of the group at the present coordinator."""
+    snapshot: Set
+    """The members of the attempt under way."""
+    stopped: Set
+    """Whose response to the Stop under way was counted."""
+    started: Set
+    """Whose response to the Start under way was counted."""
+    fetching: Set
+    """Running the fetchers of the last Start it was sent."""
+    start_sent: Set
+    """With a Start in its channel."""
+    stop_sent: Set
+    stale_stop: Set
+    stop_response: Set
+    stale_response: Set
+    start_response: Set
+    """Of the attempt whose Starts were sent last."""
+    last_plan: Plan
+    """Of that attempt."""
+    plan: Plan
+    """Of the attempt under way."""
+    is_stopping: Any
+    is_starting: Any
+
+
+SETS = tuple(each.name for each in fields(PushKernel) if each.type in (Set, "Set"))
+"""The fields that are sets."""
+
+
+def initial_kernel(logic: KernelLogic) -> PushKernel:
+    """Nobody has registered."""
+
+    def nothing(registration: Any, partition: Any) -> Any:
+        return logic.any_of()
+
+    no = logic.any_of()
+    sets: dict[str, Any] = dict.fromkeys(SETS, logic.nobody)
+    return PushKernel(logic, **sets, last_plan=nothing, plan=nothing, is_stopping=no, is_starting=no)
+
+
+def is_disjoint(logic: KernelLogic, plan: Plan) -> Any:
+    """The plan gives no partition to two registrations."""
+
+    def apart(one: Any, other: Any) -> Any:
+        return logic.every_partition(
+            lambda p: logic.implies(logic.all_of(plan(one, p), plan(other, p)), logic.same(one, other))
+        )
+
+    return logic.every(lambda one: logic.every(lambda other: apart(one, other)))
+
+
+@dataclass(frozen=True, slots=True)
+class KernelEvent:
+    """Something that happens: when it may, and the state after it. `repair` names the guard that the draft lacks, and
+    `drafted` is the condition without it."""
+
+    name: str
+    guard: Any
+    after: PushKernel
+    repair: str = ""
+    drafted: Any = None
+
+
+def kernel_events(k: PushKernel, one: Any, plan: Plan, snapshot: Set) -> tuple[KernelEvent, ...]:
+    """Every event that is about this registration, or begins an attempt with this plan for this snapshot."""
+    return (*membership_events(k, one), *attempt_events(k, plan, snapshot), *channel_events(k, one))
+
+
+def membership_events(k: PushKernel, one: Any) -> tuple[KernelEvent, ...]:
+    """Registration, giving up, removal, failover."""
+    logic, no = k.logic, k.logic.any_of()
+    registered = replace(
+        k,
+        known=logic.with_one(k.known, one),
+        attached=logic.with_one(k.attached, one),
+        fresh=logic.with_one(k.fresh, one),
+        member=logic.with_one(k.member, one),
+    )
+    lost = ("attached", "fresh", "fetching", "start_sent", "stop_sent", "stale_stop")
+    answers = ("stop_response", "stale_response", "start_response")
+    kept: dict[str, Any] = {name: logic.without_one(getattr(k, name), one) for name in (*lost, *answers)}
+    removed = replace(k, member=logic.without_one(k.member, one))
+    forgotten: dict[str, Any] = dict.fromkeys(
+        ("fresh", "member", "snapshot", "stopped", "started", "stop_sent", *answers), logic.nobody
+    )
+    stale = logic.union(k.stale_stop, k.stop_sent)
+    failed = replace(k, **forgotten, stale_stop=stale, is_stopping=no, is_starting=no)
+    return (
+        KernelEvent("register", logic.no(k.known(one)), registered),
+        KernelEvent("give up", k.attached(one), replace(k, **kept)),
+        KernelEvent("remove", logic.all_of(k.member(one), logic.no(k.attached(one))), removed, "lease", k.member(one)),
+        KernelEvent("fail over", logic.all_of(), failed),
+    )
+
+
+def is_idle(k: PushKernel, one: Any) -> Any:
+    """The registration fetches nothing, and no Start is under way to it."""
+    return k.logic.no(k.logic.any_of(k.fetching(one), k.start_sent(one)))
+
+
+def attempt_events(k: PushKernel, plan: Plan, snapshot: Set) -> tuple[KernelEvent, ...]:
+    """An attempt begins with its Stops, goes on to its Starts, and ends."""
+    logic = k.logic
+    no, yes = logic.any_of(), logic.all_of()
+    begun = replace(
+        k,
+        snapshot=snapshot,
+        stopped=logic.nobody,
+        started=logic.nobody,
+        plan=plan,
+        stop_sent=logic.intersection(snapshot, k.attached),
+        stale_stop=logic.union(k.stale_stop, k.stop_sent),
+        stop_response=logic.nobody,
+        stale_response=logic.union(k.stale_response, k.stop_response),
+        start_response=logic.nobody,
+        is_stopping=yes,
+        is_starting=no,
+    )
+    planned = logic.every(
+        lambda r: logic.all_of(
+            logic.implies(snapshot(r), k.known(r)),
+            logic.any_of(snapshot(r), logic.every_partition(lambda p: logic.no(plan(r, p)))),
+        )
+    )
+    planned = logic.all_of(planned, is_disjoint(logic, plan))
+    settled = logic.every(lambda r: logic.implies(k.attached(r), logic.any_of(snapshot(r), is_idle(k, r))))
+    starts = replace(
+        k,
+        last_plan=k.plan,
+        start_sent=logic.union(k.start_sent, logic.intersection(k.snapshot, k.attached)),
+        started=logic.nobody,
+        start_response=logic.nobody,
+        is_stopping=no,
+        is_starting=yes,
+    )
+    all_stopped = logic.every(lambda r: logic.implies(k.snapshot(r), k.stopped(r)))
+    ended = replace(k, is_stopping=no, is_starting=no)
+    return (
+        KernelEvent("begin", logic.all_of(planned, settled), begun, "wait after an election", planned),
+        KernelEvent("send starts", logic.all_of(k.is_stopping, all_stopped), starts, "barrier", k.is_stopping),
+        KernelEvent("end", yes, ended),
+    )
+
+
+def channel_events(k: PushKernel, one: Any) -> tuple[KernelEvent, ...]:
+    """A consumer handles what it is sent, in order, and its responses arrive."""
+    logic = k.logic
+    idle = logic.without_one(k.fetching, one)
+    stopped = replace(
+        k,
+        fetching=idle,
+        stop_sent=logic.without_one(k.stop_sent, one),
+        stop_response=logic.with_one(k.stop_response, one),
+    )
+    again = replace(k, fetching=idle, stale_response=logic.with_one(k.stale_response, one))
+    stale = replace(again, stale_stop=logic.without_one(k.stale_stop, one))
+    deaf = replace(stale, stale_response=k.stale_response)
+    late = replace(k, fetching=logic.with_one(k.fetching, one), start_sent=logic.without_one(k.start_sent, one))
+    started = replace(late, start_response=logic.with_one(k.start_response, one))
+    unread = replace(k, stop_response=logic.without_one(k.stop_response, one))
+    dropped = replace(k, stale_response=logic.without_one(k.stale_response, one))
+    unasked = replace(k, start_response=logic.without_one(k.start_response, one))
+    counted = logic.with_one(k.stopped, one)
+    awaited = logic.all_of(k.is_stopping, k.snapshot(one))
+    # Requests are handled in the order in which they were sent: the Stop under way comes after all of these.
+    first = logic.all_of(k.stop_sent(one), logic.no(logic.any_of(k.start_sent(one), k.stale_stop(one))))
+    stopping = logic.all_of(k.stop_response(one), awaited)
+    starting = logic.all_of(k.start_response(one), k.is_starting)
+    return (
+        KernelEvent("handle Stop", first, stopped),
+        KernelEvent("handle the last stale Stop", k.stale_stop(one), stale),
+        KernelEvent("handle a stale Stop", k.stale_stop(one), again),
+        KernelEvent("handle a stale Stop that nobody awaits", k.stale_stop(one), deaf),
+        KernelEvent("handle Start", k.start_sent(one), started),
+        KernelEvent("handle Start without a response that counts", k.start_sent(one), late),
+        KernelEvent("count a response to Stop", stopping, replace(unread, stopped=counted)),
+        KernelEvent("drop a response to Stop", k.stop_response(one), unread),
+        KernelEvent("drop a stale response", k.stale_response(one), dropped),
+        KernelEvent(
+            "count a stale response",
+            logic.any_of(),
+            replace(dropped, stopped=counted),
+            "attempt numbers",
+            logic.all_of(k.stale_response(one), awaited),
+        ),
+        KernelEvent("count a response to Start", starting, replace(unasked, started=logic.with_one(k.started, one))),
+        KernelEvent("drop a response to Start", k.start_response(one), unasked),
+    )

@@ -1,0 +1,246 @@
+"""The bundled push coordinator and its consumers on loopback: groups settle, move and recover, nobody fetches twice."""
+
+import asyncio
+import struct
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import pytest
+
+from fencepost.adapters.bundled.push.broker import (
+    DUPLICATE_ID,
+    NOT_COORDINATOR,
+    UNUSABLE_REQUEST,
+    UNUSABLE_TIMEOUT,
+    BrokerSettings,
+    PushBroker,
+)
+from fencepost.adapters.bundled.push.consumer import Address, PushConsumerProgram
+from fencepost.adapters.bundled.push.framing import DIALECT, read_frame
+from fencepost.adapters.bundled.push.zookeeper import MemoryZookeeper, Partition
+from fencepost.model.push.wire import (
+    MAX_FRAME_BYTES,
+    Body,
+    decode_push_response,
+    encode_push_request,
+)
+
+pytestmark = pytest.mark.real_time
+TOPICS = {"t": [f"0-{number}" for number in range(6)]}
+ALL = frozenset(("t", name) for name in TOPICS["t"])
+SETTINGS = BrokerSettings(maximum_session_timeout_ms=1000, response_timeout_ms=400)
+PATIENCE_SECONDS = 30.0
+SECOND_LOOK_SECONDS = 0.005
+
+
+@dataclass(slots=True)
+class Group:
+    """Brokers and consumers in this process; `overlaps` are partitions that two consumers fetched at once."""
+
+    zookeeper: MemoryZookeeper
+    brokers: list[PushBroker]
+    addresses: list[Address]
+    consumers: dict[str, PushConsumerProgram] = field(default_factory=dict)
+    tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    overlaps: set[Partition] = field(default_factory=set)
+
+    def join(self, name: str, consumer: PushConsumerProgram | None = None) -> PushConsumerProgram:
+        program = consumer or PushConsumerProgram("g", name, '{"t": 1}', self.addresses)
+        self.consumers[name] = program
+        self.tasks[name] = asyncio.create_task(program.run())
+        return program
+
+    def kill(self, name: str) -> None:
+        self.tasks[name].cancel()
+        del self.consumers[name]
+
+    def look(self) -> None:
+        seen: set[Partition] = set()
+        for consumer in self.consumers.values():
+            self.overlaps |= seen & consumer.fetched
+            seen |= consumer.fetched
+
+    def is_settled(self, partitions: frozenset[Partition] = ALL) -> bool:
+        shares = [consumer.fetched for consumer in self.consumers.values()]
+        owners = self.zookeeper.owners.get("g", {})
+        told = {(part, name) for name, one in self.consumers.items() for part in one.fetched}
+        return frozenset().union(*shares) == partitions and all(shares) and set(owners.items()) == told
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        end = asyncio.get_running_loop().time() + PATIENCE_SECONDS
+        while not condition():
+            self.look()
+            assert asyncio.get_running_loop().time() < end, "it never came to that"
+            await asyncio.sleep(SECOND_LOOK_SECONDS)
+        self.look()
+
+
+@asynccontextmanager
+async def running(brokers: int = 1, names: Sequence[str] = ()) -> AsyncIterator[Group]:
+    zookeeper = MemoryZookeeper({topic: list(names) for topic, names in TOPICS.items()})
+    started = [PushBroker(number, zookeeper, SETTINGS) for number in range(brokers)]
+    group = Group(zookeeper, started, [await broker.start() for broker in started])
+    try:
+        for name in names:
+            group.join(name)
+        yield group
+    finally:
+        for task in group.tasks.values():
+            task.cancel()
+        await asyncio.gather(*group.tasks.values(), return_exceptions=True)
+        for broker in started:
+            await broker.close()
+
+
+async def test_a_group_settles_moves_and_grows() -> None:
+    async with running(names=("a", "b", "c")) as group:
+        await group.until(group.is_settled)
+        assert [len(one.fetched) for one in group.consumers.values()] == [2, 2, 2]
+        group.kill("b")
+        await group.until(group.is_settled)
+        group.zookeeper.add_partition("t", "0-6")
+        await group.until(lambda: group.is_settled(ALL | {("t", "0-6")}))
+        group.join("d")
+        await group.until(lambda: group.is_settled(ALL | {("t", "0-6")}))
+        assert group.overlaps == set()
+
+
+async def test_a_group_recovers_at_another_coordinator() -> None:
+    async with running(brokers=2, names=("a", "b")) as group:
+        await group.until(group.is_settled)
+        await group.brokers[0].close()
+        await group.until(lambda: group.brokers[1].election == 2)
+        await group.until(lambda: all(one.registrations >= 2 for one in group.consumers.values()))
+        await group.until(group.is_settled)
+        assert group.overlaps == set()
+
+
+async def test_a_coordinator_that_steps_down_loses_its_consumers() -> None:
+    async with running(brokers=2, names=("a", "b")) as group:
+        await group.until(group.is_settled)
+        group.brokers[0].step_down()
+        group.zookeeper.end_session(0)
+        await group.until(lambda: group.brokers[1].election == 2 and group.is_settled())
+        assert group.brokers[0].groups == {}
+        assert group.overlaps == set()
+
+
+async def test_a_stuck_consumer_stops_before_it_is_removed() -> None:
+    async with running(names=("a", "b")) as group:
+        await group.until(group.is_settled)
+        stuck = group.consumers["a"]
+        stuck.ignores_requests = True
+        await group.until(lambda: group.consumers["b"].fetched == ALL)
+        assert stuck.fetched == frozenset()
+        stuck.ignores_requests = False
+        await group.until(group.is_settled)
+        assert group.overlaps == set()
+
+
+async def test_a_consumer_without_a_lease_is_seen_to_fetch_twice() -> None:
+    class Endless(PushConsumerProgram):
+        @property
+        def fetched(self) -> frozenset[Partition]:
+            return frozenset(self.positions)
+
+        async def _handle_requests(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            self._lease_end = float("inf")
+            await super()._handle_requests(reader, writer)
+
+    async with running(names=("b",)) as group:
+        endless = group.join("a", Endless("g", "a", '{"t": 1}', group.addresses))
+        await group.until(group.is_settled)
+        endless.ignores_requests = True
+        await group.until(lambda: bool(group.overlaps))
+
+
+async def test_the_next_owner_begins_where_the_last_one_consumed() -> None:
+    async with running(names=("a",)) as group:
+        await group.until(group.is_settled)
+        group.consumers["a"].positions[("t", "0-5")] = 41
+        group.join("b")
+        await group.until(group.is_settled)
+        assert group.consumers["b"].positions[("t", "0-5")] == 41
+
+
+async def test_with_auto_commit_a_ping_brings_the_offset() -> None:
+    async with running() as group:
+        committing = PushConsumerProgram("g", "a", '{"t": 1}', group.addresses, auto_commit=True)
+        group.join("a", committing)
+        await group.until(group.is_settled)
+
+        def is_recorded() -> bool:
+            # A consumer that had to start over has forgotten it.
+            committing.positions.update({("t", "0-0"): 7} if committing.positions else {})
+            return group.zookeeper.offsets["g"].get(("t", "0-0")) == 7
+
+        await group.until(is_recorded)
+
+
+async def exchange(address: Address, data: bytes) -> bytes | None:
+    reader, writer = await asyncio.open_connection(*address)
+    try:
+        writer.write(data)
+        return await asyncio.wait_for(read_frame(reader), PATIENCE_SECONDS)
+    finally:
+        writer.close()
+
+
+def registration(**changes: object) -> bytes:
+    body: dict[str, object] = {"group": "g", "consumer": "a", "topic_count": '{"t": 1}', "session_timeout_ms": 600}
+    return encode_push_request("RegisterConsumer", body | changes, DIALECT)
+
+
+async def register(address: Address, **changes: object) -> Body:
+    payload = await exchange(address, registration(**changes))
+    assert payload is not None
+    return decode_push_response("RegisterConsumer", payload, DIALECT)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({}, DUPLICATE_ID),
+        ({"consumer": "b", "session_timeout_ms": 100}, UNUSABLE_TIMEOUT),
+        ({"consumer": "b", "session_timeout_ms": 1001}, UNUSABLE_TIMEOUT),
+        ({"consumer": "b", "topic_count": "t"}, UNUSABLE_REQUEST),
+        ({"consumer": "b", "session_timeout_ms": 101}, 0),
+    ],
+)
+async def test_registrations(changes: dict[str, object], error: int) -> None:
+    async with running(names=("a",)) as group:
+        await group.until(group.is_settled)
+        assert await register(group.addresses[0], **changes) == {"error_code": error}
+
+
+async def test_a_broker_that_is_not_elected_refuses() -> None:
+    async with running(brokers=2) as group:
+        assert await register(group.addresses[1]) == {"error_code": NOT_COORDINATOR}
+        payload = await exchange(group.addresses[1], encode_push_request("ClusterMetadata", {}, DIALECT))
+        assert payload is not None
+        body = decode_push_response("ClusterMetadata", payload, DIALECT)
+        assert (body["coordinator_id"], [one["id"] for one in body["brokers"]]) == (0, [0, 1])
+        group.zookeeper.end_session(0)
+        assert group.brokers[1].describe()["coordinator_id"] == 1
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        struct.pack(">ih", 2, 99),
+        struct.pack(">i", MAX_FRAME_BYTES + 1),
+        struct.pack(">i", -1),
+        struct.pack(">ihh", 4, 20, 0),
+        struct.pack(">ih", 2, 22),
+        registration()[:-1] + b"",
+    ],
+)
+async def test_what_is_no_request_ends_the_connection(data: bytes) -> None:
+    async with running() as group:
+        reader, writer = await asyncio.open_connection(*group.addresses[0])
+        writer.write(data)
+        writer.write_eof()
+        assert await asyncio.wait_for(reader.read(), PATIENCE_SECONDS) == b""
+        writer.close()
+        assert group.brokers[0].groups == {}

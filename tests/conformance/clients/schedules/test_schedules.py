@@ -1,0 +1,169 @@
+"""Random schedules for clients: they are reproducible, the reference client keeps all requirements in them, and what a
+faulty client does wrong is found, shrunk, saved and replayed."""
+
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from fencepost.conformance.clients.classic.schedules.drawing import HARD_ERRORS, MILD_ERRORS, draw_moves
+from fencepost.conformance.clients.classic.schedules.moves import KINDS
+from fencepost.conformance.clients.classic.schedules.protocol import ClassicClientSchedules
+from fencepost.conformance.clients.play import ClientScenarioRun
+from fencepost.conformance.clients.replay import replay_client
+from fencepost.conformance.clients.run import ClientPlan, ClientRun
+from fencepost.conformance.clients.schedules.protocol import schedule_body, schedule_in
+from fencepost.conformance.plan import ReplayOutcome
+from fencepost.conformance.results import ExitCode
+from fencepost.conformance.schedules.schedule import Schedule
+from fencepost.model.classic.member.rule_table import MEMBER_RULES
+from fencepost.model.classic.member.settings import ClientSettings
+from fencepost.traces.events import Event, Kind
+from fencepost.traces.files.trace_files import TraceError, open_trace
+from tests.support.client_scenarios import COOPERATIVE, EAGER
+from tests.support.client_schedules import make_bench, make_play, protocol_for
+from tests.support.faulty_clients import FRESH_ID, STATIC
+from tests.support.wire_client import Tamper
+
+SETTINGS = {"eager": EAGER, "cooperative": COOPERATIVE, "static": STATIC}
+
+
+def run_of(tamper: Tamper | None, **options: object) -> ClientRun:
+    """A run of the first scenario, which shows what the client is, and of a few schedules."""
+    plan = ClientPlan(("reference",), ("MEMBER-13",), at_once=1, is_driven=True, **options)  # type: ignore[arg-type]
+    protocol = replace(protocol_for(True), scenarios=protocol_for(True).scenarios[:1])
+    return ClientRun(plan, protocol, make_play(EAGER, tamper, True))
+
+
+# -- drawing ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_seed_draws_the_same_schedules() -> None:
+    protocol = ClassicClientSchedules(is_driven=True)
+    first, again, other = (protocol.generate(seed, 0, 5) for seed in (1, 1, 2))
+    assert first == again != other
+    assert len({each.schedule.name for each in (*first, *other)}) == 10
+
+
+def test_schedules_hold_every_kind_of_move_and_every_error() -> None:
+    moves = [move for seed in range(400) for move in draw_moves(Random(seed), is_driven=True)]
+    assert {move.kind for move in moves} == KINDS.keys()
+    drawn = {(move.get("api"), move.get("error")) for move in moves if move.kind == "refuse"}
+    assert drawn >= {
+        (api, error.name) for errors in (MILD_ERRORS, HARD_ERRORS) for api in errors for error in errors[api]
+    }
+
+
+def test_a_client_without_a_driver_gets_no_error_that_it_may_end_by() -> None:
+    moves = [move for seed in range(400) for move in draw_moves(Random(seed), is_driven=False)]
+    drawn = {(str(move.get("api")), str(move.get("error"))) for move in moves if move.kind == "refuse"}
+    assert drawn <= {(api, error.name) for api, errors in MILD_ERRORS.items() for error in errors} | {
+        ("Heartbeat", "REBALANCE_IN_PROGRESS")
+    }
+    assert not {move.kind for move in moves} & {"commit", "idle", "poll", "pause", "resume", "seek", "subscribe"}
+
+
+def test_a_trace_has_its_schedule() -> None:
+    schedule = Schedule("some", (), draw_moves(Random(3), is_driven=True))
+    event = Event(0, 0, 0, "", Kind.INTERNAL, "schedule", 0, schedule_body(schedule))
+    assert schedule_in([event]) == schedule
+    assert schedule_in([]) is None
+
+
+@pytest.mark.parametrize("body", [{}, {"name": "a", "moves": [{"kind": "wait"}]}, {"name": "a", "moves": 3}])
+def test_a_schedule_that_cannot_be_read_is_refused(body: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="the schedule in event 7 cannot be read"):
+        schedule_in([Event(7, 0, 0, "", Kind.INTERNAL, "schedule", 0, body)])
+
+
+# -- playing ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_driven", [True, False], ids=["driven", "undriven"])
+@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
+def test_the_reference_client_keeps_all_requirements(settings: ClientSettings, is_driven: bool) -> None:
+    bench = make_bench(settings, is_driven=is_driven)
+    for generated in bench.protocol.generate(5, 0, 6):
+        run = bench.play_client(generated.schedule)
+        assert (run.verdict.violations, run.blocked, run.misconduct) == ((), "", ""), generated.schedule
+
+
+@pytest.mark.acceptance
+@pytest.mark.parametrize("is_driven", [True, False], ids=["driven", "undriven"])
+@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
+def test_the_reference_client_keeps_all_requirements_in_many(settings: ClientSettings, is_driven: bool) -> None:
+    bench = make_bench(settings, is_driven=is_driven)
+    for batch in range(50):
+        for generated in bench.protocol.generate(6, batch, 20):
+            run = bench.play_client(generated.schedule)
+            assert (run.verdict.violations, run.blocked, run.misconduct) == ((), "", ""), generated.schedule
+
+
+def test_a_run_tells_which_rules_of_the_model_it_reached() -> None:
+    bench = make_bench()
+    rules: set[str] = set()
+    for generated in bench.protocol.generate(1, 0, 6):
+        rules |= bench.play_client(generated.schedule).rules.keys()
+    assert rules <= MEMBER_RULES.keys()
+    assert len(rules) > 60
+
+
+def test_moves_can_be_played_in_any_order() -> None:
+    """As shrinking does: without a start, and with moves whose options are gone."""
+    bench = make_bench()
+    protocol = bench.protocol
+    moves = draw_moves(Random(2), is_driven=True)
+    for kept in (moves[::-1], tuple(move for move in moves if move.kind != "start")):
+        bare = tuple(type(move)(move.kind, move.who) for move in kept)
+        run = bench.play_client(Schedule("any", (), bare))
+        assert (run.verdict.violations, run.blocked, run.misconduct) == ((), "", "")
+        assert [each for move in bare for each in protocol.simpler_moves(move)]
+
+
+# -- whole runs -------------------------------------------------------------------------------------------------------
+
+
+async def test_what_a_faulty_client_does_is_found_shrunk_and_saved(tmp_path: Path) -> None:
+    report = await run_of(FRESH_ID, schedules=3, seed=1, save=tmp_path, shrink_seconds=300.0).run()
+    assert report.exit_code() is ExitCode.VIOLATION
+    failure = report.result("MEMBER-13").failures_by_length()[0]
+    assert failure.replayed and "fencepost replay" in failure.replay and failure.replay.endswith("-- reference")
+    header, events = open_trace(Path(failure.trace))
+    shortest = schedule_in(tuple(events))
+    drawn = ClassicClientSchedules(is_driven=True).generate(1, 0, 3)
+    assert shortest is not None and len(shortest.moves) < min(len(each.schedule.moves) for each in drawn)
+    assert header.implementation["subject"] == "client"
+    still = await replay_client(Path(failure.trace), make_play(EAGER, FRESH_ID, True), protocol_for(True))
+    assert (still.outcome, still.requirement) == (ReplayOutcome.STILL_FAILS, "MEMBER-13")
+    fixed = await replay_client(Path(failure.trace), make_play(EAGER, None, True), protocol_for(True))
+    assert fixed.outcome is ReplayOutcome.FIXED
+
+
+async def test_a_run_without_violations_counts_its_schedules() -> None:
+    report = await run_of(None, schedules=3).run()
+    assert report.exit_code() is ExitCode.CONFORMANT
+    assert report.schedules == 4
+    assert "--schedules 3" in " ".join(report.provenance.plan.command)  # type: ignore[union-attr]
+
+
+async def test_a_trace_without_a_schedule_names_a_scenario(tmp_path: Path) -> None:
+    run = await make_play(EAGER, None, True).play(protocol_for(True).scenarios[0], make_bench().facts)
+    path = save(tmp_path, run)
+    result = await replay_client(path, make_play(EAGER, None, True), protocol_for(True))
+    assert result.outcome is ReplayOutcome.INCONCLUSIVE and "nothing fails in the trace" in result.note
+
+
+async def test_a_trace_that_names_nothing_is_refused(tmp_path: Path) -> None:
+    run = await make_play(EAGER, None, True).play(protocol_for(True).scenarios[0], make_bench().facts)
+    run.header.implementation["scenario"] = "unheard-of"  # type: ignore[index]
+    with pytest.raises(TraceError, match="no scenario named 'unheard-of'"):
+        await replay_client(save(tmp_path, run), make_play(EAGER, None, True), protocol_for(True))
+
+
+def save(folder: Path, run: ClientScenarioRun) -> Path:
+    from fencepost.conformance.execution.saving import save_trace
+
+    path = folder / "t.jsonl"
+    save_trace(path, run.header, run.events)
+    return path

@@ -1,0 +1,143 @@
+"""Swarms: many reference members on the bundled coordinator, and witnesses that each rule can be broken."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fencepost.adapters.virtual_clock import run_virtual
+from fencepost.conformance.cli import main
+from fencepost.conformance.reports.swarm import outcome_as_json, render_outcome
+from fencepost.conformance.results import ExitCode
+from fencepost.conformance.swarm.bundled import run_bundled
+from fencepost.conformance.swarm.plan import UPGRADE, SwarmEventKind, SwarmKind, SwarmPlan
+from fencepost.conformance.swarm.run import SwarmOutcome
+from fencepost.conformance.swarm.watch import FENCED_COMMIT, NO_LOSS, ONE_OWNER, SwarmWatch
+
+P0 = ("t", 0)
+
+
+def run_swarm(kind: SwarmKind, **fields: int) -> SwarmOutcome:
+    plan = SwarmPlan(members=4, kind=kind, partitions=4, seconds=40.0, records=3, **fields)
+    return run_virtual(run_bundled(plan, lambda line: None))
+
+
+@pytest.mark.parametrize("kind", SwarmKind)
+def test_the_bundled_coordinator_keeps_a_swarm_safe(kind: SwarmKind) -> None:
+    outcome = run_swarm(kind, events=5)
+    assert (outcome.watch.violations, outcome.unsettled, outcome.stays) == ([], "", ())
+    assert sum(map(len, outcome.watch.returned.values())) == 4 * outcome.written
+    assert len(outcome.happened) >= 3
+    assert outcome.watch.absences and all(absence.duration >= 0 for absence in outcome.watch.absences)
+    text = render_outcome(outcome)
+    assert "CONFORMANT: one owner at a time" in text and "without an owner" in text
+    assert json.loads(json.dumps(outcome_as_json(outcome)))["violations"] == []
+
+
+def test_a_plan_is_the_same_for_a_seed() -> None:
+    first, again, other = (SwarmPlan(seed=seed).draw_events(10.0) for seed in (1, 1, 2))
+    assert first == again != other
+    drawn = {event.kind for seed in range(20) for event in SwarmPlan(seed=seed).draw_events(10.0)}
+    assert drawn == set(SwarmEventKind)
+    assert all(event.lasts > 10 for event in first if event.kind is SwarmEventKind.FREEZE)
+
+
+def test_members_of_a_mixed_swarm_are_upgraded_by_their_restarts() -> None:
+    plan = SwarmPlan(kind=SwarmKind.MIXED)
+    assert {plan.strategies_of(number, 0) for number in range(4)} == {UPGRADE[0], UPGRADE[1]}
+    assert {plan.strategies_of(number, 1) for number in range(4)} == {UPGRADE[1]}
+
+
+# -- every rule can be broken -----------------------------------------------------------------------------------------
+
+
+def watch_at(generation: int) -> SwarmWatch:
+    """A watch of members that are all in one generation, which is the newest."""
+    watch = SwarmWatch(lambda: 1_000, lambda member: generation)
+    watch.on_joined(generation)
+    return watch
+
+
+def assign_twice(watch: SwarmWatch) -> None:
+    watch.on_assigned("a", 3, [P0])
+    watch.on_assigned("b", 3, [P0])
+
+
+def return_what_another_owns(watch: SwarmWatch) -> None:
+    watch.on_assigned("a", 3, [P0])
+    watch.on_records("b", 3, P0, [0])
+
+
+def commit_late(watch: SwarmWatch) -> None:
+    watch.on_commit("a", 2, 3, {}, 0)
+
+
+def commit_ahead(watch: SwarmWatch) -> None:
+    watch.on_records("a", 3, P0, [0, 1])
+    watch.on_commit("a", 3, 3, {P0: 3}, 0)
+
+
+@pytest.mark.parametrize(
+    ("breaks", "rule"),
+    [
+        (assign_twice, ONE_OWNER),
+        (return_what_another_owns, ONE_OWNER),
+        (commit_late, FENCED_COMMIT),
+        (commit_ahead, NO_LOSS),
+    ],
+)
+def test_each_rule_can_be_broken(breaks: Callable[[SwarmWatch], None], rule: str) -> None:
+    watch = watch_at(3)
+    breaks(watch)
+    assert [violation.rule for violation in watch.violations] == [rule]
+
+
+def test_what_is_allowed_is_no_violation() -> None:
+    watch = watch_at(3)
+    watch.on_assigned("a", 3, [P0])
+    watch.on_given_up("a", [P0])
+    watch.on_assigned("b", 3, [P0])
+    watch.on_records("b", 3, P0, [0, 1])
+    watch.on_commit("b", 3, 3, {P0: 2}, 0)
+    watch.on_commit("a", 2, 3, {}, 22)
+    assert watch.violations == [] and (watch.accepted, watch.refused, watch.stale_refused) == (1, 1, 1)
+
+
+def test_an_owner_of_a_generation_that_is_over_is_no_owner() -> None:
+    watch = SwarmWatch(lambda: 0, lambda member: 2)
+    watch.on_joined(3)
+    watch.owners[P0] = {"frozen"}
+    watch.on_assigned("a", 3, [P0])
+    assert watch.violations == []
+
+
+def test_an_absence_lasts_from_the_last_owner_to_the_next() -> None:
+    times = iter([100, 700])
+    watch = SwarmWatch(lambda: next(times), lambda member: 1)
+    watch.on_assigned("a", 1, [P0])
+    watch.on_gone("a")
+    watch.on_assigned("b", 1, [P0])
+    assert [absence.duration for absence in watch.absences] == [600]
+
+
+# -- the command ------------------------------------------------------------------------------------------------------
+
+
+def test_the_command_tells_what_it_has_seen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "s.json"
+    options = ["--members", "3", "--partitions", "3", "--lasts", "30", "--events", "2", "--json", str(file), "-v"]
+    assert main(["swarm", "bundled", *options]) == ExitCode.CONFORMANT
+    output = capsys.readouterr()
+    assert "3 eager members, 3 partitions" in output.out and "CONFORMANT" in output.out
+    assert json.loads(file.read_text())["members"] == 3
+
+
+@pytest.mark.parametrize(
+    ("target", "told"),
+    [("nonsense://x", "is no target"), ("kafka+ssl://h:1", "speak no TLS"), ("kafka://127.0.0.1:1", "no response to")],
+)
+def test_a_target_that_is_none_is_told(target: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["swarm", target]) == ExitCode.COULD_NOT_RUN
+    error = capsys.readouterr().err
+    assert told in error and error.count("\n") == 1

@@ -1,0 +1,109 @@
+"""The zoo of clients: each bug is put back and taken out again, a few are found, and the tables tell of them."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fencepost.conformance.zoo.classic.clients.bug import Side
+from fencepost.conformance.zoo.classic.clients.registry import CLIENT_BUGS, NOT_PUT_BACK
+from fencepost.conformance.zoo.client_hunts import hunt_client, strategies_for
+from fencepost.conformance.zoo.client_mutants import client_mutants, hunt_mutant
+from fencepost.conformance.zoo.client_table import (
+    client_table_lines,
+    load_client_rows,
+    matching_clients,
+    record_client_rows,
+    row_of,
+)
+from fencepost.conformance.zoo.hunt import HuntTask
+from fencepost.conformance.zoo.mutation.patching import Patch
+from fencepost.conformance.zoo.strategies import GROUPS, SCENARIOS, SCHEDULES
+from fencepost.model.catalogue.classic.client import CLIENT_CATALOGUE
+
+KNOWN = {f"BUG-{number}" for number in range(58, 167)}
+
+
+def test_every_known_bug_is_put_back_or_has_a_reason_not_to_be() -> None:
+    assert CLIENT_BUGS.keys() | NOT_PUT_BACK.keys() == KNOWN
+    assert not CLIENT_BUGS.keys() & NOT_PUT_BACK.keys()
+
+
+class RecordingPatch(Patch):
+    """A patch that keeps what it replaces: the owner, the name and what was there before."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.replaced: list[tuple[Any, str, Any]] = []
+
+    def replace(self, owner: object, name: str, value: Any) -> None:
+        self.replaced.append((owner, name, getattr(owner, name)))
+        super().replace(owner, name, value)
+
+
+@pytest.mark.parametrize("number", CLIENT_BUGS)
+def test_a_bug_changes_the_client_and_is_taken_out_again(number: str) -> None:
+    bug = CLIENT_BUGS[number]
+    assert bug.sentence and "http" in bug.source and set(bug.breaks) <= CLIENT_CATALOGUE.keys()
+    with RecordingPatch() as patch:
+        bug.inject(patch)
+        assert patch.replaced
+        assert all(getattr(owner, name) is not before for owner, name, before in patch.replaced)
+    assert all(getattr(owner, name) == before for owner, name, before in patch.replaced)
+
+
+@pytest.mark.parametrize(
+    ("number", "strategy", "requirement"),
+    [
+        ("BUG-84", SCENARIOS, "MEMBER-13"),
+        pytest.param("BUG-101", SCENARIOS, "MCOMMIT-09", marks=pytest.mark.acceptance),
+        pytest.param("BUG-152", SCENARIOS, "POLL-01", marks=pytest.mark.acceptance),
+        ("BUG-140", GROUPS, "RANGE-02"),
+    ],
+)
+def test_a_bug_is_found(number: str, strategy: str, requirement: str) -> None:
+    result = hunt_client(HuntTask(number, strategy, 1, 60.0))
+    assert result.requirement == requirement in CLIENT_BUGS[number].breaks
+
+
+def test_a_bug_is_found_by_schedules_and_told() -> None:
+    bug = CLIENT_BUGS["BUG-58"]
+    result = hunt_client(HuntTask(bug.number, SCHEDULES, 1, 30.0, shrink=1.0))
+    assert result.is_found and result.found_with
+    row = row_of(bug, [result])
+    assert (row.found, row.of, row.found_by) == (1, 1, SCHEDULES)
+    text = "\n".join(client_table_lines([row]))
+    assert "BUG-58" in text and "clients: 1 of 1 found (1 of 1 of members)" in text
+
+
+def test_what_was_not_found_is_told(tmp_path: Path) -> None:
+    bug = CLIENT_BUGS["BUG-76"]
+    row = row_of(bug, [])
+    assert not row.found_by and "not found" in client_table_lines([row])[1]
+    file = tmp_path / "clients.json"
+    record_client_rows([row], file)
+    assert load_client_rows(file) == (row,)
+    page = file.with_suffix(".md").read_text()
+    assert "| BUG-76 | member |" in page and "Not put back" in page
+
+
+def test_patterns_match_numbers() -> None:
+    assert [bug.number for bug in matching_clients(["BUG-8?"])] == [f"BUG-{n}" for n in (80, 81, 84, 85, 86, 87, 89)]
+    assert {strategies_for(bug)[0] for bug in CLIENT_BUGS.values() if bug.side is Side.ASSIGNOR} == {GROUPS}
+
+
+# -- mutants ----------------------------------------------------------------------------------------------------------
+
+
+def test_mutants_are_of_the_guards_of_the_member() -> None:
+    mutants = client_mutants()
+    assert len(mutants) > 500
+    assert {mutant.operator for mutant in mutants.values()} == {"always", "never", "comparison"}
+    assert all(re.match(r"[a-z_]+\.", name) for name in mutants)
+
+
+@pytest.mark.acceptance
+def test_a_mutant_is_found() -> None:
+    (name,) = (each for each in client_mutants() if each.startswith("joining.lead_group: never: not leads -> False"))
+    assert hunt_mutant(name, 1, 20).found

@@ -1,0 +1,47 @@
+"""Each theorem about requests and timers in single steps is refuted of a core that breaks it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from fencepost.model.classic.core import join, join_phase, member_table, membership, sync
+from fencepost.model.classic.theorems.request_statements import REQUEST_THEOREMS
+from fencepost.model.classic.theorems.unconditional import WHATEVER_CLIENTS_SEND
+from fencepost.model.proofs.classic.counterexample import decode_refutation, replay_handler
+from fencepost.model.proofs.classic.induction import ProofSize, prove_event
+from fencepost.model.proofs.classic.proof_events import coordinator_events
+from tests.model.proofs.mutation import mutant
+
+TINY = ProofSize(slots=1, partitions=1)
+EVENTS = {event.name: event for event in coordinator_events(TINY.slots)}
+BREAKS: dict[str, tuple[Callable[..., Any], str, str, str]] = {
+    "T19": (sync.sync_completing, "sync=request.handle, ", "", "sync"),
+    "T20": (member_table.rearm, "now + slot.session_timeout", "now", "commit"),
+    "T21": (join_phase.complete_join, "context.now + group_timeout(group)", "context.now", "expire-join"),
+    "T22": (
+        join.join,
+        'Step(group, refusal(request, error, request.member), "join.unknown-member")',
+        'admit(group, 0, request.member, request, context, "join.pending")',
+        "join",
+    ),
+    "T23": (sync.names_protocol, "request.protocol == group.protocol", "True", "sync"),
+    "T24": (membership.commit, "renew_session(group, index, context.now)", "group", "commit"),
+    "T25": (membership.leave, "left = or_(left, rebalances)", "left = True", "leave"),
+}
+"""By theorem: a function, a text in it, what is there instead, and the event whose proof has to notice."""
+
+
+@pytest.mark.parametrize("theorem", BREAKS)
+def test_the_theorem_is_refuted_of_a_core_that_breaks_it(theorem: str) -> None:
+    function, before, after, name = BREAKS[theorem]
+    event = EVENTS[name]
+    with mutant(function, before, after):
+        refuted = {one.statement.id: one for one in prove_event(event, WHATEVER_CLIENTS_SEND, TINY).refutations}
+        assert theorem in refuted
+        example = decode_refutation(event, refuted[theorem])
+        assert replay_handler(event, example) == example.result
+
+
+def test_every_theorem_has_a_break() -> None:
+    assert list(BREAKS) == [one.id for one in REQUEST_THEOREMS]

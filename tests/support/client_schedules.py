@@ -1,0 +1,41 @@
+"""Random schedules, played with the reference client in this process."""
+
+from functools import partial
+
+from fencepost.adapters.client.reference.driver import ReferenceSubject
+from fencepost.conformance.clients.classic import CLASSIC_CLIENTS, DRIVEN_CLIENTS
+from fencepost.conformance.clients.classic.schedules.protocol import ClassicClientSchedules
+from fencepost.conformance.clients.play import ClientPlay
+from fencepost.conformance.clients.protocol import ClientProtocol
+from fencepost.conformance.clients.schedules.bench import ClientBench
+from fencepost.conformance.clients.stage import ClientFacts
+from fencepost.model.classic.member.settings import ClientSettings
+from tests.support.client_scenarios import EAGER
+from tests.support.wire_client import Tamper, WireSubject, send_as_it_is, tell_as_it_is
+
+
+def facts_about(settings: ClientSettings) -> ClientFacts:
+    """What a scenario would show of a client with these settings."""
+    names = tuple(strategy.name for strategy in settings.strategies)
+    return ClientFacts(names, settings.session_timeout, settings.rebalance_timeout)
+
+
+def protocol_for(is_driven: bool) -> ClientProtocol:
+    return DRIVEN_CLIENTS if is_driven else CLASSIC_CLIENTS
+
+
+def make_play(settings: ClientSettings, tamper: Tamper | None, is_driven: bool) -> ClientPlay:
+    """A play with the reference client, tampered with if there is something to tamper."""
+    reference = ReferenceSubject(settings, is_driven)
+    wired = WireSubject(settings, tamper or send_as_it_is, tell_as_it_is if is_driven else None)
+    follow = protocol_for(is_driven).follow
+    subject = reference if tamper is None else wired
+    return ClientPlay(subject, "reference", follow, subject.start_cluster, 30.0, clock="virtual", is_driven=is_driven)
+
+
+def make_bench(
+    settings: ClientSettings = EAGER, tamper: Tamper | None = None, *, is_driven: bool = True
+) -> ClientBench:
+    """A bench with the reference client, some of whose requests are tampered with."""
+    make = partial(make_play, settings, tamper, is_driven)
+    return ClientBench(ClassicClientSchedules(is_driven), make, facts_about(settings))

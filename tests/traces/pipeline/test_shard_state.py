@@ -1,0 +1,158 @@
+"""The state of a trace that goes on: in parts, in a checkpoint, and after an upgrade."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from fencepost.conformance.analysis.root_cause import violations_in
+from fencepost.traces.files.trace_files import write_trace
+from fencepost.traces.judge.judge import Judge
+from fencepost.traces.pipeline import shard_state
+from fencepost.traces.pipeline.errors import PipelineError
+from fencepost.traces.pipeline.shard_state import (
+    FOLLOWING,
+    QUARANTINED,
+    UNJUDGED,
+    VIOLATION,
+    NewLine,
+    News,
+    decode_state,
+)
+from fencepost.traces.pipeline.shards import LOOKUPS_SHARD, WHOLE_TRACE
+from fencepost.traces.pipeline.stream import LineSource, advance_shard, file_rows, record_rows
+from fencepost.traces.pipeline.topics import TopicRecord
+from tests.support.altered_traces import altered_trace, judge_alone, write_in_parts
+
+BUCKETS = 2
+FOLDER = LineSource(BUCKETS)
+TOPIC = LineSource(1)
+SEEDS = (0, 1, 2, 5, 6, 8, 9, 10)
+
+
+def lines_of(path: Path, bucket: int) -> list[NewLine]:
+    """The lines of a file that concern a bucket, as a watch of a folder gets them."""
+    return sorted(NewLine(*row[2:]) for row in file_rows(str(path), BUCKETS) if row[1] == bucket)
+
+
+def watch_files(paths: list[Path], *, ends: bool = True) -> Iterator[News]:
+    """What a watch finds in files that come one after the other."""
+    for bucket in (LOOKUPS_SHARD, *range(BUCKETS)):
+        state: bytes | None = None
+        for path in paths:
+            news, state = advance_shard("t", bucket, FOLDER, state, lines_of(path, bucket))
+            yield from news
+        if ends and state is not None:
+            end = NewLine(99, str(paths[-1]), 1 << 40, "end", b"")
+            yield from advance_shard("t", bucket, FOLDER, state, [end])[0]
+
+
+def watch_records(values: Sequence[bytes | None], at_once: int = 1_000) -> tuple[list[News], bytes | None]:
+    """What a watch finds in records that come in several batches, and the state after them."""
+    state, found = None, []
+    records = [TopicRecord(0, offset, "t", value) for offset, value in enumerate(values)]
+    for start in range(0, len(records), at_once):
+        lines = [NewLine(*row[2:]) for row in record_rows("kafka://c/t", records[start : start + at_once])]
+        news, state = advance_shard("t", WHOLE_TRACE, TOPIC, state, lines)
+        found += news
+    return found, state
+
+
+def total(news: Iterator[News] | list[News]) -> int:
+    """The number of violations that stand."""
+    kinds = Counter(each.kind for each in news)
+    return kinds[VIOLATION] + kinds[FOLLOWING] - kinds["withdrawn"]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("count", [1, 4])
+def test_a_trace_in_parts_is_judged_as_a_whole(seed: int, count: int, tmp_path: Path) -> None:
+    header, events = altered_trace(seed)
+    paths = write_in_parts(tmp_path, header, events, count)
+    assert total(watch_files(paths)) == judge_alone(header, events)[0].total()
+    records = [line for path in paths for line in path.read_bytes().splitlines()]
+    assert total(watch_records([*records, None], 50)[0]) == judge_alone(header, events)[0].total()
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_a_watch_names_the_requirements_that_a_report_names(seed: int, tmp_path: Path) -> None:
+    header, events = altered_trace(seed)
+    verdict = Judge(header).judge_events(events)
+    expected = {each.requirement for each in violations_in(verdict)} - {"unclassified"}
+    write_trace(tmp_path / "t.jsonl", header, events)
+    news = watch_files([tmp_path / "t.jsonl"])
+    assert {id for each in news if each.kind == VIOLATION for id in json.loads(each.value)["requirements"]} == expected
+
+
+def test_the_state_outlives_an_upgrade(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    header, events = altered_trace(2)
+    first, *later = write_in_parts(tmp_path, header, events, 3)
+    whole = Counter(watch_files([first, *later]))
+    news: list[News] = []
+    for bucket in (LOOKUPS_SHARD, *range(BUCKETS)):
+        state: bytes | None = None
+        for number, path in enumerate([first, *later]):
+            monkeypatch.setattr(shard_state, "__version__", f"9.{number}")
+            if state is not None:  # no later version reads what pickle makes of today's classes
+                state = state.partition(b"\n")[0] + b"\nnot a pickle"
+            found, state = advance_shard("t", bucket, FOLDER, state, lines_of(path, bucket))
+            news += found
+        end = NewLine(99, str(later[-1]), 1 << 40, "end", b"")
+        news += advance_shard("t", bucket, FOLDER, state, [end])[0]
+    assert Counter(news) == whole and total(news) > 0, "nothing is lost, and nothing is reported twice"
+
+
+def test_an_upgrade_reports_what_it_judges_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    header, events = altered_trace(2)
+    first, _ = write_in_parts(tmp_path, header, events, 2)
+    for bucket in range(BUCKETS):
+        _, state = advance_shard("t", bucket, FOLDER, None, lines_of(first, bucket))
+        assert state is not None
+        words, _, snapshot = state.partition(b"\n")
+        told = json.loads(words)
+        reported, told["reported"] = told["reported"], [[[1, "g", "Heartbeat", ["HB-01"]], '{"requirements": []}']]
+        monkeypatch.setattr(shard_state, "__version__", "9.9")
+        again, _ = advance_shard("t", bucket, FOLDER, json.dumps(told).encode() + b"\n" + snapshot, [])
+        kinds = Counter(each.kind for each in again)
+        assert kinds == Counter({"withdrawn": 1, **({VIOLATION: len(reported)} if reported else {})})
+        monkeypatch.undo()
+
+
+def test_a_trace_whose_lines_are_gone_is_not_judged_any_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second, _ = write_in_parts(tmp_path, *altered_trace(2), 3)
+    _, state = advance_shard("t", 0, FOLDER, None, lines_of(first, 0))
+    first.unlink()
+    monkeypatch.setattr(shard_state, "__version__", "9.9")
+    news, state = advance_shard("t", 0, FOLDER, state, [])
+    assert [each.kind for each in news] == [UNJUDGED] and str(first) in news[0].value
+    news, state = advance_shard("t", 0, FOLDER, state, [])
+    assert news == [] and state is not None, "and that is told once"
+    news, state = advance_shard("t", 0, FOLDER, state, lines_of(second, 0))
+    assert UNJUDGED not in {each.kind for each in news}, "the next part is a trace of its own"
+
+
+def test_a_state_of_another_form_is_refused() -> None:
+    with pytest.raises(PipelineError, match=r"of Fencepost 9.9, whose form .* does not know"):
+        decode_state(b'{"format": 2, "version": "9.9"}\n')
+
+
+def test_a_bad_record_ends_its_trace(tmp_path: Path) -> None:
+    header, events = altered_trace(2)
+    write_trace(tmp_path / "t.jsonl", header, events)
+    lines = (tmp_path / "t.jsonl").read_bytes().splitlines()
+    found, state = watch_records([*lines[:9], b"?", *lines[9:]], 5)
+    assert [each.kind for each in found].count(QUARANTINED) == 1, "and what follows is not told line by line"
+    assert state is not None and decode_state(state).is_lost
+    again, _ = watch_records([*lines[:9], b"?", *lines[9:], *lines, None], 5)
+    assert total(again) == total(found) + judge_alone(header, events)[0].total(), "until the next header"
+    assert [each.kind for each in watch_records(lines[1:4])[0]] == [QUARANTINED]
+
+
+def test_a_record_that_comes_twice_counts_once(tmp_path: Path) -> None:
+    header, events = altered_trace(2)
+    write_trace(tmp_path / "t.jsonl", header, events)
+    lines = (tmp_path / "t.jsonl").read_bytes().splitlines()
+    twice = [lines[0], *(each for line in lines[1:] for each in (line, line)), None]
+    assert [each.kind for each in watch_records(twice)[0]] == [each.kind for each in watch_records([*lines, None])[0]]

@@ -1,0 +1,179 @@
+"""Calm groups: what a request comes to is remembered as long as it cannot come to anything else."""
+
+import operator
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from fencepost.model.classic.coordinator import dispatch, offsets
+from fencepost.model.classic.core import membership
+from fencepost.model.classic.core.state import Context, Group, HeartbeatRequest, Step
+from fencepost.model.frozen import evolve
+from fencepost.traces.events import Event, Header
+from fencepost.traces.judge.classic import calm_group
+from fencepost.traces.judge.classic.calm_steps import CalmStep, learn_step
+from fencepost.traces.judge.classic.opaque_values import REST, Opaque, OpaqueMapping, OpaqueTime, OpaqueValueRead
+from fencepost.traces.judge.groups.repetition_check import RepetitionError
+from fencepost.traces.judge.judge import Judge
+from fencepost.traces.operations import Lookahead
+from tests.acceptance.verdict_corpus.compare import RECORDINGS, read
+from tests.support.altered_traces import altered_trace
+from tests.support.calm_traces import altered_calm_trace, calm_trace
+from tests.support.repetition_comparison import compare_repetitions
+
+READS: tuple[Callable[[Any], object], ...] = (
+    bool,
+    int,
+    hash,
+    str,
+    repr,
+    len,
+    list,
+    lambda value: value == 0,
+    lambda value: value != 0,
+    lambda value: value < 0,
+    lambda value: value > 0,
+    lambda value: value - value,
+    lambda value: value * 2,
+    lambda value: value % 2,
+    lambda value: f"{value}",
+    lambda value: value.real,
+    lambda value: [1, 2][value],
+    lambda value: max(value, 0),
+    lambda value: {value: 0},
+)
+
+
+@pytest.fixture(scope="module")
+def calm() -> tuple[Header, tuple[Event, ...]]:
+    """A trace that is calm for the most part."""
+    return calm_trace(random.Random(4), 3)
+
+
+def repeated_steps(header: Header, events: tuple[Event, ...]) -> int:
+    """How many steps are repeated, each of which is checked."""
+    judge = Judge(header, check_repetitions=True)
+    assert not judge.judge_events(events).violations
+    return judge.trace.repeated_steps
+
+
+@pytest.mark.parametrize("read", READS, ids=range(len(READS)))
+@pytest.mark.parametrize("kind", [Opaque, OpaqueTime, OpaqueMapping])
+def test_nobody_can_look_at_an_opaque_value(kind: type, read: Callable[[Any], object]) -> None:
+    with pytest.raises(OpaqueValueRead):
+        read(kind())
+
+
+def test_opaque_times_can_be_counted_from() -> None:
+    now = OpaqueTime()
+    assert ((now + 3) + 4).later == 7
+    assert (3 + now).later == 3
+    with pytest.raises(OpaqueValueRead):
+        now + now  # type: ignore[operator]
+
+
+def test_an_opaque_mapping_can_be_added_to() -> None:
+    mapping: Any = OpaqueMapping()
+    assert {**mapping, "a": 1} == {REST: REST, "a": 1}
+    looks: tuple[Callable[[], object], ...] = (
+        lambda: mapping["a"],
+        lambda: "a" in mapping,
+        lambda: mapping.items(),
+        lambda: operator.contains(mapping.keys(), "a"),
+    )
+    for look in looks:
+        with pytest.raises(OpaqueValueRead):
+            look()
+
+
+def test_a_calm_group_repeats_its_steps(calm: tuple[Header, tuple[Event, ...]]) -> None:
+    assert repeated_steps(*calm) > 100
+
+
+def test_altered_traces_get_the_verdict_of_the_plain_way() -> None:
+    compared = compare_repetitions(altered_calm_trace(seed) for seed in range(25))
+    assert compared.repeated > 500
+    assert compared.with_violations > 5
+    assert compared.different == 0
+
+
+@pytest.mark.parametrize("seed", range(0, 24, 4))
+def test_recorded_and_random_traces_get_the_verdict_of_the_plain_way(seed: int) -> None:
+    paths = sorted((RECORDINGS / "traces").glob("*.jsonl.gz"))[seed::96]
+    assert compare_repetitions([*map(read, paths), altered_trace(seed), altered_trace(seed + 1)]).different == 0
+
+
+def test_the_comparison_finds_a_step_that_comes_to_something_else(
+    calm: tuple[Header, tuple[Event, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def learn_wrongly(*arguments: Any) -> CalmStep | None:
+        step = learn_step(*arguments)
+        return step and replace(step, renewals=())
+
+    monkeypatch.setattr(calm_group, "learn_step", learn_wrongly)
+    with pytest.raises(RepetitionError):
+        repeated_steps(*calm)
+
+
+# --- handlers that are not calm ------------------------------------------------------------------------------------
+
+EARLY, LATE = -1, 10**9
+
+
+def heartbeat_with_clock(group: Group, request: HeartbeatRequest, context: Context) -> Step:
+    """As the shipped one, which looks at the clock and makes nothing of it."""
+    return membership.heartbeat(group, request, evolve(context, now=0) if context.now > LATE else context)
+
+
+def heartbeat_with_deadline(group: Group, request: HeartbeatRequest, context: Context) -> Step:
+    """As the shipped one, which looks at the deadline of a session."""
+    assert all(slot.deadline > EARLY for slot in group.slots)
+    return membership.heartbeat(group, request, context)
+
+
+def commit_with_offset(of: Any, request: Any, context: Context, cluster: Any) -> Any:
+    """As the shipped one, which looks at the offsets that come."""
+    assert all(offset.offset > -LATE for _, offset in request.offsets)
+    return ON_COMMIT(of, request, context, cluster)
+
+
+def commit_that_forgets(of: Any, request: Any, context: Context, cluster: Any) -> Any:
+    """As the shipped one, which keeps no older offsets."""
+    return ON_COMMIT(evolve(of, offsets={}), request, context, cluster)
+
+
+ON_COMMIT = offsets.on_commit
+
+
+def repeated_apis(header: Header, events: tuple[Event, ...]) -> set[str]:
+    """The APIs of the requests that repeat a step."""
+    judge, found = Judge(header), set()
+    for event, operation in Lookahead(events).pair_operations():
+        before = judge.trace.repeated_steps
+        judge.on_event(event, operation)
+        if judge.trace.repeated_steps > before:
+            found.add(event.api)
+    return found
+
+
+def test_heartbeats_and_commits_are_repeated(calm: tuple[Header, tuple[Event, ...]]) -> None:
+    assert repeated_apis(*calm) == {"Heartbeat", "OffsetCommit"}
+
+
+@pytest.mark.parametrize("handler", [heartbeat_with_clock, heartbeat_with_deadline])
+def test_a_heartbeat_that_looks_at_the_clock_is_never_repeated(
+    handler: object, calm: tuple[Header, tuple[Event, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatch, "heartbeat", handler)
+    assert repeated_apis(*calm) == {"OffsetCommit"}
+
+
+@pytest.mark.parametrize("handler", [commit_with_offset, commit_that_forgets])
+def test_a_commit_that_looks_at_offsets_or_loses_them_is_never_repeated(
+    handler: object, calm: tuple[Header, tuple[Event, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(offsets, "on_commit", handler)
+    assert repeated_apis(*calm) == {"Heartbeat"}

@@ -1,0 +1,133 @@
+"""Whether a client gets on: it asks for the records of every partition that it has, and returns them.
+
+And where it begins: by the reset policy only where it was told that nothing is committed.
+"""
+
+from dataclasses import dataclass, field
+
+from fencepost.model.assignors.group import TopicPartition
+from fencepost.model.errors import Error
+from fencepost.traces.client_judge.classic.knowledge import Phase
+from fencepost.traces.client_judge.classic.news import describe_partitions
+from fencepost.traces.client_judge.classic.reading import fetched_partitions, fetches_outstanding
+from fencepost.traces.client_judge.classic.state import ClientState
+from fencepost.traces.client_judge.evidence import ClientViolation
+from fencepost.traces.events import Event
+from fencepost.traces.operations import Operation
+
+PROGRESS_MS = 6_000
+"""How long a client may take to ask for the records of a partition, or to return what is there."""
+WAITING_MS = 2_000
+"""A request that waits longer for its response may hold up everything else."""
+RESET_TIMESTAMPS = frozenset({-1, -2})
+"""The latest and the earliest offset, as ListOffsets asks for them."""
+
+
+@dataclass(slots=True)
+class Progress:
+    """What a client has asked for. Times in milliseconds."""
+
+    fetched_at: dict[TopicPartition, int] = field(default_factory=dict)
+    """When a partition was in a Fetch last."""
+    stable_since: int | None = None
+    """When the last assignment came, None while the client joins."""
+    written_at: int = 0
+    committed: dict[TopicPartition, int] = field(default_factory=dict)
+    """The committed offsets that OffsetFetch told since the last assignment of an eager member, -1 for none."""
+    before: dict[TopicPartition, int] = field(default_factory=dict)
+    """The same before that assignment: a ListOffsets may still be on its way that goes by it."""
+    out_of_range: set[TopicPartition] = field(default_factory=set)
+    """Partitions at whose position there is nothing to fetch."""
+
+
+def follow_request(state: ClientState, progress: Progress, operation: Operation, event: Event) -> None:
+    """A request arrives; the state is that before it."""
+    if operation.api == "Fetch":
+        progress.fetched_at |= dict.fromkeys(fetched_partitions(operation.body), event.time)
+    elif operation.api == "JoinGroup":
+        progress.stable_since = None
+    elif operation.api == "ListOffsets":
+        judge_reset(state, progress, operation, event.time)
+
+
+def follow_response(state: ClientState, progress: Progress, operation: Operation, event: Event) -> None:
+    """A response leaves the cluster; the state is that after it."""
+    error = event.body.get("error_code", 0)
+    if operation.api == "SyncGroup" and not error:
+        progress.stable_since = event.time
+        if not state.is_cooperative:
+            progress.before, progress.committed = progress.committed, {}
+    elif operation.api == "OffsetFetch":
+        for group in event.body.get("groups") or (event.body,):
+            for topic in group.get("topics") or ():
+                for row in topic["partitions"]:
+                    if not row["error_code"] and not group.get("error_code"):
+                        partition = str(topic.get("name", "")), int(row["partition_index"])
+                        progress.committed[partition] = row["committed_offset"]
+    elif operation.api == "Fetch":
+        for topic in event.body.get("responses") or ():
+            for row in topic["partitions"]:
+                if row["error_code"] == Error.OFFSET_OUT_OF_RANGE:
+                    progress.out_of_range.add((str(topic.get("topic", "")), int(row["partition_index"])))
+
+
+def judge_reset(state: ClientState, progress: Progress, operation: Operation, time: int) -> None:
+    """ListOffsets asks where a partition begins or ends: there is no committed offset to begin at (MCOMMIT-19)."""
+    if state.join is None:
+        return
+    is_fresh = progress.stable_since is None or time - progress.stable_since <= state.knowledge.grace
+    known = (progress.before if is_fresh else {}) | progress.committed
+    title = "The reset policy decides where there may be a committed offset"
+    for topic in operation.body.get("topics") or ():
+        for row in topic["partitions"]:
+            partition = str(topic.get("name", "")), int(row["partition_index"])
+            if row["timestamp"] not in RESET_TIMESTAMPS or partition in progress.out_of_range:
+                continue
+            told = known.get(partition)
+            where = f"{partition[0]}/{partition[1]}"
+            observed = f"ListOffsets of {where}, of which OffsetFetch has told {'nothing' if told is None else told}"
+            state.check(told == -1, "MCOMMIT-19", operation, title, f"OffsetFetch of {where} first, and -1", observed)
+
+
+def judge_progress(state: ClientState, progress: Progress, time: int) -> None:
+    """The trace ends, or the client is asked to: it has been at work until then."""
+    end = time if state.asked_to_end is None else state.asked_to_end
+    since, installed = progress.stable_since, state.installed
+    if since is None or not installed or end - since <= PROGRESS_MS + state.knowledge.grace or is_held_up(state, end):
+        return
+    paused = state.application.paused if state.application is not None else frozenset[TopicPartition]()
+    wanted = installed - paused - progress.out_of_range - fetches_outstanding(state)
+    idle = sorted(each for each in wanted if progress.fetched_at.get(each, since) < end - PROGRESS_MS)
+    sequence = state.join.handle - 1 if state.join is not None else 0
+    told = describe_partitions(idle)
+    title, expected = "A partition is not fetched", f"a Fetch of each partition within {PROGRESS_MS} ms"
+    violation = ClientViolation("PREFETCH-03", sequence, title, expected, f"none of {told}")
+    state.evidence.judge(not idle, violation)
+    judge_returned(state, progress, wanted, end, sequence)
+
+
+def is_held_up(state: ClientState, end: int) -> bool:
+    """Whether something keeps the client from its work: it joins, it waits for a response, or it is not polled."""
+    if any(each.phase is not Phase.STABLE for each in state.knowledge.standings) or state.rebalance_told is not None:
+        return True
+    if any(end - each.sent_at > WAITING_MS for each in state.outstanding.values()):
+        return True
+    application = state.application
+    idle_since = application.idle_since if application is not None else None
+    return idle_since is not None and end - idle_since > WAITING_MS
+
+
+def judge_returned(
+    state: ClientState, progress: Progress, wanted: frozenset[TopicPartition], end: int, sequence: int
+) -> None:
+    """The application has got what was there for long enough."""
+    application = state.application
+    if application is None or application.wanted is not None or end - progress.written_at <= PROGRESS_MS:
+        return
+    known = {each for each in wanted & application.owned if each in application.positions}
+    left = sorted(each for each in known if application.positions[each] < state.ends.get(each, 0))
+    title, expected = "Records are not returned", f"what is there for {PROGRESS_MS} ms"
+    violation = ClientViolation(
+        "POLL-05", sequence, title, expected, f"records are left of {describe_partitions(left)}"
+    )
+    state.evidence.judge(not left, violation)

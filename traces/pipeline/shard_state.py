@@ -1,0 +1,297 @@
+"""The state of a shard that is judged while its trace goes on, in memory and in a checkpoint.
+
+A checkpoint holds it in two forms: in words that every version of Fencepost reads (where the lines are, and what was
+reported), and as a snapshot of the judge for the version that wrote it. After an upgrade the lines are judged again up
+to the same place.
+"""
+
+import json
+import pickle
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+from fencepost import __version__
+from fencepost.traces.events import Event, Header, Kind, Order
+from fencepost.traces.files.jsonl import EventOrder, MalformedLineError, decode_event, decode_header
+from fencepost.traces.files.rotating_writer import RecordingPart, is_next_part, recording_part_of
+from fencepost.traces.judge.judge import Judge
+from fencepost.traces.operations import MAX_LOOKAHEAD, Lookahead, PairedEvent
+from fencepost.traces.pipeline.corpus import Corpus
+from fencepost.traces.pipeline.errors import PipelineError
+from fencepost.traces.pipeline.row_reader import MAX_QUOTED_BYTES
+from fencepost.traces.pipeline.shards import LOOKUPS_SHARD, WHOLE_TRACE, ShardJudge, owns_no_group
+from fencepost.traces.verdict import Violation, initial_violations
+
+STATE_FORMAT = 1
+VIOLATION, FOLLOWING, WITHDRAWN, QUARANTINED, UNJUDGED = "violation", "following", "withdrawn", "quarantine", "unjudged"
+"""The kinds of news."""
+HEADER, EVENT, BAD, END = "header", "event", "bad", "end"
+"""The kinds of lines: `BAD` has the reason in the place of a line, and `END` none."""
+
+Place: TypeAlias = tuple[str, int]
+"""Where lines of a trace are: the path of a file and 0, or the URI of a partition and the offset of a record."""
+ReportedKey: TypeAlias = tuple[int, str, str, tuple[str, ...]]
+
+
+class NewLine(NamedTuple):
+    """A line of a trace: the part of the recording, the file or partition, the number of the line or the offset, the
+    kind, and the line itself."""
+
+    part: int
+    path: str
+    line: int
+    kind: str
+    text: bytes
+
+
+class News(NamedTuple):
+    """Something found: where, its kind, the sequence number of the request and the group, and more as JSON."""
+
+    path: str
+    kind: str
+    sequence: int | None
+    group: str | None
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class BucketFilter:
+    """A predicate: whether a group belongs to `bucket` out of `buckets`."""
+
+    buckets: int
+    bucket: int
+
+    def __call__(self, group: str) -> bool:
+        return Corpus(Path(), self.buckets).bucket_of(group) == self.bucket
+
+
+@dataclass(slots=True)
+class ShardState:
+    """The state of judging one shard of a trace: its judge, the events that wait, and the violations reported."""
+
+    judge: Judge
+    part: RecordingPart = ("", 0)
+    last_sequence: int = -1
+    ahead: Lookahead = field(default_factory=lambda: Lookahead(()))
+    waiting: deque[tuple[int, PairedEvent]] = field(default_factory=deque)
+    reported: dict[ReportedKey, str] = field(default_factory=dict)
+    """The violations that were reported and stand, as JSON."""
+    order: EventOrder | None = None
+    """Checks the order of events in the present part of a topic; lines of files are checked as they are read."""
+    places: list[Place] = field(default_factory=list)
+    last_line: bytes = b""
+
+    @classmethod
+    def begin(cls, header: Header, bucket: int, buckets: int) -> "ShardState":
+        """A trace of which nothing was seen yet."""
+        if bucket == WHOLE_TRACE:
+            return cls(ShardJudge(header).judge)
+        owns_group = owns_no_group if bucket == LOOKUPS_SHARD else BucketFilter(buckets, bucket)
+        return cls(ShardJudge(header, owns_group).judge)
+
+    def add_event(self, place: int, event: Event, *, goes_on: bool) -> None:
+        """Take in an event at its place; if the part `goes_on` with the one before, skip what it repeats."""
+        if goes_on and (event.sequence <= self.last_sequence or event.api == "continued"):
+            return
+        while self.waiting and place > self.waiting[0][0] + MAX_LOOKAHEAD:
+            self.judge_next()
+        self.waiting.append((place, self.ahead.pair_event(event)))
+        self.last_sequence = event.sequence
+
+    def judge_ready(self) -> None:
+        """Judge the events that wait for no response."""
+        while self.waiting and not self.is_awaiting_response(self.waiting[0][1]):
+            self.judge_next()
+
+    def is_awaiting_response(self, moment: PairedEvent) -> bool:
+        """Whether `moment` is a request whose response may still come.
+
+        In a totally ordered trace a coordinator may respond although the connection is gone.
+        """
+        if moment.event.kind is not Kind.REQUEST or moment.operation is None:
+            return False
+        gone = moment.operation.lost and self.judge.header.order is Order.INTERVALS
+        return moment.event.sequence in self.ahead.open_operations and not gone
+
+    def end(self) -> None:
+        """Judge the waiting events at the end of the trace."""
+        while self.waiting:
+            self.judge_next()
+        self.judge.finish()
+
+    def judge_next(self) -> None:
+        """Judge the event that has waited longest."""
+        moment = self.waiting.popleft()[1]
+        self.judge.on_event(moment.event, moment.operation)
+
+    def new_findings(self) -> Iterator[tuple[str, int, str, str]]:
+        """Yield kind, sequence number, group and value of each new violation, and of each reported one that the judge
+        took back, because the response may depend on members that the trace does not show.
+
+        The requirements are those that a report names: no recommendation, and only of violations that follow from none
+        before them.
+        """
+        standing = self.judge.violations
+        first = set(map(id, initial_violations(standing)))
+        is_recommendation = self.judge.protocol.specification.is_recommendation
+        now: dict[ReportedKey, str] = {}
+        for violation in standing:
+            broken = tuple(each for each in violation.requirements if not is_recommendation(each))
+            if broken or not violation.requirements:
+                key, value = key_of(violation, broken), json.dumps({**asdict(violation), "requirements": broken})
+                now[key] = value
+                if key not in self.reported:
+                    yield VIOLATION if id(violation) in first else FOLLOWING, violation.sequence, violation.group, value
+        for key, value in self.reported.items():
+            if key not in now:
+                yield WITHDRAWN, key[0], key[1], value
+        self.reported = now
+
+
+def key_of(violation: Violation, broken: tuple[str, ...]) -> ReportedKey:
+    """What makes a violation the one that was reported."""
+    return violation.sequence, violation.group, violation.api, broken
+
+
+@dataclass(frozen=True, slots=True)
+class StoredState:
+    """A state as a checkpoint has it. `places` are where its lines are, `last` is the number of the last line that was
+    taken in. If the trace `is_lost`, there is no more than that."""
+
+    version: str = __version__
+    places: tuple[Place, ...] = ()
+    last: int = 0
+    reported: tuple[tuple[ReportedKey, str], ...] = ()
+    is_lost: bool = False
+    snapshot: bytes = b""
+
+    def restore(self) -> ShardState | None:
+        """The state, if this version of Fencepost can read the snapshot."""
+        if self.version != __version__:
+            return None
+        try:
+            found = pickle.loads(self.snapshot)
+        except Exception:  # of what a class was once, anything may come
+            return None
+        return found if isinstance(found, ShardState) else None
+
+
+def store_state(state: ShardState, last: int) -> StoredState:
+    """A state for a checkpoint; `last` is the number of the last line that was taken in."""
+    return StoredState(
+        __version__, tuple(state.places), last, tuple(state.reported.items()), False, pickle.dumps(state)
+    )
+
+
+def encode_state(stored: StoredState) -> bytes:
+    """The bytes in the checkpoint: a line of JSON, which every version of Fencepost reads, and the snapshot."""
+    words = {key: value for key, value in asdict(stored).items() if key != "snapshot"}
+    return json.dumps({"format": STATE_FORMAT, **words}).encode() + b"\n" + stored.snapshot
+
+
+def decode_state(stored: bytes) -> StoredState:
+    """What a checkpoint has. Raises `PipelineError` for a form that this version does not know."""
+    line, _, snapshot = stored.partition(b"\n")
+    words = json.loads(line)
+    if words["format"] != STATE_FORMAT:
+        raise PipelineError(
+            f"the checkpoint is of Fencepost {words['version']}, whose form {__version__} does not know"
+        )
+    reported = tuple(((one[0], one[1], one[2], tuple(one[3])), value) for one, value in words["reported"])
+    places = tuple((path, number) for path, number in words["places"])
+    return StoredState(words["version"], places, words["last"], reported, words["is_lost"], snapshot)
+
+
+class ShardAdvance:
+    """Takes new lines of one bucket of one trace into its state, and gathers what is found."""
+
+    def __init__(self, bucket: int, buckets: int, state: ShardState | None = None) -> None:
+        self.bucket = bucket
+        self.buckets = buckets
+        self.state = state
+        self.found: list[News] = []
+        self.is_lost = False
+        """Lines come that no header precedes; they are not judged."""
+        self.goes_on = False
+        self.last = 0
+
+    def take_lines(self, lines: Iterable[NewLine]) -> None:
+        """Take in lines, in order, and report what came of them."""
+        for line in lines:
+            self.last = line.line
+            self.take_line(line)
+        self.report()
+
+    def take_line(self, line: NewLine) -> None:
+        """Take in one line."""
+        state = self.state
+        if line.kind == HEADER:
+            self.begin_part(line)
+        elif line.kind == BAD:
+            self.quarantine(line, line.text.decode())
+        elif state is None:
+            if line.kind == EVENT and not self.is_lost:
+                self.quarantine(line, "no header comes before it")
+                self.is_lost = True
+        elif line.kind == END:
+            self.end_trace()
+        elif state.order is None:
+            state.add_event(line.line, decode_event(line.text), goes_on=self.goes_on)
+        elif line.text != state.last_line:
+            self.take_checked(state, state.order, line)
+
+    def take_checked(self, state: ShardState, order: EventOrder, line: NewLine) -> None:
+        """Take in a line of a topic, which nobody has checked yet; after a bad one nothing of the trace is judged."""
+        try:
+            event = decode_event(line.text)
+            order.check(event)
+        except MalformedLineError as flaw:
+            self.quarantine(line, str(flaw))
+            self.end_trace()
+            self.is_lost = True
+            return
+        state.last_line = line.text
+        state.add_event(line.line, event, goes_on=self.goes_on)
+
+    def begin_part(self, line: NewLine) -> None:
+        """Begin a trace, or go on with the next part of its recording."""
+        try:
+            header = decode_header(line.text)
+        except MalformedLineError as flaw:
+            self.quarantine(line, str(flaw))
+            self.end_trace()
+            self.is_lost = True
+            return
+        part, self.is_lost = recording_part_of(header), False
+        self.report()
+        self.goes_on = self.state is not None and is_next_part(self.state.part, part)
+        if not self.goes_on:
+            self.end_trace()
+        state = self.state = self.state or ShardState.begin(header, self.bucket, self.buckets)
+        state.part = part
+        if self.bucket == WHOLE_TRACE:
+            state.order, state.last_line = EventOrder(header.order), b""
+            state.places = state.places or [(line.path, line.line)]
+        else:
+            state.places.append((line.path, line.line))
+
+    def end_trace(self) -> None:
+        """The trace is over."""
+        if self.state is not None:
+            self.state.end()
+            self.report()
+            self.state = None
+
+    def quarantine(self, line: NewLine, reason: str) -> None:
+        """Report a line that is none."""
+        told = {"line": line.line, "reason": reason, "text": line.text[:MAX_QUOTED_BYTES].decode("utf-8", "replace")}
+        self.found.append(News(line.path, QUARANTINED, None, None, json.dumps(told)))
+
+    def report(self) -> None:
+        """Judge the events that wait for nothing, and report what is new."""
+        if self.state is not None:
+            self.state.judge_ready()
+            self.found += (News(self.state.places[-1][0], *news) for news in self.state.new_findings())
