@@ -15,6 +15,7 @@ FAMILY = ClientScenarioFamily()
 async def a_heartbeat_of_an_old_generation(stage: ClientStage) -> None:
     """A heartbeat is told that its generation is over."""
     await stage.start_and_become_stable()
+    await stage.watch(1.5)  # until then it may be at work on its assignment
     since = stage.mark()
     stage.refuse("Heartbeat", Error.ILLEGAL_GENERATION)
     await stage.response("Heartbeat", Error.ILLEGAL_GENERATION, since=since)

@@ -46,7 +46,8 @@ class RecordingPatch(Patch):
 def test_a_bug_changes_the_client_and_is_taken_out_again(number: str) -> None:
     bug = CLIENT_BUGS[number]
     assert bug.sentence and "http" in bug.source and set(bug.breaks) <= CLIENT_CATALOGUE.keys()
-    with RecordingPatch() as patch:
+    patch = RecordingPatch()
+    with patch:
         bug.inject(patch)
         assert patch.replaced
         assert all(getattr(owner, name) is not before for owner, name, before in patch.replaced)

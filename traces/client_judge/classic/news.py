@@ -176,6 +176,8 @@ def learn_of_membership(state: ClientState, operation: Operation, event: Event) 
             state.rebalance_told = event.time
     elif error == Error.ILLEGAL_GENERATION:
         learn_reset(state, str(latest.member_id), "MEMBER-12", news, event)
+        if is_completing(state, latest, event.time):  # whoever is in the middle of that may lose the id as well
+            state.knowledge.learn(replace(state.knowledge.latest, member_id=None, requirement=""))
     elif error == Error.UNKNOWN_MEMBER_ID:
         learn_reset(state, "", "MEMBER-13", news, event)
     elif error in MOVED:
@@ -183,6 +185,12 @@ def learn_of_membership(state: ClientState, operation: Operation, event: Event) 
     elif error == Error.FENCED_INSTANCE_ID and operation.api == "Heartbeat":
         state.installed, state.is_installed_doubtful = None, True
         learn(state, replace(latest, member_id=None), "", news, event)
+
+
+def is_completing(state: ClientState, latest: Standing, time: int) -> bool:
+    """Whether the client may be at work still on the assignment that it was told last (member.md 1.2)."""
+    has_called = state.application is None or not state.application.assignments
+    return latest.phase is Phase.STABLE and not (has_called and time - latest.time > state.knowledge.grace)
 
 
 def learn_loss(state: ClientState, operation: Operation, event: Event) -> None:

@@ -20,10 +20,10 @@ from fencepost.conformance.schedules.schedule import Schedule
 from fencepost.model.classic.member.rule_table import MEMBER_RULES
 from fencepost.model.classic.member.settings import ClientSettings
 from fencepost.traces.events import Event, Kind
-from fencepost.traces.files.trace_files import TraceError, open_trace
+from fencepost.traces.files.trace_files import TraceError
 from tests.support.client_scenarios import COOPERATIVE, EAGER
 from tests.support.client_schedules import make_bench, make_play, protocol_for
-from tests.support.faulty_clients import FRESH_ID, STATIC
+from tests.support.faulty_clients import STATIC
 from tests.support.wire_client import Tamper
 
 SETTINGS = {"eager": EAGER, "cooperative": COOPERATIVE, "static": STATIC}
@@ -31,7 +31,7 @@ SETTINGS = {"eager": EAGER, "cooperative": COOPERATIVE, "static": STATIC}
 
 def run_of(tamper: Tamper | None, **options: object) -> ClientRun:
     """A run of the first scenario, which shows what the client is, and of a few schedules."""
-    plan = ClientPlan(("reference",), ("MEMBER-13",), at_once=1, is_driven=True, **options)  # type: ignore[arg-type]
+    plan = ClientPlan(("reference",), ("MEMBER-1*",), at_once=1, is_driven=True, **options)  # type: ignore[arg-type]
     protocol = replace(protocol_for(True), scenarios=protocol_for(True).scenarios[:1])
     return ClientRun(plan, protocol, make_play(EAGER, tamper, True))
 
@@ -122,22 +122,6 @@ def test_moves_can_be_played_in_any_order() -> None:
 
 
 # -- whole runs -------------------------------------------------------------------------------------------------------
-
-
-async def test_what_a_faulty_client_does_is_found_shrunk_and_saved(tmp_path: Path) -> None:
-    report = await run_of(FRESH_ID, schedules=3, seed=1, save=tmp_path, shrink_seconds=300.0).run()
-    assert report.exit_code() is ExitCode.VIOLATION
-    failure = report.result("MEMBER-13").failures_by_length()[0]
-    assert failure.replayed and "fencepost replay" in failure.replay and failure.replay.endswith("-- reference")
-    header, events = open_trace(Path(failure.trace))
-    shortest = schedule_in(tuple(events))
-    drawn = ClassicClientSchedules(is_driven=True).generate(1, 0, 3)
-    assert shortest is not None and len(shortest.moves) < min(len(each.schedule.moves) for each in drawn)
-    assert header.implementation["subject"] == "client"
-    still = await replay_client(Path(failure.trace), make_play(EAGER, FRESH_ID, True), protocol_for(True))
-    assert (still.outcome, still.requirement) == (ReplayOutcome.STILL_FAILS, "MEMBER-13")
-    fixed = await replay_client(Path(failure.trace), make_play(EAGER, None, True), protocol_for(True))
-    assert fixed.outcome is ReplayOutcome.FIXED
 
 
 async def test_a_run_without_violations_counts_its_schedules() -> None:
