@@ -66,10 +66,9 @@ class SwarmMember(ReferenceClient):
         else:
             super().give(given)
 
-    def poll(self, timeout_ms: int = 0) -> None:
+    def poll(self, timeout_ms: int = 0) -> bool:
         """As `ReferenceClient.poll`; a frozen client does not poll."""
-        if not self.is_frozen:
-            super().poll(timeout_ms)
+        return not self.is_frozen and super().poll(timeout_ms)
 
     # -- what is watched ------------------------------------------------------------------------------------------
 

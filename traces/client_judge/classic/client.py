@@ -144,8 +144,10 @@ class ClassicClient:
         if event.kind is Kind.INTERNAL and event.api == "written":
             driven.learn_written(state, event)
             self._progress.written_at = event.time
-        if event.kind is Kind.INTERNAL and event.api == "delivered" and state.application is not None:
-            draining.learn_delivery(state, state.application, event)
+        if event.kind is Kind.INTERNAL and event.api == "delivered":
+            state.has_delivered = True
+            if state.application is not None:
+                draining.learn_delivery(state, state.application, event)
         if event.kind is Kind.INTERNAL and event.api == "group":
             state.groups.tell(event)
         if event.kind is not Kind.INTERNAL or event.api != "program":

@@ -126,6 +126,8 @@ class ClientState:
     commits: Commits = field(default_factory=Commits)
     groups: InventedGroups = field(default_factory=InventedGroups)
     """The groups that the script has invented."""
+    has_delivered: bool = False
+    """A response to Fetch has brought records since the last Fetch of which the order was noted."""
     hung_up: set[int] = field(default_factory=set)
     """The connections that the cluster has closed."""
     coordinator_connection: int = 0
