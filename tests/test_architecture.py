@@ -54,8 +54,7 @@ ORDER = {
         conformance/schedules  conformance/schedules/classic/moves  conformance/schedules/classic
         conformance/scenarios/classic  conformance/protocols
         conformance/run  conformance/run/classic
-        conformance/clients/schedules  conformance/clients  conformance/clients/classic/schedules
-        conformance/clients/classic
+        conformance/clients  conformance/clients/classic/schedules  conformance/clients/classic
         conformance/assignors  conformance/swarm
         conformance/reports  conformance/reports/classic  conformance/reports/push
         conformance/diagrams  conformance/pages  conformance/badges  conformance/registry

@@ -1,6 +1,7 @@
 """`fencepost zoo`: patterns of known bugs and mutants in, a table of which were found, how fast and how short, out."""
 
 import argparse
+import fnmatch
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -38,14 +39,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, console: Console) -> int:
     """Hunt the bugs and mutants that the patterns match, print the table, and write and record it."""
     from fencepost.conformance.zoo.client_table import matching_clients
-    from fencepost.conformance.zoo.faulty import UnknownFaultyCoordinator
+    from fencepost.conformance.zoo.faulty import UnknownFaultyCoordinator, known_bugs
     from fencepost.conformance.zoo.workers import WorkerEnded
 
     patterns = tuple(options.only) or ("BUG-*",)
     bugs = matching_clients(patterns)
     try:
         # A pattern that matches bugs of clients alone is none of the coordinator's.
-        options.only = [each for each in patterns if each == "BUG-*" or not matching_clients([each])]
+        options.only = [each for each in patterns if fnmatch.filter(known_bugs(), each) or not matching_clients([each])]
         code = hunt(options, console) if options.only else 0
         return hunt_bugs_of_clients(bugs, options, console, code) if bugs else code
     except (UnknownFaultyCoordinator, WorkerEnded) as error:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fencepost.conformance.clients.scenario import ClientScenario
-from fencepost.conformance.clients.schedules.protocol import ClientScheduleProtocol
+from fencepost.conformance.clients.schedule_protocol import ClientScheduleProtocol
 from fencepost.model.catalogue.specification import Specification
 from fencepost.traces.client_judge.judge import FollowClient
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from fencepost.conformance.clients.play import ClientPlay, ClientScenarioRun
-from fencepost.conformance.clients.schedules.engine import ClientEngine
-from fencepost.conformance.clients.schedules.protocol import ClientScheduleProtocol
-from fencepost.conformance.clients.schedules.runs import client_run
+from fencepost.conformance.clients.schedule_engine import ClientEngine
+from fencepost.conformance.clients.schedule_protocol import ClientScheduleProtocol
+from fencepost.conformance.clients.schedule_runs import client_run
 from fencepost.conformance.clients.stage import ClientFacts
 from fencepost.conformance.execution.saving import save_trace, trace_file
 from fencepost.conformance.schedules.engine import Shrunk

@@ -8,7 +8,7 @@ from fencepost.conformance.clients.failures import build_client_failure
 from fencepost.conformance.clients.play import ClientPlay, ClientScenarioRun, facts_of
 from fencepost.conformance.clients.protocol import ClientProtocol
 from fencepost.conformance.clients.scenario import ClientScenario
-from fencepost.conformance.clients.schedules.protocol import schedule_in
+from fencepost.conformance.clients.schedule_protocol import schedule_in
 from fencepost.conformance.clients.stage import ClientFacts
 from fencepost.conformance.execution.saving import saved_requirements
 from fencepost.conformance.plan import ReplayOutcome, ReplayResult

@@ -13,7 +13,7 @@ from fencepost.conformance.clients.play import ClientPlay, ClientScenarioRun, fa
 from fencepost.conformance.clients.protocol import ClientProtocol
 from fencepost.conformance.clients.random_schedules import ScheduleStage
 from fencepost.conformance.clients.scenario import ClientScenario
-from fencepost.conformance.clients.schedules.protocol import ClientScheduleProtocol
+from fencepost.conformance.clients.schedule_protocol import ClientScheduleProtocol
 from fencepost.conformance.clients.stage import ClientFacts
 from fencepost.conformance.events import Progress
 from fencepost.conformance.execution.saving import save_trace, trace_file, with_requirements

@@ -19,7 +19,7 @@ from fencepost.conformance.clients.classic import DRIVEN_CLIENTS
 from fencepost.conformance.clients.classic import SCENARIOS as CLIENT_SCENARIOS
 from fencepost.conformance.clients.classic.schedules.protocol import ClassicClientSchedules
 from fencepost.conformance.clients.play import ClientPlay, ClientScenarioRun
-from fencepost.conformance.clients.schedules.bench import ClientBench
+from fencepost.conformance.clients.schedule_bench import ClientBench
 from fencepost.conformance.clients.stage import ClientFacts
 from fencepost.conformance.schedules.falsify import Counterexample, find_counterexample, schedule_source
 from fencepost.conformance.schedules.schedule import Schedule

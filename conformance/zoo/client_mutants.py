@@ -15,7 +15,7 @@ from typing import Any
 from fencepost.conformance.clients.classic import DRIVEN_CLIENTS
 from fencepost.conformance.clients.classic.schedules.protocol import ClassicClientSchedules
 from fencepost.conformance.clients.play import ClientPlay, ClientScenarioRun
-from fencepost.conformance.clients.schedules.bench import ClientBench
+from fencepost.conformance.clients.schedule_bench import ClientBench
 from fencepost.conformance.clients.stage import ClientFacts
 from fencepost.conformance.schedules.schedule import GeneratedSchedule
 from fencepost.conformance.zoo.mutation.module_copies import load_changed, source_of

@@ -134,8 +134,9 @@ def summary_lines(rows: Sequence[ClientRow]) -> list[str]:
     return lines
 
 
-def load_client_rows(file: Path = CLIENT_RESULTS) -> tuple[ClientRow, ...]:
-    """The recorded rows; none if there is no file."""
+def load_client_rows(file: Path | None = None) -> tuple[ClientRow, ...]:
+    """The rows recorded in `file`, by default `CLIENT_RESULTS`; none if there is no file."""
+    file = file or CLIENT_RESULTS
     if not file.exists():
         return ()
     data: list[dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))
@@ -144,8 +145,9 @@ def load_client_rows(file: Path = CLIENT_RESULTS) -> tuple[ClientRow, ...]:
     )
 
 
-def record_client_rows(rows: Sequence[ClientRow], file: Path = CLIENT_RESULTS) -> None:
-    """Write the rows, with those that were recorded of other bugs, and their page."""
+def record_client_rows(rows: Sequence[ClientRow], file: Path | None = None) -> None:
+    """Write the rows to `file`, by default `CLIENT_RESULTS`, with those recorded of other bugs, and their page."""
+    file = file or CLIENT_RESULTS
     known = {row.name: row for row in (*load_client_rows(file), *rows)}
     merged = [known[name] for name in CLIENT_BUGS if name in known]
     lines = ",\n".join(json.dumps(asdict(row)) for row in merged)

@@ -7,7 +7,7 @@ from fencepost.conformance.clients.classic import CLASSIC_CLIENTS, DRIVEN_CLIENT
 from fencepost.conformance.clients.classic.schedules.protocol import ClassicClientSchedules
 from fencepost.conformance.clients.play import ClientPlay
 from fencepost.conformance.clients.protocol import ClientProtocol
-from fencepost.conformance.clients.schedules.bench import ClientBench
+from fencepost.conformance.clients.schedule_bench import ClientBench
 from fencepost.conformance.clients.stage import ClientFacts
 from fencepost.model.classic.member.settings import ClientSettings
 from tests.support.client_scenarios import EAGER

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from fencepost.conformance.cli import main
-from fencepost.conformance.zoo import faulty, results
+from fencepost.conformance.zoo import client_table, faulty, results
+from fencepost.conformance.zoo.client_table import ClientRow
 from fencepost.conformance.zoo.hunt_plan import HuntPlan
 from fencepost.conformance.zoo.results import BUG_RESULTS, HuntSummary, ResultRow, ResultTable
 
@@ -16,6 +17,7 @@ FOUND = ResultRow("BUG-30", "Wrong.", "somewhere", ("FETCH-01",), "schedules", "
 NOT_FOUND = ResultRow(
     "BUG-30", "Wrong.", "somewhere", ("FETCH-01",), "", "", 0, 0, (), reason="nothing was seen broken"
 )
+CLIENT_ROW = ClientRow("BUG-58", "member", "Wrong.", "somewhere", ("MEMBER-01",), "scenarios", 1, 1, "MEMBER-01")
 
 
 @pytest.mark.slow
@@ -50,17 +52,20 @@ def test_what_is_recorded_has_to_be_found(
 
 
 def test_the_records_are_written_only_when_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    bugs, mutants = tmp_path / "record.json", tmp_path / "mutants.json"
+    bugs, mutants, clients = (tmp_path / f"{name}.json" for name in ("record", "mutants", "clients"))
+    monkeypatch.setattr(client_table, "CLIENT_RESULTS", clients)
+    monkeypatch.setattr(client_table, "hunt_clients", lambda bugs, *options: (CLIENT_ROW,))
     monkeypatch.setattr(results, "BUG_RESULTS", bugs)
     monkeypatch.setattr(results, "MUTANT_RESULTS", mutants)
     found = FOUND
     monkeypatch.setattr(HuntPlan, "run", lambda plan, progress: ResultTable(1, 0, 60.0, (found,)))
     assert main(["zoo"]) == 0
-    assert not bugs.exists()
+    assert not bugs.exists() and not clients.exists()
     assert main(["zoo", "--record"]) == 0
     assert json.loads(bugs.read_text())["rows"][0]["name"] == "BUG-30"
     assert "| BUG-30 |" in bugs.with_suffix(".md").read_text()
     assert not mutants.exists()
+    assert [row.name for row in client_table.load_client_rows()] == [CLIENT_ROW.name]
     found = replace(FOUND, name=next(iter(faulty.mutants_by_name())), source="", breaks=())
     assert main(["zoo", "--record"]) == 0
     assert [row["name"] for row in json.loads(mutants.read_text())["rows"]] == [found.name]

@@ -7,7 +7,7 @@ from random import Random
 from fencepost.conformance.clients.classic.schedules.drawing import draw_moves
 from fencepost.conformance.clients.classic.schedules.moves import KINDS, ClientSchedulePlay
 from fencepost.conformance.clients.scenario import ClientScenario
-from fencepost.conformance.clients.schedules.protocol import SCHEDULE, ClientScheduleProtocol, schedule_body
+from fencepost.conformance.clients.schedule_protocol import SCHEDULE, ClientScheduleProtocol, schedule_body
 from fencepost.conformance.clients.stage import ClientStage
 from fencepost.conformance.schedules.schedule import GeneratedSchedule, Move, Schedule
 

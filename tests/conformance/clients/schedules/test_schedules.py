@@ -13,7 +13,7 @@ from fencepost.conformance.clients.classic.schedules.protocol import ClassicClie
 from fencepost.conformance.clients.play import ClientScenarioRun
 from fencepost.conformance.clients.replay import replay_client
 from fencepost.conformance.clients.run import ClientPlan, ClientRun
-from fencepost.conformance.clients.schedules.protocol import schedule_body, schedule_in
+from fencepost.conformance.clients.schedule_protocol import schedule_body, schedule_in
 from fencepost.conformance.plan import ReplayOutcome
 from fencepost.conformance.results import ExitCode
 from fencepost.conformance.schedules.schedule import Schedule

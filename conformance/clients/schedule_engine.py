@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 from fencepost.conformance.clients.play import ClientScenarioRun
-from fencepost.conformance.clients.schedules.protocol import ClientScheduleProtocol
-from fencepost.conformance.clients.schedules.runs import engine_run
+from fencepost.conformance.clients.schedule_protocol import ClientScheduleProtocol
+from fencepost.conformance.clients.schedule_runs import engine_run
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.schedules.batches import BatchSpec, generate_batch
 from fencepost.conformance.schedules.engine import ScheduleEngine

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.analysis.root_cause import violated_requirements
 from fencepost.conformance.clients.play import ClientPlay, ClientScenarioRun
-from fencepost.conformance.clients.schedules.protocol import ClientScheduleProtocol
-from fencepost.conformance.clients.schedules.runs import engine_run
+from fencepost.conformance.clients.schedule_protocol import ClientScheduleProtocol
+from fencepost.conformance.clients.schedule_runs import engine_run
 from fencepost.conformance.clients.stage import ClientFacts
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.schedules.schedule import Schedule
