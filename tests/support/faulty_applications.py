@@ -154,7 +154,7 @@ def favour_others(client: WireClient, message: Message) -> list[Message]:
         return [{"ready": {**message["ready"], "max_poll_records": 500}}]
     if "records" not in message:
         return [message]
-    (kept,) = hide_partition(2)(client, message)
+    (kept,) = hide_partition(3)(client, message)
     return [{"records": kept["records"] * 2}]
 
 
@@ -269,7 +269,9 @@ FAULTY_APPLICATIONS = [
     make_faulty("PREFETCH-04", MANY, tamper=replace_in("Fetch", fetch_buffered(-1))),
     make_faulty("PREFETCH-07", SLOW, tamper=replace_in("Fetch", fetch_no_more), unusual=True),
     make_faulty("PREFETCH-09", MANY, hide_partition(3), replace_in("Fetch", fetch_buffered(None))),
-    make_faulty("PREFETCH-10", "a-coordinator-that-falls-silent", tamper=replace_in("Fetch", sort_rows), unusual=True),
+    make_faulty(
+        "PREFETCH-10", "records-of-one-partition-at-a-time", tamper=replace_in("Fetch", sort_rows), unusual=True
+    ),
 ]
 """Every one of them."""
 WITNESSED_BY_DRIVERS = frozenset(faulty.requirement for faulty in [*FAULTY_DRIVERS, *FAULTY_APPLICATIONS])

@@ -260,7 +260,7 @@ FAULTY_DRIVERS = [
     make_faulty(
         "HBT-17",
         "a-heartbeat-that-is-refused",
-        call_back("lost", lambda client, message: 2 < client.count("Heartbeat") < 5),
+        call_back("lost", lambda client, message: 6 < client.count("Heartbeat") < 9),
     ),
     make_faulty("MCOMMIT-01", "a-commit-of-the-application", tamper=replace_in("OffsetCommit", shift_commits(5))),
     make_faulty("MCOMMIT-02", "a-commit-of-the-application", tamper=replace_in("OffsetCommit", shift_commits(-1))),

@@ -255,6 +255,8 @@ class ReferenceClient:
 
     def send(self, api: str, body: Body, handle: int, node: int) -> None:
         """Send a request of the model, or one of the client's own with handle 0."""
+        if api == "JoinGroup":
+            self.leave_silent_coordinator()
         self.transmit(api, body, handle, node)
 
     def transmit(self, api: str, body: Body, handle: int, node: int) -> None:
@@ -282,8 +284,8 @@ class ReferenceClient:
             link.hang_up()
             if self.links.get(node) is link:
                 del self.links[node]
-            if node == self.coordinator:
-                self.give(CoordinatorDisconnected())
+                if node == self.coordinator:
+                    self.give(CoordinatorDisconnected())
 
     def receive(self, sent: AwaitedResponse, body: Body) -> None:
         """A response has come."""
@@ -327,6 +329,13 @@ class ReferenceClient:
             self.give(ResponseArrived(sent.handle, READERS[sent.api](sent.request, body)))
             if not self.client.settings.retry_backoff:  # an application that polls without a pause
                 self.give(Poll())
+
+    def leave_silent_coordinator(self) -> None:
+        """Close the connection to a coordinator that owes the response to a JoinGroup or SyncGroup (MEMBER-06)."""
+        link = self.links.get(self.coordinator)
+        if link is not None and any(one.api in ("JoinGroup", "SyncGroup") for one in link.waiting.values()):
+            del self.links[self.coordinator]
+            link.hang_up()
 
     def learn_metadata(self, body: Body) -> None:
         """The nodes of the cluster, the topics and the leaders of their partitions."""

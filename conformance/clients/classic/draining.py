@@ -39,21 +39,31 @@ async def partitions_with_many_records(stage: ClientStage) -> None:
 
 @FAMILY.add("POLL-05", "POLL-07", "PREFETCH-03", needs=("driver",))
 async def a_partition_that_is_refilled(stage: ClientStage) -> None:
-    """One partition gets new records all the time, the others have some that wait."""
+    """Two partitions get new records all the time, the others have some that wait."""
     await consume(stage, RECORDS)
     stage.application.stop_polling()
     for number in range(PARTITIONS):
-        produce_to(stage, number, MANY if number else FEW)
+        produce_to(stage, number, MANY if number > 1 else FEW)
         await stage.watch(0 if number else 0.4)
     for _ in range(10):
         await stage.do("poll", ms=100)
         produce_to(stage, 0, FEW)
+        produce_to(stage, 1, FEW)
         await stage.watch(0.2)
     stage.application.go_on_polling()
-    await stage.watch(5)
+    await stage.watch(7)
 
 
-@FAMILY.add("POLL-12", "PREFETCH-10", needs=("driver",))
+@FAMILY.add("PREFETCH-10", needs=("driver",))
+async def records_of_one_partition_at_a_time(stage: ClientStage) -> None:
+    """The partitions get records in turn, so that a response has those of one."""
+    await consume(stage, RECORDS)
+    for turn in range(12):
+        produce_to(stage, turn % PARTITIONS, FEW)
+        await stage.watch(0.7)
+
+
+@FAMILY.add("POLL-12", needs=("driver",))
 async def offsets_without_records(stage: ClientStage) -> None:
     """Records are written in transactions, whose ends have offsets of their own."""
     await consume(stage, RECORDS)

@@ -145,7 +145,7 @@ class ClassicClient:
             driven.learn_written(state, event)
             self._progress.written_at = event.time
         if event.kind is Kind.INTERNAL and event.api == "delivered":
-            state.has_delivered = True
+            state.has_delivered |= len(event.body["ends"]) < len(state.installed or ())
             if state.application is not None:
                 draining.learn_delivery(state, state.application, event)
         if event.kind is Kind.INTERNAL and event.api == "group":

@@ -27,7 +27,8 @@ def learn_delivery(state: ClientState, application: Application, event: Event) -
     ends = {read_partition(name): end for name, end in event.body["ends"].items()}
     failed = frozenset(map(read_partition, event.body["errors"]))
     for partition, end in ends.items():
-        if partition in application.owned:
+        is_wanted = partition in state.buffers.asked  # else it was sought or lost since the fetch (POLL-11)
+        if partition in application.owned and is_wanted:
             state.buffers.deliver(application, partition, end, event.time)
             if failed:
                 state.buffers.beside_error.add(partition)
@@ -222,6 +223,7 @@ def judge_second_fetch(
     expected = f"{name} from {end} on, or no fetch"
     state.violate(requirement, operation, title, expected, f"{name} from {offset} on")
     buffers.forget([partition])
+    buffers.asked[partition] = offset
 
 
 def judge_end_of_draining(state: ClientState, application: Application) -> None:

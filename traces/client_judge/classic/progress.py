@@ -97,13 +97,22 @@ def judge_progress(state: ClientState, progress: Progress, time: int) -> None:
         return
     paused = state.application.paused if state.application is not None else frozenset[TopicPartition]()
     wanted = installed - paused - progress.out_of_range - fetches_outstanding(state)
-    idle = sorted(each for each in wanted if progress.fetched_at.get(each, since) < end - PROGRESS_MS)
+    idle = sorted(
+        each for each in wanted - held_partitions(state) if progress.fetched_at.get(each, since) < end - PROGRESS_MS
+    )
     sequence = state.join.handle - 1 if state.join is not None else 0
     told = describe_partitions(idle)
     title, expected = "A partition is not fetched", f"a Fetch of each partition within {PROGRESS_MS} ms"
     violation = ClientViolation("PREFETCH-03", sequence, title, expected, f"none of {told}")
     state.evidence.judge(not idle, violation)
     judge_returned(state, progress, wanted, end, sequence)
+
+
+def held_partitions(state: ClientState) -> frozenset[TopicPartition]:
+    """The partitions of which a driven client has records buffered: they are fetched once these are returned."""
+    application = state.application
+    known = state.buffers.ends if application is not None else ()
+    return frozenset(each for each in known if application is not None and state.buffers.held(application, each))
 
 
 def is_held_up(state: ClientState, end: int) -> bool:

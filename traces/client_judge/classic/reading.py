@@ -41,7 +41,7 @@ def judge_fetch(state: ClientState, operation: Operation, event: Event) -> None:
 
 
 def judge_fetch_order(state: ClientState) -> None:
-    """Fetches of the same partitions, each after one that brought records, do not all begin with the same one."""
+    """Fetches of the same partitions, after some of these had records, do not all begin with the same one."""
     for firsts in state.fetch_orders.values():
         if len(firsts) >= MIN_FETCHES:
             title, expected = "Fetches of the same partitions keep one order", "another partition first in some"

@@ -127,7 +127,8 @@ class ClientState:
     groups: InventedGroups = field(default_factory=InventedGroups)
     """The groups that the script has invented."""
     has_delivered: bool = False
-    """A response to Fetch has brought records since the last Fetch of which the order was noted."""
+    """A response to Fetch has brought records of some partitions and not of others, since the last Fetch of which the
+    order was noted."""
     hung_up: set[int] = field(default_factory=set)
     """The connections that the cluster has closed."""
     coordinator_connection: int = 0
