@@ -51,12 +51,14 @@ def resume(operator: Operator) -> OperatorStep:
     return OperatorStep(running, "checkpoint.resumed")
 
 
-def reset_to(operator: Operator, seek_map: Offsets, variables: Offsets, rule: str) -> OperatorStep:
+def reset_to(
+    operator: Operator, seek_map: Offsets, variables: Offsets, dialect: RegionDialect, rule: str
+) -> OperatorStep:
     """Stop polling, clear buffer and queue, seek what is assigned, poll throttled (X1, X4)."""
     found, made = start_offsets(seek_map, variables, keys_of(operator.positions))
     after = evolve(
         operator,
-        seek_map=seek_map,
+        seek_map=lay_over(found, seek_map) if dialect.checkpoints_seek_map else seek_map,
         positions=found,
         offsets=found,
         queue=(),
@@ -77,7 +79,7 @@ def reset_to_initial(operator: Operator, variables: Offsets, dialect: RegionDial
         if dialect.checkpoints_seek_map
         else tuple(offset if partition in assigned else None for partition, offset in enumerate(variables))
     )
-    return reset_to(operator, every, variables, "reset.initial")
+    return reset_to(operator, every, variables, dialect, "reset.initial")
 
 
 def reset_to_merge(
@@ -87,9 +89,8 @@ def reset_to_merge(
     if operator.notice is None or operator.notice[0] != checkpoint:
         return None
     merged = operator.notice[1]
-    return reset_to(
-        operator, lay_over(variables, merged) if dialect.checkpoints_seek_map else merged, variables, "reset.merged"
-    )
+    known = lay_over(variables, merged) if dialect.checkpoints_seek_map else merged
+    return reset_to(operator, known, variables, dialect, "reset.merged")
 
 
 def may_be_reset(operator: Operator, dialect: RegionDialect) -> bool:

@@ -7,19 +7,9 @@ import z3
 
 from fencepost.model.proofs.kernel_logic import SymbolicLogic
 from fencepost.model.proofs.obligations import Lemma
-from fencepost.model.region.kernel import (
-    OFFSETS,
-    SETS,
-    MergeKernel,
-    RegionEvent,
-    RegionKernel,
-    contribute_event,
-    initial_kernel,
-    invariants,
-    is_clean,
-    kernel_events,
-    merge_invariant,
-)
+from fencepost.model.region.kernel import OFFSETS, SETS, RegionEvent, RegionKernel, initial_kernel, kernel_events
+from fencepost.model.region.kernel_invariants import invariants, is_clean
+from fencepost.model.region.merge_kernel import MergeKernel, contribute_event, merge_invariant
 
 OPERATOR = z3.DeclareSort("Operator")
 EXACT, ONE_HOLDER, MERGE, SEEN_ONCE = "region.exact", "region.one-holder", "region.merge", "region.once"

@@ -11,7 +11,7 @@ from fencepost.model.explore.region.properties import SENTENCES
 from fencepost.model.explore.region.row import RegionBounds, RegionFaults
 from fencepost.model.explore.region.system import region_system
 from fencepost.model.region.dialect import DOCUMENTED, RegionDialect
-from fencepost.model.region.kernel import invariants
+from fencepost.model.region.kernel_invariants import invariants
 from fencepost.model.region.rules import REGION_RULES
 
 HOLES = region_holes()
@@ -43,9 +43,27 @@ def test_every_repair_of_the_region_closes_a_hole() -> None:
 
 def test_a_repaired_region_without_faults() -> None:
     found, _ = explore_system(region_system(SMALL))
-    assert found.finished and found.states == 6140
+    assert found.finished and found.states == 6103
     assert {one.name for one in found.violations} == {"no-deadlock"}
     assert "checkpointed" in {one.name for one in found.discoveries}
+
+
+@pytest.mark.acceptance
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        RegionBounds(records=1),
+        RegionBounds(),
+        RegionBounds(checkpoints=1, faults=RegionFaults(failures=1)),
+        RegionBounds(records=1, checkpoints=1, faults=RegionFaults(rebalances=1)),
+        RegionBounds(records=1, checkpoints=1, faults=RegionFaults(crashes=1)),
+        RegionBounds(records=1, checkpoints=1, faults=RegionFaults(expulsions=1)),
+    ],
+    ids=str,
+)
+def test_a_repaired_region_keeps_every_property(bounds: RegionBounds) -> None:
+    found, _ = explore_system(region_system(bounds))
+    assert found.finished and {one.name for one in found.violations} <= {"no-deadlock"}
 
 
 def test_the_region_as_documented_breaks_without_faults() -> None:

@@ -3,7 +3,7 @@
 from fencepost.model.proofs.obligations import Lemma, findings
 from fencepost.model.proofs.region.theorems import FALSE_THEOREMS, SENTENCES, any_events, any_kernel
 from fencepost.model.proofs.registry.design_results import design_results
-from fencepost.model.region.kernel import invariants
+from fencepost.model.region.kernel_invariants import invariants
 
 
 def test_every_theorem_of_the_region_has_a_result() -> None:
