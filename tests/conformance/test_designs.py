@@ -53,6 +53,14 @@ def test_a_limit_leaves_holes_open(tmp_path: Path, capsys: pytest.CaptureFixture
     assert len({row["id"] for row in rows}) == 20
 
 
+def test_requirements_of_designs_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "PUSH-38", "REGION-42"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "PUSH-38 MUST" in text and "PUSH-H01 No barrier between Stop and Start." in text
+    assert "REGION-42 MUST: Nothing from before a reset" in text and "process.dropped" in text
+    assert "REGION-H03 The message in hand survives a reset." in text and "tested" not in text
+
+
 def test_holes_and_theorems_of_the_region(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "region.json"
     assert main(["explore", "region", "--limit", "40", "--json", str(path)]) == 3
