@@ -19,6 +19,7 @@ from fencepost.conformance.pipeline.shard_findings import shard_findings
 from fencepost.traces.files.trace_files import open_trace, write_trace
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.pipeline.corpus import Corpus
+from fencepost.traces.pipeline.corpus_log import LOGS
 from fencepost.traces.pipeline.ingest import ingest
 from fencepost.traces.pipeline.judge_corpus import DEFAULT_SPLIT_EVENTS, read_table, shards_of
 from fencepost.traces.pipeline.parallel import split_evenly
@@ -28,9 +29,13 @@ from fencepost.traces.pipeline.results import CorpusResults, judge_corpus
 from fencepost.traces.pipeline.schema import EVENTS
 from fencepost.traces.pipeline.spark_session import spark_session
 from tests.acceptance.checks.conformance import expect_passing, run_tests
+from tests.acceptance.concurrent_pairs import PAIRS, check_pair
 from tests.acceptance.crash_recovery import SPARK_CONFIG, check_killed, check_side_by_side, ignore_progress
 from tests.acceptance.framework import Check, Figure, at_least, at_most, exactly, without_threshold
+from tests.acceptance.pipeline_speed import check_fetches, check_large, check_small
+from tests.acceptance.pipeline_verdicts import check_topic_verdicts, check_verdicts, check_watch_verdicts
 from tests.acceptance.recorded_sources import SOURCE_CHECKS
+from tests.acceptance.stale_commit_queries import check_stale_commits
 from tests.acceptance.synthetic_corpus import STALE_EVERY, make_corpus
 from tests.support.altered_traces import altered_trace, judge_alone
 from tests.support.corpus_tables import inputs_of
@@ -291,6 +296,11 @@ CHECKS = (
     *SOURCE_CHECKS,
     Check("volume", "millions of events: everything found, quickly, in little memory", check_volume),
     Check("identical", "the pipeline's verdicts are the judge's", check_identical),
+    Check("verdicts", "the commands report what `fencepost judge` does, through both formats", check_verdicts),
+    Check("watch-verdicts", "a watch of files finds what `fencepost judge` does", check_watch_verdicts),
+    Check(
+        "topic-verdicts", "the commands report what `fencepost judge` does, through a Kafka topic", check_topic_verdicts
+    ),
     Check(
         "killed", "an ingest, watch or campaign that is killed and started again leaves the same tables", check_killed
     ),
@@ -299,6 +309,21 @@ CHECKS = (
         "ingests and judges of one corpus at the same time, killed and started again, leave the same tables",
         check_side_by_side,
     ),
+    *(
+        Check(
+            f"{name.replace(' ', '-')}-{format}",
+            f"{name} at the same time on one corpus ({format}), each killed at ten moments",
+            partial(check_pair, name, format),
+        )
+        for format in LOGS
+        for name in PAIRS
+    ),
+    Check(
+        "stale-commits", "the query finds hidden stale commits, and charges no conformant trace", check_stale_commits
+    ),
+    Check("speed-fetches", "nine in ten events are fetches: no slower than plain `judge`", check_fetches),
+    Check("speed-small", "25,000 events in 1,000 traces: at most twice plain `judge`", check_small),
+    Check("speed-large", "3,000,000 events: 1.8 times as fast as plain `judge`", check_large),
     Check("driver", "what the driver holds grows with traces, not with their events", check_driver),
     Check("cluster", "a standalone cluster of a master and two workers does the same", check_cluster),
     Check(
