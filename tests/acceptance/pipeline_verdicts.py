@@ -14,6 +14,7 @@ from typing import Any
 from fencepost.traces.events import Event, Header, Kind
 from fencepost.traces.files.trace_files import TraceError, open_trace, write_trace
 from fencepost.traces.judge.judge import Judge
+from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.corpus_log import LOGS
 from fencepost.traces.pipeline.stream import read_findings
 from fencepost.traces.verdict import initial_violations
@@ -192,7 +193,6 @@ def check_topic_verdicts(folder: Path) -> Iterator[Figure]:
     yield without_threshold("traces", len(paths))
     report = folder / "report.json"
     summarize = partial(summarize_report, report, names_places=False)
-    wanted = summarize(run_command("judge", folder / "traces", "--json", report)[0])
     with running_target("kafka4", folder) as target:
         address = target.removeprefix("kafka://")
         create_topic(address, "traces", 4)
@@ -201,5 +201,18 @@ def check_topic_verdicts(folder: Path) -> Iterator[Figure]:
         place = f"{target}/traces"
         run_command("pipeline", "ingest", place, "--to", folder / "corpus", "--buckets", "3")
         code, _ = run_command("pipeline", "judge", folder / "corpus", "--json", report)
-        yield from compare_reports("topic", wanted, summarize(code))
+        found = summarize(code)
+        ordered = link_in_order(Corpus.open(folder / "corpus"), folder / "traces", folder / "ordered")
+        wanted = summarize(run_command("judge", ordered, "--json", report)[0])
+        yield from compare_reports("topic", wanted, found)
         yield from compare_watch("watch of the topic", place, paths, folder / "watched")
+
+
+def link_in_order(corpus: Corpus, traces: Path, folder: Path) -> Path:
+    """A folder with the traces in the order of the corpus: of failures that are alike a report names the first."""
+    for row in corpus.inputs():
+        partition, offset, name = row.input.rsplit("/", 3)[1:]
+        link = folder / partition / offset / name
+        link.parent.mkdir(parents=True)
+        link.symlink_to(traces / name)
+    return folder

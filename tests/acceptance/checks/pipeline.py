@@ -43,7 +43,7 @@ from tests.support.corpus_tables import inputs_of
 DEFAULT_EVENTS = 10_000_000
 GROUPS, BIG_GROUP_EVENTS, FILES = 10_000, 1_000_000, 16
 RANDOM_TRACES = 1_000
-DRIVER_TRACES = (10_000, 50_000)
+DRIVER_TRACES = (10_000, 100_000)
 DRIVER_CORES = 1_600
 """The cores of the cluster that is planned for: 100 nodes of 16."""
 WARM_RUNS = 3
@@ -250,21 +250,37 @@ def check_identical(folder: Path) -> Iterator[Figure]:
 
 
 def check_driver(folder: Path) -> Iterator[Figure]:
-    """What the driver of a judge holds of each trace in Python: its files, its shards, and the rows of its lines."""
-    peaks: dict[int, float] = {}
-    for events in (1_000, 100_000):
-        for count in DRIVER_TRACES:
-            peaks[count] = peak_of_planning(count, events) / (1 << 20)
-            yield without_threshold(f"MiB of plan for {count} traces of {events} events", round(peaks[count], 1))
+    """What the driver of a judge holds of each trace in Python, and how long it plans: files, shards, and rows."""
+    by_events: dict[int, float] = {}
+    for events in (1_000, 100_000, 1_000_000):
+        peaks: dict[int, float] = {}
+        seconds: dict[int, float] = {}
         few, many = DRIVER_TRACES
-        line = peaks[many] + (1_000_000 - many) * (peaks[many] - peaks[few]) / (many - few)
-        yield without_threshold(f"MiB for 10^6 traces of {events} events, on this line", round(line))
+        for count in DRIVER_TRACES:
+            seconds[count] = measure_seconds(partial(plan_judging, count, events))
+            peaks[count] = peak_of_planning(count, events) / (1 << 20)
+        yield without_threshold(f"MiB of plan for {many} traces of {events} events", round(peaks[many], 1))
+        yield without_threshold(f"seconds of planning for {many} traces of {events} events", round(seconds[many], 1))
+        for what, found in (("MiB", peaks), ("seconds", seconds)):
+            line = found[many] + (1_000_000 - many) * (found[many] - found[few]) / (many - few)
+            yield without_threshold(f"{what} for 10^6 traces of {events} events, on this line", round(line))
+        by_events[events] = peaks[many]
+    growth = by_events[1_000_000] / by_events[100_000]
+    yield at_most("times the plan of traces of 10^5 events, for those of 10^6", round(growth, 2), 1.05)
 
 
 def peak_of_planning(count: int, events: int) -> int:
     """The most bytes that Python holds while it plans the judging of so many traces."""
-    sizes = dict.fromkeys(range(16), events // 16)
     tracemalloc.start()
+    plan_judging(count, events)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
+
+
+def plan_judging(count: int, events: int) -> None:
+    """Plan the judging of so many traces as the driver does."""
+    sizes = dict.fromkeys(range(16), events // 16)
     files = [
         TraceFile(f"s3://bucket/traces/{number:09}.jsonl", events, events + 1, None, False, dict(sizes))
         for number in range(count)
@@ -273,10 +289,7 @@ def peak_of_planning(count: int, events: int) -> int:
     shards = [shard for recording in recordings for shard in shards_of(recording, DEFAULT_SPLIT_EVENTS)]
     parts = split_evenly(shards, 3 * DRIVER_CORES)
     rows = [(shard.trace, shard.bucket, part) for part, each in enumerate(parts) for shard in each]
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
     assert len(rows) == len(shards)
-    return peak
 
 
 def check_cluster(folder: Path) -> Iterator[Figure]:
