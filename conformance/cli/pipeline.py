@@ -1,11 +1,10 @@
 """`fencepost pipeline`: traces ingested, judged, watched and produced in bulk, on Spark."""
 
 import argparse
-import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fencepost.conformance.cli import corpus_commands, topics
 from fencepost.conformance.cli.argument_types import count, location, port, setting
@@ -13,6 +12,7 @@ from fencepost.conformance.cli.console import Console
 from fencepost.conformance.cli.importing import cluster_options
 from fencepost.conformance.cli.report_options import add_report_options, report_paths
 from fencepost.conformance.cli.test import PROFILE_HELP, TARGET_HELP
+from fencepost.conformance.cli.watched_findings import WatchedFindings, finding_line
 
 if TYPE_CHECKING:
     from fencepost.conformance.reports.progress import ProgressDisplay
@@ -275,9 +275,9 @@ def run_watch(options: argparse.Namespace, console: Console) -> int:
     to = resolve_folder(options.to)
     to.mkdir(parents=True, exist_ok=True)
     check_same_watch(to, options.buckets, topic.uri if topic else str(options.landing.resolve()))
-    before = list(read_findings(to))
-    seen = {name for name, _ in before}
-    violations = sum(row["kind"] == "violation" for _, row in before)
+    found = WatchedFindings()
+    for name, row in read_findings(to):
+        found.add(name, row)
     with spark_session("watch", options.master, dict(options.conf)) as spark, as_pipeline_error():
         if topic is not None:
             query = watch_topic(spark, topic, to, once=options.once)
@@ -287,15 +287,19 @@ def run_watch(options: argparse.Namespace, console: Console) -> int:
             ended: bool | None = False
             while not ended:
                 ended = query.awaitTermination(1)
-                for name, row in list(read_findings(to, frozenset(seen))):
-                    seen.add(name)
-                    violations += row["kind"] == "violation"
+                for name, row in list(read_findings(to, frozenset(found.files))):
+                    found.add(name, row)
                     if row["kind"] != "following":
                         console.print_line(finding_line(row))
+                if isinstance(options.landing, Path):
+                    found.tell_empty_files(options.landing.resolve(), console)
         except KeyboardInterrupt:
             query.stop()
+    violations = found.violations.total()
     console.print_line(f"{violations} violations found so far; the tables are in {options.to}")
-    return ExitCode.VIOLATION if violations else ExitCode.CONFORMANT
+    if violations:
+        return ExitCode.VIOLATION
+    return ExitCode.INCONCLUSIVE if found.is_open else ExitCode.CONFORMANT
 
 
 def run_campaign(options: argparse.Namespace, console: Console) -> int:
@@ -335,23 +339,6 @@ def write_reports(options: argparse.Namespace, report: "Report", console: Consol
     files = ReportFiles(console, report_paths(options))
     files.write(report)
     return ExitCode.COULD_NOT_RUN if files.failed else report.exit_code()
-
-
-def finding_line(row: Mapping[str, Any]) -> str:
-    """A finding of `fencepost pipeline watch` in one line."""
-    from fencepost.conformance.reports.layout import escape_unprintable
-
-    value = json.loads(row["value"])
-    if row["kind"] == "quarantine":
-        return escape_unprintable(f"{row['path']}:{value['line']}: in quarantine: {value['reason']}")
-    if row["kind"] == "unjudged":
-        return escape_unprintable(f"{row['path']}: not judged any more: {value['reason']}")
-    word = "VIOLATION" if row["kind"] == "violation" else "withdrawn"
-    broken = ", ".join(value["requirements"]) or "no requirement"
-    difference = f"observed {value['observed']}; allowed {' or '.join(value['allowed'])}"
-    return escape_unprintable(
-        f"{word} {broken}: {value['group']!r}, {value['api']}, event {row['sequence']}: {difference}; {row['path']}"
-    )
 
 
 class StageProgress:

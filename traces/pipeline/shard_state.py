@@ -16,6 +16,7 @@ from typing import NamedTuple, TypeAlias
 from fencepost import __version__
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.files.jsonl import EventOrder, MalformedLineError, decode_event, decode_header
+from fencepost.traces.files.request_form import RequestFormError, check_request_form
 from fencepost.traces.files.rotating_writer import RecordingPart, is_next_part, recording_part_of
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.operations import MAX_LOOKAHEAD, Lookahead, PairedEvent
@@ -28,12 +29,17 @@ from fencepost.traces.verdict import Violation, initial_violations
 STATE_FORMAT = 1
 VIOLATION, FOLLOWING, WITHDRAWN, QUARANTINED, UNJUDGED = "violation", "following", "withdrawn", "quarantine", "unjudged"
 """The kinds of news."""
-HEADER, EVENT, BAD, END = "header", "event", "bad", "end"
-"""The kinds of lines: `BAD` has the reason in the place of a line, and `END` none."""
+HEADER, EVENT, BAD, MALFORMED, END = "header", "event", "bad", "malformed", "end"
+"""The kinds of lines: `BAD` and `MALFORMED` have the reason in the place of a line, and `END` none. All buckets of a
+trace get `MALFORMED`."""
 
 Place: TypeAlias = tuple[str, int]
 """Where lines of a trace are: the path of a file and 0, or the URI of a partition and the offset of a record."""
 ReportedKey: TypeAlias = tuple[int, str, str, tuple[str, ...]]
+
+
+class UnjudgeableError(ValueError):
+    """A message of a trace is not one that can be judged; the message is the reason."""
 
 
 class NewLine(NamedTuple):
@@ -55,6 +61,16 @@ class News(NamedTuple):
     sequence: int | None
     group: str | None
     value: str
+
+
+def malformed_reason(event: Event) -> str:
+    """Why a request cannot be judged; "" if it can, and for all other events."""
+    if event.kind is Kind.REQUEST:
+        try:
+            check_request_form(event.api, event.version, event.body)
+        except RequestFormError as error:
+            return f"event {event.sequence}: {error}"
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +139,13 @@ class ShardState:
         self.judge.finish()
 
     def judge_next(self) -> None:
-        """Judge the event that has waited longest."""
-        moment = self.waiting.popleft()[1]
-        self.judge.on_event(moment.event, moment.operation)
+        """Judge the event that has waited longest. Raises `UnjudgeableError`."""
+        event, operation = self.waiting.popleft()[1]
+        try:
+            self.judge.on_event(event, operation)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            reason = f"the judge cannot go on: {type(error).__name__}: {error}"
+            raise UnjudgeableError(f"event {event.sequence}: {reason}") from None
 
     def new_findings(self) -> Iterator[tuple[str, int, str, str]]:
         """Yield kind, sequence number, group and value of each new violation, and of each reported one that the judge
@@ -220,10 +240,17 @@ class ShardAdvance:
 
     def take_lines(self, lines: Iterable[NewLine]) -> None:
         """Take in lines, in order, and report what came of them."""
-        for line in lines:
-            self.last = line.line
-            self.take_line(line)
-        self.report()
+        where = ""
+        try:
+            for line in lines:
+                self.last, where = line.line, line.path
+                try:
+                    self.take_line(line)
+                except UnjudgeableError as error:
+                    self.give_up(line.path, str(error))
+            self.report()
+        except UnjudgeableError as error:
+            self.give_up(where, str(error))
 
     def take_line(self, line: NewLine) -> None:
         """Take in one line."""
@@ -232,12 +259,15 @@ class ShardAdvance:
             self.begin_part(line)
         elif line.kind == BAD:
             self.quarantine(line, line.text.decode())
+        elif line.kind == MALFORMED:
+            self.give_up(line.path, line.text.decode() if self.bucket == LOOKUPS_SHARD else "")
+        elif line.kind == END:
+            self.end_trace()
+            self.is_lost = False
         elif state is None:
             if line.kind == EVENT and not self.is_lost:
                 self.quarantine(line, "no header comes before it")
                 self.is_lost = True
-        elif line.kind == END:
-            self.end_trace()
         elif state.order is None:
             state.add_event(line.line, decode_event(line.text), goes_on=self.goes_on)
         elif line.text != state.last_line:
@@ -253,6 +283,8 @@ class ShardAdvance:
             self.end_trace()
             self.is_lost = True
             return
+        if reason := malformed_reason(event):
+            raise UnjudgeableError(reason)
         state.last_line = line.text
         state.add_event(line.line, event, goes_on=self.goes_on)
 
@@ -284,6 +316,17 @@ class ShardAdvance:
             self.state.end()
             self.report()
             self.state = None
+
+    def give_up(self, where: str, reason: str) -> None:
+        """Take back all that was reported of the trace, and judge it no more: it is wrong, and not the target. With a
+        `reason`, tell it."""
+        if self.state is not None:
+            for key, value in self.state.reported.items():
+                self.found.append(News(where, WITHDRAWN, key[0], key[1], value))
+            self.state = None
+        if reason:
+            self.found.append(News(where, UNJUDGED, None, None, json.dumps({"reason": reason})))
+        self.is_lost = True
 
     def quarantine(self, line: NewLine, reason: str) -> None:
         """Report a line that is none."""

@@ -22,6 +22,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from fencepost import __version__
 from fencepost.model.errors import COORDINATOR_NOT_READY
+from fencepost.traces.files.jsonl import decode_event
 from fencepost.traces.files.rotating_writer import recording_part_of
 from fencepost.traces.pipeline.arrow import to_record_batches
 from fencepost.traces.pipeline.corpus import Corpus
@@ -33,6 +34,7 @@ from fencepost.traces.pipeline.shard_state import (
     END,
     EVENT,
     HEADER,
+    MALFORMED,
     UNJUDGED,
     NewLine,
     News,
@@ -40,9 +42,11 @@ from fencepost.traces.pipeline.shard_state import (
     StoredState,
     decode_state,
     encode_state,
+    malformed_reason,
     store_state,
 )
 from fencepost.traces.pipeline.shards import LOOKUPS_SHARD, WHOLE_TRACE, is_unrelated
+from fencepost.traces.pipeline.sources import TRACE_SUFFIXES
 from fencepost.traces.pipeline.topic_source import SOURCE_NAME, register_topics, topic_options
 from fencepost.traces.pipeline.topics import OffsetRange, Topic, TopicRecord, is_header_line, read_records
 
@@ -79,10 +83,13 @@ def file_rows(path: str, buckets: int) -> Iterator[tuple[Any, ...]]:
         recording, part = ("", 0) if reader.header is None else recording_part_of(reader.header)
         return (recording or path, bucket, part, path, line, kind, text)
 
+    malformed: tuple[int, bytes] | None = None
     for each in reader.rows():
         if isinstance(each, BadLine):
             yield row(LOOKUPS_SHARD, each.line, BAD, each.reason.encode())
         elif each.intact:
+            if each.kind == "request" and (reason := malformed_reason(decode_event(each.text))):
+                malformed = malformed or (each.line, reason.encode())
             shared = (LOOKUPS_SHARD,) if is_unrelated(each.kind, each.api) else every
             for bucket in shared if each.group is None else (corpus.bucket_of(each.group),):
                 yield row(bucket, each.line, EVENT, each.text)
@@ -92,6 +99,8 @@ def file_rows(path: str, buckets: int) -> Iterator[tuple[Any, ...]]:
         is_over = not recording_part_of(reader.header)[0] or reader.flawed is not None
         for bucket in every:
             yield row(bucket, 0, HEADER, reader.header_line)
+            if malformed is not None:
+                yield row(bucket, malformed[0], MALFORMED, malformed[1])
             if is_over:
                 yield row(bucket, reader.lines + 1, END, b"")
 
@@ -292,6 +301,12 @@ def start_watch(
     )
     writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime="1 second")
     return writer.start(str(output / "found"))
+
+
+def empty_files(landing: Path) -> list[Path]:
+    """The trace files below a folder that are empty, in order. No source of Spark yields them."""
+    found = (path for path in landing.rglob("*") if path.name.endswith(TRACE_SUFFIXES))
+    return sorted(path for path in found if path.is_file() and not path.stat().st_size)
 
 
 def local_path(path: str) -> str:

@@ -19,6 +19,7 @@ from fencepost.conformance.pipeline.shard_findings import shard_findings
 from fencepost.traces.files.trace_files import open_trace, write_trace
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.pipeline.corpus import Corpus
+from fencepost.traces.pipeline.corpus_log import LOGS
 from fencepost.traces.pipeline.ingest import ingest
 from fencepost.traces.pipeline.judge_corpus import DEFAULT_SPLIT_EVENTS, read_table, shards_of
 from fencepost.traces.pipeline.parallel import split_evenly
@@ -28,9 +29,13 @@ from fencepost.traces.pipeline.results import CorpusResults, judge_corpus
 from fencepost.traces.pipeline.schema import EVENTS
 from fencepost.traces.pipeline.spark_session import spark_session
 from tests.acceptance.checks.conformance import expect_passing, run_tests
+from tests.acceptance.concurrent_pairs import PAIRS, check_pair
 from tests.acceptance.crash_recovery import SPARK_CONFIG, check_killed, check_side_by_side, ignore_progress
 from tests.acceptance.framework import Check, Figure, at_least, at_most, exactly, without_threshold
+from tests.acceptance.pipeline_speed import check_fetches, check_large, check_small
+from tests.acceptance.pipeline_verdicts import check_topic_verdicts, check_verdicts, check_watch_verdicts
 from tests.acceptance.recorded_sources import SOURCE_CHECKS
+from tests.acceptance.stale_commit_queries import check_stale_commits
 from tests.acceptance.synthetic_corpus import STALE_EVERY, make_corpus
 from tests.support.altered_traces import altered_trace, judge_alone
 from tests.support.corpus_tables import inputs_of
@@ -38,7 +43,7 @@ from tests.support.corpus_tables import inputs_of
 DEFAULT_EVENTS = 10_000_000
 GROUPS, BIG_GROUP_EVENTS, FILES = 10_000, 1_000_000, 16
 RANDOM_TRACES = 1_000
-DRIVER_TRACES = (10_000, 50_000)
+DRIVER_TRACES = (10_000, 100_000)
 DRIVER_CORES = 1_600
 """The cores of the cluster that is planned for: 100 nodes of 16."""
 WARM_RUNS = 3
@@ -245,21 +250,37 @@ def check_identical(folder: Path) -> Iterator[Figure]:
 
 
 def check_driver(folder: Path) -> Iterator[Figure]:
-    """What the driver of a judge holds of each trace in Python: its files, its shards, and the rows of its lines."""
-    peaks: dict[int, float] = {}
-    for events in (1_000, 100_000):
-        for count in DRIVER_TRACES:
-            peaks[count] = peak_of_planning(count, events) / (1 << 20)
-            yield without_threshold(f"MiB of plan for {count} traces of {events} events", round(peaks[count], 1))
+    """What the driver of a judge holds of each trace in Python, and how long it plans: files, shards, and rows."""
+    by_events: dict[int, float] = {}
+    for events in (1_000, 100_000, 1_000_000):
+        peaks: dict[int, float] = {}
+        seconds: dict[int, float] = {}
         few, many = DRIVER_TRACES
-        line = peaks[many] + (1_000_000 - many) * (peaks[many] - peaks[few]) / (many - few)
-        yield without_threshold(f"MiB for 10^6 traces of {events} events, on this line", round(line))
+        for count in DRIVER_TRACES:
+            seconds[count] = measure_seconds(partial(plan_judging, count, events))
+            peaks[count] = peak_of_planning(count, events) / (1 << 20)
+        yield without_threshold(f"MiB of plan for {many} traces of {events} events", round(peaks[many], 1))
+        yield without_threshold(f"seconds of planning for {many} traces of {events} events", round(seconds[many], 1))
+        for what, found in (("MiB", peaks), ("seconds", seconds)):
+            line = found[many] + (1_000_000 - many) * (found[many] - found[few]) / (many - few)
+            yield without_threshold(f"{what} for 10^6 traces of {events} events, on this line", round(line))
+        by_events[events] = peaks[many]
+    growth = by_events[1_000_000] / by_events[100_000]
+    yield at_most("times the plan of traces of 10^5 events, for those of 10^6", round(growth, 2), 1.05)
 
 
 def peak_of_planning(count: int, events: int) -> int:
     """The most bytes that Python holds while it plans the judging of so many traces."""
-    sizes = dict.fromkeys(range(16), events // 16)
     tracemalloc.start()
+    plan_judging(count, events)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
+
+
+def plan_judging(count: int, events: int) -> None:
+    """Plan the judging of so many traces as the driver does."""
+    sizes = dict.fromkeys(range(16), events // 16)
     files = [
         TraceFile(f"s3://bucket/traces/{number:09}.jsonl", events, events + 1, None, False, dict(sizes))
         for number in range(count)
@@ -268,10 +289,7 @@ def peak_of_planning(count: int, events: int) -> int:
     shards = [shard for recording in recordings for shard in shards_of(recording, DEFAULT_SPLIT_EVENTS)]
     parts = split_evenly(shards, 3 * DRIVER_CORES)
     rows = [(shard.trace, shard.bucket, part) for part, each in enumerate(parts) for shard in each]
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
     assert len(rows) == len(shards)
-    return peak
 
 
 def check_cluster(folder: Path) -> Iterator[Figure]:
@@ -291,6 +309,11 @@ CHECKS = (
     *SOURCE_CHECKS,
     Check("volume", "millions of events: everything found, quickly, in little memory", check_volume),
     Check("identical", "the pipeline's verdicts are the judge's", check_identical),
+    Check("verdicts", "the commands report what `fencepost judge` does, through both formats", check_verdicts),
+    Check("watch-verdicts", "a watch of files finds what `fencepost judge` does", check_watch_verdicts),
+    Check(
+        "topic-verdicts", "the commands report what `fencepost judge` does, through a Kafka topic", check_topic_verdicts
+    ),
     Check(
         "killed", "an ingest, watch or campaign that is killed and started again leaves the same tables", check_killed
     ),
@@ -299,6 +322,21 @@ CHECKS = (
         "ingests and judges of one corpus at the same time, killed and started again, leave the same tables",
         check_side_by_side,
     ),
+    *(
+        Check(
+            f"{name.replace(' ', '-')}-{format}",
+            f"{name} at the same time on one corpus ({format}), each killed at ten moments",
+            partial(check_pair, name, format),
+        )
+        for format in LOGS
+        for name in PAIRS
+    ),
+    Check(
+        "stale-commits", "the query finds hidden stale commits, and charges no conformant trace", check_stale_commits
+    ),
+    Check("speed-fetches", "nine in ten events are fetches: no slower than plain `judge`", check_fetches),
+    Check("speed-small", "25,000 events in 1,000 traces: at most twice plain `judge`", check_small),
+    Check("speed-large", "3,000,000 events: 1.8 times as fast as plain `judge`", check_large),
     Check("driver", "what the driver holds grows with traces, not with their events", check_driver),
     Check("cluster", "a standalone cluster of a master and two workers does the same", check_cluster),
     Check(

@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from fencepost.conformance.cli import main
+from fencepost.conformance.cli.watched_findings import WatchedFindings
 from fencepost.model.errors import Error
 from fencepost.traces.events import Kind
 from fencepost.traces.files.trace_files import open_trace, write_trace
@@ -86,6 +87,16 @@ def test_a_watch_that_finds_a_violation_says_so_by_its_exit_code(tmp_path: Path,
         assert main(["pipeline", "watch", str(landing), "--to", str(tmp_path / "w"), "--once"]) == 1
     told = capsys.readouterr().out
     assert told.count("VIOLATION ") == 1 and told.count("1 violations found so far") == 2
+
+
+def test_a_watch_counts_the_violations_that_stand() -> None:
+    found = WatchedFindings()
+    row = {"trace": "t", "bucket": 0, "kind": "violation", "value": "{}"}
+    found.add("a", row)
+    assert (found.violations.total(), found.is_open) == (1, False)
+    found.add("b", {**row, "kind": "withdrawn"})
+    found.add("b", {**row, "kind": "unjudged", "value": "{1}"})
+    assert (found.violations.total(), found.is_open, found.files) == (0, True, {"a", "b"})
 
 
 @pytest.mark.usefixtures("running")

@@ -3,11 +3,13 @@
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from fencepost.conformance.analysis.root_cause import violations_in
+from fencepost.traces.events import Kind
 from fencepost.traces.files.trace_files import write_trace
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.pipeline import shard_state
@@ -156,3 +158,31 @@ def test_a_record_that_comes_twice_counts_once(tmp_path: Path) -> None:
     lines = (tmp_path / "t.jsonl").read_bytes().splitlines()
     twice = [lines[0], *(each for line in lines[1:] for each in (line, line)), None]
     assert [each.kind for each in watch_records(twice)[0]] == [each.kind for each in watch_records([*lines, None])[0]]
+
+
+def malformed_trace(folder: Path) -> Path:
+    """A trace with a request whose form is wrong, behind its violations."""
+    header, events = altered_trace(2)
+    odd = [event for event in events if event.kind is Kind.REQUEST and event.api == "Heartbeat"][-1]
+    body = {**odd.body, "generation_id": "x"}
+    path = folder / "t.jsonl"
+    write_trace(path, header, (replace(each, body=body) if each is odd else each for each in events))
+    return path
+
+
+def test_nothing_is_told_of_a_trace_with_a_malformed_message(tmp_path: Path) -> None:
+    """`fencepost judge` says nothing of it but that."""
+    path = malformed_trace(tmp_path)
+    (told,) = watch_files([path])
+    assert told.kind == UNJUDGED and "'generation_id' of Heartbeat v4 is not" in told.value
+    for at_once in (20, 1_000):  # what was reported of it before is taken back
+        found, state = watch_records([*path.read_bytes().splitlines(), None], at_once)
+        assert total(found) == 0 and [each.kind for each in found].count(UNJUDGED) == 1 and state is None
+
+
+def test_a_response_that_the_judge_cannot_take_stops_nobody(tmp_path: Path) -> None:
+    header, events = altered_trace(8)
+    odd = [event for event in events if event.kind is Kind.RESPONSE and event.api == "JoinGroup"][-1]
+    body = {**odd.body, "members": 5}
+    write_trace(tmp_path / "t.jsonl", header, (replace(each, body=body) if each is odd else each for each in events))
+    assert [each.kind for each in watch_files([tmp_path / "t.jsonl"])] == [UNJUDGED]

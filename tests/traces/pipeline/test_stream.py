@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from fencepost.traces.files.trace_files import open_trace, write_trace
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.pipeline.errors import PipelineError
-from fencepost.traces.pipeline.stream import check_same_watch, committed_files, read_findings, watch_folder
+from fencepost.traces.pipeline.stream import check_same_watch, committed_files, empty_files, read_findings, watch_folder
 from fencepost.traces.verdict import initial_violations
 from tests.support.altered_traces import altered_trace
 
@@ -32,6 +32,14 @@ def test_a_watch_goes_on_with_the_options_that_it_began_with(tmp_path: Path) -> 
     (tmp_path / "watch.json").write_text("{")
     with pytest.raises(PipelineError, match="is damaged"):
         check_same_watch(tmp_path, 4, "a")
+
+
+def test_an_empty_trace_is_found_where_spark_passes_over_it(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    for name in ("a/t.jsonl.gz", "b.jsonl", "notes.txt"):
+        (tmp_path / name).touch()
+    (tmp_path / "c.jsonl").write_text("?")
+    assert empty_files(tmp_path) == [tmp_path / "a" / "t.jsonl.gz", tmp_path / "b.jsonl"]
 
 
 @pytest.mark.slow
