@@ -24,11 +24,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=STRATEGIES,
         nargs="+",
         default=list(STRATEGIES),
-        help="search strategies to use (default: all); recorded results of the others are kept",
+        help="search strategies to use, but for assignors (default: all); recorded results of the others are kept",
     )
     parser.add_argument("--seeds", metavar="N", type=count, default=3, help="hunts of each by schedules (default: 3)")
     parser.add_argument(
-        "--baseline-seeds", metavar="N", type=int, default=0, help="hunts of each by either baseline (default: 0)"
+        "--baseline-seeds",
+        metavar="N",
+        type=int,
+        default=0,
+        help="hunts of each coordinator by either baseline (default: 0)",
     )
     parser.add_argument("--seconds", metavar="S", type=count, default=60, help="longest hunt in seconds (default: 60)")
     parser.add_argument("--jobs", metavar="N", type=count, default=os.cpu_count() or 1, help="hunts at a time")
@@ -57,18 +61,29 @@ def hunt_bugs_of_clients(
     bugs: "tuple[ClientBug, ...]", options: argparse.Namespace, console: Console, code: int
 ) -> int:
     """Hunt the bugs of clients, print their table and record it; the exit code after that of the coordinator's bugs."""
+    from fencepost.conformance.cli.outputs import check_outputs
     from fencepost.conformance.results import ExitCode
     from fencepost.conformance.zoo.client_table import (
+        add_client_rows,
         client_table_lines,
         hunt_clients,
         load_client_rows,
         record_client_rows,
+        supplement_rows,
     )
 
+    check_outputs({"--json": options.json})
+    if options.baseline_seeds:
+        console.print_line("There are no baselines for bugs of clients: --baseline-seeds is for coordinators")
     with console.progress() as progress:
-        rows = hunt_clients(bugs, options.seeds, options.seconds, options.jobs, progress)
+        rows = hunt_clients(bugs, options.seeds, options.seconds, options.jobs, progress, tuple(options.by))
+    recorded = load_client_rows()
+    rows = supplement_rows(recorded, rows, options.by)
     console.print_line("\n".join(client_table_lines(rows)))
-    known = {row.name for row in load_client_rows() if row.found_by}
+    if options.json is not None:
+        before = options.json.read_text(encoding="utf-8") if options.only else "{}"
+        options.json.write_text(add_client_rows(before, rows), encoding="utf-8")
+    known = {row.name for row in recorded if row.found_by}
     missing = [row.name for row in rows if row.name in known and not row.found_by]
     if missing:
         console.print_line(f"Recorded as found, and not found this time: {', '.join(missing)}")

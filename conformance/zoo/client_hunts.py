@@ -83,7 +83,7 @@ def make_play(settings: ClientSettings) -> ClientPlay:
 
 @dataclass(frozen=True, slots=True)
 class FaultyClientBench(ClientBench):
-    """A bench whose client has a fault while it is played with."""
+    """A bench whose client has a fault while it is played with. What the client violates without it does not count."""
 
     bug: ClientBug | None = None
 
@@ -92,6 +92,11 @@ class FaultyClientBench(ClientBench):
         assert self.bug is not None
         with self.bug.activate():
             return ClientBench.play_client(self, schedule)
+
+    def violated_by(self, schedule: Schedule) -> frozenset[str]:
+        """As `ClientBench.violated_by`, without what the client violates without the fault."""
+        found = ClientBench.violated_by(self, schedule)
+        return found - ClientBench(self.protocol, self.make_play, self.facts).violated_by(schedule) if found else found
 
 
 def hunt_by_schedules(task: HuntTask, bug: ClientBug) -> HuntResult:
@@ -111,16 +116,17 @@ def play_scenarios(bug: ClientBug, names: Iterable[str] = ()) -> Iterator[tuple[
     for number, scenario in enumerate(CLIENT_SCENARIOS, 1):
         if not chosen or scenario.name in chosen:
             with bug.activate():
-                yield number, run_virtual(make_play(bug.settings).play(scenario, facts_about(bug.settings)))
+                run = run_virtual(make_play(bug.settings).play(scenario, facts_about(bug.settings)))
+            yield number, run  # without the fault: who takes the run may compare it with the shipped client's
 
 
 def hunt_by_scenarios(task: HuntTask, bug: ClientBug) -> HuntResult:
     """Play the scenarios until one shows a violation twice."""
     begun, tried = time.process_time(), 0
     for tried, run in play_scenarios(bug):
-        if run.verdict.violated:
+        if found := run.verdict.violated:
             ((_, again),) = play_scenarios(bug, [run.scenario.name])
-            if both := run.verdict.violated & again.verdict.violated:
+            if both := (found & again.verdict.violated) - usual_violations(bug.settings, run.scenario.name):
                 wanted = [each for each in run.verdict.violations if each.requirement in both]
                 first = min(wanted, key=lambda each: (each.requirement not in bug.breaks, each.sequence))
                 requests = count_requests(run.events, first.sequence)
@@ -151,11 +157,21 @@ def unusual_in(run: ClientScenarioRun) -> frozenset[str]:
     return frozenset(check.requirement for check in run.verdict.check_results if check.status is CheckStatus.UNUSUAL)
 
 
-@cache
 def usual_remarks(settings: ClientSettings, name: str) -> frozenset[str]:
     """The remarks about the reference client without a fault."""
+    return unusual_in(usual_run(settings, name))
+
+
+def usual_violations(settings: ClientSettings, name: str) -> frozenset[str]:
+    """The requirements that the reference client violates without a fault: none, unless a check is wrong."""
+    return usual_run(settings, name).verdict.violated
+
+
+@cache
+def usual_run(settings: ClientSettings, name: str) -> ClientScenarioRun:
+    """The run of a scenario with the reference client without a fault."""
     scenario = next(each for each in CLIENT_SCENARIOS if each.name == name)
-    return unusual_in(run_virtual(make_play(settings).play(scenario, facts_about(settings))))
+    return run_virtual(make_play(settings).play(scenario, facts_about(settings)))
 
 
 def count_requests(events: Sequence[Event], sequence: int) -> int:

@@ -13,6 +13,7 @@ from fencepost.conformance.zoo.classic.clients.bug import ClientBug
 from fencepost.conformance.zoo.classic.clients.registry import CLIENT_BUGS, NOT_PUT_BACK
 from fencepost.conformance.zoo.client_hunts import hunt_client, strategies_for
 from fencepost.conformance.zoo.hunt import HuntResult, HuntTask
+from fencepost.conformance.zoo.strategies import GROUPS, STRATEGIES
 from fencepost.conformance.zoo.workers import run_tasks, worker_processes
 
 CLIENT_RESULTS = Path(__file__).parent / "clients.json"
@@ -74,10 +75,15 @@ def row_of(bug: ClientBug, results: Sequence[HuntResult]) -> ClientRow:
 
 
 def hunt_clients(
-    bugs: Sequence[ClientBug], seeds: int, seconds: float, jobs: int, show: Callable[[Progress], None]
+    bugs: Sequence[ClientBug],
+    seeds: int,
+    seconds: float,
+    jobs: int,
+    show: Callable[[Progress], None],
+    by: Sequence[str] = STRATEGIES,
 ) -> tuple[ClientRow, ...]:
-    """Hunt each bug by so many seeds of its plainest strategy, and by the others where none finds it. Raises
-    `WorkerEnded`; Ctrl-C ends the hunts, with the rows so far."""
+    """Hunt each bug by so many seeds of its plainest strategy, and by the others where none finds it; members and
+    fetchers by the strategies in `by` alone. Raises `WorkerEnded`; Ctrl-C ends the hunts, with the rows so far."""
     results: dict[str, list[HuntResult]] = {bug.number: [] for bug in bugs}
     done: list[HuntTask] = []
     try:
@@ -85,6 +91,7 @@ def hunt_clients(
             for number in range(max(len(strategies_for(bug)) for bug in bugs)):
                 left = [bug for bug in bugs if not any(one.is_found for one in results[bug.number])]
                 tasks = [task for bug in left for task in tasks_of(bug, number, seeds, seconds)]
+                tasks = [task for task in tasks if task.strategy in (GROUPS, *by)]
                 for task, result in run_tasks(pool, jobs, hunt_client, tasks, lambda each: each.name):
                     done.append(task)
                     results[task.name].append(result)
@@ -101,6 +108,19 @@ def tasks_of(bug: ClientBug, number: int, seeds: int, seconds: float) -> list[Hu
     if number >= len(strategies):
         return []
     return [HuntTask(bug.number, strategies[number], seed, seconds) for seed in range(1, (1 if number else seeds) + 1)]
+
+
+def supplement_rows(
+    recorded: Sequence[ClientRow], rows: Sequence[ClientRow], by: Sequence[str]
+) -> tuple[ClientRow, ...]:
+    """The rows, with the recorded one where nothing was found and the strategy that has found it is not in `by`."""
+    kept = {row.name: row for row in recorded if row.found_by and row.found_by not in (GROUPS, *by)}
+    return tuple(row if row.found_by else kept.get(row.name, row) for row in rows)
+
+
+def add_client_rows(text: str, rows: Sequence[ClientRow]) -> str:
+    """The JSON of a table of coordinators, or `{}`, with the rows of clients under `clients`."""
+    return json.dumps({**json.loads(text), "clients": [asdict(row) for row in rows]}, indent=1) + "\n"
 
 
 def client_table_lines(rows: Sequence[ClientRow]) -> list[str]:

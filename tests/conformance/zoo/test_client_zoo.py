@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from fencepost.conformance.clients.classic import SCENARIOS as CLIENT_SCENARIOS
+from fencepost.conformance.clients.schedule_bench import ClientBench
 from fencepost.conformance.zoo.classic.clients.bug import Side
 from fencepost.conformance.zoo.classic.clients.registry import CLIENT_BUGS, NOT_PUT_BACK
-from fencepost.conformance.zoo.client_hunts import hunt_client, strategies_for
+from fencepost.conformance.zoo.client_hunts import hunt_client, play_scenarios, strategies_for
 from fencepost.conformance.zoo.client_mutants import client_mutants, hunt_mutant
 from fencepost.conformance.zoo.client_table import (
     client_table_lines,
@@ -21,6 +23,7 @@ from fencepost.conformance.zoo.hunt import HuntTask
 from fencepost.conformance.zoo.mutation.patching import Patch
 from fencepost.conformance.zoo.strategies import GROUPS, SCENARIOS, SCHEDULES
 from fencepost.model.catalogue.classic.client import CLIENT_CATALOGUE
+from fencepost.model.classic.member import member
 
 KNOWN = {f"BUG-{number}" for number in range(58, 167)}
 
@@ -76,6 +79,17 @@ def test_a_bug_is_found_by_schedules_and_told() -> None:
     assert (row.found, row.of, row.found_by) == (1, 1, SCHEDULES)
     text = "\n".join(client_table_lines([row]))
     assert "BUG-58" in text and "clients: 1 of 1 found (1 of 1 of members)" in text
+
+
+def test_what_the_client_violates_without_a_fault_is_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ClientBench, "violated_by", lambda bench, schedule: frozenset({"MEMBER-01"}))
+    assert not hunt_client(HuntTask("BUG-58", SCHEDULES, 1, 0.1)).is_found
+
+
+def test_the_fault_is_out_while_a_run_of_a_scenario_is_looked_at() -> None:
+    shipped = member.lose_membership
+    for _ in play_scenarios(CLIENT_BUGS["BUG-84"], [CLIENT_SCENARIOS[0].name]):
+        assert member.lose_membership is shipped
 
 
 def test_what_was_not_found_is_told(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """`fencepost zoo` as its user sees it."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,9 +10,11 @@ import pytest
 from fencepost.conformance.cli import main
 from fencepost.conformance.zoo import client_table, faulty, results
 from fencepost.conformance.zoo.client_table import ClientRow
+from fencepost.conformance.zoo.hunt import HuntResult, HuntTask
 from fencepost.conformance.zoo.hunt_plan import HuntPlan
 from fencepost.conformance.zoo.results import BUG_RESULTS, HuntSummary, ResultRow, ResultTable
 
+Hunted = tuple[HuntTask, HuntResult]
 HUNTS = {"schedules": HuntSummary(1, 1, 1.0, 2, 3)}
 FOUND = ResultRow("BUG-30", "Wrong.", "somewhere", ("FETCH-01",), "schedules", "FETCH-01", 1, 0, ("A fetch",), HUNTS)
 NOT_FOUND = ResultRow(
@@ -70,3 +73,40 @@ def test_the_records_are_written_only_when_asked_for(tmp_path: Path, monkeypatch
     assert main(["zoo", "--record"]) == 0
     assert [row["name"] for row in json.loads(mutants.read_text())["rows"]] == [found.name]
     assert len(json.loads(bugs.read_text())["rows"]) == 1
+
+
+@pytest.mark.parametrize(("pattern", "keys"), [("BUG-58", {"clients"}), ("BUG-*", {"clients", "rows"})])
+def test_bugs_of_clients_are_in_the_json(
+    pattern: str, keys: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client_table, "CLIENT_RESULTS", tmp_path / "clients.json")
+    monkeypatch.setattr(client_table, "hunt_clients", lambda bugs, *options: (CLIENT_ROW,))
+    monkeypatch.setattr(HuntPlan, "run", lambda plan, progress: ResultTable(1, 0, 60.0, (FOUND,)))
+    file = tmp_path / "zoo.json"
+    assert main(["zoo", "--only", pattern, "--json", str(file)]) == 0
+    data = json.loads(file.read_text())
+    assert data.keys() >= keys and ("rows" in data) == ("rows" in keys)
+    assert [(row["name"], row["requirement"]) for row in data["clients"]] == [("BUG-58", "MEMBER-01")]
+
+
+def test_strategies_and_baselines_are_heeded_for_clients(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What another strategy has found stays found; that there are no baselines is said."""
+    lost = replace(CLIENT_ROW, found_by="", found=0, requirement="")
+    asked: list[HuntTask] = []
+
+    def run_nothing(pool: object, jobs: int, work: object, tasks: list[HuntTask], name: object) -> Iterator[Hunted]:
+        asked.extend(tasks)
+        return iter([(task, HuntResult(task, "", 1, 1.0)) for task in tasks])
+
+    monkeypatch.setattr(client_table, "CLIENT_RESULTS", tmp_path / "clients.json")
+    monkeypatch.setattr(client_table, "run_tasks", run_nothing)
+    client_table.record_client_rows([CLIENT_ROW])
+    assert main(["zoo", "--only", "BUG-58", "--by", "schedules", "--seeds", "2", "--baseline-seeds", "1"]) == 0
+    assert [(task.strategy, task.seed) for task in asked] == [("schedules", 1), ("schedules", 2)]
+    shown = capsys.readouterr().out
+    assert "no baselines for bugs of clients" in shown and "1 of 1 found" in shown
+    assert main(["zoo", "--only", "BUG-58", "--by", "scenarios"]) == 1
+    assert {task.strategy for task in asked} == {"schedules", "scenarios"}
+    assert client_table.supplement_rows([CLIENT_ROW], [lost], ["remarks"]) == (CLIENT_ROW,)

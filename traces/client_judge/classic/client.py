@@ -137,6 +137,8 @@ class ClassicClient:
             state.hung_up.add(event.connection)
             if state.exchange is not None:
                 state.exchange.is_excused = True
+        elif event.kind is Kind.REQUEST and event.api == "SyncGroup":
+            state.generations_of_others[event.sequence] = event.body.get("generation_id", -1)
         elif event.kind is Kind.RESPONSE and event.api == "SyncGroup" and state.application is not None:
             listening.judge_hand_over(state, state.application, event)
         if event.kind is Kind.FAULT and event.api == "doubled":

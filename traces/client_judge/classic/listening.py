@@ -46,8 +46,12 @@ def judge_join_after_callback(state: ClientState, operation: Operation) -> None:
 
 
 def judge_hand_over(state: ClientState, application: Application, event: Event) -> None:
-    """Another member is assigned partitions: the client has given them up by then, if it is not fenced."""
+    """Another member is assigned partitions: the client has given them up by then, if it is in that generation. One
+    that is not has been evicted, and may not know it yet."""
+    generation = state.generations_of_others.pop(event.of or -1, None)
     if event.body.get("error_code") or state.installed is None:
+        return
+    if state.exchange is None or state.exchange.generation != generation:
         return
     try:
         given = frozenset(decode_assignment(event.body.get("assignment") or b""))

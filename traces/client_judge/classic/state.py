@@ -126,6 +126,8 @@ class ClientState:
     commits: Commits = field(default_factory=Commits)
     groups: InventedGroups = field(default_factory=InventedGroups)
     """The groups that the script has invented."""
+    generations_of_others: dict[int, int] = field(default_factory=dict)
+    """The generations in which other members ask for their assignments, by the sequence numbers of the requests."""
     has_delivered: bool = False
     """A response to Fetch has brought records of some partitions and not of others, since the last Fetch of which the
     order was noted."""

@@ -151,3 +151,10 @@ def save(folder: Path, run: ClientScenarioRun) -> Path:
     path = folder / "t.jsonl"
     save_trace(path, run.header, run.events)
     return path
+
+
+def test_an_evicted_client_that_does_not_know_it_gives_nothing_up() -> None:
+    """The coordinator forgets the client, and gives what it has to another member before the client is told."""
+    (schedule,) = [each.schedule for each in ClassicClientSchedules(is_driven=True).generate(1, 0, 3)[2:]]
+    assert "forget" in {move.kind for move in schedule.moves}
+    assert "CALLBACK-14" not in make_bench().violated_by(schedule)
