@@ -17,7 +17,7 @@ from fencepost.traces.client_judge.classic import (
     progress,
     reading,
 )
-from fencepost.traces.client_judge.classic.groups import judge_groups
+from fencepost.traces.client_judge.classic.groups import REPEATED, judge_groups
 from fencepost.traces.client_judge.classic.knowledge import Knowledge
 from fencepost.traces.client_judge.classic.state import EXCHANGE_APIS, ClientState
 from fencepost.traces.client_judge.evidence import ClientVerdict, Evidence
@@ -137,10 +137,13 @@ class ClassicClient:
             state.hung_up.add(event.connection)
             if state.exchange is not None:
                 state.exchange.is_excused = True
+        elif event.kind is Kind.REQUEST and event.api == "SyncGroup":
+            state.foreign_syncs[event.sequence] = int(event.body["generation_id"])
         elif event.kind is Kind.RESPONSE and event.api == "SyncGroup" and state.application is not None:
             listening.judge_hand_over(state, state.application, event)
         if event.kind is Kind.FAULT and event.api == "doubled":
             state.doubtful[event.connection] = event.time
+            state.has_doubled = True
         if event.kind is Kind.INTERNAL and event.api == "written":
             driven.learn_written(state, event)
             self._progress.written_at = event.time
@@ -150,6 +153,8 @@ class ClassicClient:
                 draining.learn_delivery(state, state.application, event)
         if event.kind is Kind.INTERNAL and event.api == "group":
             state.groups.tell(event)
+        if event.kind is Kind.INTERNAL and event.api == REPEATED:
+            state.groups.repeat()
         if event.kind is not Kind.INTERNAL or event.api != "program":
             return
         if event.body["state"] == "asked to end":

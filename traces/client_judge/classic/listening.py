@@ -46,8 +46,10 @@ def judge_join_after_callback(state: ClientState, operation: Operation) -> None:
 
 
 def judge_hand_over(state: ClientState, application: Application, event: Event) -> None:
-    """Another member is assigned partitions: the client has given them up by then, if it is not fenced."""
-    if event.body.get("error_code") or state.installed is None:
+    """Another member is assigned partitions: the client has given them up by then, if it is in the same generation."""
+    if event.body.get("error_code") or state.installed is None or state.exchange is None:
+        return
+    if state.foreign_syncs.get(event.of or 0) != state.exchange.generation:
         return
     try:
         given = frozenset(decode_assignment(event.body.get("assignment") or b""))
