@@ -43,6 +43,13 @@ async def test_the_reference_client_keeps_all_requirements(
     assert {check.requirement for check in run.verdict.check_results} <= WITNESSED | WITNESSED_BY_DRIVERS
 
 
+@pytest.mark.parametrize("name", ["during-a-rebalance", "of-a-forgotten-member", "while-loading", "elsewhere"])
+async def test_a_static_member_shows_how_it_joins_with_an_id(name: str) -> None:
+    run = await play_scenario(f"a-join-{name}", STATIC)
+    assert (run.verdict.violations, run.blocked, run.not_shown) == ((), "", "")
+    assert "MEMBER-17" in {check.requirement for check in run.verdict.check_results} or name != "while-loading"
+
+
 def needs_of(name: str) -> tuple[str, ...]:
     return next(each for each in SCENARIOS if each.name == name).needs
 
