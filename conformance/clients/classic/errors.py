@@ -93,7 +93,7 @@ async def a_join_elsewhere(stage: ClientStage) -> None:
 async def a_join_that_loses_its_connection(stage: ClientStage) -> None:
     """The connection ends after JoinGroup."""
     stage.play("JoinGroup", hang_up(), "the connection is closed after JoinGroup", matches=has_member_id)
-    await stage.start()
+    await start_joining(stage, "JoinGroup")
     await stage.wait_for(
         "JoinGroup without a response", lambda event: event.api == "hangup", seconds=stage.start_seconds
     )
@@ -133,9 +133,17 @@ async def forget_first(stage: ClientStage, api: str) -> None:
     await watch_failure(stage, api, Error.UNKNOWN_MEMBER_ID)
 
 
+async def start_joining(stage: ClientStage, api: str) -> None:
+    """Start the client; one that is static has joined once before it sends a JoinGroup with a member id."""
+    await stage.start()
+    if api == "JoinGroup" and stage.facts.is_static:
+        await stage.become_stable()
+        stage.refuse("Heartbeat", Error.REBALANCE_IN_PROGRESS)
+
+
 async def watch_failure(stage: ClientStage, api: str, error: Error) -> None:
     """Start the client, and watch how it joins again after this error of its JoinGroup or SyncGroup."""
-    await stage.start()
+    await start_joining(stage, api)
     failed = await stage.response(api, error, seconds=stage.start_seconds)
     await stage.watch_rejoin(failed.sequence)
 

@@ -28,9 +28,11 @@ from fencepost.model.assignors.group import NO_GENERATION, Assignment, GroupMemb
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
 from fencepost.model.wire.codec import Body
-from fencepost.traces.client_judge.classic.groups import CHECKS_BY_NAME
+from fencepost.traces.client_judge.classic.groups import CHECKS_BY_NAME, REPEATED
 
 FAMILY = ClientScenarioFamily()
+MAX_REPEATS = 2
+"""How often a client is told again of a group whose plan left out a topic."""
 PLAYED = tuple(check for check in CHECKS if not check.has_racks)
 """The checks that the wire can play; the nodes of the cluster are in no rack."""
 
@@ -55,6 +57,8 @@ class Inventor:
     """The group that it was told of."""
     is_last_try: bool = False
     """Whether it was told of it again, since it joined again in the place of a plan."""
+    repeats: int = 0
+    """How often it was told of it again, since its plan left out a topic."""
     shapes: dict[tuple[tuple[str, int], ...], str] = field(default_factory=dict)
     """What the names on the wire of the topics of a cluster begin with."""
     names: dict[str, str] = field(default_factory=dict)
@@ -74,7 +78,8 @@ class Inventor:
     async def ask(self, assignor: str, check: AssignorCheck, group: MissingPlan) -> Assignment | None:
         """The plan of the client for a group, None if it fails at it. Raises `StageBlocked`."""
         self.plan = asyncio.get_running_loop().create_future()
-        self.groups.put_nowait(InventedGroup(assignor, check, group.members, self.name_topics(group)))
+        existing = frozenset(topic for topic, count in group.cluster.partitions.items() if count)
+        self.groups.put_nowait(InventedGroup(assignor, check, group.members, self.name_topics(group), existing))
         assert self.stage.ended is not None
         waiting: list[asyncio.Future[Any]] = [self.plan, self.stage.ended]
         await asyncio.wait(waiting, timeout=PATIENCE_S, return_when=asyncio.FIRST_COMPLETED)
@@ -107,7 +112,10 @@ class Inventor:
             assert self.plan is not None
             self.plan.set_result(None)
             is_again = False
-        group = self.told if is_again and self.told is not None else await self.groups.get()
+        if is_again and self.told is not None:
+            group = self.told
+        else:
+            group, self.repeats = await self.groups.get(), 0
         self.told, self.is_last_try = group, is_again
         self.generation += 1
         self.names = {wire: name for name, wire in group.topics.items()}
@@ -133,7 +141,11 @@ class Inventor:
             plan = {row["member_id"]: self.read_plan(row["assignment"]) for row in rows}
         except ConsumerProtocolError:
             plan = None
-        if self.plan is not None and not self.plan.done():
+        if self.told is not None and plan is not None and self.told.misses_topic(plan) and self.repeats < MAX_REPEATS:
+            self.repeats += 1
+            self.is_last_try = False
+            self.stage.cluster.annotate(REPEATED, {})
+        elif self.plan is not None and not self.plan.done():
             self.plan.set_result(plan)
         return refusal_of(intercepted.request, Error.REBALANCE_IN_PROGRESS)
 
@@ -152,12 +164,21 @@ class Inventor:
 
 @dataclass(frozen=True, slots=True)
 class InventedGroup:
-    """A group of a check, with the names of its topics on the wire."""
+    """A group of a check, with the names of its topics on the wire by those in the check."""
 
     assignor: str
     check: AssignorCheck
     members: Sequence[GroupMember]
     topics: Mapping[str, str]
+    existing: frozenset[str]
+    """The topics of the check that have partitions."""
+
+    def misses_topic(self, plan: Assignment) -> bool:
+        """Whether a plan has nothing of a topic that somebody subscribes to. A leader may plan with the metadata that
+        was on its way when it was told of the topic; it knows of it the next time."""
+        planned = {topic for own in plan.values() for topic, _ in own}
+        wanted = {topic for member in self.members for topic in member.subscription.topics}
+        return not wanted & self.existing <= planned
 
     def rows(self) -> list[Body]:
         """The members as JoinGroup tells a leader of them."""

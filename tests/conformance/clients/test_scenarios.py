@@ -1,8 +1,11 @@
 """Every scenario with the reference client, which keeps all requirements, on virtual time."""
 
+from typing import Any
+
 import pytest
 
 from fencepost.conformance.clients.classic import SCENARIOS
+from fencepost.model.assignors.consumer_protocol import decode_assignment, encode_assignment
 from fencepost.model.classic.member.settings import ClientSettings
 from fencepost.model.frozen import evolve
 from fencepost.traces.client_judge.classic.client import ClassicClient
@@ -13,11 +16,13 @@ from tests.support.client_scenarios import COOPERATIVE, EAGER, play_scenario
 from tests.support.faulty_applications import WITNESSED_BY_DRIVERS
 from tests.support.faulty_clients import STATIC, WITNESSED
 from tests.support.faulty_drivers import MIXED
-from tests.support.wire_client import Tell, tell_as_it_is
+from tests.support.wire_client import Tell, WireClient, tell_as_it_is
 
 PLAYS = [
     (scenario.name, tell) for scenario in SCENARIOS for tell in (None, tell_as_it_is) if tell or not scenario.needs
 ]
+FIRST_INVENTED = 1_000
+"""Later generations are those of invented groups."""
 SETTINGS = {"eager": EAGER, "cooperative": COOPERATIVE, "mixed": MIXED}
 
 
@@ -38,6 +43,13 @@ async def test_the_reference_client_keeps_all_requirements(
     assert {check.requirement for check in run.verdict.check_results} <= WITNESSED | WITNESSED_BY_DRIVERS
 
 
+@pytest.mark.parametrize("name", ["during-a-rebalance", "of-a-forgotten-member", "while-loading", "elsewhere"])
+async def test_a_static_member_shows_how_it_joins_with_an_id(name: str) -> None:
+    run = await play_scenario(f"a-join-{name}", STATIC)
+    assert (run.verdict.violations, run.blocked, run.not_shown) == ((), "", "")
+    assert "MEMBER-17" in {check.requirement for check in run.verdict.check_results} or name != "while-loading"
+
+
 def needs_of(name: str) -> tuple[str, ...]:
     return next(each for each in SCENARIOS if each.name == name).needs
 
@@ -54,6 +66,25 @@ async def test_all_requirements_of_drivers_are_seen_to_be_kept() -> None:
             run = await play_scenario(name, settings, tell=tell)
             seen |= {check.requirement for check in run.verdict.check_results}
     assert seen >= WITNESSED_BY_DRIVERS
+
+
+@pytest.mark.parametrize("is_known_later", [True, False], ids=["later", "never"])
+async def test_a_leader_may_plan_with_older_metadata_once(is_known_later: bool) -> None:
+    """A topic is in the plans of the client from the second one on, or never. That it had metadata of it the first time
+    breaks ASSIGN-03, which is about what a leader was told; the checks of assignors take the second plan."""
+    planned: set[str] = set()
+
+    def leave_out_new_topics(client: WireClient, api: str, body: dict[str, Any]) -> dict[str, Any]:
+        if api != "SyncGroup" or body["generation_id"] < FIRST_INVENTED:
+            return body
+        plan = [(row, decode_assignment(row["assignment"])) for row in body["assignments"]]
+        known = set(planned) if is_known_later else set[str]()
+        planned.update(topic for _, own in plan for topic, _ in own)
+        rows = [{**row, "assignment": encode_assignment([one for one in own if one[0] in known])} for row, own in plan]
+        return {**body, "assignments": rows}
+
+    run = await play_scenario("plans-for-invented-groups", tamper=leave_out_new_topics)
+    assert (run.verdict.violated <= {"ASSIGN-03"}) is is_known_later
 
 
 @pytest.mark.parametrize("is_awake", [False, True], ids=["held up", "awake"])

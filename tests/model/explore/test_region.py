@@ -1,5 +1,7 @@
 """The holes of the consistent region are found by search, and closed by their repairs within the bounds."""
 
+from itertools import count
+
 import pytest
 
 from fencepost.model.catalogue.region.holes import REGION_HOLES
@@ -51,7 +53,8 @@ def test_a_repaired_region_without_faults() -> None:
 @pytest.mark.acceptance
 @pytest.mark.parametrize(
     "bounds",
-    [
+    ids=count(),
+    argvalues=[
         RegionBounds(records=1),
         RegionBounds(),
         RegionBounds(checkpoints=1, faults=RegionFaults(failures=1)),
@@ -59,7 +62,6 @@ def test_a_repaired_region_without_faults() -> None:
         RegionBounds(records=1, checkpoints=1, faults=RegionFaults(crashes=1)),
         RegionBounds(records=1, checkpoints=1, faults=RegionFaults(expulsions=1)),
     ],
-    ids=str,
 )
 def test_a_repaired_region_keeps_every_property(bounds: RegionBounds) -> None:
     found, _ = explore_system(region_system(bounds))
@@ -74,13 +76,13 @@ def test_the_region_as_documented_breaks_without_faults() -> None:
 
 @pytest.mark.parametrize(
     "bounds",
-    [
+    ids=count(),
+    argvalues=[
         SMALL,
         RegionBounds(operators=1, records=1, checkpoints=2, faults=RegionFaults(crashes=1)),
         RegionBounds(operators=1, records=2, checkpoints=1, faults=RegionFaults(failures=1)),
         RegionBounds(operators=1, records=1, checkpoints=1, faults=RegionFaults(expulsions=1)),
     ],
-    ids=str,
 )
 def test_the_kernels_invariants_hold_in_every_state(bounds: RegionBounds) -> None:
     found, _ = explore_system(region_system(bounds))

@@ -17,7 +17,7 @@ from fencepost.traces.client_judge.classic import (
     progress,
     reading,
 )
-from fencepost.traces.client_judge.classic.groups import judge_groups
+from fencepost.traces.client_judge.classic.groups import REPEATED, judge_groups
 from fencepost.traces.client_judge.classic.knowledge import Knowledge
 from fencepost.traces.client_judge.classic.state import EXCHANGE_APIS, ClientState
 from fencepost.traces.client_judge.evidence import ClientVerdict, Evidence
@@ -143,6 +143,7 @@ class ClassicClient:
             listening.judge_hand_over(state, state.application, event)
         if event.kind is Kind.FAULT and event.api == "doubled":
             state.doubtful[event.connection] = event.time
+            state.has_doubled = True
         if event.kind is Kind.INTERNAL and event.api == "written":
             driven.learn_written(state, event)
             self._progress.written_at = event.time
@@ -152,6 +153,8 @@ class ClassicClient:
                 draining.learn_delivery(state, state.application, event)
         if event.kind is Kind.INTERNAL and event.api == "group":
             state.groups.tell(event)
+        if event.kind is Kind.INTERNAL and event.api == REPEATED:
+            state.groups.repeat()
         if event.kind is not Kind.INTERNAL or event.api != "program":
             return
         if event.body["state"] == "asked to end":

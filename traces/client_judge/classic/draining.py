@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from fencepost.model.assignors.group import TopicPartition
 from fencepost.traces.client_judge.classic.application import Application, check_event
 from fencepost.traces.client_judge.classic.buffers import MANY_POLLS, Buffers
+from fencepost.traces.client_judge.classic.heartbeats import has_no_coordinator
 from fencepost.traces.client_judge.classic.knowledge import Phase
 from fencepost.traces.client_judge.classic.news import describe_partitions
 from fencepost.traces.client_judge.classic.state import ClientState
@@ -47,6 +48,7 @@ def is_quiet(state: ClientState) -> bool:
     application = state.application
     is_told = state.rebalance_told is not None or state.growth is not None or bool(state.debts)
     is_stable = state.knowledge.latest.phase is Phase.STABLE and state.exchange_outstanding() is None
+    is_stable &= not state.has_failed
     return is_stable and not is_told and application is not None and not application.assignments
 
 
@@ -163,8 +165,10 @@ def judge_empty(state: ClientState, application: Application, event: Event) -> N
     """A partition of which nothing is buffered is fetched after some polls."""
     buffers = state.buffers
     open_ones = {each for fetch in state.outstanding.values() if fetch.api == "Fetch" for each in offsets_of(fetch)}
+    is_cut_off = has_no_coordinator(state, event.time)
     for partition in application.owned:
         is_fetched = partition in open_ones or partition in application.paused
+        is_fetched |= is_cut_off and partition not in buffers.asked  # its position is not known
         if is_fetched or buffers.held(application, partition):
             buffers.empty_since.pop(partition, None)
             continue

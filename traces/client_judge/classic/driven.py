@@ -130,6 +130,7 @@ def end_command(state: ClientState, application: Application, event: Event) -> N
     """The application is done with what it did."""
     command = application.command
     assert command is not None
+    state.has_failed |= state.has_doubled and "error" in event.body
     judge_end_of_call(state, application, event)
     match command["do"]:
         case "poll":
@@ -169,6 +170,9 @@ def end_membership(state: ClientState, application: Application, command: Mappin
         subscribe(state, application, command, event)
     else:
         application.has_ended, application.revoked = True, frozenset()
+        if state.instance is not None:  # it leaves without a request
+            news = "it unsubscribed"
+            state.leave_silently(Standing(None, news=news, sequence=event.sequence, time=event.time))
         title, expected = "The application is not told that its partitions are gone", "revoked or lost"
         observed = f"it still has {describe_partitions(application.owned)}"
         if application.has_been_assigned and application.manual_since is None:

@@ -5,7 +5,7 @@ SyncGroup that follows is the assignment; the topics have longer names on the wi
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fencepost.model.assignors.checks import CHECKS, OWN_RULES, AssignorCheck, MissingPlan, PlanFailure, SeenPlans
 from fencepost.model.assignors.group import Assignment
@@ -16,6 +16,8 @@ CHECKS_BY_NAME: Mapping[tuple[str, str], AssignorCheck] = {
     (assignor, check.name): check for check in CHECKS for assignor in check.names
 }
 """The checks of each assignor, by its name and the name of the check."""
+REPEATED = "group-again"
+"""The annotation behind a plan that counts for nothing: the leader will be told of the group again."""
 PATIENCE_MS = 5_000
 """How long a leader may take for a plan."""
 
@@ -50,6 +52,8 @@ class InventedGroups:
     told: InventedGroup | None = None
     """The group that has no plan yet."""
     plans: dict[tuple[str, str], list[Assignment | None]] = field(default_factory=dict)
+    planned: InventedGroup | None = None
+    """The group of the last plan."""
     last: dict[tuple[str, str], int] = field(default_factory=dict)
     """The sequence number of the last plan, or of the group without one."""
 
@@ -72,6 +76,12 @@ class InventedGroups:
         own = {id: tuple((topics.get(name, name), number) for name, number in given) for id, given in plan.items()}
         self._add(own, sequence)
 
+    def repeat(self) -> None:
+        """The last plan counts for nothing."""
+        if self.planned is not None:
+            self.plans[self.planned.assignor, self.planned.check].pop()
+            self.told, self.planned = replace(self.planned, is_last_try=False), None
+
     def finish(self, time: int, has_ended: bool) -> None:
         """The trace ends."""
         if self.told is not None and (has_ended or time - self.told.time > PATIENCE_MS):
@@ -82,7 +92,7 @@ class InventedGroups:
         key = self.told.assignor, self.told.check
         self.plans.setdefault(key, []).append(plan)
         self.last[key] = sequence
-        self.told = None
+        self.told, self.planned = None, self.told
 
 
 def judge_groups(groups: InventedGroups, evidence: Evidence) -> None:

@@ -41,10 +41,19 @@ def note_heartbeat_response(state: ClientState, event: Event) -> None:
 def note_lookup(state: ClientState, event: Event, is_found: bool) -> None:
     """The response to FindCoordinator leaves."""
     rhythm = state.rhythm
+    if is_found and rhythm.lost_since is None:
+        return
+    if state.last_sign is not None:  # nobody was there to get a heartbeat
+        state.last_sign = event.time
     if not is_found:
         rhythm.lost_since = event.time if rhythm.lost_since is None else rhythm.lost_since
     elif rhythm.lost_since is not None:
         rhythm.outage, rhythm.lost_since = event.time - rhythm.lost_since, None
+
+
+def has_no_coordinator(state: ClientState, time: int) -> bool:
+    """Whether the coordinator cannot be found, or does not respond: the client cannot ask it for offsets."""
+    return state.rhythm.lost_since is not None or state.is_unheard(time, state.knowledge.grace)
 
 
 def has_been_lost(state: ClientState, time: int) -> bool:
@@ -67,8 +76,9 @@ def judge_end_of_idleness(state: ClientState, application: Application, event: E
         observed = f"one {idle - silence} ms after the last poll"
         check_event(state.evidence, silence >= idle - limit, "HBT-07", event, title, expected, observed)
         news = "its application did not poll"
-        state.knowledge.learn(Standing("", requirement="HBT-08", news=news, sequence=event.sequence, time=event.time))
-        state.knowledge.show(event.sequence)
+        state.leave_silently(Standing("", requirement="HBT-08", news=news, sequence=event.sequence, time=event.time))
+    elif application.has_interval and idle > state.rebalance_timeout - state.knowledge.grace:
+        state.may_have_left = True
     elif SLOW_MS <= idle < state.rebalance_timeout - state.knowledge.grace and is_stable and rhythm.usual:
         allowed = STEADY * rhythm.usual + state.knowledge.grace
         title, expected = "A slow application stops the heartbeats", f"one in {rhythm.usual} ms"

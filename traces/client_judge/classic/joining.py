@@ -37,6 +37,7 @@ def judge_join(state: ClientState, operation: Operation, event: Event) -> None:
     judge_memory(state, operation)
     state.join, state.join_failure, state.growth = operation, None, None
     state.last_sign = state.rebalance_told = state.left = None
+    state.may_have_left = False
     state.session_timeout = operation.body["session_timeout_ms"]
     state.rebalance_timeout = operation.body.get("rebalance_timeout_ms", state.session_timeout)
 
@@ -92,6 +93,8 @@ def judge_reason_to_join(state: ClientState, operation: Operation) -> None:
 def judge_member_id(state: ClientState, operation: Operation) -> None:
     """The member id is the one of a standing that the client may have."""
     sent, standings = operation.body["member_id"], state.knowledge.standings
+    if state.may_have_left and not sent:
+        return
     if any(each.member_id in (None, sent) for each in standings):
         latest = standings[-1]
         if latest.member_id == sent and latest.requirement:
@@ -188,7 +191,7 @@ def judge_claims(state: ClientState, operation: Operation) -> None:
     """A cooperative member declares its last assignment as owned."""
     subscription = next(iter(state.subscriptions.values()))
     owned, installed = frozenset(subscription.owned), state.installed
-    if state.is_installed_doubtful:
+    if state.is_installed_doubtful or (state.may_have_left and not operation.body["member_id"]):
         return
     observed = f"owned: {describe_partitions(owned)}"
     if installed is None:

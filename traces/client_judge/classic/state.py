@@ -116,6 +116,9 @@ class ClientState:
     exit_code: int | None = None
     left: Operation | None = None
     """The last LeaveGroup."""
+    may_have_left: bool = False
+    """The application has not polled for about its poll interval since the last JoinGroup: the client may have left,
+    and needs no request for that if it is static or knows no coordinator."""
 
     ends: dict[TopicPartition, int] = field(default_factory=dict)
     """The offsets behind the last records of partitions."""
@@ -128,6 +131,10 @@ class ClientState:
     """The groups that the script has invented."""
     generations_of_others: dict[int, int] = field(default_factory=dict)
     """The generations in which other members ask for their assignments, by the sequence numbers of the requests."""
+    has_doubled: bool = False
+    """A response came twice, which no broker does."""
+    has_failed: bool = False
+    """The application was told of an error after that: nothing is expected of the client any more."""
     has_delivered: bool = False
     """A response to Fetch has brought records of some partitions and not of others, since the last Fetch of which the
     order was noted."""
@@ -178,6 +185,15 @@ class ClientState:
             if debt.api == api and debt.sequence < sequence:
                 self.evidence.hold(requirement, sequence)
                 del self.debts[requirement]
+
+    def leave_silently(self, standing: Standing) -> None:
+        """The client is in no group from now on, and has sent no LeaveGroup."""
+        self.installed, self.is_installed_doubtful, self.last_sign = None, False, None
+        if self.exchange is not None:
+            self.exchange.is_excused = True
+        self.forgive("JoinGroup")
+        self.knowledge.learn(standing)
+        self.knowledge.show(standing.sequence)
 
     def forgive(self, api: str) -> None:
         """What is owed with this request is no longer asked for."""

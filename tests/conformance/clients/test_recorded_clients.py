@@ -1,0 +1,60 @@
+"""Traces of Apache Kafka's Java client that a check once took for faults, and what each would be blamed for."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+
+from fencepost.model.frozen import evolve
+from fencepost.traces.client_judge.classic.client import ClassicClient
+from fencepost.traces.client_judge.judge import judge_client
+from fencepost.traces.events import Event, Kind
+from fencepost.traces.files.trace_files import open_trace
+
+DATA = Path(__file__).parent / "data"
+Change = Callable[[list[Event]], Iterable[Event]]
+
+
+def without(sees: Callable[[Event], bool]) -> Change:
+    """Leave out the events that are seen so, and the responses to them."""
+
+    def change(events: list[Event]) -> Iterable[Event]:
+        gone = {event.sequence for event in events if sees(event)}
+        return [event for event in events if event.sequence not in gone and event.of not in gone]
+
+    return change
+
+
+def claim_another_id(events: list[Event]) -> Iterable[Event]:
+    """The last JoinGroup has an id that nobody was given."""
+    last = next(event for event in reversed(events) if event.kind is Kind.REQUEST and event.api == "JoinGroup")
+    return [evolve(each, body={**each.body, "member_id": "other"}) if each is last else each for each in events]
+
+
+def be_in_one_generation(events: list[Event]) -> Iterable[Event]:
+    """The other members are assigned partitions in the generation that the client has."""
+    generation = -1
+    for event in events:
+        if event.kind is Kind.RESPONSE and event.api == "JoinGroup" and event.member == "A":
+            generation = event.body["generation_id"]
+        is_foreign = event.kind is Kind.REQUEST and event.api == "SyncGroup" and event.member != "A"
+        yield evolve(event, body={**event.body, "generation_id": generation}) if is_foreign else event
+
+
+CASES: list[tuple[str, str, Change]] = [
+    ("no-coordinator", "HBT-01", without(lambda event: event.api == "FindCoordinator")),
+    ("doubled-response", "HBT-01", without(lambda event: event.api == "doubled")),
+    ("idle-static-member", "MEMBER-14", claim_another_id),
+    ("silent-coordinator", "PREFETCH-03", without(lambda event: event.api in ("Heartbeat", "OffsetFetch"))),
+    ("static-unsubscribe", "COOP-01", without(lambda event: event.body.get("do") == "unsubscribe")),
+    ("expired-session", "CALLBACK-14", be_in_one_generation),
+]
+"""The name of a trace, the requirement that it seemed to violate, and the change after which it does."""
+
+
+@pytest.mark.parametrize(("name", "requirement", "change"), CASES, ids=[name for name, _, _ in CASES])
+def test_what_the_java_client_did_is_no_violation(name: str, requirement: str, change: Change) -> None:
+    header, stream = open_trace(DATA / f"{name}.jsonl.gz")
+    events = list(stream)
+    assert judge_client(header, events, "A", ClassicClient).violations == ()
+    assert requirement in judge_client(header, change(events), "A", ClassicClient).violated
