@@ -28,14 +28,16 @@ ORDER = {
         model
         model/wire/tables  model/wire
         model/catalogue  model/catalogue/classic  model/catalogue/classic/client  model/catalogue/push
+        model/catalogue/region
         model/classic/core  model/classic/messages  model/classic  model/classic/coordinator
         model/assignors  model/classic/member
         model/classic/kernel  model/classic/rules  model/classic/theorems
         model/draining
-        model/push
+        model/push  model/region
         model/explore  model/explore/classic  model/explore/classic/poll_loop  model/explore/push
+        model/explore/region
         model/proofs  model/proofs/classic  model/proofs/draining  model/proofs/assignors
-        model/proofs/push
+        model/proofs/push  model/proofs/region
         model/proofs/registry
     """,
     "traces": """
@@ -56,7 +58,7 @@ ORDER = {
         conformance/run  conformance/run/classic
         conformance/clients  conformance/clients/classic/schedules  conformance/clients/classic
         conformance/assignors  conformance/swarm
-        conformance/reports  conformance/reports/classic  conformance/reports/push
+        conformance/reports  conformance/reports/classic
         conformance/diagrams  conformance/pages  conformance/badges  conformance/registry
         conformance/api  conformance/testing  conformance/pipeline
         conformance/zoo/mutation  conformance/zoo/classic  conformance/zoo/classic/bugs
@@ -73,7 +75,7 @@ ENGINES = """
     conformance/clients
 """
 """The packages whose modules know no protocol. A protocol's own part of an engine is in a folder of its name."""
-PROTOCOLS = ("classic", "draining", "assignors", "push")
+PROTOCOLS = ("classic", "draining", "assignors", "push", "region")
 KNOWS_A_PROTOCOL = {
     "traces/judge/registry.py": "fencepost.traces.judge.classic.protocol.ClassicProtocol",  # the default of judges
     "conformance/run/runner.py": "fencepost.adapters.bundled.classic.log.CorruptLogError",  # `fencepost serve`

@@ -14,16 +14,22 @@ def run(options: argparse.Namespace, console: Console) -> int:
     """Print sentence, source, needs, rules, scenarios and an example of each requirement."""
     from fencepost.conformance.clients.classic import DRIVEN_CLIENTS
     from fencepost.conformance.reports.layout import line_width
-    from fencepost.conformance.reports.requirements import explain_client_requirement, explain_requirement
+    from fencepost.conformance.reports.requirements import (
+        explain_client_requirement,
+        explain_design_requirement,
+        explain_requirement,
+    )
     from fencepost.conformance.results import ExitCode
     from fencepost.conformance.run.example import example_schedule
-    from fencepost.conformance.specification import DEFAULT_SPECIFICATION, select_from_all
+    from fencepost.conformance.specification import DEFAULT_SPECIFICATION, design_of, select_to_explain
 
-    chosen = select_from_all(options.patterns)
+    chosen = select_to_explain(options.patterns)
     with line_width(console.width()):
         for number, each in enumerate(chosen):
             if each.id in DEFAULT_SPECIFICATION.requirements:
                 text = explain_requirement(each, example_schedule(each))
+            elif (design := design_of(each)) is not None:
+                text = explain_design_requirement(each, *design)
             else:
                 scenarios = (one.name for one in DRIVEN_CLIENTS.scenarios if each.id in one.requirements)
                 text = explain_client_requirement(each, DRIVEN_CLIENTS.specification, DRIVEN_CLIENTS.needs, scenarios)

@@ -7,8 +7,8 @@ from importlib import import_module
 from fencepost.conformance.cli.console import Console
 from fencepost.conformance.cli.usage import UsageError
 
-EXPLORED = {"classic": "explore.run_classic", "push": "push.explore"}
-PROVED = {"classic": "prove.run_classic", "push": "push.prove"}
+EXPLORED = {"classic": "explore.run_classic", "push": "designs.explore", "region": "designs.explore"}
+PROVED = {"classic": "prove.run_classic", "push": "designs.prove", "region": "designs.prove"}
 """By the name of the protocol, a function of a module beside this one."""
 
 

@@ -5,99 +5,14 @@ were sent last. All earlier ones are alike: their Stops and responses are *stale
 where tests hold the handlers against them, and in a proof on sets of any size.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-Set = Callable[[Any], Any]
-"""A set of registrations, by the condition of being in it."""
+from fencepost.model.kernel_logic import KernelLogic, Set
+
 Plan = Callable[[Any, Any], Any]
 """Which registration is to fetch which partition."""
-
-
-class KernelLogic(ABC):
-    """Connectives and quantifiers, on plain truth values or on formulas."""
-
-    @abstractmethod
-    def all_of(self, *terms: Any) -> Any:
-        """Every term holds."""
-
-    @abstractmethod
-    def any_of(self, *terms: Any) -> Any:
-        """Some term holds."""
-
-    @abstractmethod
-    def no(self, term: Any) -> Any:
-        """The term does not hold."""
-
-    @abstractmethod
-    def same(self, one: Any, other: Any) -> Any:
-        """Both are one registration."""
-
-    @abstractmethod
-    def every(self, claim: Callable[[Any], Any]) -> Any:
-        """The claim holds of every registration."""
-
-    @abstractmethod
-    def every_partition(self, claim: Callable[[Any], Any]) -> Any:
-        """The claim holds of every partition."""
-
-    def implies(self, premise: Any, conclusion: Any) -> Any:
-        """The conclusion holds if the premise does."""
-        return self.any_of(self.no(premise), conclusion)
-
-    def nobody(self, registration: Any) -> Any:
-        """The empty set."""
-        return self.any_of()
-
-    def with_one(self, members: Set, one: Any) -> Set:
-        """The set with a registration."""
-        return lambda r: self.any_of(self.same(r, one), members(r))
-
-    def without_one(self, members: Set, one: Any) -> Set:
-        """The set without a registration."""
-        return lambda r: self.all_of(self.no(self.same(r, one)), members(r))
-
-    def union(self, one: Set, other: Set) -> Set:
-        """What is in either."""
-        return lambda r: self.any_of(one(r), other(r))
-
-    def intersection(self, one: Set, other: Set) -> Set:
-        """What is in both."""
-        return lambda r: self.all_of(one(r), other(r))
-
-
-@dataclass(frozen=True, slots=True)
-class FiniteLogic(KernelLogic):
-    """Plain truth values about so many registrations and partitions."""
-
-    registrations: tuple[Any, ...]
-    partitions: tuple[Any, ...]
-
-    def all_of(self, *terms: Any) -> Any:
-        """Every term is true."""
-        return all(terms)
-
-    def any_of(self, *terms: Any) -> Any:
-        """Some term is true."""
-        return any(terms)
-
-    def no(self, term: Any) -> Any:
-        """The term is false."""
-        return not term
-
-    def same(self, one: Any, other: Any) -> Any:
-        """Both are equal."""
-        return one == other
-
-    def every(self, claim: Callable[[Any], Any]) -> Any:
-        """The claim is true of each registration."""
-        return all(map(claim, self.registrations))
-
-    def every_partition(self, claim: Callable[[Any], Any]) -> Any:
-        """The claim is true of each partition."""
-        return all(map(claim, self.partitions))
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,14 @@ def test_a_plain_test_asks_for_everything() -> None:
     assert runner.calls == [Plan("bundled", schedules=60)]
 
 
+def test_a_target_may_stand_behind_patterns() -> None:
+    runner = FakeRunner()
+    assert main(["test", "--only", "HB-05", "JOIN-*", "kafka://127.0.0.1:9092"], runner) == 0
+    (plan,) = runner.calls
+    assert isinstance(plan, Plan)
+    assert (plan.target, plan.patterns) == ("kafka://127.0.0.1:9092", ("HB-05", "JOIN-*"))
+
+
 @pytest.mark.parametrize(
     ("arguments", "schedules"),
     [

@@ -1,21 +1,9 @@
 """The holes of the draft: what is missing or contradicts itself, each with the repair that the model has for it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
-
-@dataclass(frozen=True, slots=True)
-class DesignHole:
-    """A hole: what is wrong in the draft, where, the weakest repair, and the requirements that it breaks."""
-
-    id: str
-    title: str
-    sentence: str
-    source: str
-    repair: str
-    requirements: tuple[str, ...]
-
+from fencepost.model.catalogue.design_hole import DesignHole
 
 _HOLES = (
     DesignHole(

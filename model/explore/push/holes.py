@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from fencepost.model.explore.push.hole_search import FindBreak, Searched, find_break, search_all, search_values
+from fencepost.model.explore.hole_search import HoleSearch, Searched, find_break, search_all, search_values
 from fencepost.model.explore.push.lease_system import LEASE_SENTENCES, LeaseBounds, lease_system
 from fencepost.model.explore.push.offset_system import OFFSET_SENTENCES, offset_system
 from fencepost.model.explore.push.properties import SENTENCES
@@ -22,23 +22,6 @@ SHORT_STRINGS = 1 + (1 << 8) + (1 << 16)
 EDGE_IDS = range((1 << 15) - 2, (1 << 15) + 2)
 MANY_GROUPS = 1000
 CROWDED = Faults(consumer_crashes=1)
-
-
-@dataclass(frozen=True, slots=True)
-class PushHole:
-    """A hole: the requirement that records it, the property that breaks, what repairs it, and both searches."""
-
-    id: str
-    property: str
-    """Its name among `sentences`, or a requirement's id."""
-    sentence: str
-    """What breaks."""
-    repair: str
-    """The values of the dialect that repair it."""
-    bounds: str
-    """What is searched, in words."""
-    drafted: FindBreak
-    repaired: FindBreak
 
 
 @dataclass(slots=True)
@@ -55,7 +38,7 @@ class MainSystem:
         drafted: PushDialect | None = None,
         fixed: PushDialect = REPAIRED,
         **bounds: Any,
-    ) -> PushHole:
+    ) -> HoleSearch:
         """A hole: with these repairs undone, and with all of them."""
         broken = PushBounds(dialect=undo_repairs(*repairs) if drafted is None else drafted, **bounds)
         whole = PushBounds(dialect=fixed, **bounds)
@@ -63,7 +46,7 @@ class MainSystem:
             "2 groups, " * (whole.groups > 1)
             + f"{whole.consumers} consumers, {whole.partitions} partitions, {whole.brokers} brokers"
         )
-        return PushHole(
+        return HoleSearch(
             id,
             name,
             SENTENCES[name],
@@ -83,9 +66,9 @@ def faults_in(limits: PushBounds) -> str:
     return "".join(f", {each}" for each in told)
 
 
-def lease_hole(name: str, repair: str, drafted: LeaseBounds, fixed: LeaseBounds, words: str) -> PushHole:
+def lease_hole(name: str, repair: str, drafted: LeaseBounds, fixed: LeaseBounds, words: str) -> HoleSearch:
     """A part of PUSH-H16, on a clock."""
-    return PushHole(
+    return HoleSearch(
         "PUSH-H16",
         name,
         LEASE_SENTENCES[name],
@@ -96,9 +79,9 @@ def lease_hole(name: str, repair: str, drafted: LeaseBounds, fixed: LeaseBounds,
     )
 
 
-def offset_hole(name: str, repair: str) -> PushHole:
+def offset_hole(name: str, repair: str) -> HoleSearch:
     """A part of PUSH-H15."""
-    return PushHole(
+    return HoleSearch(
         "PUSH-H15",
         name,
         OFFSET_SENTENCES[name],
@@ -109,7 +92,7 @@ def offset_hole(name: str, repair: str) -> PushHole:
     )
 
 
-def byte_holes() -> Iterator[PushHole]:
+def byte_holes() -> Iterator[HoleSearch]:
     """PUSH-H14 and PUSH-H20: what bytes and numbers do not carry."""
 
     def ambiguous(dialect: PushDialect) -> Iterator[str]:
@@ -132,10 +115,10 @@ def byte_holes() -> Iterator[PushHole]:
         values: Callable[[PushDialect], Iterator[str]],
         count: int,
         unit: str,
-    ) -> PushHole:
+    ) -> HoleSearch:
         drafted = search_values(partial(values, DRAFT), count, unit)
         repaired = search_values(partial(values, REPAIRED), count, unit)
-        return PushHole(id, name, sentence, repair, f"{count:,} {unit}", drafted, repaired)
+        return HoleSearch(id, name, sentence, repair, f"{count:,} {unit}", drafted, repaired)
 
     told = "A response can be told apart from every other response on its channel."
     named = "The metadata response names the elected coordinator."
@@ -145,7 +128,7 @@ def byte_holes() -> Iterator[PushHole]:
     yield hole("PUSH-H20", "PUSH-17", queued, "unsigned_hash", missing, MANY_GROUPS, "group ids")
 
 
-def push_holes() -> tuple[PushHole, ...]:
+def push_holes() -> tuple[HoleSearch, ...]:
     """Every hole of the draft; some have several parts."""
     main_hole = MainSystem().hole
     two: dict[str, Any] = {"brokers": 2, "capacity": 2}

@@ -3,9 +3,10 @@
 from typing import Any
 
 from fencepost.model.explore.push.row import CURRENT, ZOOKEEPER, Link, PushBounds
+from fencepost.model.kernel_logic import FiniteLogic
 from fencepost.model.push.coordinator import PushCoordinator, Role
 from fencepost.model.push.group import PushRebalance, RebalancePhase
-from fencepost.model.push.kernel import SETS, FiniteLogic, PushKernel
+from fencepost.model.push.kernel import SETS, PushKernel
 from fencepost.model.push.messages import (
     RegisterRequest,
     RegisterResponse,
@@ -112,22 +113,22 @@ def kernel_state(kernel: PushKernel) -> KernelState:
     busy = kernel.is_stopping or kernel.is_starting
     attempt = ("snapshot", "stopped", "started")
     sets = tuple(
-        frozenset(filter(getattr(kernel, name), logic.registrations)) if busy or name not in attempt else frozenset()
+        frozenset(filter(getattr(kernel, name), logic.elements)) if busy or name not in attempt else frozenset()
         for name in SETS
         if name not in ("stopped", "started")
     )
-    stopped = frozenset(filter(kernel.stopped, logic.registrations)) if kernel.is_stopping else frozenset()
-    started = frozenset(filter(kernel.started, logic.registrations)) if kernel.is_starting else frozenset()
+    stopped = frozenset(filter(kernel.stopped, logic.elements)) if kernel.is_stopping else frozenset()
+    started = frozenset(filter(kernel.started, logic.elements)) if kernel.is_starting else frozenset()
     told = frozenset(
         (one, partition)
-        for one in logic.registrations
+        for one in logic.elements
         if kernel.fetching(one) or kernel.start_sent(one)
         for partition in logic.partitions
         if kernel.last_plan(one, partition)
     )
     planned = frozenset(
         (one, partition)
-        for one in logic.registrations
+        for one in logic.elements
         if kernel.is_stopping
         for partition in logic.partitions
         if kernel.plan(one, partition)

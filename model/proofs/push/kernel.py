@@ -3,45 +3,15 @@
 A state is a few sets, so that every question is in a decidable fragment.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import z3
 
-from fencepost.model.push.kernel import SETS, KernelEvent, KernelLogic, PushKernel, kernel_events
+from fencepost.model.proofs.kernel_logic import SymbolicLogic
+from fencepost.model.push.kernel import SETS, KernelEvent, PushKernel, kernel_events
 
 REGISTRATION = z3.DeclareSort("Registration")
 PARTITION = z3.DeclareSort("Partition")
-
-
-class SymbolicLogic(KernelLogic):
-    """Formulas of the solver's."""
-
-    def all_of(self, *terms: Any) -> Any:
-        """Their conjunction."""
-        return z3.And(*terms) if terms else z3.BoolVal(True)
-
-    def any_of(self, *terms: Any) -> Any:
-        """Their disjunction."""
-        return z3.Or(*terms) if terms else z3.BoolVal(False)
-
-    def no(self, term: Any) -> Any:
-        """The negation."""
-        return z3.Not(term)
-
-    def same(self, one: Any, other: Any) -> Any:
-        """Equality."""
-        return one == other
-
-    def every(self, claim: Callable[[Any], Any]) -> Any:
-        """For all registrations."""
-        one = z3.FreshConst(REGISTRATION)
-        return z3.ForAll([one], claim(one))
-
-    def every_partition(self, claim: Callable[[Any], Any]) -> Any:
-        """For all partitions."""
-        partition = z3.FreshConst(PARTITION)
-        return z3.ForAll([partition], claim(partition))
 
 
 def any_kernel() -> PushKernel:
@@ -53,7 +23,7 @@ def any_kernel() -> PushKernel:
     sets = {name: relation(name, REGISTRATION) for name in SETS}
     plans = {name: relation(name, REGISTRATION, PARTITION) for name in ("last_plan", "plan")}
     phases = {name: z3.Bool(name) for name in ("is_stopping", "is_starting")}
-    return PushKernel(SymbolicLogic(), **sets, **plans, **phases)
+    return PushKernel(SymbolicLogic(REGISTRATION, PARTITION), **sets, **plans, **phases)
 
 
 def any_events(kernel: PushKernel) -> tuple[KernelEvent, ...]:

@@ -5,8 +5,9 @@ from typing import Any
 
 import z3
 
+from fencepost.model.proofs.kernel_logic import SymbolicLogic
 from fencepost.model.proofs.obligations import Lemma
-from fencepost.model.proofs.push.kernel import REGISTRATION, SymbolicLogic, any_events, any_kernel, can_happen
+from fencepost.model.proofs.push.kernel import PARTITION, REGISTRATION, any_events, any_kernel, can_happen
 from fencepost.model.push.kernel import initial_kernel
 from fencepost.model.push.kernel_invariants import invariants
 
@@ -46,7 +47,7 @@ def theorem_of(name: str) -> str:
 def push_lemmas() -> Iterator[Lemma]:
     """Every lemma."""
     first = (z3.BoolVal(True),)
-    for name, claim in invariants(initial_kernel(SymbolicLogic())).items():
+    for name, claim in invariants(initial_kernel(SymbolicLogic(REGISTRATION, PARTITION))).items():
         yield Lemma(theorem_of(name), f"{name} at the beginning", first, claim)
     before = any_kernel()
     known = tuple(invariants(before).values())

@@ -4,7 +4,8 @@ import pytest
 
 from fencepost.model.catalogue.push.holes import PUSH_HOLES
 from fencepost.model.explore.engine import explore_system
-from fencepost.model.explore.push.holes import PushHole, push_holes
+from fencepost.model.explore.hole_search import HoleSearch
+from fencepost.model.explore.push.holes import push_holes
 from fencepost.model.explore.push.row import Faults, PushBounds
 from fencepost.model.explore.push.settling import check_settling
 from fencepost.model.explore.push.system import push_system
@@ -40,13 +41,13 @@ LARGE = {"PUSH-H03", "PUSH-H04", "PUSH-H05", "PUSH-H07", "PUSH-H09", "PUSH-H10",
 """Those whose searches take longer than some seconds."""
 
 
-def mark(hole: PushHole) -> object:
+def mark(hole: HoleSearch) -> object:
     slow = [pytest.mark.acceptance] if hole.id in LARGE or hole.id in ("PUSH-H15", "PUSH-H16") else []
     return pytest.param(hole, marks=slow, id=f"{hole.id}-{hole.property}-{hole.repair}".replace(" ", "-"))
 
 
 @pytest.mark.parametrize("hole", [mark(hole) for hole in HOLES])
-def test_a_hole_is_found_and_closed(hole: PushHole) -> None:
+def test_a_hole_is_found_and_closed(hole: HoleSearch) -> None:
     drafted = hole.drafted(200_000)
     assert drafted.is_broken
     assert len(drafted.run) == STEPS.get((hole.id, hole.property), len(drafted.run))

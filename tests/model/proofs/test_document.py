@@ -10,6 +10,7 @@ from fencepost.conformance.results import ExitCode
 from fencepost.model.classic.theorems.non_theorems import FALSE_THEOREMS
 from fencepost.model.draining.non_theorems import FALSE_CLAIMS
 from fencepost.model.proofs.push.theorems import SENTENCES
+from fencepost.model.proofs.region.theorems import SENTENCES as REGION_SENTENCES
 from fencepost.model.proofs.registry.results import theorem_sentences
 from fencepost.model.proofs.solver import QUERY_STEPS
 
@@ -37,6 +38,10 @@ def test_the_theorems_are_those_of_the_registry() -> None:
 
 def test_the_theorems_about_the_push_coordinator_are_those_that_are_proved() -> None:
     assert rows("| push theorem | sentence |") == list(SENTENCES.items())
+
+
+def test_the_theorems_about_the_region_are_those_that_are_proved() -> None:
+    assert rows("| region theorem | sentence |") == list(REGION_SENTENCES.items())
 
 
 def test_the_false_wordings_are_those_that_are_shipped() -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from fencepost.model.proofs.obligations import Lemma, findings
 from fencepost.model.proofs.push.kernel import any_events, any_kernel, can_happen
 from fencepost.model.proofs.push.theorems import FALSE_THEOREMS, SENTENCES, push_lemmas
-from fencepost.model.proofs.registry.push_results import push_results
+from fencepost.model.proofs.registry.design_results import design_results
 from fencepost.model.push.kernel_invariants import invariants
 
 
@@ -16,7 +16,7 @@ def test_every_lemma_is_what_it_should_be() -> None:
 
 
 def test_every_theorem_has_a_result() -> None:
-    verdicts = {one.id: one.verdict for one in push_results(0, lambda *_: None)}
+    verdicts = {one.id: one.verdict for one in design_results("push", 0, lambda *_: None)}
     assert verdicts == dict.fromkeys(SENTENCES, "proved") | dict.fromkeys(FALSE_THEOREMS, "false, as it should be")
 
 

@@ -46,7 +46,7 @@ def events_between(before: Any, after: Any) -> tuple[str, ...]:
     return tuple(
         {
             event.name
-            for one in before.logic.registrations
+            for one in before.logic.elements
             for event in kernel_events(before, one, after.plan, after.snapshot)
             if event.guard and kernel_state(event.after) == wanted
         }

@@ -1,17 +1,11 @@
-"""The output of `fencepost prove push`: a line for each theorem, and for each wording that is false."""
+"""The output of `fencepost prove` for a design: a line for each theorem, and for each wording that is false."""
 
 import json
 
 from fencepost.conformance.results import ExitCode
-from fencepost.model.proofs.registry.push_results import push_results
-from fencepost.model.proofs.registry.theorem_result import Progress, TheoremResult
+from fencepost.model.proofs.registry.theorem_result import TheoremResult
 
 EXPECTED = ("proved", "false, as it should be")
-
-
-def prove_push(seed: int, progress: Progress) -> tuple[TheoremResult, ...]:
-    """The results of every theorem."""
-    return tuple(push_results(seed, progress))
 
 
 def theorem_line(result: TheoremResult) -> str:
@@ -37,7 +31,7 @@ def exit_code(results: tuple[TheoremResult, ...]) -> ExitCode:
     return ExitCode.INCONCLUSIVE if verdicts == {"undecided"} else ExitCode.VIOLATION
 
 
-def to_json(results: tuple[TheoremResult, ...], seed: int) -> str:
+def to_json(results: tuple[TheoremResult, ...], protocol: str, seed: int) -> str:
     """The results as JSON."""
     rows = [
         {
@@ -51,4 +45,4 @@ def to_json(results: tuple[TheoremResult, ...], seed: int) -> str:
         }
         for one in results
     ]
-    return json.dumps({"protocol": "push", "seed": seed, "theorems": rows}, indent=2) + "\n"
+    return json.dumps({"protocol": protocol, "seed": seed, "theorems": rows}, indent=2) + "\n"

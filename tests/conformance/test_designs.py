@@ -1,4 +1,4 @@
-"""`fencepost explore push`: what it prints, and how it ends."""
+"""`fencepost explore` and `prove` for designs: what they print, and how they end."""
 
 import json
 from pathlib import Path
@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from fencepost.conformance.cli import main
-from fencepost.conformance.reports.push.exploration import HoleResult, exit_code, hole_lines, summarize
-from fencepost.model.explore.push.hole_search import SearchOutcome
+from fencepost.conformance.reports.holes import HoleResult, exit_code, hole_lines, summarize
+from fencepost.model.explore.hole_search import SearchOutcome
 from fencepost.model.explore.push.holes import push_holes
 
 HOLE = push_holes()[0]
@@ -27,12 +27,12 @@ CUT = SearchOutcome((), 9, False, 0.2)
     ],
 )
 def test_verdicts(drafted: SearchOutcome, repaired: SearchOutcome, verdict: str, code: int) -> None:
-    result = HoleResult(HOLE, drafted, repaired)
+    result = HoleResult(HOLE, "No barrier between Stop and Start", drafted, repaired)
     assert (result.verdict, exit_code((result,))) == (verdict, code)
 
 
 def test_a_hole_is_told_with_its_run() -> None:
-    result = HoleResult(HOLE, FOUND, HOLDS)
+    result = HoleResult(HOLE, "No barrier between Stop and Start", FOUND, HOLDS)
     assert list(hole_lines(result)) == [
         "PUSH-H01  No barrier between Stop and Start: closed",
         "  S2: A partition is fetched by at most one consumer of a group.",
@@ -51,6 +51,25 @@ def test_a_limit_leaves_holes_open(tmp_path: Path, capsys: pytest.CaptureFixture
     rows = json.loads(path.read_text())["holes"]
     assert {row["verdict"] for row in rows} == {"open", "closed"}
     assert len({row["id"] for row in rows}) == 20
+
+
+def test_requirements_of_designs_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "PUSH-38", "REGION-42"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "PUSH-38 MUST" in text and "PUSH-H01 No barrier between Stop and Start." in text
+    assert "REGION-42 MUST: Nothing from before a reset" in text and "process.dropped" in text
+    assert "REGION-H03 The message in hand survives a reset." in text and "tested" not in text
+
+
+def test_holes_and_theorems_of_the_region(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "region.json"
+    assert main(["explore", "region", "--limit", "40", "--json", str(path)]) == 3
+    assert "REGION-H12  Forced resets do not count: closed" in capsys.readouterr().out
+    found = json.loads(path.read_text())
+    assert found["protocol"] == "region" and len({row["id"] for row in found["holes"]}) == 17
+    assert main(["prove", "region", "--json", str(path)]) == 0
+    assert "4 theorems proved, 5 false wordings shown false" in capsys.readouterr().out
+    assert json.loads(path.read_text())["protocol"] == "region"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The search for one hole: until its property breaks, or until nothing is left within the bounds."""
+"""The search for one hole of a design: until its property breaks, or until nothing is left within the bounds."""
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
@@ -30,6 +30,23 @@ class SearchOutcome:
 
 FindBreak = Callable[[int], SearchOutcome]
 """Searches no more than so many states."""
+
+
+@dataclass(frozen=True, slots=True)
+class HoleSearch:
+    """How a hole is found: its id in the catalogue, the property that breaks, what repairs it, and both searches."""
+
+    id: str
+    property: str
+    """Its name in the specification, or a requirement's id."""
+    sentence: str
+    """What breaks."""
+    repair: str
+    """The values of the dialect that repair it."""
+    bounds: str
+    """What is searched, in words."""
+    drafted: FindBreak
+    repaired: FindBreak
 
 
 def find_break(make_system: Callable[[], TransitionSystem], name: str) -> FindBreak:

@@ -1,20 +1,20 @@
-"""The output of `fencepost explore push`: each hole of the draft with its shortest run, and what its repair does."""
+"""The output of `fencepost explore` for a design: each of its holes with its shortest run, and what its repair does."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from fencepost.conformance.results import ExitCode
-from fencepost.model.catalogue.push.holes import PUSH_HOLES
-from fencepost.model.explore.push.hole_search import SearchOutcome
-from fencepost.model.explore.push.holes import PushHole
+from fencepost.model.catalogue.design_hole import DesignHole
+from fencepost.model.explore.hole_search import HoleSearch, SearchOutcome
 
 
 @dataclass(frozen=True, slots=True)
 class HoleResult:
     """A hole, and what came of both searches."""
 
-    hole: PushHole
+    hole: HoleSearch
+    title: str
     drafted: SearchOutcome
     repaired: SearchOutcome
 
@@ -29,15 +29,19 @@ class HoleResult:
 
 
 def explore_holes(
-    holes: Iterable[PushHole], limit: int, doing: Callable[[str], None], show: Callable[[str], None]
+    holes: Iterable[HoleSearch],
+    known: Mapping[str, DesignHole],
+    limit: int,
+    doing: Callable[[str], None],
+    show: Callable[[str], None],
 ) -> tuple[HoleResult, ...]:
-    """Search for each hole, and show it as soon as it is there."""
+    """Search for each hole of the `known` ones, and show it as soon as it is there."""
     results: list[HoleResult] = []
     for hole in holes:
         doing(f"{hole.id} {hole.property}, as drafted")
         drafted = hole.drafted(limit)
         doing(f"{hole.id} {hole.property}, repaired")
-        results.append(HoleResult(hole, drafted, hole.repaired(limit)))
+        results.append(HoleResult(hole, known[hole.id].title, drafted, hole.repaired(limit)))
         show("\n".join(hole_lines(results[-1])))
     return tuple(results)
 
@@ -45,7 +49,7 @@ def explore_holes(
 def hole_lines(result: HoleResult) -> Iterator[str]:
     """A hole in words: what breaks, the shortest run, the repair."""
     hole, drafted, repaired = result.hole, result.drafted, result.repaired
-    yield f"{hole.id}  {PUSH_HOLES[hole.id].title}: {result.verdict}"
+    yield f"{hole.id}  {result.title}: {result.verdict}"
     yield f"  {hole.property}: {hole.sentence}"
     if drafted.is_broken:
         steps = f"{len(drafted.run)} step{'s' * (len(drafted.run) > 1)}"
@@ -72,7 +76,7 @@ def exit_code(results: tuple[HoleResult, ...]) -> ExitCode:
     return ExitCode.CONFORMANT if verdicts <= {"closed"} else ExitCode.INCONCLUSIVE
 
 
-def to_json(results: tuple[HoleResult, ...]) -> str:
+def to_json(results: tuple[HoleResult, ...], protocol: str) -> str:
     """The results as JSON."""
 
     def outcome(one: SearchOutcome) -> dict[str, object]:
@@ -91,4 +95,4 @@ def to_json(results: tuple[HoleResult, ...]) -> str:
         }
         for one in results
     ]
-    return json.dumps({"protocol": "push", "holes": rows}, indent=2) + "\n"
+    return json.dumps({"protocol": protocol, "holes": rows}, indent=2) + "\n"

@@ -1,1 +1,0 @@
-"""The output of `fencepost explore push` and `fencepost prove push`. No search and no proof belongs here."""

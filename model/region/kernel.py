@@ -1,0 +1,270 @@
+"""The kernel of the repaired region, for one partition: what operators, checkpoint and downstream take for next.
+
+A state is a few sets of operators and a few offsets of each. It is made of rows of the search, where tests hold its
+invariants, and of a solver's terms, where they are proved of any number of operators and records.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from fencepost.model.kernel_logic import KernelLogic, Set
+
+Offset = Callable[[Any], Any]
+"""An offset of each operator."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegionKernel:
+    """A state of the kernel. An operator that is in none of the sets has nothing and does nothing."""
+
+    logic: KernelLogic
+    keeps: Set
+    """With the partition in its offset manager."""
+    sought: Set
+    """With an offset there."""
+    client: Set
+    """Whose Kafka client has the partition."""
+    member: Set
+    """That take themselves for members."""
+    in_group: Set
+    """That the group has in its present generation."""
+    owns: Set
+    """To whom the group assigned the partition."""
+    fetched: Set
+    """With records fetched since the last reset, or with one that is waited for since."""
+    pending: Set
+    """That wait for a reset."""
+    hand: Set
+    """With a message of the partition in hand."""
+    drained: Set
+    written: Set
+    """That have written the checkpoint under way."""
+    wrote: Set
+    """That have written the partition into it."""
+    done: Set
+    """That have been reset in the reset under way."""
+    off: Offset
+    """The offset manager's."""
+    seek: Offset
+    """The seek map's."""
+    hand_off: Offset
+    """Of the message in hand."""
+    wrote_off: Offset
+    down: Any
+    """Downstream's next offset."""
+    snap: Any
+    """Downstream's next offset in the last complete checkpoint."""
+    merged: Any
+    """What the operators resume from after a reset to it."""
+    is_running: Any
+    is_checkpointing: Any
+    is_resetting: Any
+    is_wrong: Any
+    """Downstream saw an offset twice or missed one since the state that it has was restored."""
+
+
+OFFSETS = ("off", "seek", "hand_off", "wrote_off")
+SETS = tuple(each.name for each in fields(RegionKernel) if each.type in (Set, "Set") and each.name not in OFFSETS)
+"""The fields that are offsets of operators, and those that are sets of them."""
+
+
+def initial_kernel(logic: KernelLogic, first: Any) -> RegionKernel:
+    """Everything begins at this offset."""
+    sets: dict[str, Any] = dict.fromkeys(SETS, logic.nobody)
+    offsets: dict[str, Any] = dict.fromkeys(OFFSETS, lambda o: first)
+    no, yes = logic.any_of(), logic.all_of()
+    return RegionKernel(
+        logic,
+        **sets,
+        **offsets,
+        down=first,
+        snap=first,
+        merged=first,
+        is_running=yes,
+        is_checkpointing=no,
+        is_resetting=no,
+        is_wrong=no,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RegionEvent:
+    """Something that happens: when it may, and the state after it. `repair` names what the page lacks, `drafted` is the
+    condition without it."""
+
+    name: str
+    guard: Any
+    after: RegionKernel
+    repair: str = ""
+    drafted: Any = None
+
+
+def with_offset(k: RegionKernel, offsets: Offset, one: Any, value: Any) -> Offset:
+    """The offsets with one changed."""
+    return lambda o: k.logic.choose(k.logic.same(o, one), value, offsets(o))
+
+
+def put(k: RegionKernel, one: Any, **changes: Any) -> RegionKernel:
+    """The state with this operator in or out of sets by a condition, or with another offset."""
+    made: dict[str, Any] = {}
+    for name, value in changes.items():
+        old = getattr(k, name)
+        made[name] = with_offset(k, old, one, value)
+    return replace(k, **made)
+
+
+def begin_reset(k: RegionKernel) -> RegionKernel:
+    """Downstream is restored, a checkpoint under way is void, nobody has been reset."""
+    no, yes, nobody = k.logic.any_of(), k.logic.all_of(), k.logic.nobody
+    return replace(
+        k,
+        down=k.snap,
+        is_wrong=no,
+        written=nobody,
+        wrote=nobody,
+        done=nobody,
+        is_running=no,
+        is_checkpointing=no,
+        is_resetting=yes,
+    )
+
+
+def kernel_events(k: RegionKernel, one: Any, owns: Set, chosen: Any, first: Any) -> tuple[RegionEvent, ...]:
+    """Every event, for one operator, a new assignment, the offset that a merge takes and the initial offset."""
+    return (*group_events(k, one, owns), *thread_events(k, one), *region_events(k, one, chosen, first))
+
+
+def group_events(k: RegionKernel, one: Any, owns: Set) -> tuple[RegionEvent, ...]:
+    """Kafka's part: expulsion, rebalances, callbacks."""
+    logic = k.logic
+    yes, no = logic.all_of(), logic.any_of()
+    polls = logic.no(k.drained(one))
+    forms = logic.all_of(
+        logic.every(lambda o: logic.implies(k.in_group(o), logic.no(k.member(o)))),
+        logic.every(lambda o: logic.implies(owns(o), k.in_group(o))),
+        logic.every(lambda o: logic.every(lambda x: logic.implies(logic.all_of(owns(o), owns(x)), logic.same(o, x)))),
+    )
+    # The group of a dead process's member has the partition for nobody.
+    gone = put(k, one, in_group=no, owns=no)
+    revoked = put(k, one, member=no, client=no, pending=logic.any_of(k.pending(one), k.fetched(one)))
+    assigned_guard = logic.all_of(logic.no(k.member(one)), k.in_group(one), logic.any_of(polls, k.pending(one)))
+    waits = k.pending(one)
+    given = put(
+        k,
+        one,
+        member=yes,
+        client=k.owns(one),
+        keeps=k.owns(one),
+        sought=logic.any_of(logic.all_of(waits, k.keeps(one), k.sought(one)), logic.no(waits)),
+        off=logic.choose(waits, k.off(one), k.seek(one)),
+    )
+    return (
+        RegionEvent("the group ends a membership", k.in_group(one), gone),
+        RegionEvent("joins", logic.all_of(logic.no(k.member(one)), polls), put(k, one, in_group=yes)),
+        RegionEvent("a generation begins", forms, replace(k, owns=owns)),
+        RegionEvent("revoked", logic.all_of(k.member(one), polls), revoked),
+        RegionEvent("assigned", assigned_guard, given),
+        RegionEvent(
+            "requests a reset instead of seeking",
+            logic.all_of(assigned_guard, logic.no(waits)),
+            put(given, one, pending=yes, sought=no, fetched=yes),
+        ),
+    )
+
+
+def thread_events(k: RegionKernel, one: Any) -> tuple[RegionEvent, ...]:
+    """The two threads of an operator."""
+    logic = k.logic
+    yes, no = logic.all_of(), logic.any_of()
+    permit = logic.all_of(k.is_running, logic.no(k.drained(one)))
+    fetches = logic.all_of(k.member(one), logic.no(k.drained(one)), logic.no(k.pending(one)))
+    takes = logic.all_of(
+        permit, k.fetched(one), k.keeps(one), k.member(one), logic.no(k.pending(one)), logic.no(k.hand(one))
+    )
+    counts = logic.all_of(k.hand(one), k.keeps(one), k.member(one), logic.no(k.pending(one)))
+    submitted = put(k, one, hand=no, off=k.hand_off(one) + 1)
+    wrong = logic.any_of(k.is_wrong, logic.no(logic.same(k.hand_off(one), k.down)))
+    seen = replace(
+        submitted, down=logic.choose(logic.same(k.hand_off(one), k.down), k.down + 1, k.down), is_wrong=wrong
+    )
+    return (
+        RegionEvent("fetches", fetches, put(k, one, fetched=yes)),
+        RegionEvent("takes", takes, put(k, one, hand=yes, hand_off=k.off(one))),
+        RegionEvent("submits", logic.all_of(counts, logic.no(k.is_resetting)), seen),
+        RegionEvent("submits into a reset", logic.all_of(counts, k.is_resetting), submitted),
+        RegionEvent("drops", k.hand(one), put(k, one, hand=no)),
+    )
+
+
+def is_fit(k: RegionKernel, one: Any, *, vetoes: bool = True, checks: bool = True) -> Any:
+    """Whether an operator writes its checkpoint (H04, H05)."""
+    logic = k.logic
+    settled = logic.all_of(
+        logic.no(k.pending(one)), logic.implies(k.keeps(one), logic.all_of(k.member(one), k.sought(one)))
+    )
+    present = logic.implies(k.member(one), k.in_group(one))
+    return logic.all_of(settled if vetoes else logic.all_of(), present if checks else logic.all_of())
+
+
+def region_events(k: RegionKernel, one: Any, chosen: Any, first: Any) -> tuple[RegionEvent, ...]:
+    """Drain, checkpoint, resume, reset."""
+    logic = k.logic
+    yes, no, nobody = logic.all_of(), logic.any_of(), logic.nobody
+    drains = logic.all_of(k.is_running, logic.no(k.hand(one)))
+    all_drained = logic.all_of(k.is_running, logic.every(k.drained))
+    writes = put(k, one, written=yes, wrote=k.keeps(one), wrote_off=k.off(one))
+    turn = logic.all_of(k.is_checkpointing, logic.no(k.written(one)))
+    complete = logic.all_of(k.is_checkpointing, logic.every(k.written))
+    none_wrote = logic.every(lambda o: logic.no(k.wrote(o)))
+    from_offsets = logic.all_of(k.wrote(one), logic.same(chosen, k.wrote_off(one)))
+    from_maps = logic.all_of(none_wrote, logic.same(chosen, k.seek(one)))
+    from_start = logic.all_of(none_wrote, logic.same(chosen, first))
+    whole = replace(k, merged=chosen, snap=k.down, is_running=yes, is_checkpointing=no, written=nobody, wrote=nobody)
+    was_reset = put(
+        k,
+        one,
+        seek=k.merged,
+        off=k.merged,
+        keeps=k.client(one),
+        sought=yes,
+        fetched=no,
+        pending=no,
+        drained=no,
+        done=yes,
+    )
+    is_turn = logic.all_of(k.is_resetting, logic.no(k.done(one)))
+    crashed = put(
+        begin_reset(k), one, keeps=no, client=no, member=no, in_group=no, owns=no, fetched=no, pending=no, hand=no
+    )
+    finished = replace(k, is_resetting=no, is_running=yes, done=nobody)
+    return (
+        RegionEvent("drains", drains, put(k, one, drained=yes)),
+        RegionEvent("all have drained", all_drained, replace(k, is_running=no, is_checkpointing=yes)),
+        RegionEvent(
+            "writes",
+            logic.all_of(turn, is_fit(k, one)),
+            writes,
+            "veto",
+            logic.all_of(turn, is_fit(k, one, vetoes=False)),
+        ),
+        RegionEvent(
+            "writes",
+            logic.all_of(turn, is_fit(k, one)),
+            writes,
+            "membership",
+            logic.all_of(turn, is_fit(k, one, checks=False)),
+        ),
+        RegionEvent(
+            "the checkpoint is complete",
+            logic.all_of(complete, logic.any_of(from_offsets, from_maps)),
+            whole,
+            "base",
+            logic.all_of(complete, logic.any_of(from_offsets, from_start)),
+        ),
+        RegionEvent("resumes", logic.all_of(k.is_running, k.drained(one)), put(k, one, drained=no)),
+        RegionEvent("a reset begins", yes, begin_reset(k)),
+        RegionEvent("crashes", yes, crashed),
+        RegionEvent("is reset", logic.all_of(is_turn, logic.no(k.hand(one))), was_reset, "permit", is_turn),
+        RegionEvent("the reset ends", logic.all_of(k.is_resetting, logic.every(k.done)), finished),
+    )
