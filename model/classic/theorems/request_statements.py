@@ -4,6 +4,7 @@ from fencepost.model.classic.core.member_table import is_member
 from fencepost.model.classic.core.sorts import Handle
 from fencepost.model.classic.core.state import (
     CommitRequest,
+    CoreResponse,
     HeartbeatRequest,
     Holder,
     JoinRequest,
@@ -15,6 +16,7 @@ from fencepost.model.classic.core.state import (
     SyncRequest,
     SyncResponse,
 )
+from fencepost.model.classic.theorems.record_statements import RECORD_THEOREMS
 from fencepost.model.classic.theorems.step_statements import (
     GENERATION_THEOREMS,
     CoordinatorStep,
@@ -54,7 +56,12 @@ def is_kept(step: CoordinatorStep, handle: Handle) -> Truth:
 
 def is_answered(step: CoordinatorStep, handle: Handle) -> Truth:
     """The step has a response for the request, or lets it go."""
-    return any_(and_(output.when, output.handle == handle) for output in step.outputs)
+    return any_(and_(output.when, output.handle == handle) for output in step.outputs if is_response(output.response))
+
+
+def is_response(response: CoreResponse) -> bool:
+    """There is a response, and it says whether there was an error."""
+    return isinstance(response, NoResponse) or getattr(response, "error", None) is not None
 
 
 @statement("T20", "A session that begins or is extended lasts a whole session timeout.")
@@ -73,7 +80,7 @@ def has_whole_session(step: CoordinatorStep, old: Slot, new: Slot) -> Truth:
     id."""
     of_newcomer = isinstance(step.input, JoinRequest) and new.deadline == step.now + step.input.session_timeout
     return or_(
-        and_(old.armed, new.deadline == old.deadline),
+        and_(old.armed, old.id == new.id, new.deadline == old.deadline),
         new.deadline == step.now + new.session_timeout,
         new.deadline == step.now + old.session_timeout,
         of_newcomer,
@@ -202,7 +209,7 @@ REQUEST_THEOREMS = (
     requests_extend_sessions,
     refusals_change_nothing,
 )
-STEP_THEOREMS = (*GENERATION_THEOREMS, *REQUEST_THEOREMS)
+STEP_THEOREMS = (*GENERATION_THEOREMS, *REQUEST_THEOREMS, *RECORD_THEOREMS)
 """All theorems about single steps."""
-BEYOND_SEARCH = (sync_names_protocol,)
-"""What no search shows: its members offer one protocol."""
+BEYOND_SEARCH = (sync_names_protocol, *RECORD_THEOREMS)
+"""What is proved alone: the members of a search offer one protocol, and what is recorded of them is always the same."""

@@ -1,11 +1,12 @@
-"""Each theorem about requests and timers in single steps is refuted of a core that breaks it."""
+"""Each theorem about requests, timers and records in single steps is refuted of a core that breaks it."""
 
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from fencepost.model.classic.core import join, join_phase, member_table, membership, sync
+from fencepost.model.classic.core import join, join_phase, member_table, membership, sync, timers
+from fencepost.model.classic.theorems.record_statements import RECORD_THEOREMS
 from fencepost.model.classic.theorems.request_statements import REQUEST_THEOREMS
 from fencepost.model.classic.theorems.unconditional import WHATEVER_CLIENTS_SEND
 from fencepost.model.proofs.classic.counterexample import decode_refutation, replay_handler
@@ -28,6 +29,14 @@ BREAKS: dict[str, tuple[Callable[..., Any], str, str, str]] = {
     "T23": (sync.names_protocol, "request.protocol == group.protocol", "True", "sync"),
     "T24": (membership.commit, "renew_session(group, index, context.now)", "group", "commit"),
     "T25": (membership.leave, "left = or_(left, rebalances)", "left = True", "leave"),
+    "T26": (member_table.add_member, "session_timeout=request.session_timeout", "session_timeout=0", "join"),
+    "T27": (join_phase.prepare_rebalance, "join_armed=True", "join_armed=False", "join"),
+    "T28": (timers.expire_member, "or_(slot.join != 0, slot.sync != 0)", "slot.join != 0", "expire-member-0"),
+    "T29": (membership.remove_entry, "pending != NOWHERE", "False", "leave"),
+    "T30": (join_phase.complete_join, "is_new=False, ", "", "expire-join"),
+    "T31": (join_phase.join_response, "generation=group.generation", "generation=group.generation - 1", "join"),
+    "T32": (join_phase.try_complete_join, "group.phase == Phase.PREPARING, ", "", "expire-member-0"),
+    "T33": (member_table.add_member, "armed=True", "armed=False", "join"),
 }
 """By theorem: a function, a text in it, what is there instead, and the event whose proof has to notice."""
 
@@ -44,4 +53,4 @@ def test_the_theorem_is_refuted_of_a_core_that_breaks_it(theorem: str) -> None:
 
 
 def test_every_theorem_has_a_break() -> None:
-    assert list(BREAKS) == [one.id for one in REQUEST_THEOREMS]
+    assert list(BREAKS) == [one.id for one in (*REQUEST_THEOREMS, *RECORD_THEOREMS)]
