@@ -107,8 +107,8 @@ def has_no_generation(standing: Standing) -> bool:
 def judge_lost(state: ClientState, application: Application, event: Event) -> None:
     """The generation is over: all partitions are lost."""
     partitions = partitions_in(event)
-    if not (partitions or application.owned):
-        return
+    if not partitions and (not application.owned or event.api == "revoked"):
+        return  # it takes nothing
     if not application.has_lost:
         title, expected = "Lost partitions are not told", f"revoked: {describe_partitions(application.owned)}"
         is_right, observed = partitions == application.owned, f"{event.api}: {describe_partitions(partitions)}"

@@ -17,6 +17,8 @@ LONG_POLL_MS = 2_000
 """A poll that may take as long shows whether it waits."""
 PROMPT_MS = 1_000
 """How long a poll with buffered records may take."""
+CHANGES = frozenset({"seek", "pause", "resume"})
+"""Commands that change what is fetched."""
 EMPTY_MS = 3_000
 """How long a partition may stay without a fetch at least."""
 IDLE_MS = 1_000
@@ -26,6 +28,9 @@ IDLE_MS = 1_000
 def learn_delivery(state: ClientState, application: Application, event: Event) -> None:
     """A Fetch response with records leaves."""
     ends = {read_partition(name): end for name, end in event.body["ends"].items()}
+    if application.command is not None and application.command["do"] in CHANGES:
+        state.buffers.forget(ends)  # a client may give up its fetches then
+        return
     failed = frozenset(map(read_partition, event.body["errors"]))
     for partition, end in ends.items():
         is_wanted = partition in state.buffers.asked  # else it was sought or lost since the fetch (POLL-11)

@@ -62,6 +62,8 @@ ATTEMPT_ERRORS = MOVED | {Error.REBALANCE_IN_PROGRESS}
 HARMLESS_ERRORS = frozenset({Error.GROUP_AUTHORIZATION_FAILED, Error.UNKNOWN_SERVER_ERROR})
 """The errors of Heartbeat that say nothing of the membership."""
 GROUP_APIS = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup"})
+UNSUPPORTED = "unsupported"
+"""The error of a command that the driver does not carry out."""
 LEAVING_MS = 3_000
 """How late a client that is not polled may leave."""
 MIN_POLLS = 10
@@ -137,7 +139,7 @@ def end_command(state: ClientState, application: Application, event: Event) -> N
             end_poll(state, application, event)
         case "commit":
             judge_commit_result(state, application, event)
-        case "subscribe" | "assign" | "close" | "unsubscribe":
+        case "subscribe" | "assign" | "close" | "unsubscribe" if event.body.get("error") != UNSUPPORTED:
             end_membership(state, application, command, event)
         case "pause":
             application.paused |= frozenset((topic, number) for topic, number in command["partitions"])

@@ -6,6 +6,7 @@ And where it begins: by the reset policy only where it was told that nothing is 
 from dataclasses import dataclass, field
 
 from fencepost.model.assignors.group import TopicPartition
+from fencepost.model.classic.messages.parsing import topic_of
 from fencepost.model.errors import Error
 from fencepost.traces.client_judge.classic.knowledge import Phase
 from fencepost.traces.client_judge.classic.news import describe_partitions
@@ -62,7 +63,7 @@ def follow_response(state: ClientState, progress: Progress, operation: Operation
             for topic in group.get("topics") or ():
                 for row in topic["partitions"]:
                     if not row["error_code"] and not group.get("error_code"):
-                        partition = str(topic.get("name", "")), int(row["partition_index"])
+                        partition = topic_of(topic, state.topic_names), int(row["partition_index"])
                         progress.committed[partition] = row["committed_offset"]
     elif operation.api == "Fetch":
         for topic in event.body.get("responses") or ():
