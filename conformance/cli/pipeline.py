@@ -12,7 +12,6 @@ from fencepost.conformance.cli.console import Console
 from fencepost.conformance.cli.importing import cluster_options
 from fencepost.conformance.cli.report_options import add_report_options, report_paths
 from fencepost.conformance.cli.test import PROFILE_HELP, TARGET_HELP
-from fencepost.conformance.cli.watched_findings import WatchedFindings, finding_line
 
 if TYPE_CHECKING:
     from fencepost.conformance.reports.progress import ProgressDisplay
@@ -259,6 +258,7 @@ def run_judge(options: argparse.Namespace, console: Console) -> int:
 
 def run_watch(options: argparse.Namespace, console: Console) -> int:
     """Judge traces as they land, and print each finding, until Ctrl-C or with --once until all are judged."""
+    from fencepost.conformance.cli.watched_findings import WatchedFindings, finding_line
     from fencepost.conformance.results import ExitCode
     from fencepost.traces.pipeline.corpus import resolve_folder
     from fencepost.traces.pipeline.errors import PipelineError
