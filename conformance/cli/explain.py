@@ -13,6 +13,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, console: Console) -> int:
     """Print sentence, source, needs, rules, scenarios and an example of each requirement."""
     from fencepost.conformance.clients.classic import DRIVEN_CLIENTS
+    from fencepost.conformance.designs import design_of, select_to_explain
     from fencepost.conformance.reports.layout import line_width
     from fencepost.conformance.reports.requirements import (
         explain_client_requirement,
@@ -21,7 +22,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     )
     from fencepost.conformance.results import ExitCode
     from fencepost.conformance.run.example import example_schedule
-    from fencepost.conformance.specification import DEFAULT_SPECIFICATION, design_of, select_to_explain
+    from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 
     chosen = select_to_explain(options.patterns)
     with line_width(console.width()):
