@@ -11,7 +11,7 @@ from fencepost.adapters.client.cluster import CLIENT_LABEL, FloodError, Scripted
 from fencepost.adapters.client.program import ClientPlace, ClientUnderTest
 from fencepost.conformance.clients.scenario import ClientScenario
 from fencepost.conformance.clients.stage import ClientFacts, ClientStage, NotShown, StageBlocked, is_request
-from fencepost.conformance.execution.loop_lag import MAX_GRACE_SHARE, LoopLagMonitor
+from fencepost.conformance.execution.loop_lag import LoopLagMonitor, explain_lag
 from fencepost.model.settings import Settings
 from fencepost.traces.client_judge.evidence import ClientVerdict
 from fencepost.traces.client_judge.judge import FollowClient, judge_client
@@ -49,9 +49,9 @@ class ClientScenarioRun:
     """How late the kit was at most to do what was due, in milliseconds."""
 
     @property
-    def is_lagging(self) -> bool:
-        """Whether it violates something, and the kit itself may have caused that."""
-        return bool(self.verdict.violations) and self.loop_lag > MAX_GRACE_SHARE * self.header.grace
+    def doubt(self) -> str:
+        """Why the violations prove nothing: the kit itself may have caused them. "" if they do, or there are none."""
+        return explain_lag(self.loop_lag, self.header.grace) if self.verdict.violations else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class ClientPlay:
         anybody. Raises `TargetError`."""
         run = await self._play_once(scenario, facts)
         for _ in range(MAX_REPEATS):
-            if not run.is_lagging:
+            if not run.doubt:
                 break
             run = await self._play_once(scenario, facts)
         return discard_if_lagging(run)
@@ -126,10 +126,9 @@ class ClientPlay:
 
 def discard_if_lagging(run: ClientScenarioRun) -> ClientScenarioRun:
     """The run; without its verdict if it violates something and the kit itself was too late to be sure of that."""
-    if not run.is_lagging:
+    if not run.doubt:
         return run
-    note = f"the kit itself was {run.loop_lag} ms late, so it can blame nobody: this machine is too busy"
-    return replace(run, verdict=ClientVerdict((), (), len(run.events)), blocked=note)
+    return replace(run, verdict=ClientVerdict((), (), len(run.events)), blocked=run.doubt)
 
 
 def count_rules(transitions: Mapping[Transition, int]) -> Mapping[str, int]:

@@ -40,11 +40,19 @@ class LoopLagMonitor:
 
 def discard_if_lagging(run: ScenarioRun) -> ScenarioRun:
     """The run; without its verdict if it violates something and the kit itself was too late to be sure of that."""
-    if run.loop_lag <= MAX_GRACE_SHARE * run.header.grace or not violated_requirements(run):
+    note = explain_lag(run.loop_lag, run.header.grace)
+    if not note or not violated_requirements(run):
         return run
-    note = f"the kit itself was {run.loop_lag} ms late, so it can blame nobody: this machine is too busy"
     nothing = TraceVerdict((), (), {}, inconclusive=(note,), events=len(run.events))
     return replace(run, verdict=nothing, blocked=note)
+
+
+def explain_lag(loop_lag: int, grace: int) -> str:
+    """Why a violation proves nothing if the kit was this late on a target with this grace, both in milliseconds; "" if
+    it was in time."""
+    if loop_lag <= MAX_GRACE_SHARE * grace:
+        return ""
+    return f"the kit itself was {loop_lag} ms late, so it can blame nobody: this machine is too busy"
 
 
 def is_inconclusive(run: ScenarioRun) -> bool:
