@@ -31,7 +31,7 @@ def invariants(k: RegionKernel) -> dict[str, Any]:
         "values": values(k),
         "base": base(k),
         "hand": hand(k),
-        "written": written(k),
+        "written": written_parts(k),
         "reset": reset(k),
         "wrong": k.logic.implies(k.is_wrong, k.logic.all_of(k.logic.no(k.is_resetting), k.logic.no(is_clean(k)))),
     }
@@ -119,7 +119,7 @@ def hand(k: RegionKernel) -> Any:
     )
 
 
-def written(k: RegionKernel) -> Any:
+def written_parts(k: RegionKernel) -> Any:
     """What was written is what the operator has."""
     logic = k.logic
     return logic.every(

@@ -41,7 +41,7 @@ Notice = tuple[int, Offsets]
 @fast_frozen
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """An operator."""
+    """What an operator has in its memory: nothing of it outlives its process."""
 
     positions: Offsets
     """Of the Kafka client: the next offset to fetch of each assigned partition."""

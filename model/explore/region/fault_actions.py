@@ -13,13 +13,13 @@ from fencepost.model.explore.region.row import (
     RegionBounds,
     RegionFaults,
     Transitions,
-    restored,
+    reset_region,
     spend,
 )
 from fencepost.model.explore.transition_system import Action, Transition
 from fencepost.model.frozen import evolve
 from fencepost.model.region.bean import GroupBean
-from fencepost.model.region.controller import CheckpointStore, Region, start_reset
+from fencepost.model.region.controller import CheckpointStore, Region
 from fencepost.model.region.group import expire, has_member, member_slot, rename_member
 from fencepost.model.region.operator import Operator, crash, relaunch
 
@@ -61,7 +61,7 @@ def fail_downstream(bounds: RegionBounds, faults: RegionFaults, region: Region, 
     """A PE downstream fails, and the region is reset."""
     if not faults.failures:
         return NOTHING
-    writes = (spend(faults, "failures"), (REGION, start_reset(region, bounds.job)), *restored(store))
+    writes = (spend(faults, "failures"), *reset_region(bounds, region, store))
     return (Transition("a PE downstream fails", writes, "region.resets"),)
 
 
@@ -105,8 +105,7 @@ def crash_operator(
         group = rename_member(group, name, free)
     writes = (
         spend(faults, "crashes"),
-        (REGION, start_reset(region, bounds.job)),
-        *restored(store),
+        *reset_region(bounds, region, store),
         (BEAN, evolve(bean, unheard=bean.unheard - {name})),
         (KAFKA, evolve(kafka, group=group)),
         (bounds.column(name), crash(own)),

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 
+from fencepost.model.classic.core.state import Group
 from fencepost.model.explore.region.row import (
     BEAN,
     DOWNSTREAM,
@@ -84,7 +85,7 @@ def join(bounds: RegionBounds, name: str, region: Region, kafka: Kafka, own: Ope
     writes = write_step(bounds, name, step, region)
     return tuple(
         Transition(
-            f"{name} {why}{': ' + gives(bounds, group) if assigned(bounds, group) else ''}",
+            ": ".join((f"{name} {why}", *describe_assignments(bounds, group))),
             ((KAFKA, evolve(kafka, group=group, has_news=has_news)), *writes),
             step.rule,
         )
@@ -92,19 +93,15 @@ def join(bounds: RegionBounds, name: str, region: Region, kafka: Kafka, own: Ope
     )
 
 
-def assigned(bounds: RegionBounds, group: object) -> bool:
-    """Whether the group is stable."""
-    return any(assignment_of(group, name) is not None for name in bounds.names)  # type: ignore[arg-type]
-
-
-def gives(bounds: RegionBounds, group: object) -> str:
-    """The assignments in words."""
-    shares = [(name, assignment_of(group, name)) for name in bounds.names]  # type: ignore[arg-type]
-    return ", ".join(
+def describe_assignments(bounds: RegionBounds, group: Group) -> tuple[str, ...]:
+    """The assignments of a stable group in words, as one text; none while it is not stable."""
+    shares = {name: assignment_of(group, name) for name in bounds.names}
+    told = [
         f"{name} gets {', '.join(f'p{one}' for one in share) or 'nothing'}"
-        for name, share in shares
+        for name, share in shares.items()
         if share is not None
-    )
+    ]
+    return (", ".join(told),) if told else ()
 
 
 def be_assigned(
@@ -190,8 +187,8 @@ def submit(bounds: RegionBounds, name: str, region: Region, downstream: Downstre
 def register_again(
     bounds: RegionBounds, name: str, region: Region, store: CheckpointStore, bean: GroupBean, own: Operator
 ) -> Transitions:
-    """The operator is connected and not registered; repaired, it repeats its contribution to
-    the reset under way, for which others may wait."""
+    """The operator is connected and not registered; repaired, it repeats its contribution to the reset under way, for
+    which others may wait."""
     if not own.is_up or name in bean.registered:
         return NOTHING
     after, rule = register(bean, name)

@@ -16,7 +16,8 @@ from fencepost.model.explore.region.row import (
     RegionBounds,
     Transitions,
     Write,
-    restored,
+    reset_region,
+    restore_checkpoint,
 )
 from fencepost.model.explore.transition_system import Action, Transition
 from fencepost.model.frozen import evolve
@@ -30,7 +31,6 @@ from fencepost.model.region.controller import (
     finish_drain,
     finish_reset,
     start_drain,
-    start_reset,
 )
 from fencepost.model.region.downstream import Downstream
 from fencepost.model.region.group import accepts_commit, has_member
@@ -74,7 +74,7 @@ def begin_reset(bounds: RegionBounds, region: Region, store: CheckpointStore) ->
     """An operator's request arrives (X0)."""
     if not region.is_requested or region.mode is RegionMode.RESET:
         return NOTHING
-    writes = ((REGION, start_reset(region, bounds.job)), *restored(store))
+    writes = reset_region(bounds, region, store)
     return (Transition("the region begins the reset that was requested", writes, "region.resets"),)
 
 
@@ -88,17 +88,14 @@ def drain(
     # A member that has sent JoinGroup commits for the generation that it had.
     is_present = own.membership is Membership.MEMBER or kafka.group.phase is Phase.PREPARING
     commits = keys_of(draining.offsets_to_commit(own))
-    if not commits or accepts_commit(kafka.group, name, is_present):
-        writes: tuple[Write, ...] = (
-            (REGION, finish_drain(region, name, bounds.job)),
-            (bounds.column(name), step.operator),
-        )
-        return (Transition(f"{name} drains", writes, step.rule),)
-    if bounds.dialect.fails_on_commit:
+    is_committed = not commits or accepts_commit(kafka.group, name, is_present)
+    if not is_committed and bounds.dialect.fails_on_commit:
         # Its process ends; the group still has whatever member it had, which is none of this name.
-        gone = ((bounds.column(name), crash(own)), (REGION, start_reset(region, bounds.job)), *restored(store))
+        gone = ((bounds.column(name), crash(own)), *reset_region(bounds, region, store))
         return (Transition(f"{name} fails to commit, and its PE restarts", gone, "drain.commit-failed"),)
     writes = ((REGION, finish_drain(region, name, bounds.job)), (bounds.column(name), step.operator))
+    if is_committed:
+        return (Transition(f"{name} drains", writes, step.rule),)
     return (Transition(f"{name} drains, and logs that its commit has failed", writes, "drain.commit-logged"),)
 
 
@@ -116,7 +113,7 @@ def checkpoint(
     """K1, K2; an operator that refuses has the region reset."""
     if region.mode is not RegionMode.CHECKPOINT or name not in region.todo:
         return NOTHING
-    resets = ((REGION, start_reset(region, bounds.job)), *restored(store))
+    resets = reset_region(bounds, region, store)
     if not draining.is_fit_for_checkpoint(own, has_member(kafka.group, name), bounds.dialect):
         return (Transition(f"{name} refuses the checkpoint", resets, "checkpoint.refused"),)
     names = bounds.job if bounds.dialect.fixes_names else bean.registered
@@ -188,7 +185,7 @@ def be_reset(
     if step.variables is not None:
         writes += ((VARIABLES, step.variables),)
     if after.mode is RegionMode.RESET and after.todo == bounds.job:
-        writes += restored(store)
+        writes += restore_checkpoint(store)
     return (Transition(f"{name} is reset to {what}", writes, step.rule),)
 
 

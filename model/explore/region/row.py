@@ -7,7 +7,7 @@ from fencepost.model.classic.core.state import Group
 from fencepost.model.explore.transition_system import Transition
 from fencepost.model.frozen import evolve, fast_frozen
 from fencepost.model.region.bean import GroupBean, OperatorCheckpoint
-from fencepost.model.region.controller import CheckpointStore, Region
+from fencepost.model.region.controller import CheckpointStore, Region, start_reset
 from fencepost.model.region.dialect import REPAIRED, RegionDialect
 from fencepost.model.region.downstream import Downstream
 from fencepost.model.region.group import empty_group
@@ -102,6 +102,11 @@ def spend(faults: RegionFaults, name: str) -> Write:
     return FAULTS, evolve(faults, **{name: getattr(faults, name) - 1})
 
 
-def restored(store: CheckpointStore) -> tuple[Write, ...]:
-    """What a reset writes beside the region: downstream is as it was, a checkpoint under way is void."""
+def restore_checkpoint(store: CheckpointStore) -> tuple[Write, ...]:
+    """The writes of a reset beside the region's: downstream is as it was, a checkpoint under way is void."""
     return (DOWNSTREAM, store.snapshot), (STORE, evolve(store, partial=()))
+
+
+def reset_region(bounds: RegionBounds, region: Region, store: CheckpointStore) -> tuple[Write, ...]:
+    """The writes with which a reset begins."""
+    return (REGION, start_reset(region, bounds.job)), *restore_checkpoint(store)

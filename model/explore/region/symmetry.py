@@ -32,8 +32,8 @@ def rename_value(value: Any, new: dict[str, str]) -> Any:
         return frozenset(new[name] for name in names)
 
     def parts(written: tuple[OperatorCheckpoint, ...]) -> tuple[OperatorCheckpoint, ...]:
-        renamed = (evolve(one, name=new[one.name], names=every(one.names)) for one in written)
-        return tuple(sorted(renamed, key=lambda one: one.name))
+        found = (evolve(one, name=new[one.name], names=every(one.names)) for one in written)
+        return tuple(sorted(found, key=lambda one: one.name))
 
     if isinstance(value, Region):
         return evolve(value, todo=every(value.todo), contributed=every(value.contributed))
@@ -54,11 +54,11 @@ def rename_value(value: Any, new: dict[str, str]) -> Any:
 def rename_group(group: Any, new: dict[str, str]) -> Any:
     """The group with its members' names changed, those of dead processes with the operator's."""
 
-    def renamed(name: Any) -> Any:
+    def rename(name: Any) -> Any:
         if name is None:
             return None
         operator, dash, rest = name.partition("-")
         return new[operator] + dash + rest
 
-    slots = tuple(evolve(one, id=renamed(one.id)) for one in group.slots)
-    return normalize(evolve(group, slots=slots, leader=renamed(group.leader)))
+    slots = tuple(evolve(one, id=rename(one.id)) for one in group.slots)
+    return normalize(evolve(group, slots=slots, leader=rename(group.leader)))
