@@ -52,11 +52,11 @@ class KernelLogic(ABC):
         return self.any_of()
 
     def with_one(self, members: Set, one: Any) -> Set:
-        """The set with a element."""
+        """The set with an element."""
         return lambda r: self.any_of(self.same(r, one), members(r))
 
     def without_one(self, members: Set, one: Any) -> Set:
-        """The set without a element."""
+        """The set without an element."""
         return lambda r: self.all_of(self.no(self.same(r, one)), members(r))
 
     def union(self, one: Set, other: Set) -> Set:

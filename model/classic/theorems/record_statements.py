@@ -77,8 +77,12 @@ def who_waits_stays(step: CoordinatorStep) -> Truth:
     if not isinstance(step.input, TimerExpiry) or step.input.kind is not TimerKind.MEMBER:
         return True
     slot = step.before.slots[step.input.slot]
-    waits = and_(is_member(slot), not_(slot.is_new), or_(slot.join != 0, slot.sync != 0))
-    return implies(waits, has_member(step.after, slot.id))
+    return implies(is_waiting(slot), has_member(step.after, slot.id))
+
+
+def is_waiting(slot: Slot) -> Truth:
+    """A member whose first join phase is over waits for a response."""
+    return and_(is_member(slot), not_(slot.is_new), or_(slot.join != 0, slot.sync != 0))
 
 
 @statement("T29", "LeaveGroup removes whom its entries name, and says so of these entries and no others.")
@@ -88,7 +92,7 @@ def leaving_is_answered(step: CoordinatorStep) -> Truth:
     if not isinstance(request, LeaveRequest):
         return True
     gone = all_(
-        implies(or_(*(names(slot, *entry) for entry in request.entries)), not_(holds_id(step.after, slot.id)))
+        implies(any_(names(slot, *entry) for entry in request.entries), not_(holds_id(step.after, slot.id)))
         for slot in step.before.slots
     )
     responses = [output.response for output in step.outputs if isinstance(output.response, LeaveResponse)]
@@ -192,8 +196,7 @@ def slots_are_timed(step: CoordinatorStep) -> Truth:
 
 def is_timed(slot: Slot) -> Truth:
     """The slot is free, its timer runs, or its member waits for a response."""
-    waits = and_(is_member(slot), not_(slot.is_new), or_(slot.join != 0, slot.sync != 0))
-    return or_(slot.holder == Holder.NOBODY, slot.armed, waits)
+    return or_(slot.holder == Holder.NOBODY, slot.armed, is_waiting(slot))
 
 
 RECORD_THEOREMS = (

@@ -53,8 +53,9 @@ def is_quiet(state: ClientState) -> bool:
     application = state.application
     is_told = state.rebalance_told is not None or state.growth is not None or bool(state.debts)
     is_stable = state.knowledge.latest.phase is Phase.STABLE and state.exchange_outstanding() is None
-    is_stable &= not state.has_failed
-    return is_stable and not is_told and application is not None and not application.assignments
+    if state.has_failed or not is_stable or is_told:
+        return False
+    return application is not None and not application.assignments
 
 
 def begin_poll(state: ClientState, application: Application, event: Event) -> None:
@@ -172,9 +173,9 @@ def judge_empty(state: ClientState, application: Application, event: Event) -> N
     open_ones = {each for fetch in state.outstanding.values() if fetch.api == "Fetch" for each in offsets_of(fetch)}
     is_cut_off = has_no_coordinator(state, event.time)
     for partition in application.owned:
+        is_unknown = is_cut_off and partition not in buffers.asked  # its position is
         is_fetched = partition in open_ones or partition in application.paused
-        is_fetched |= is_cut_off and partition not in buffers.asked  # its position is not known
-        if is_fetched or buffers.held(application, partition):
+        if is_fetched or is_unknown or buffers.held(application, partition):
             buffers.empty_since.pop(partition, None)
             continue
         since, polls = buffers.empty_since.get(partition, (event.time, 0))
