@@ -8,8 +8,6 @@ included. The limits are what it takes to read the lines, and to decode their JS
 
 import argparse
 import json
-import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -21,6 +19,7 @@ from statistics import median
 from tests.acceptance.synthetic_corpus import make_corpus
 from tests.acceptance.verdict_corpus.compare import COMMIT, ROOT, worktree
 from tests.benchmarks.judge import write_benchmark_trace
+from tests.benchmarks.trees import run_script
 
 SCRIPT = Path(__file__).with_name("judge_trace.py")
 EVENTS = {"total": 100_000, "intervals": 40_000, "mixed": 40_000}
@@ -45,15 +44,6 @@ def write_old_format(path: Path) -> Path:
     return old
 
 
-def measure_tree(tree: Path, trace: Path) -> dict[str, float]:
-    """What it took a tree to judge a trace, in a process of its own."""
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join((str(tree / ".src"), str(tree))), "PYTHONHASHSEED": "0"}
-    command = [sys.executable, "-P", str(SCRIPT), str(trace)]
-    done = subprocess.run(command, cwd=tree, env=environment, stdout=subprocess.PIPE, check=True, text=True)
-    figures: dict[str, float] = json.loads(done.stdout)
-    return figures
-
-
 def measure_limit(trace: Path, take: Callable[[bytes], object]) -> float:
     """The processor seconds that it takes to read the lines of a trace and to `take` each of them."""
     begun = time.process_time()
@@ -68,8 +58,8 @@ def compare_trees(kind: str, trace: Path, old_tree: Path, pairs: int) -> None:
     old_trace = write_old_format(trace)
     old, new = [], []
     for _ in range(pairs):
-        old.append(measure_tree(old_tree, old_trace))
-        new.append(measure_tree(ROOT, trace))
+        old.append(run_script(old_tree, SCRIPT, old_trace))
+        new.append(run_script(ROOT, SCRIPT, trace))
     events = int(new[0]["events"])
     ratios = [before["seconds"] / after["seconds"] for before, after in zip(old, new, strict=True)]
     print(f"{kind}: {events} events, {new[0]['violations']} violations, {new[0]['inconclusive']} inconclusive")

@@ -62,17 +62,17 @@ def main(seed, batches):
     """Play the batches, one more before them that is not counted, and print the figures."""
     play = choose_tree()
     list(play(seed, batches, frozenset()))
-    seen, kinds, moves, events, failed = set(), set(), 0, 0, 0
+    seen, drawn, moves, events, failed = set(), set(), 0, 0, 0
     begun = time.process_time()
     for number in range(batches):
         for schedule, run in play(seed, number, seen):
             seen |= set(run.verdict.transitions)
-            kinds.add(schedule.moves)
+            drawn.add(schedule.moves)
             moves += len(schedule.moves)
             events += run.verdict.events
             failed += bool(run.verdict.violations if hasattr(run.verdict, "violations") else run.verdict.faults)
     seconds = time.process_time() - begun
-    figures = {"schedules": batches * BATCH, "different": len(kinds), "moves": moves, "events": events}
+    figures = {"schedules": batches * BATCH, "different": len(drawn), "moves": moves, "events": events}
     print(json.dumps({**figures, "seconds": seconds, "transitions": len(seen), "failed": failed}))
 
 

@@ -6,9 +6,6 @@ the two trees are not of one length. What they reach is told beside it: how many
 """
 
 import argparse
-import json
-import os
-import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -16,25 +13,17 @@ from pathlib import Path
 from statistics import median
 
 from tests.acceptance.verdict_corpus.compare import COMMIT, ROOT, worktree
+from tests.benchmarks.trees import run_script
 
 SCRIPT = Path(__file__).with_name("play_schedules.py")
-
-
-def measure_tree(tree: Path, seed: int, batches: int) -> dict[str, float]:
-    """What it took a tree to play so many batches of 20 schedules, in a process of its own."""
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join((str(tree / ".src"), str(tree))), "PYTHONHASHSEED": "0"}
-    command = [sys.executable, "-P", str(SCRIPT), str(seed), str(batches)]
-    done = subprocess.run(command, cwd=tree, env=environment, stdout=subprocess.PIPE, check=True, text=True)
-    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return figures
 
 
 def compare_trees(old_tree: Path, pairs: int, batches: int) -> None:
     """Play the schedules of one seed after the other by both trees and print the figures."""
     old, new = [], []
     for seed in range(1, pairs + 1):
-        old.append(measure_tree(old_tree, seed, batches))
-        new.append(measure_tree(ROOT, seed, batches))
+        old.append(run_script(old_tree, SCRIPT, seed, batches))
+        new.append(run_script(ROOT, SCRIPT, seed, batches))
     for name, rows in ((COMMIT, old), ("this tree", new)):
         for unit in ("schedules", "moves", "events"):
             print(

@@ -32,7 +32,7 @@ from tests.acceptance.checks.conformance import expect_passing, run_tests
 from tests.acceptance.concurrent_pairs import PAIRS, check_pair
 from tests.acceptance.crash_recovery import SPARK_CONFIG, check_killed, check_side_by_side, ignore_progress
 from tests.acceptance.framework import Check, Figure, at_least, at_most, exactly, without_threshold
-from tests.acceptance.pipeline_speed import check_fetches, check_large, check_small
+from tests.acceptance.pipeline_speed import check_large, check_ratio
 from tests.acceptance.pipeline_verdicts import check_topic_verdicts, check_verdicts, check_watch_verdicts
 from tests.acceptance.recorded_sources import SOURCE_CHECKS
 from tests.acceptance.stale_commit_queries import check_stale_commits
@@ -334,8 +334,14 @@ CHECKS = (
     Check(
         "stale-commits", "the query finds hidden stale commits, and charges no conformant trace", check_stale_commits
     ),
-    Check("speed-fetches", "nine in ten events are fetches: no slower than plain `judge`", check_fetches),
-    Check("speed-small", "25,000 events in 1,000 traces: at most twice plain `judge`", check_small),
+    Check(
+        "speed-fetches",
+        "nine in ten events are fetches: no slower than plain `judge`",
+        partial(check_ratio, "fetches", 1),
+    ),
+    Check(
+        "speed-small", "25,000 events in 1,000 traces: at most twice plain `judge`", partial(check_ratio, "small", 2)
+    ),
     Check("speed-large", "3,000,000 events: 1.8 times as fast as plain `judge`", check_large),
     Check("driver", "what the driver holds grows with traces, not with their events", check_driver),
     Check("cluster", "a standalone cluster of a master and two workers does the same", check_cluster),
