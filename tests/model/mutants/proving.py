@@ -75,12 +75,13 @@ def prove_inductions(mutant: Mutant, loaded: LoadedMutant, size: ProofSize) -> P
 
 
 def prove_changed(
-    changed: Mapping[str, ast.Module], shared: Collection[str], function: str | None, size: ProofSize
+    changed: Mapping[str, ast.Module], shared: Collection[str], function: str | None, size: ProofSize, first: str = ""
 ) -> Proof:
     """Prove what `fencepost prove` proves, with the sources of some modules changed, within a term and across
-    fail-overs, up to the first event with a counterexample. The events with few paths come first.
+    fail-overs, up to the first event with a counterexample. The event named `first` comes first, and then those with
+    few paths.
 
-    Only events whose proof runs the changed function are proved again; all of them if that is None.
+    Of the others only events whose proof runs the changed function are proved again; all of them if that is None.
     """
     modules = load_changed(changed, (PROVER, DECODE, INDUCTION), shared)
     prover, decode, inductions = (modules[one] for one in (PROVER, DECODE, INDUCTION))
@@ -90,8 +91,10 @@ def prove_changed(
         wrong = [] if name != "term" else prover.initially_false(induction.statements, size)
         if wrong:
             return Proof({"beginning": sorted(wrong)})
-        for event in sorted(induction.events(size.slots), key=lambda event: event.name in MANY_PATHS):
-            if function is not None and function not in functions_proved().get(event.name, {function}):
+        in_order = sorted(induction.events(size.slots), key=lambda one: (one.name != first, one.name in MANY_PATHS))
+        for event in in_order:
+            asked = function is None or event.name == first
+            if not asked and function not in functions_proved().get(event.name, {function}):
                 continue
             label = event.name if name == "term" else f"{name}: {event.name}"
             try:
