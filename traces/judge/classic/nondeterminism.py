@@ -1,6 +1,7 @@
 """Every outcome of one step: over the choices the protocol leaves open and the dialects not yet decided."""
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, cast
 
 from fencepost.model.classic.coordinator.state import GroupState, StepResult
@@ -72,7 +73,7 @@ def outcomes_over_choices(
     """The outcomes of a step over leaders and protocols, taken from the responses seen or else from the group."""
     leads, names = tuple(leaders), tuple(protocols)
     first = Choices(member_id, leads[0] if leads else None, names[0] if names else None)
-    outcomes = list(outcomes_over_dialects(lambda dialect: run(first, dialect), decisions))
+    outcomes = list(outcomes_over_dialects(partial(run, first), decisions))
     if not any(has_choice(before, outcome) for outcome, _ in outcomes):
         yield from outcomes
         return
@@ -84,7 +85,8 @@ def outcomes_over_choices(
     for leader in leads or (None,):
         for name in names or (None,):
             choices = Choices(member_id, leader, name)
-            for outcome, decided in outcomes_over_dialects(lambda dialect, c=choices: run(c, dialect), decisions):  # type: ignore[misc]
+            chosen = outcomes if choices == first else outcomes_over_dialects(partial(run, choices), decisions)
+            for outcome, decided in chosen:
                 if outcome not in seen:
                     seen.append(outcome)
                     yield outcome, decided
