@@ -5,9 +5,10 @@ from functools import partial
 from typing import Any, cast
 
 from fencepost.model.classic.coordinator.state import GroupState, StepResult
-from fencepost.model.classic.core.member_table import is_member
-from fencepost.model.classic.core.state import Choices, Phase
+from fencepost.model.classic.core.member_table import accepts, is_member
+from fencepost.model.classic.core.state import Choices, Context, Group, Phase
 from fencepost.model.classic.dialect import ONLY_PROPOSED, Dialect
+from fencepost.model.classic.messages.requests import JoinGroup, Request
 from fencepost.traces.judge.search.configuration import Decisions
 
 REPLACEMENT_PREFIX = "join.replace.stable"
@@ -29,6 +30,18 @@ class DialectProbe:
             return True
         self.open_questions.append(name)
         return True
+
+    def settle(self, question: str) -> None:
+        """Answer a question that makes no difference to the step, so that it does not count as open."""
+        self._decisions.setdefault(question, True)
+
+
+def settle_question_of_room(context: Context, state: GroupState, request: Request) -> None:
+    """A JoinGroup asks whether a static member that comes back needs room: it makes no difference where there is."""
+    if isinstance(request, JoinGroup) and isinstance(context.dialect, DialectProbe):
+        group = state.group if state.group is not None else Group()
+        if accepts(group, request.core.member, context.max_group_size):
+            context.dialect.settle("restart_needs_room")
 
 
 def outcomes_over_dialects(
