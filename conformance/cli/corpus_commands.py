@@ -51,7 +51,7 @@ def _add_extract(parser: argparse.ArgumentParser) -> None:
 
 def _add_forget(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("corpus", metavar="CORPUS", type=location, help=CORPUS_HELP)
-    parser.add_argument("input", metavar="INPUT", help="the path of an input as it was ingested, or 'seed N'")
+    parser.add_argument("input", metavar="INPUT", help="the name of an input as it was ingested, 'seed N', or a topic")
 
 
 def _add_migrate(parser: argparse.ArgumentParser) -> None:

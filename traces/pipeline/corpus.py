@@ -93,7 +93,7 @@ class Counts:
 
 class InputRow(NamedTuple):
     """A row of the table of inputs: an input as it was, and the counts of its lines; of a seed of a campaign, its
-    report as JSON."""
+    report as JSON; of a topic, the position of its next ingest as JSON."""
 
     input: str
     size: int
@@ -108,6 +108,11 @@ class InputRow(NamedTuple):
     def from_counts(cls, input: str, size: int, changed: int, counts: Counts, report: str | None = None) -> "InputRow":
         """The row of an input with these counts."""
         return cls(input, size, changed, counts.lines, counts.headers, counts.events, counts.quarantined, report)
+
+    @property
+    def is_position(self) -> bool:
+        """Whether the row is no input, but says where the next ingest of a topic goes on."""
+        return self.report is not None and self.input.startswith("kafka://")
 
     @property
     def counts(self) -> Counts:
@@ -180,9 +185,13 @@ class Corpus:
         known = self.committed or self.log.read()
         return [str(join_location(self.data, name)) for name in known.files if table_of(name) == table]
 
+    def input_rows(self) -> Iterator[InputRow]:
+        """Yield the rows of the table of inputs: the inputs, and where ingests of topics go on."""
+        return (row for name in self.files(INPUTS) for row in read_inputs(name))
+
     def inputs(self) -> list[InputRow]:
         """The inputs that were ingested."""
-        return [row for name in self.files(INPUTS) for row in read_inputs(name)]
+        return [row for row in self.input_rows() if not row.is_position]
 
     def bucket_of(self, group: str) -> int:
         """The bucket of a group, from 0."""
@@ -216,16 +225,21 @@ class CorpusWriter:
     known: dict[str, frozenset[str]] = field(default_factory=dict)
     """The inputs in each file of the table of inputs, as far as they were read."""
 
-    def append(self, inputs: Collection[str], files: Mapping[str, int]) -> frozenset[str]:
+    def append(self, inputs: Collection[str], files: Mapping[str, int], needed: Collection[str] = ()) -> frozenset[str]:
         """Commit files with the rows of some inputs, unless another writer has committed some of these: then remove
         the files.
 
-        Returns these inputs. Raises `PipelineError` if a file is not there as it was written.
+        Returns these inputs. Raises `PipelineError` if a file is not there as it was written, or if one of the inputs
+        that are `needed` was taken out.
         """
         check_files(self.corpus.data, files)
         while True:
             now = self.corpus.snapshot()
-            taken = self.committed_inputs(now).intersection(inputs)
+            known = self.committed_inputs(now)
+            if not known.issuperset(needed):
+                self.remove_files(files)
+                raise PipelineError(f"{', '.join(needed)} was taken out of {self.corpus.folder} meanwhile: try again")
+            taken = known.intersection(inputs)
             if taken:
                 self.remove_files(files)
                 return taken

@@ -56,7 +56,7 @@ def migrate(folder: Location, to: Location, format: str | None) -> int:
     else:
         source = Corpus.open(folder).snapshot()
         assert source.committed is not None
-        root, files, inputs = source.data, source.committed.files, source.inputs()
+        root, files, inputs = source.data, source.committed.files, list(source.input_rows())
     corpus = Corpus.create(to, mark["buckets"], format)
     with corpus.write() as writer:
         added: dict[str, int] = {}
@@ -68,6 +68,7 @@ def migrate(folder: Location, to: Location, format: str | None) -> int:
             for row in inputs:
                 tables.add_row(INPUTS, row)
         writer.append([row.input for row in inputs], added | tables.files)
+    inputs = [row for row in inputs if not row.is_position]
     with suppress(FileNotFoundError):
         plan = read_text(join_location(folder, CAMPAIGN_FILE))
         write_text(join_location(corpus.folder, CAMPAIGN_FILE), plan)

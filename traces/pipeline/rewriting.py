@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fencepost.traces.message_fields import encodable_text
-from fencepost.traces.pipeline.corpus import Corpus, Counts
+from fencepost.traces.pipeline.corpus import Corpus, Counts, InputRow
 from fencepost.traces.pipeline.errors import PipelineError
 from fencepost.traces.pipeline.file_systems import (
     Location,
@@ -95,10 +95,10 @@ def forget(corpus: Corpus, name: str) -> Counts:
     with corpus.write() as writer:
         while True:
             now = corpus.snapshot()
-            counts = [row.counts for row in now.inputs() if row.input == encodable_text(name)]
+            counts = [row.counts for row in now.input_rows() if is_row_of(row, str(encodable_text(name)))]
             if not counts:
                 raise PipelineError(
-                    f"{corpus.folder} has no input {name}: give the path as it was ingested, or 'seed N'"
+                    f"{corpus.folder} has no input {name}: give its name as it was ingested, 'seed N', or a topic"
                 )
             assert now.committed is not None
             added: dict[str, int] = {}
@@ -113,6 +113,11 @@ def forget(corpus: Corpus, name: str) -> Counts:
                     removed.append(file)
             if writer.replace(removed, added, is_rewrite=False):
                 return sum(counts, Counts())
+
+
+def is_row_of(row: InputRow, name: str) -> bool:
+    """Whether a row of the table of inputs is that of an input, or of a section or the position of a topic."""
+    return row.input == name or (name.startswith("kafka://") and row.input.startswith(f"{name}/"))
 
 
 def is_of_input(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:

@@ -110,7 +110,7 @@ def test_a_seed_is_forgotten_with_its_traces(tmp_path: Path) -> None:
 def test_errors_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     corpus = Corpus.create(tmp_path / "c", 3)
     for arguments, line in (
-        (["forget", "c", "x"], "has no input x: give the path as it was ingested, or 'seed N'"),
+        (["forget", "c", "x"], "has no input x: give its name as it was ingested, 'seed N', or a topic"),
         (["migrate", "c", "--to", "c"], "c already exists: give a new folder"),
         (["migrate", "d", "--to", "e"], "d is not a corpus: make one with fencepost pipeline ingest"),
     ):
