@@ -91,8 +91,11 @@ class ClassicClient:
             del state.doubtful[event.connection]  # it is still open, and in use
 
     def on_response(self, operation: Operation, event: Event) -> None:
-        """The response left the cluster."""
+        """The response left the cluster; on a connection that the cluster has closed it is lost."""
         state = self.state
+        if event.connection in state.hung_up:
+            self.on_loss(operation, event)
+            return
         state.outstanding.pop(operation.handle, None)
         error = event.body.get("error_code", 0)
         if operation.api == "FindCoordinator":
@@ -101,7 +104,7 @@ class ClassicClient:
             state.has_found |= is_found
             heartbeats.note_lookup(state, event, is_found)
         elif operation.api == "Metadata":
-            news.learn_metadata(state, event)
+            news.learn_metadata(state, operation, event)
         elif operation.api in RESPONSES:
             RESPONSES[operation.api](state, operation, event)
         if operation.api == "Heartbeat":

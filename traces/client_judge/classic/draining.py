@@ -53,7 +53,7 @@ def is_quiet(state: ClientState) -> bool:
     application = state.application
     is_told = state.rebalance_told is not None or state.growth is not None or bool(state.debts)
     is_stable = state.knowledge.latest.phase is Phase.STABLE and state.exchange_outstanding() is None
-    if state.has_failed or not is_stable or is_told:
+    if not is_stable or is_told:
         return False
     return application is not None and not application.assignments
 

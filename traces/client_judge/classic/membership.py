@@ -170,7 +170,7 @@ def note_sign(state: ClientState, operation: Operation, event: Event) -> None:
 
 def judge_gap(state: ClientState, operation: Operation, time: int) -> None:
     """No more than a session timeout has passed since the last sign of life."""
-    if state.last_sign is None or not state.session_timeout or state.has_failed:
+    if state.last_sign is None or not state.session_timeout:
         return
     if unheard_heartbeat(state, time, state.session_timeout // 2) is not None:
         return  # the next one waits for its response

@@ -9,7 +9,7 @@ from fencepost.model.assignors.consumer_protocol import NEWEST_VERSION, Consumer
 from fencepost.model.assignors.group import TopicPartition
 from fencepost.model.errors import Error, error_name
 from fencepost.traces.client_judge.classic.knowledge import NO_GENERATION, Phase, Standing
-from fencepost.traces.client_judge.classic.state import EXCHANGE_APIS, ClientState, Debt, Exchange
+from fencepost.traces.client_judge.classic.state import EXCHANGE_APIS, ClientState, Debt, Exchange, ToldMetadata
 from fencepost.traces.events import Event
 from fencepost.traces.operations import Operation
 
@@ -215,10 +215,11 @@ def judge_patience(state: ClientState, operation: Operation, time: int) -> None:
     state.check(waited > timeout, "MEMBER-32", operation, title, expected, f"after {waited} ms")
 
 
-def learn_metadata(state: ClientState, event: Event) -> None:
+def learn_metadata(state: ClientState, operation: Operation, event: Event) -> None:
     """Metadata tells the partitions of topics: a leader that planned with others owes another plan."""
     told = {row["name"]: len(row["partitions"]) for row in event.body.get("topics") or () if not row["error_code"]}
     state.topics.update(told)
+    state.metadata = ToldMetadata(frozenset(told), operation.sent_at, event.sequence)
     rows = event.body.get("topics") or ()
     state.topic_names.update({row["topic_id"]: row["name"] for row in rows if row.get("topic_id") and row.get("name")})
     application = state.application

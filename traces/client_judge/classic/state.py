@@ -59,6 +59,15 @@ class Exchange:
     """Metadata of the client's topics came after the response: a client may want to join again because of it."""
 
 
+@dataclass(frozen=True, slots=True)
+class ToldMetadata:
+    """A response to Metadata: its topics, when its request was sent, and its sequence number."""
+
+    topics: frozenset[str] = frozenset()
+    sent_at: int = 0
+    sequence: int = 0
+
+
 @dataclass(slots=True)
 class ClientState:
     """A client under way. Times in milliseconds."""
@@ -82,6 +91,8 @@ class ClientState:
     instance: str | None = None
     topics: dict[str, int] = field(default_factory=dict)
     """Partitions by topic, as the client was told with Metadata."""
+    metadata: ToldMetadata = ToldMetadata()
+    """The last Metadata that the client was told."""
     topic_names: dict[str, str] = field(default_factory=dict)
     """The names of topics by their ids, as Metadata told them."""
     planned: dict[str, int] = field(default_factory=dict)
@@ -133,8 +144,6 @@ class ClientState:
     """The generations in which other members ask for their assignments, by the sequence numbers of the requests."""
     has_doubled: bool = False
     """A response came twice, which no broker does."""
-    has_failed: bool = False
-    """The application was told of an error after that: nothing is expected of the client any more."""
     has_delivered: bool = False
     """A response to Fetch has brought records of some partitions and not of others, since the last Fetch of which the
     order was noted."""
