@@ -3,7 +3,7 @@
 from fencepost.model.classic.messages.parsing import read_offsets
 from fencepost.traces.client_judge.classic.heartbeats import judge_clocks, note_heartbeat
 from fencepost.traces.client_judge.classic.joining import describe_id, judge_instance, judge_reason
-from fencepost.traces.client_judge.classic.knowledge import NO_GENERATION, Phase, Standing
+from fencepost.traces.client_judge.classic.knowledge import NO_GENERATION, Phase, Standing, has_membership
 from fencepost.traces.client_judge.classic.news import describe_partitions, generation_in
 from fencepost.traces.client_judge.classic.state import ClientState
 from fencepost.traces.events import Event
@@ -113,7 +113,7 @@ def find_standing(state: ClientState, operation: Operation) -> Standing | None:
     member_id, generation = operation.body["member_id"], generation_in(operation)
     found = state.knowledge.find(member_id, generation)
     if found is not None:
-        same = (one for one in state.knowledge.standings if (one.member_id, one.generation) == (member_id, generation))
+        same = (one for one in state.knowledge.standings if has_membership(one, member_id, generation))
         state.knowledge.show(next(same).sequence)
     return found
 

@@ -73,6 +73,7 @@ def learn_sync(state: ClientState, operation: Operation, event: Event) -> None:
     if error == Error.NONE and state.exchange is not None and state.left is not None:
         state.exchange.is_unapplied = True
     elif error != Error.NONE and event.connection in state.doubtful:
+        state.is_installed_doubtful = True
         learn(state, replace(before, member_id=None), "", news, event)
     elif error == Error.NONE:
         learn_assignment(state, before, event, news)
@@ -162,9 +163,14 @@ def learn_of_membership(state: ClientState, operation: Operation, event: Event) 
     """The response to a heartbeat or a commit; an error about a membership that is over tells nothing new."""
     error, latest = first_error(event.body), state.knowledge.latest
     sent = operation.body.get("member_id"), generation_in(operation)
-    if error == Error.NONE or sent != (latest.member_id, latest.generation):
-        return
     news = describe_news(operation, event)
+    if error == Error.NONE:
+        return
+    if sent != (latest.member_id, latest.generation):
+        if operation.api == "OffsetCommit" and error in (Error.ILLEGAL_GENERATION, Error.UNKNOWN_MEMBER_ID):
+            state.is_installed_doubtful = True  # it may go by a commit of an older generation (member.md 1.5)
+            learn(state, replace(latest, member_id=None), "", news, event)
+        return
     if state.exchange is not None:
         state.exchange.is_excused = True
     if error == Error.REBALANCE_IN_PROGRESS:
