@@ -37,7 +37,10 @@ class Application:
     idle_since: int | None = None
     """When the last command ended, None while one is carried out."""
     polled_at: int | None = None
-    """When the last poll ended, or the application began; None while one is carried out."""
+    """When the last poll ended that may have started the clock of polls anew, or the application began; None while one
+    is carried out. A poll that fails may fail before it does."""
+    has_failed_poll: bool = False
+    """The last poll has failed."""
     last_unpolled: int = 0
     """How long the application had not polled before the poll under way, or the last one."""
     last_busy: int = 0
@@ -97,6 +100,14 @@ class Application:
     """The polls since then."""
     survived: Event | None = None
     """The response to Heartbeat that should cost the client nothing."""
+
+    def note_end_of_poll(self, event: Event) -> None:
+        """A poll ends."""
+        self.has_failed_poll = "error" in event.body
+        if not self.has_failed_poll:
+            self.polled_at = event.time
+        elif self.polled_at is None:
+            self.polled_at = self.began
 
     def unpolled(self, time: int) -> int:
         """For how long the application has not polled."""

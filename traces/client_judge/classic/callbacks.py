@@ -160,7 +160,7 @@ def judge_ending_callback(state: ClientState, application: Application, event: E
     """Unsubscribing and closing: a stable member revokes, one whose generation is over has lost its partitions."""
     standings, partitions = state.knowledge.standings, partitions_in(event)
     is_stable = all(each.phase is Phase.STABLE for each in standings)
-    is_stable &= state.rebalance_told is None and state.exchange_outstanding() is None
+    is_stable &= state.rebalance_told is None and state.exchange_outstanding() is None and not state.may_have_left
     is_stable &= not state.is_unheard(event.time, state.knowledge.grace)
     observed = f"{event.api}: {describe_partitions(partitions)}"
     expected = describe_partitions(application.owned)

@@ -104,7 +104,7 @@ class ClassicClient:
             state.has_found |= is_found
             heartbeats.note_lookup(state, event, is_found)
         elif operation.api == "Metadata":
-            news.learn_metadata(state, operation, event)
+            news.learn_metadata(state, event)
         elif operation.api in RESPONSES:
             RESPONSES[operation.api](state, operation, event)
         if operation.api == "Heartbeat":

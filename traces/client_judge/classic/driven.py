@@ -120,7 +120,8 @@ def begin_command(state: ClientState, application: Application, event: Event) ->
     if event.body["do"] == "poll":
         application.last_unpolled = application.unpolled(event.time)
         begin_poll(state, application, event)
-        application.polled_at = None
+        if not application.has_failed_poll:
+            application.polled_at = None
     application.command, application.began, application.idle_since = event.body, event.time, None
     application.command_sequence = event.sequence
     application.returned = 0
@@ -141,7 +142,7 @@ def end_command(state: ClientState, application: Application, event: Event) -> N
     match command["do"]:
         case "poll":
             end_poll(state, application, event)
-            application.polled_at = event.time
+            application.note_end_of_poll(event)
         case "commit":
             judge_commit_result(state, application, event)
         case "subscribe" | "assign" | "close" | "unsubscribe" if event.body.get("error") != UNSUPPORTED:

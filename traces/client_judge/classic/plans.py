@@ -48,11 +48,10 @@ def known_topics(state: ClientState, exchange: Exchange, plan: Assignment) -> di
     """The partitions of topics by which the leader plans. One that subscribes to other topics forgets the ones before,
     and may plan by Metadata that it asked for before it read who the members are: Apache Kafka's client does, and joins
     again when it learns the rest."""
-    told = state.metadata
-    if told.sequence < exchange.sequence or told.sent_at > exchange.time + state.knowledge.grace:
+    if exchange.metadata != 1:
         return dict(state.topics)
-    planned = {topic for given in plan.values() for topic, _ in given}
-    return {topic: count for topic, count in state.topics.items() if topic in told.topics | planned}
+    known = state.told_topics | {topic for given in plan.values() for topic, _ in given}
+    return {topic: count for topic, count in state.topics.items() if topic in known}
 
 
 def read_members(rows: Sequence[Mapping[str, object]]) -> tuple[GroupMember, ...]:

@@ -57,15 +57,8 @@ class Exchange:
     """The leader is told to skip the assignment."""
     has_metadata: bool = False
     """Metadata of the client's topics came after the response: a client may want to join again because of it."""
-
-
-@dataclass(frozen=True, slots=True)
-class ToldMetadata:
-    """A response to Metadata: its topics, when its request was sent, and its sequence number."""
-
-    topics: frozenset[str] = frozenset()
-    sent_at: int = 0
-    sequence: int = 0
+    metadata: int = 0
+    """How often Metadata came after the response."""
 
 
 @dataclass(slots=True)
@@ -91,8 +84,8 @@ class ClientState:
     instance: str | None = None
     topics: dict[str, int] = field(default_factory=dict)
     """Partitions by topic, as the client was told with Metadata."""
-    metadata: ToldMetadata = ToldMetadata()
-    """The last Metadata that the client was told."""
+    told_topics: frozenset[str] = frozenset()
+    """Those of the last response to Metadata."""
     topic_names: dict[str, str] = field(default_factory=dict)
     """The names of topics by their ids, as Metadata told them."""
     planned: dict[str, int] = field(default_factory=dict)
