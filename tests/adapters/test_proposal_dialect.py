@@ -1,14 +1,15 @@
 """The bundled coordinator and the model in the proposal's dialect: the same requests get the same responses."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
 from fencepost.adapters.bundled.classic.coordinator import Coordinator
-from fencepost.adapters.bundled.classic.log import MemoryLog
+from fencepost.adapters.bundled.classic.log import LogWriteError, MemoryLog
 from fencepost.adapters.bundled.classic.messages import Request, Response
+from fencepost.adapters.bundled.classic.records import Record
 from fencepost.adapters.bundled.classic.topics import FixedTopics
 from fencepost.adapters.bundled.proposal.coordinator import COORDINATORS
 from fencepost.model.classic.coordinator import proposal
@@ -159,3 +160,38 @@ def test_kafkas_dialect_has_none_of_the_proposals_rules() -> None:
 
 def test_the_bundled_coordinator_speaks_every_named_dialect() -> None:
     assert set(COORDINATORS) == set(DIALECTS.values())
+
+
+class FullDisk(MemoryLog):
+    """A log that takes nothing once it is full."""
+
+    is_full = False
+
+    def append(self, batch: Sequence[Record]) -> None:
+        if self.is_full:
+            raise LogWriteError("no space left on device")
+        super().append(batch)
+
+
+def test_a_generation_that_is_not_stored_is_not_told_of() -> None:
+    log = FullDisk()
+    pair = Pair(PROPOSED, log)
+    body = {
+        "group_id": "g",
+        "member_id": "",
+        "session_timeout_ms": SESSION_MS,
+        "protocol_type": "other",
+        "protocols": [{"name": "p", "metadata": b"1"}],
+    }
+    assert pair.bundled.handle(Request(1, "JoinGroup", 0, "c", "/h", body), 0) == []
+    log.is_full = True
+    (told,) = pair.bundled.advance(SETTINGS.initial_rebalance_delay)
+    assert told.body["error_code"] == Error.COORDINATOR_NOT_AVAILABLE
+    log.is_full = False
+    again = {**body, "member_id": told.body["member_id"]}
+    (told,) = pair.bundled.handle(Request(2, "JoinGroup", 0, "c", "/h", again), SETTINGS.initial_rebalance_delay)
+    assert (told.body["error_code"], told.body["generation_id"]) == (Error.NONE, 2)
+    log.is_full = True
+    sync = {"group_id": "g", "generation_id": 2, "member_id": told.body["member_id"], "assignments": []}
+    (told,) = pair.bundled.handle(Request(3, "SyncGroup", 0, "c", "/h", sync), SETTINGS.initial_rebalance_delay)
+    assert told.body["error_code"] == Error.COORDINATOR_NOT_AVAILABLE
