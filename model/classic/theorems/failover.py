@@ -30,6 +30,7 @@ from fencepost.model.classic.theorems.lemmas import (
     sync_response,
     sync_response_owner,
 )
+from fencepost.model.classic.theorems.member_statements import MemberChange
 from fencepost.model.classic.theorems.ownership_lemmas import (
     OWNERSHIP_LEMMAS,
     claimed_partitions,
@@ -178,7 +179,9 @@ RECORD_IS_CURRENT = (record_generation, record_leader, record_claims)
 """What holds only where a generation is stored before JoinGroup is answered."""
 
 IN_ONE_TERM = tuple(
-    one for one in (*THEOREMS, *STEP_THEOREMS, *LEMMAS, *OWNERSHIP_LEMMAS) if CoordinatorStep not in one.subjects
+    one
+    for one in (*THEOREMS, *STEP_THEOREMS, *LEMMAS, *OWNERSHIP_LEMMAS)
+    if not {CoordinatorStep, MemberChange} & set(one.subjects)
 )
 """The statements about states. Those about single steps rest on them, and a loading is no step of a term."""
 ACROSS_FAILOVERS = (

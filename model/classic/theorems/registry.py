@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fencepost.model.classic.kernel import invariants
 from fencepost.model.classic.kernel.invariants import Invariant
 from fencepost.model.classic.theorems import request_statements, statements
+from fencepost.model.classic.theorems.member_statements import MEMBER_THEOREMS
 from fencepost.model.statement import Statement
 
 
@@ -68,7 +69,7 @@ ONE_BELIEVER = Theorem(
 )
 ONE_PROCESS = Theorem(statements.one_process, "fail-over, deletion")
 STEPS = tuple(
-    Theorem(one, "fail-over, deletion", "" if one in request_statements.BEYOND_SEARCH else one.id)
+    Theorem(one, "" if one in MEMBER_THEOREMS else "fail-over, deletion", one.id)
     for one in request_statements.STEP_THEOREMS
 )
 """The theorems about single steps and what every group has."""

@@ -16,6 +16,11 @@ from fencepost.model.classic.core.state import (
     SyncRequest,
     SyncResponse,
 )
+from fencepost.model.classic.theorems.admission_statements import (
+    ADMISSION_THEOREMS,
+)
+from fencepost.model.classic.theorems.member_statements import MEMBER_THEOREMS
+from fencepost.model.classic.theorems.phase_statements import PHASE_THEOREMS
 from fencepost.model.classic.theorems.record_statements import RECORD_THEOREMS
 from fencepost.model.classic.theorems.step_statements import (
     GENERATION_THEOREMS,
@@ -209,7 +214,12 @@ REQUEST_THEOREMS = (
     requests_extend_sessions,
     refusals_change_nothing,
 )
-STEP_THEOREMS = (*GENERATION_THEOREMS, *REQUEST_THEOREMS, *RECORD_THEOREMS)
+STEP_THEOREMS = (
+    *GENERATION_THEOREMS,
+    *REQUEST_THEOREMS,
+    *RECORD_THEOREMS,
+    *PHASE_THEOREMS,
+    *ADMISSION_THEOREMS,
+    *MEMBER_THEOREMS,
+)
 """All theorems about single steps."""
-BEYOND_SEARCH = (sync_names_protocol, *RECORD_THEOREMS)
-"""What is proved alone: the members of a search offer one protocol, and what is recorded of them is always the same."""

@@ -61,6 +61,7 @@ class CoordinatorStep:
     now: Time
     after: Group
     outputs: tuple[Output, ...]
+    max_group_size: int
 
 
 @statement("T2-simple", "A commit without a generation is accepted only while the group is empty.")

@@ -30,4 +30,4 @@ WHATEVER_CLIENTS_SEND = (
     sync_timer,
     shared_protocol,
 )
-"""All of them. None is about a member process or a request."""
+"""All of them. None is about a request, or about a member but for a single step of one."""

@@ -159,7 +159,9 @@ class CoordinatorSteps:
         for step in dict.fromkeys(steps):
             findings = NO_FINDINGS
             if self.judges_steps:
-                findings = judge_step(CoordinatorStep(group, cause, 0, step.group, step.outputs), request)
+                findings = judge_step(
+                    CoordinatorStep(group, cause, 0, step.group, step.outputs, self.config.max_group_size), request
+                )
             used = any(slot.id == numbered_id(before.last_id + 1) for slot in step.group.slots)
             after = self.reduce_coordinator(self.coordinator_after(before, group, step, before.last_id + used))
             short = evolve(step, group=after.group)

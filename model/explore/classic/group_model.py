@@ -25,7 +25,9 @@ from fencepost.model.classic.core.state import (
 )
 from fencepost.model.classic.member import member as members
 from fencepost.model.classic.member.member import MemberRequest, MemberStep, PartitionCommit
+from fencepost.model.classic.theorems.member_statements import HeardResponse, MemberAction
 from fencepost.model.explore.classic.coordinator_steps import CoordinatorSteps
+from fencepost.model.explore.classic.member_checks import judge_member_step, probe_member
 from fencepost.model.explore.classic.properties import CLAIM_WITHHELD
 from fencepost.model.explore.classic.rendering import render_value
 from fencepost.model.explore.classic.state_layout import (
@@ -40,6 +42,7 @@ from fencepost.model.explore.classic.state_layout import (
     ProcessState,
     column_of,
 )
+from fencepost.model.explore.classic.step_checks import NO_FINDINGS, StepFindings
 from fencepost.model.explore.transition_system import (
     Action,
     Column,
@@ -118,27 +121,41 @@ class MemberAct:
     index: int
 
     def __call__(self, process: ProcessState) -> tuple[Transition, ...]:
-        member, number = process.member, HandleNumber(process.last + 1)
+        member, last = process.member, process.last
         again = members.disconnect(members.ask_rejoin(member).member).member
         everything = (True,) * self.model.config.partitions
-        steps = [
-            ("joins", members.join(again, number), number),
-            ("restarts", members.restart(member), process.last),
-            ("leaves", members.leave(member, 0), process.last),
-            ("commits", members.commit(member, COMMIT_HANDLE, everything), process.last),
+        acts = [
+            ("restarts", MemberAction.RESTART, members.restart(member)),
+            ("leaves", MemberAction.LEAVE, members.leave(member, 0)),
+            ("commits", MemberAction.COMMIT, members.commit(member, COMMIT_HANDLE, everything)),
         ]
         if self.model.config.heartbeats:
-            steps.append(("heartbeats", members.heartbeat(member, 0), process.last))
-        name = self.model.names[self.index]
-        moves = (
-            member_transition(self.model, self.index, f"{name} {what}", process, step, last)
-            for what, step, last in steps
-        )
+            acts.append(("heartbeats", MemberAction.HEARTBEAT, members.heartbeat(member, 0)))
+        joined = members.join(again, HandleNumber(last + 1))
+        found = judge_member_step(again, MemberAction.JOIN, joined) + probe_member(member)
+        moves = [self.move("joins", process, joined, last + 1, found)]
+        for what, action, step in acts:
+            moves.append(self.move(what, process, step, last, judge_member_step(member, action, step)))
         return tuple(move for move in moves if move is not None)
+
+    def move(
+        self, what: str, before: ProcessState, step: MemberStep, last: int, findings: StepFindings
+    ) -> Transition | None:
+        """The move of this process."""
+        return member_transition(
+            self.model, self.index, f"{self.model.names[self.index]} {what}", before, step, last, findings
+        )
 
 
 def member_transition(
-    model: GroupModel, index: int, label: str, before: ProcessState, step: MemberStep, last: int, heard: bool = False
+    model: GroupModel,
+    index: int,
+    label: str,
+    before: ProcessState,
+    step: MemberStep,
+    last: int,
+    findings: StepFindings = NO_FINDINGS,
+    heard: bool = False,
 ) -> Transition | None:
     """A step of a member as a move; None if nothing happens."""
     if last > model.bounds.requests:
@@ -152,7 +169,7 @@ def member_transition(
         writes[column_of(index, RESPONSE)] = None
     for request in sent:
         writes[column_of(index, COMMIT if isinstance(request, PartitionCommit) else REQUEST)] = request
-    return Transition(label, tuple(writes.items()), step.rule)
+    return Transition(label, tuple(writes.items()), step.rule, violates=findings.violated, shows=findings.shown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,13 +183,17 @@ class ReceiveResponse:
         if incoming is None:
             return ()
         lost = Transition(f"{self.model.names[self.index]} loses an answer", ((column_of(self.index, RESPONSE), None),))
+        if isinstance(incoming.response, LeaveResponse | NoResponse):
+            return (lost,)
         found: dict[Transition, tuple[str, ...]] = {lost: ()}
+        heard = HeardResponse(incoming.response, incoming.request or HandleNumber(incoming.number))
         for step, last, shows in self.steps(process, incoming):
             label = f"{self.model.names[self.index]} hears {step.rule}"
-            move = member_transition(self.model, self.index, label, process, step, last, heard=True)
+            findings = judge_member_step(process.member, heard, step)
+            move = member_transition(self.model, self.index, label, process, step, last, findings, heard=True)
             if move is not None:
                 found[move] = found.get(move, ()) or shows
-        return tuple(evolve(move, shows=shows) if shows else move for move, shows in found.items())
+        return tuple(evolve(move, shows=(*move.shows, *shows)) if shows else move for move, shows in found.items())
 
     def steps(
         self, process: ProcessState, incoming: IncomingResponse

@@ -24,7 +24,9 @@ from fencepost.model.classic.member.member import (
     PartitionCommit,
 )
 from fencepost.model.classic.theorems import registry, step_statements
+from fencepost.model.classic.theorems.member_statements import MEMBER_THEOREMS
 from fencepost.model.errors import Error
+from fencepost.model.explore.classic.probes import PROBES
 from fencepost.model.explore.classic.state_layout import COORDINATOR, PROCESS, CoordinatorState, ProcessState, column_of
 from fencepost.model.explore.classic.step_checks import ABOUT_COMMITS, ABOUT_STEPS, STALE_COMMIT_REFUSED
 from fencepost.model.explore.search import DEADLOCK
@@ -119,15 +121,25 @@ LEADER_IS_MEMBER, PROTOCOL_IS_COMMON = (
     Property(one.id, one.sentence, "every state of the coordinator", "fail-over, deletion")
     for one in (step_statements.leader_is_member, step_statements.protocol_is_common)
 )
+
+
+def and_probes(statement: Statement) -> str:
+    """What is tried in each state because of the statement, if anything."""
+    return f", and {PROBES[statement.id].sentence} in every state" if statement.id in PROBES else ""
+
+
 STEPS = tuple(
     Property(
         one.id,
         one.sentence,
-        "every step of the coordinator",
+        f"every step of the coordinator{and_probes(one)}",
         "fail-over, deletion",
         needs="heartbeats" if one is step_statements.heartbeat_is_current else "",
     )
     for one in (*ABOUT_COMMITS, *ABOUT_STEPS)
+)
+MEMBER_STEPS = tuple(
+    Property(one.id, one.sentence, "every step of a member", "how the application behaves") for one in MEMBER_THEOREMS
 )
 EVERYONE_STABLE = Property(
     "everyone-stable",
@@ -185,6 +197,7 @@ PROPERTIES = (
     LEADER_IS_MEMBER,
     PROTOCOL_IS_COMMON,
     *STEPS,
+    *MEMBER_STEPS,
     NO_DEADLOCK,
     EVERYONE_STABLE,
     ZOMBIE,
@@ -365,6 +378,7 @@ def property_checks(count: int) -> tuple[Check, ...]:
         (OUTSIDER_COMMIT, keeps_outsiders_out, is_outsider_heard),
         (LEADER_IS_MEMBER, keeps_statement(step_statements.leader_is_member), is_active),
         (PROTOCOL_IS_COMMON, keeps_statement(step_statements.protocol_is_common), is_active),
+        *((one, PROBES[one.name].is_kept, PROBES[one.name].is_shown) for one in STEPS if one.name in PROBES),
     )
     found = [Check(one.name, (COORDINATOR,), holds) for one, holds, _ in about_group]
     found += [sometimes(one.premise, (COORDINATOR,), premise) for one, _, premise in about_group]

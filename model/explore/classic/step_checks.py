@@ -13,16 +13,19 @@ from fencepost.model.classic.core.state import (
     CommitResponse,
     CoreResponse,
     HeartbeatResponse,
+    Holder,
     JoinRequest,
     JoinResponse,
+    LeaveRequest,
     NoResponse,
     Phase,
+    SyncRequest,
     SyncResponse,
 )
 from fencepost.model.classic.member.member import MemberRequest, PartitionCommit
 from fencepost.model.classic.theorems import registry
 from fencepost.model.classic.theorems.ghost_state import CommitAccepted, has_member
-from fencepost.model.classic.theorems.request_statements import BEYOND_SEARCH, STEP_THEOREMS, has_id, is_refused
+from fencepost.model.classic.theorems.request_statements import STEP_THEOREMS, has_id, is_refused
 from fencepost.model.classic.theorems.step_statements import (
     CoordinatorStep,
     TimerExpiry,
@@ -33,7 +36,7 @@ from fencepost.model.classic.theorems.step_statements import (
 )
 from fencepost.model.errors import Error
 
-ABOUT_STEPS = tuple(one for one in STEP_THEOREMS if one.subjects == (CoordinatorStep,) and one not in BEYOND_SEARCH)
+ABOUT_STEPS = tuple(one for one in STEP_THEOREMS if one.subjects == (CoordinatorStep,))
 ABOUT_COMMITS = (no_commit_before_assignment,)
 """What is said of commits that members send: none of them is without a generation."""
 STALE_COMMIT_REFUSED = "stale-commit-refused"
@@ -45,6 +48,10 @@ class StepFindings:
 
     violated: str = ""
     shown: tuple[str, ...] = ()
+
+    def __add__(self, other: "StepFindings") -> "StepFindings":
+        """What was found in two steps that are one move."""
+        return StepFindings(self.violated or other.violated, self.shown + other.shown)
 
 
 NO_FINDINGS = StepFindings()
@@ -149,6 +156,45 @@ def brings_unknown_id(step: CoordinatorStep) -> bool:
     return not any(has_id(slot, request.member) for slot in step.before.slots)
 
 
+def removes_member(step: CoordinatorStep) -> bool:
+    """A LeaveGroup takes a member out."""
+    left = isinstance(step.input, LeaveRequest)
+    return left and any(is_member(one) and not has_member(step.after, one.id) for one in step.before.slots)
+
+
+def becomes_empty(step: CoordinatorStep) -> bool:
+    """The last member goes."""
+    return step.before.phase != Phase.EMPTY == step.after.phase
+
+
+def joins_anew(step: CoordinatorStep) -> bool:
+    """A member that the group knows sends JoinGroup, and it is recorded."""
+    request = step.input
+    if not isinstance(request, JoinRequest) or not has_member(step.before, request.member):
+        return False
+    return any(slot.join == request.handle for slot in step.after.slots)
+
+
+def is_sync_in_generation(step: CoordinatorStep) -> bool:
+    """A member sends SyncGroup for its generation, while it has or awaits its assignment."""
+    request, group = step.input, step.before
+    if not isinstance(request, SyncRequest) or group.phase not in (Phase.COMPLETING, Phase.STABLE):
+        return False
+    return request.generation == group.generation and bool(has_member(group, request.member))
+
+
+def asks_for_id(step: CoordinatorStep) -> bool:
+    """A member without an id sends JoinGroup and is to be told one."""
+    request = step.input
+    return isinstance(request, JoinRequest) and request.member is None and request.requires_id
+
+
+def joins_nobody(step: CoordinatorStep) -> bool:
+    """A member joins a group that has none."""
+    joins = isinstance(step.input, JoinRequest) and any(is_member(slot) for slot in step.after.slots)
+    return joins and not any(is_member(slot) for slot in step.before.slots)
+
+
 WITNESSES: Mapping[str, Callable[[CoordinatorStep], bool]] = {
     registry.ONE_LEADER.search_name: tells_of_generation,
     registry.NO_FOREIGN_COMMIT.search_name: accepts_commit,
@@ -169,5 +215,19 @@ WITNESSES: Mapping[str, Callable[[CoordinatorStep], bool]] = {
     "T22": brings_unknown_id,
     "T24": accepts_commit,
     "T25": is_refused,
+    "T26": joins_anew,
+    "T27": lambda step: step.before.phase == Phase.EMPTY and step.after.phase == Phase.PREPARING,
+    "T29": removes_member,
+    "T30": begins_generation,
+    "T31": tells_of_generation,
+    "T32": becomes_empty,
+    "T33": lambda step: any(slot.holder != Holder.NOBODY for slot in step.after.slots),
+    "T34": lambda step: any(output.when for output in step.outputs),
+    "T35": lambda step: any(is_member(slot) and slot.unsynced for slot in step.before.slots),
+    "T36": ends_join_phase_early,
+    "T37": is_sync_in_generation,
+    "T38": begins_generation,
+    "T39": asks_for_id,
+    "T40": joins_nobody,
 }
 """By the name of a property: the steps of which it says something."""

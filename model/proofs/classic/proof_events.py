@@ -36,6 +36,7 @@ from fencepost.model.classic.theorems.ghost_state import (
     record_new_id,
     record_request,
 )
+from fencepost.model.classic.theorems.member_statements import HeardResponse, MemberAction, MemberChange
 from fencepost.model.classic.theorems.step_statements import CoordinatorStep, Input, TimerExpiry, TimerKind
 from fencepost.model.errors import Error
 from fencepost.model.logic import Token, Truth, absent, any_, not_, or_
@@ -175,7 +176,7 @@ def batch_leave(name: str, *, settles_once: bool) -> ProofEvent:
     return ProofEvent(name, leave, prepare, run)
 
 
-_LEAVING = frozenset({"group-leader", "join-response-claims", "syncing-claims"})
+_LEAVING = frozenset({"group-leader", "join-response-claims", "syncing-claims", "T36"})
 """What need not hold between the entries of a LeaveGroup."""
 
 
@@ -238,8 +239,11 @@ def after_coordinator_step(situation: Situation, step: Step, ghost: GhostState, 
     """The world after a step of the coordinator, with the step itself and the responses that matter."""
     if step.group is not situation.group:
         ghost = record_coordinator_step(ghost, situation.group, step.group, situation.symbols.partitions)
-    now = situation.arguments[-1].now
-    sent: list[tuple[Any, Any]] = [(True, CoordinatorStep(situation.group, cause, now, step.group, step.outputs))]
+    moment: Context = situation.arguments[-1]
+    change = CoordinatorStep(
+        situation.group, cause, moment.now, step.group, step.outputs, max_group_size=moment.max_group_size
+    )
+    sent: list[tuple[Any, Any]] = [(True, change)]
     for output in step.outputs:
         match output.response:
             case JoinResponse() as response:
@@ -247,28 +251,28 @@ def after_coordinator_step(situation: Situation, step: Step, ghost: GhostState, 
             case SyncResponse() as response:
                 sent.append((output.when, SyncResponseSent(output.handle, response)))
             case CommitResponse(error):
-                moment = CommitAccepted(situation.group, situation.arriving[0])
-                sent.append((error == Error.NONE, moment))
+                acceptance = CommitAccepted(situation.group, situation.arriving[0])
+                sent.append((error == Error.NONE, acceptance))
     return EventResult(step.group, ghost, None, tuple(sent), step)
 
 
 def member_events() -> Iterator[ProofEvent]:
     """What can happen to a member process."""
-    yield member_event("member-start", start_member, existed=False)
-    yield member_event("member-restart", members.restart)
-    yield member_event("member-ask-rejoin", members.ask_rejoin)
-    yield member_event("member-disconnect", members.disconnect)
-    yield member_event("member-join", members.join, new_handle)
-    yield member_event("member-heartbeat", members.heartbeat, new_handle)
-    yield member_event("member-commit", members.commit, new_handle, any_partitions)
-    yield member_event("member-leave", members.leave, new_handle)
-    yield member_event(
+    yield action_event("member-start", MemberAction.START, start_member, existed=False)
+    yield action_event("member-restart", MemberAction.RESTART, members.restart)
+    yield action_event("member-ask-rejoin", MemberAction.ASK_REJOIN, members.ask_rejoin)
+    yield action_event("member-disconnect", MemberAction.DISCONNECT, members.disconnect)
+    yield action_event("member-join", MemberAction.JOIN, members.join, new_handle)
+    yield action_event("member-heartbeat", MemberAction.HEARTBEAT, members.heartbeat, new_handle)
+    yield action_event("member-commit", MemberAction.COMMIT, members.commit, new_handle, any_partitions)
+    yield action_event("member-leave", MemberAction.LEAVE, members.leave, new_handle)
+    yield echo_event(
         "member-heartbeat-response",
         members.on_heartbeat_response,
         any_value(HeartbeatRequest),
         any_value(HeartbeatResponse),
     )
-    yield member_event(
+    yield echo_event(
         "member-commit-response", members.on_commit_response, any_value(CommitRequest), any_value(CommitResponse)
     )
     yield response_event("member-join-response", members.on_join_response, JoinResponseSent, new_handle, any_plan)
@@ -305,8 +309,26 @@ def start_member(stranger: Member) -> MemberStep:
     return MemberStep(new_member(stranger.settings, len(stranger.owned)), (), "member.start")
 
 
-def member_event(name: str, handler: Callable[..., MemberStep], *make: Argument, existed: bool = True) -> ProofEvent:
-    """A member acts by itself, or hears what may be any answer."""
+def action_event(
+    name: str, action: MemberAction, handler: Callable[..., MemberStep], *make: Argument, existed: bool = True
+) -> ProofEvent:
+    """A member acts by itself."""
+    return member_event(name, handler, lambda _: action, *make, existed=existed)
+
+
+def echo_event(name: str, handler: Callable[..., MemberStep], *make: Argument) -> ProofEvent:
+    """A member hears what may be any response to any request, both of which the handler is given."""
+    return member_event(name, handler, lambda situation: HeardResponse(*reversed(situation.arguments)), *make)
+
+
+def member_event(
+    name: str,
+    handler: Callable[..., MemberStep],
+    cause: Callable[[Situation], MemberAction | HeardResponse],
+    *make: Argument,
+    existed: bool = True,
+) -> ProofEvent:
+    """Something happens to a member, of which `cause` says what it is."""
 
     def prepare(symbols: GroupSymbols) -> Situation:
         group, process = symbols.arbitrary(Group, "group"), symbols.arbitrary(Process, "process")
@@ -315,7 +337,8 @@ def member_event(name: str, handler: Callable[..., MemberStep], *make: Argument,
 
     def run(situation: Situation) -> EventResult:
         assert situation.process is not None
-        return after_member_step(situation, handler(situation.process.member, *situation.arguments))
+        step = handler(situation.process.member, *situation.arguments)
+        return after_member_step(situation, step, cause(situation))
 
     return ProofEvent(name, handler, prepare, run)
 
@@ -331,18 +354,20 @@ def response_event(name: str, handler: Callable[..., MemberStep], kind: type, *m
 
     def run(situation: Situation) -> EventResult:
         assert situation.process is not None
-        return after_member_step(situation, handler(situation.process.member, *situation.arguments))
+        handle, response, *_ = situation.arguments
+        step = handler(situation.process.member, *situation.arguments)
+        return after_member_step(situation, step, HeardResponse(response, handle))
 
     return ProofEvent(name, handler, prepare, run)
 
 
-def after_member_step(situation: Situation, step: MemberStep) -> EventResult:
-    """The world after a step of a member."""
+def after_member_step(situation: Situation, step: MemberStep, cause: MemberAction | HeardResponse) -> EventResult:
+    """The world after a step of a member, with the step itself."""
     assert situation.process is not None
     ledger = situation.ghost
     for sent in step.sent_requests:
         ledger = record_request(ledger, situation.process.name, sent.request)
     process = replace(situation.process, member=step.member)
-    return EventResult(
-        situation.group, ledger, process, tuple((sent.when, sent.request) for sent in step.sent_requests), step
-    )
+    change = MemberChange(situation.process.member, cause, step.member, step.sent_requests)
+    requests = tuple((one.when, one.request) for one in step.sent_requests)
+    return EventResult(situation.group, ledger, process, ((True, change), *requests), step)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from fencepost.model.classic.theorems.dispatch_statements import DISPATCH_THEOREMS
 from fencepost.model.classic.theorems.failover import FAILOVER_THEOREMS, KEPT_BY_KAFKA, assignment_is_stored
+from fencepost.model.classic.theorems.member_statements import MEMBER_THEOREMS
 from fencepost.model.classic.theorems.registry import REGISTRY
 from fencepost.model.proofs.classic.induction import ALONE, ProofSize, initially_false
 from fencepost.model.proofs.classic.inductions import (
@@ -169,6 +170,11 @@ def coverage(one: Statement, report: InductionReport, size: ProofSize) -> str:
     """What the proof of a statement is about."""
     if report.covers:
         return report.covers
+    if one in MEMBER_THEOREMS:
+        return (
+            f"the shipped member core whatever it hears, {size.protocols} protocols, partitions: {size.partitions}; any"
+            " ids, generations and times"
+        )
     clients = "whatever clients send" if one.id in ALONE else "with clients that behave like the shipped member core"
     return (
         f"the shipped coordinator core {report.dialect}{clients}, up to {size.slots} members and pending ids,"

@@ -7,15 +7,19 @@ from typing import Any
 
 import pytest
 
-from fencepost.model.classic.core import join_phase, sync, timers
+from fencepost.model.classic.core import join, join_phase, member_table, membership, sync, timers
 from fencepost.model.classic.core.member_table import NOWHERE, check_member
 from fencepost.model.classic.core.membership import renew_session, respond_to_commit
 from fencepost.model.classic.core.state import CommitRequest, Context, Group, Step
+from fencepost.model.classic.member import member
 from fencepost.model.classic.rules import RULES
-from fencepost.model.classic.theorems.request_statements import BEYOND_SEARCH, STEP_THEOREMS
+from fencepost.model.classic.theorems.member_statements import MEMBER_THEOREMS
+from fencepost.model.classic.theorems.request_statements import STEP_THEOREMS
 from fencepost.model.errors import Error
 from fencepost.model.explore.classic import coordinator_steps
 from fencepost.model.explore.classic.group_system import group_system
+from fencepost.model.explore.classic.member_checks import MEMBER_WITNESSES
+from fencepost.model.explore.classic.probes import PROBES
 from fencepost.model.explore.classic.properties import (
     EVERYONE_STABLE,
     NO_STALE_COMMIT,
@@ -219,8 +223,9 @@ def test_every_property_is_named_once() -> None:
 
 def test_every_statement_about_steps_has_a_property_and_a_witness() -> None:
     named = {one.name for one in PROPERTIES}
-    assert {one.id for one in STEP_THEOREMS if one not in BEYOND_SEARCH} <= named
-    assert {one.id for one in (*ABOUT_COMMITS, *ABOUT_STEPS)} <= WITNESSES.keys() <= named
+    assert {one.id for one in STEP_THEOREMS} <= named
+    shown = {*WITNESSES, *PROBES, *MEMBER_WITNESSES}
+    assert {one.id for one in (*ABOUT_COMMITS, *ABOUT_STEPS, *MEMBER_THEOREMS)} <= shown <= named
 
 
 SEARCHED_BREAKS: tuple[tuple[Callable[..., Any], str, str, str], ...] = (
@@ -240,6 +245,19 @@ SEARCHED_BREAKS: tuple[tuple[Callable[..., Any], str, str, str], ...] = (
     ),
     (timers.expire_sync, "and_(is_member(slot), slot.unsynced)", "False", "T13"),
     (join_phase.become_empty, "group.generation + 1", "0", "T17"),
+    (sync.names_protocol, "request.protocol == group.protocol", "True", "T23"),
+    (member_table.add_member, "protocols=request.protocols", "protocols=()", "T26"),
+    (timers.expire_member, "or_(slot.join != 0, slot.sync != 0)", "False", "T28"),
+    (membership.remove_member, "return clear_slot(group, index), outputs", "return group, outputs", "T29"),
+    (join_phase.complete_join, "is_new=False, ", "", "T30"),
+    (join_phase.become_empty, "leader=None,", "", "T32"),
+    (member_table.accepts, "member_count(group) < limit", "True", "T41"),
+    (join.join, "None if known == NOWHERE else request.member", "request.member", "T42"),
+    (member.handle_error, "not_(is_current(member, sender, generation))", "False", "T43"),
+    (member.on_sync_response, "response.error == Error.UNKNOWN_MEMBER_ID", "False", "T44"),
+    (member.leave, "absent(member.settings.instance)", "False", "T45"),
+    (member.commit, "any_(partitions)", "True", "T46"),
+    (member.disconnect, "or_(member.rejoins, member.waiting != 0)", "member.rejoins", "T47"),
 )
 
 

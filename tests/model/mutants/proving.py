@@ -1,7 +1,8 @@
 """The proof run on a mutant: the first event with a counterexample to induction, and the statements it breaks."""
 
+import ast
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from types import CodeType, FrameType
@@ -69,14 +70,20 @@ def prove_mutant(mutant: Mutant, loaded: LoadedMutant) -> Proof:
 
 
 def prove_inductions(mutant: Mutant, loaded: LoadedMutant, size: ProofSize) -> Proof:
-    """Prove what `fencepost prove` proves of the mutant's handlers, within a term and across fail-overs, up to the
-    first event with a counterexample. The events with few paths come first.
+    """Prove what `fencepost prove` proves of the mutant's handlers: see `prove_changed`."""
+    return prove_changed(loaded.changed, loaded.shared, function_of(mutant), size)
 
-    Only events whose proof runs the mutant's function are proved again.
+
+def prove_changed(
+    changed: Mapping[str, ast.Module], shared: Collection[str], function: str | None, size: ProofSize
+) -> Proof:
+    """Prove what `fencepost prove` proves, with the sources of some modules changed, within a term and across
+    fail-overs, up to the first event with a counterexample. The events with few paths come first.
+
+    Only events whose proof runs the changed function are proved again; all of them if that is None.
     """
-    modules = load_changed(loaded.changed, (PROVER, DECODE, INDUCTION), loaded.shared)
+    modules = load_changed(changed, (PROVER, DECODE, INDUCTION), shared)
     prover, decode, inductions = (modules[one] for one in (PROVER, DECODE, INDUCTION))
-    function = function_of(mutant)
     stops = ""
     for name in INDUCTIONS:
         induction = inductions.INDUCTIONS[name]
