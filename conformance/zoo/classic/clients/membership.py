@@ -7,11 +7,13 @@ from fencepost.conformance.zoo.classic.clients.bug import (
     COOPERATIVE,
     EAGER,
     MIXED,
+    NO_AUTO_COMMIT,
     ClientBugFamily,
     Side,
     replace_function,
 )
 from fencepost.conformance.zoo.mutation.patching import Patch
+from fencepost.model.assignors import consumer_protocol
 from fencepost.model.assignors.consumer_protocol import encode_assignment
 from fencepost.model.classic.core.state import JoinResponse, SyncResponse
 from fencepost.model.classic.member import (
@@ -87,7 +89,13 @@ def a_subscription_changed_meanwhile_is_lost(patch: Patch) -> None:
     replace_function(patch, install, install_and_forget)
 
 
-@membership.add("BUG-61", "KAFKA-3782, https://github.com/apache/kafka/commit/732fabf94eb", "HBT-01", "HBT-03")
+@membership.add(
+    "BUG-61",
+    "KAFKA-3782, https://github.com/apache/kafka/commit/732fabf94eb",
+    "HBT-01",
+    "HBT-12",
+    settings=NO_AUTO_COMMIT,
+)
 def heartbeats_begin_in_the_poll_alone(patch: Patch) -> None:
     """Heartbeats begin only if the join ends while a poll waits for it."""
     enable = joining.enable_heartbeats
@@ -430,13 +438,17 @@ def claims_are_cleared_before_the_join(patch: Patch) -> None:
 )
 def claims_have_no_order(patch: Patch) -> None:
     """Owned partitions are encoded in another order each time."""
-    subscription_of = joining.subscription_of
+    encode = joining.encode_subscription
 
-    def claim_in_any_order(client: Client, strategy: Any, claims: Any) -> Any:
-        subscription = subscription_of(client, strategy, claims)
-        return evolve(subscription, owned=subscription.owned[::-1])
+    def in_any_order(partitions: Any) -> list[Any]:
+        return [{"topic": topic, "partitions": [number]} for topic, number in sorted(partitions, reverse=True)]
 
-    replace_function(patch, subscription_of, claim_in_any_order)
+    def encode_unsorted(subscription: Any) -> bytes:
+        with Patch() as inner:
+            inner.replace(consumer_protocol, "_group_by_topic", in_any_order)
+            return encode(subscription)
+
+    patch.replace(joining, "encode_subscription", encode_unsorted)
 
 
 @membership.add(
