@@ -8,12 +8,13 @@ from fencepost.conformance.zoo.classic.clients.bug import ClientBug
 from fencepost.conformance.zoo.classic.clients.commits import commit_bugs
 from fencepost.conformance.zoo.classic.clients.fetching import fetching
 from fencepost.conformance.zoo.classic.clients.membership import membership
+from fencepost.conformance.zoo.classic.clients.subscribing import subscribing
 
 CLIENT_BUGS: Mapping[str, ClientBug] = MappingProxyType(
     {
         bug.number: bug
         for bug in sorted(
-            (*membership.bugs, *commit_bugs.bugs, *fetching.bugs, *assigning.bugs),
+            (*membership.bugs, *subscribing.bugs, *commit_bugs.bugs, *fetching.bugs, *assigning.bugs),
             key=lambda bug: int(bug.number.removeprefix("BUG-")),
         )
     }
