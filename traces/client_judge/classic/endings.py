@@ -31,7 +31,7 @@ def judge_debts(state: ClientState, time: int) -> None:
 def judge_debt_of_manual(state: ClientState, time: int) -> None:
     """An application that has left its group, and assigned its partitions itself, goes on with its auto-commits."""
     debt = state.debts.get("MCOMMIT-17")
-    if debt is None or state.is_ending or state.has_failed:
+    if debt is None or state.is_ending:
         return
     patience = patience_for(state, debt.api)
     title, expected = f"No {debt.api} follows", f"{debt.api} within {patience} ms"

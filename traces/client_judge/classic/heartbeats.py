@@ -97,7 +97,7 @@ def judge_slow_callback(state: ClientState, event: Event) -> None:
     """Something happens in the application: a slow callback is over by then (HBT-12)."""
     rhythm, callback = state.rhythm, state.rhythm.callback
     rhythm.callback = None
-    if callback is None or not rhythm.usual or state.knowledge.latest.phase is not Phase.STABLE or state.has_failed:
+    if callback is None or not rhythm.usual or state.knowledge.latest.phase is not Phase.STABLE:
         return
     begun, takes = callback
     if takes >= state.rebalance_timeout - state.knowledge.grace or event.time - begun < takes:

@@ -140,7 +140,7 @@ def claims_are_cleared_before_the_join(patch: Patch) -> None:
 )
 def claims_have_no_order(patch: Patch) -> None:
     """Owned partitions are encoded in another order each time."""
-    encode = joining.encode_subscription
+    encode = consumer_protocol.encode_subscription
 
     def in_any_order(partitions: Any) -> list[Any]:
         return [{"topic": topic, "partitions": [number]} for topic, number in sorted(partitions, reverse=True)]
