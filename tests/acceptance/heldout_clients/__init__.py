@@ -6,5 +6,5 @@ taken that say what a client does and that no bug of the zoo contradicts already
 there, with the reason. Whoever wrote the faults had read the interactions of the schedules and three modules of
 scenarios, and none of the checks in `traces/client_judge` and `model/assignors/checks.py`. All were written before any
 was hunted. They stay held out: nobody tunes an interaction, a scenario or a check on one of them, and none of them
-becomes a bug of the zoo.
+becomes a bug of the zoo. `python -m tests.acceptance faulty_clients` hunts them.
 """

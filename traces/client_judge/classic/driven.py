@@ -15,7 +15,13 @@ from fencepost.traces.client_judge.classic.committing import (
 )
 from fencepost.traces.client_judge.classic.draining import begin_poll, judge_end_of_draining, judge_fetched_offsets
 from fencepost.traces.client_judge.classic.draining import end_poll as judge_end_of_poll
-from fencepost.traces.client_judge.classic.heartbeats import has_been_lost, judge_clocks, judge_end_of_idleness
+from fencepost.traces.client_judge.classic.heartbeats import (
+    has_been_lost,
+    judge_clocks,
+    judge_end_of_idleness,
+    judge_slow_callback,
+    note_slow_callback,
+)
 from fencepost.traces.client_judge.classic.knowledge import Phase, Standing
 from fencepost.traces.client_judge.classic.listening import (
     judge_commit_in_callback,
@@ -86,7 +92,10 @@ def follow_application(state: ClientState, event: Event) -> None:
     application = state.application
     if application is None:
         return
+    if event.kind is Kind.CALLBACK or (event.kind is Kind.INTERNAL and event.api in ("command", "result")):
+        judge_slow_callback(state, event)
     if event.kind is Kind.CALLBACK:
+        note_slow_callback(state, event)
         note_callback(state, application, event)
         note_revoked(state, application, event)
         judge_callback(state, application, event)

@@ -13,6 +13,7 @@ MAX_CLOSING_MS = 10_000
 def judge_debts(state: ClientState, time: int) -> None:
     """What the client owes is overdue, or the trace ends too early to say so."""
     if is_over(state):
+        judge_debt_of_manual(state, time)
         return
     for debt in state.debts.values():
         patience = patience_for(state, debt.api)
@@ -25,6 +26,18 @@ def judge_debts(state: ClientState, time: int) -> None:
         else:
             state.evidence.leave_open(debt.requirement, debt.sequence, describe_open(debt, time, patience))
     judge_missing_sync(state, time)
+
+
+def judge_debt_of_manual(state: ClientState, time: int) -> None:
+    """An application that has left its group, and assigned its partitions itself, goes on with its auto-commits."""
+    debt = state.debts.get("MCOMMIT-17")
+    if debt is None or state.is_ending:
+        return
+    patience = patience_for(state, debt.api)
+    title, expected = f"No {debt.api} follows", f"{debt.api} within {patience} ms"
+    if time - debt.since > patience:
+        observed = f"none for {time - debt.since} ms"
+        state.evidence.violate(ClientViolation("MCOMMIT-17", debt.sequence, title, expected, observed, debt.news))
 
 
 def is_over(state: ClientState) -> bool:

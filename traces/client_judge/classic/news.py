@@ -132,9 +132,9 @@ def learn_assignment(state: ClientState, before: Standing, event: Event, news: s
     state.last_sign = event.time
     if state.exchange is not None:
         state.installed_protocol = state.exchange.protocol
-        state.planned = {topic: state.topics[topic] for topic in subscribed & state.topics.keys()}
     stable = replace(before, phase=Phase.STABLE, assignment=assignment)
     learn(state, stable, "", news, event)
+    learn_growth_of_plan(state, subscribed, event)
     if state.is_cooperative and lost:
         told = f"{news} without {describe_partitions(lost)}"
         state.owe(Debt("COOP-03", "JoinGroup", event.time, event.sequence, told))
@@ -147,15 +147,27 @@ def is_refused(state: ClientState, assignment: frozenset[TopicPartition]) -> boo
 
 
 def learn_growth_of_plan(state: ClientState, subscribed: set[str], event: Event) -> None:
-    """The plan of the client is made: it owes another one if its topics have grown since."""
+    """The plan of a leader is in force: it owes another one if its topics have grown since it was sent."""
     exchange = state.exchange
     if exchange is None:
         return
-    if exchange.leads and any(state.topics.get(topic, count) != count for topic, count in state.planned.items()):
-        news = f"Metadata told the partitions of {', '.join(sorted(state.planned))} after SyncGroup was sent"
-        state.owe(Debt("MEMBER-21", "JoinGroup", event.time, event.sequence, news))
-    elif not exchange.leads:
+    if exchange.leads and not exchange.skips:
+        grown = grown_topics(state, state.topics)
+        if grown:
+            told = f"Metadata told the partitions of {', '.join(grown)} after SyncGroup was sent"
+            state.owe(Debt("MEMBER-21", "JoinGroup", event.time, event.sequence, told))
+    else:
         state.planned = {topic: state.topics[topic] for topic in subscribed & state.topics.keys()}
+
+
+def grown_topics(state: ClientState, told: Mapping[str, int]) -> list[str]:
+    """The topics with another number of partitions than the last plan was made with; for a leader also those that were
+    not there then."""
+    leads = state.exchange is not None and state.exchange.leads
+    fresh = subscribed_topics(state) - state.planned.keys() if leads and state.planned else set[str]()
+    return sorted(
+        name for name, count in told.items() if state.planned.get(name, 0 if name in fresh else count) != count
+    )
 
 
 def learn_doubtful_assignment(
@@ -250,7 +262,7 @@ def learn_metadata(state: ClientState, event: Event) -> None:
     if exchange is not None:
         exchange.metadata += 1
         exchange.has_metadata |= not told.keys().isdisjoint(subscribed_topics(state))
-    grown = sorted(name for name, count in told.items() if state.planned.get(name, count) != count)
+    grown = grown_topics(state, told)
     if not grown or exchange is None or latest.phase is not Phase.STABLE:
         return
     state.growth = event

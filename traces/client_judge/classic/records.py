@@ -5,6 +5,7 @@ from fencepost.model.classic.messages.parsing import read_offsets, topic_of
 from fencepost.model.errors import Error, error_name
 from fencepost.traces.client_judge.classic.application import Application, check_event
 from fencepost.traces.client_judge.classic.callbacks import is_reset
+from fencepost.traces.client_judge.classic.knowledge import NO_GENERATION
 from fencepost.traces.client_judge.classic.news import describe_partitions, first_error
 from fencepost.traces.client_judge.classic.state import ClientState
 from fencepost.traces.events import Body, Event
@@ -14,6 +15,9 @@ MEMBERSHIP_ERRORS = frozenset({Error.ILLEGAL_GENERATION, Error.UNKNOWN_MEMBER_ID
 RETRIABLE_ERRORS = frozenset(
     {Error.COORDINATOR_LOAD_IN_PROGRESS, Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE}
 )
+
+FAILED_COMMITS = frozenset({"COMMIT_FAILED", "CommitFailedException", "CommitFailedError"})
+"""What clients call a commit that is lost since the member is out of the group."""
 
 
 def judge_records(state: ClientState, application: Application, event: Event) -> None:
@@ -176,3 +180,20 @@ def judge_commit_result(state: ClientState, application: Application, event: Eve
         title, expected = "A commit is not tried again", "OffsetCommit again"
         observed = f"a failure after {error_name(errors[0])}"
         check_event(evidence, is_done, "MCOMMIT-14", event, title, expected, observed)
+    elif not errors and name_of_error(event) in FAILED_COMMITS:
+        judge_refused_commit(state, application, event)
+
+
+def name_of_error(event: Event) -> str:
+    """What a client calls the error of a command, "" for none."""
+    return str(event.body.get("error") or "").partition(":")[0]
+
+
+def judge_refused_commit(state: ClientState, application: Application, event: Event) -> None:
+    """A commit that was not sent fails: while the member joins, the failure says that the rebalance has to finish."""
+    exchange = state.exchange_outstanding()
+    has_joined_throughout = exchange is not None and exchange.sent_at + state.knowledge.grace < application.began
+    if any(standing.generation == NO_GENERATION for standing in state.knowledge.standings):
+        return  # a late response may have thrown it out, and then it is right
+    title, expected = "A commit while the member joins fails for good", "a failure that says that a rebalance goes on"
+    check_event(state.evidence, not has_joined_throughout, "MCOMMIT-08", event, title, expected, name_of_error(event))
