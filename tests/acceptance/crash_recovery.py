@@ -22,7 +22,8 @@ from fencepost.traces.pipeline.ingest import ingest
 from fencepost.traces.pipeline.results import CorpusResults
 from fencepost.traces.pipeline.schema import TABLES
 from fencepost.traces.pipeline.spark_session import spark_session
-from fencepost.traces.pipeline.stream import read_findings, watch_folder
+from fencepost.traces.pipeline.stream import watch_folder
+from fencepost.traces.pipeline.stream_log import findings_log, new_findings
 from tests.acceptance.checks.conformance import command_environment
 from tests.acceptance.framework import Figure, at_least, exactly, without_threshold
 from tests.support.altered_traces import altered_trace
@@ -80,7 +81,7 @@ def ingest_tables(to: Path) -> Rows:
 
 def watch_tables(to: Path) -> Rows:
     """What a watch found."""
-    return {"found": sorted((tuple(row.values()) for _, row in read_findings(to)), key=repr)}
+    return {"found": sorted((tuple(row.values()) for row in new_findings(findings_log(to))), key=repr)}
 
 
 def campaign_tables(to: Path) -> Rows:
