@@ -23,7 +23,7 @@ from fencepost.traces.pipeline.judge_corpus import (
     unreadable_files,
 )
 from fencepost.traces.pipeline.parallel import as_pipeline_error, job_progress
-from fencepost.traces.pipeline.queries import EXAMINED, INVARIANTS, VIEWS, count_examined
+from fencepost.traces.pipeline.queries import EXAMINED, INVARIANTS, VIEWS, count_examined, examined_events
 from fencepost.traces.pipeline.schema import EVENTS
 from fencepost.traces.pipeline.writers import replace_folder
 
@@ -67,12 +67,16 @@ def find_unreadable(spark: SparkSession, corpus: Corpus, folder: Path) -> None:
 
 def query_corpus(spark: SparkSession, corpus: Corpus, folder: Path, progress: StageProgress) -> None:
     """Run all queries on a corpus, and write their rows into `folder`. Raises `PipelineError`."""
-    queries = {**INVARIANTS, **VIEWS, EXAMINED: count_examined}
+    invariants = {**INVARIANTS, EXAMINED: count_examined}
     with as_pipeline_error():
         events = read_table(spark, corpus, EVENTS)
-        for number, (name, query) in enumerate(queries.items()):
+        examined = examined_events(events).persist()
+        queries = [(name, query(examined)) for name, query in invariants.items()]
+        queries += [(name, query(events)) for name, query in VIEWS.items()]
+        for number, (name, rows) in enumerate(queries):
             progress(number, len(queries), f"querying {name}")
-            query(events).write.parquet(str(folder / name))
+            rows.write.parquet(str(folder / name))
+        examined.unpersist()
 
 
 @dataclass(frozen=True, slots=True)
