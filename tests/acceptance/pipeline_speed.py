@@ -156,6 +156,8 @@ class Times:
     def figures(self) -> Iterator[Figure]:
         """The times as figures."""
         yield without_threshold("events", self.events)
+        yield without_threshold("plain judge, one core: events a second", round(self.events / self.plain))
+        yield without_threshold("pipeline judge, two cores: events a second", round(self.events / self.parts["judge"]))
         yield without_threshold("seconds of plain judge, one core", round(self.plain, 1))
         for part, seconds in self.parts.items():
             yield without_threshold(f"seconds of pipeline judge, two cores: {part}", round(seconds, 1))
