@@ -30,8 +30,9 @@ from tests.acceptance.synthetic_corpus import make_corpus
 from tests.support.corpus_tables import inputs_of
 from tests.support.random_client import random_trace
 
-LARGE_EVENTS, LARGE_FILES, PLAIN_FILES = 3_000_000, 16, 4
-"""Of the large corpus, plain `judge` takes so many files, and its time is counted for all by their events."""
+LARGE_EVENTS, LARGE_FILES = 3_000_000, 16
+PLAIN_FILES = {"large": 4, "fetches": 1}
+"""Of these corpora, plain `judge` takes so many files, which are alike, and its time is counted for all by events."""
 FETCH_EVENTS, FETCH_FILES, FETCHES_PER_EVENT = 1_000_000, 4, 9
 SMALL_TRACES, SMALL_STEPS = 1_000, 11
 FETCHED = {"topic": "t", "partitions": [{"partition_index": 0, "error_code": 0, "high_watermark": 9}]}
@@ -163,12 +164,12 @@ class Times:
             yield without_threshold(f"seconds of pipeline judge, two cores: {part}", round(seconds, 1))
 
 
-def measure_times(name: str, folder: Path, plain_files: int | None = None) -> Times:
-    """Measure both on a corpus; plain `judge` on so many of its files, counted for all."""
+def measure_times(name: str, folder: Path) -> Times:
+    """Measure both on a corpus."""
     traces, corpus = prepare(name, folder)
     events = {row.input: row.events for row in corpus.inputs()}
     total = sum(events.values())
-    paths = sorted(traces.iterdir())[-(plain_files or 0) :]
+    paths = sorted(traces.iterdir())[-PLAIN_FILES.get(name, 0) :]
     share = total / sum(events[str(path.resolve())] for path in paths)
     return Times(total, judge_plainly(paths) * share, run_stage("judge", traces.parent))
 
@@ -182,7 +183,7 @@ def check_ratio(name: str, most: float, folder: Path) -> Iterator[Figure]:
 
 def check_large(folder: Path) -> Iterator[Figure]:
     """Millions of events."""
-    times = measure_times("large", folder, PLAIN_FILES)
+    times = measure_times("large", folder)
     yield from times.figures()
     yield at_least("times as fast as plain judge, without the start", round(times.plain / times.busy, 2), 1.8)
 

@@ -124,7 +124,7 @@ def check_queries(folder: Path) -> Iterator[Figure]:
     with spark_session("acceptance", "local[2]", SPARK_CONFIG) as spark:
         speed = measure_queries(spark, corpus)
         again = Corpus.create(folder / "again", 16)
-        inputs = inputs_of(sorted(traces.iterdir())[-PLAIN_FILES:])
+        inputs = inputs_of(sorted(traces.iterdir())[-PLAIN_FILES["large"] :])
         seconds = measure_seconds(lambda: ingest(spark, again, inputs, ignore_progress))
     ingested = sum(row.events for row in again.inputs())
     yield without_threshold("ingest: events a second", round(ingested / seconds))
