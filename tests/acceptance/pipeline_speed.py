@@ -25,7 +25,7 @@ from fencepost.traces.pipeline.results import find_unreadable, judge_corpus, que
 from fencepost.traces.pipeline.spark_session import spark_session
 from tests.acceptance.checks.conformance import command_environment
 from tests.acceptance.crash_recovery import SPARK_CONFIG, ignore_progress
-from tests.acceptance.framework import ROOT, Figure, at_least, at_most, without_threshold
+from tests.acceptance.framework import ROOT, Figure, MeasurementError, at_least, at_most, without_threshold
 from tests.acceptance.synthetic_corpus import make_corpus
 from tests.support.corpus_tables import inputs_of
 from tests.support.random_client import random_trace
@@ -35,6 +35,11 @@ PLAIN_FILES = {"large": 4, "fetches": 1}
 """Of these corpora, plain `judge` takes so many files, which are alike, and its time is counted for all by events."""
 FETCH_EVENTS, FETCH_FILES, FETCHES_PER_EVENT = 1_000_000, 4, 9
 SMALL_TRACES, SMALL_STEPS = 1_000, 11
+FETCH: dict[str, object] = {
+    **{"replica_id": -1, "max_wait_ms": 500, "min_bytes": 1, "max_bytes": 52_428_800, "isolation_level": 0},
+    **{"session_id": 0, "session_epoch": -1, "forgotten_topics_data": [], "rack_id": ""},
+    "topics": [{"topic": "t", "partitions": [{"partition": 0, "fetch_offset": 9, "partition_max_bytes": 1_048_576}]}],
+}
 FETCHED = {"topic": "t", "partitions": [{"partition_index": 0, "error_code": 0, "high_watermark": 9}]}
 
 
@@ -74,7 +79,7 @@ def add_fetches(events: Iterator[dict[str, object]]) -> Iterator[dict[str, objec
         for _ in range(FETCHES_PER_EVENT):
             common = {"sequence": count, "time": event["time"], "connection": 10_000_000, "member": "F"}
             if open_fetch < 0:
-                yield {**common, "kind": "request", "api": "Fetch", "version": 12, "body": {}}
+                yield {**common, "kind": "request", "api": "Fetch", "version": 12, "body": FETCH}
                 open_fetch = count
             else:
                 body = {"responses": [FETCHED]}
@@ -137,8 +142,11 @@ def judge_plainly(paths: list[Path]) -> float:
     """The seconds that `fencepost judge` takes."""
     begun = time.monotonic()
     command = [sys.executable, "-m", "fencepost", "judge", *map(str, paths)]
-    subprocess.run(command, env=command_environment(), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    return time.monotonic() - begun
+    done = subprocess.run(command, env=command_environment(), cwd=ROOT, capture_output=True, text=True)
+    seconds = time.monotonic() - begun
+    if done.returncode not in (0, 1):
+        raise MeasurementError(f"judge ends with {done.returncode}: {(done.stderr or done.stdout)[-300:]}")
+    return seconds
 
 
 @dataclass(frozen=True, slots=True)
