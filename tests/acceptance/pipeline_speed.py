@@ -26,6 +26,7 @@ from fencepost.traces.pipeline.spark_session import spark_session
 from tests.acceptance.checks.conformance import command_environment
 from tests.acceptance.crash_recovery import SPARK_CONFIG, ignore_progress
 from tests.acceptance.framework import ROOT, Figure, MeasurementError, at_least, at_most, without_threshold
+from tests.acceptance.process_tree import processor_seconds
 from tests.acceptance.synthetic_corpus import make_corpus
 from tests.support.corpus_tables import inputs_of
 from tests.support.random_client import random_trace
@@ -35,6 +36,7 @@ PLAIN_FILES = {"large": 4, "fetches": 1}
 """Of these corpora, plain `judge` takes so many files, which are alike, and its time is counted for all by events."""
 FETCH_EVENTS, FETCH_FILES, FETCHES_PER_EVENT = 1_000_000, 4, 9
 SMALL_TRACES, SMALL_STEPS = 1_000, 11
+PROCESSORS = "processor time, without the start"
 FETCH: dict[str, object] = {
     **{"replica_id": -1, "max_wait_ms": 500, "min_bytes": 1, "max_bytes": 52_428_800, "isolation_level": 0},
     **{"session_id": 0, "session_epoch": -1, "forgotten_topics_data": [], "rack_id": ""},
@@ -127,26 +129,27 @@ def judge_place(place: Path) -> dict[str, float]:
             yield from batches
 
         spark.range(2).mapInArrow(pass_on, "id long").collect()
-        started = time.monotonic()
+        started, processors = time.monotonic(), processor_seconds(os.getpid())
         out = Path(tempfile.mkdtemp(dir=place))
         with Corpus.open(place / "corpus").read() as corpus:
             find_unreadable(spark, corpus, out)
             judge_corpus(spark, corpus, out, shard_findings, ignore_progress)
             judged = time.monotonic()
             query_corpus(spark, corpus, out / "queries", ignore_progress)
-        ended = time.monotonic()
-    return {"start": started - begun, "judge": judged - started, "queries": ended - judged}
+        ended, processors = time.monotonic(), processor_seconds(os.getpid()) - processors
+    seconds = {"start": started - begun, "judge": judged - started, "queries": ended - judged}
+    return {**seconds, PROCESSORS: processors}
 
 
-def judge_plainly(paths: list[Path]) -> float:
-    """The seconds that `fencepost judge` takes."""
-    begun = time.monotonic()
+def judge_plainly(paths: list[Path]) -> tuple[float, float]:
+    """The seconds that `fencepost judge` takes, and those of the processor."""
+    begun, processors = time.monotonic(), processor_seconds(os.getpid())
     command = [sys.executable, "-m", "fencepost", "judge", *map(str, paths)]
     done = subprocess.run(command, env=command_environment(), cwd=ROOT, capture_output=True, text=True)
     seconds = time.monotonic() - begun
     if done.returncode not in (0, 1):
         raise MeasurementError(f"judge ends with {done.returncode}: {(done.stderr or done.stdout)[-300:]}")
-    return seconds
+    return seconds, processor_seconds(os.getpid()) - processors
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +158,7 @@ class Times:
 
     events: int
     plain: float
+    plain_processors: float
     parts: Mapping[str, float]
 
     @property
@@ -170,6 +174,9 @@ class Times:
         yield without_threshold("seconds of plain judge, one core", round(self.plain, 1))
         for part, seconds in self.parts.items():
             yield without_threshold(f"seconds of pipeline judge, two cores: {part}", round(seconds, 1))
+        yield without_threshold("seconds of plain judge: processor time", round(self.plain_processors, 1))
+        ratio = self.parts[PROCESSORS] / self.plain_processors
+        yield without_threshold("times the processor time of plain judge, without the start", round(ratio, 2))
 
 
 def measure_times(name: str, folder: Path) -> Times:
@@ -179,7 +186,8 @@ def measure_times(name: str, folder: Path) -> Times:
     total = sum(events.values())
     paths = sorted(traces.iterdir())[-PLAIN_FILES.get(name, 0) :]
     share = total / sum(events[str(path.resolve())] for path in paths)
-    return Times(total, judge_plainly(paths) * share, run_stage("judge", traces.parent))
+    plain, processors = judge_plainly(paths)
+    return Times(total, plain * share, processors * share, run_stage("judge", traces.parent))
 
 
 def check_ratio(name: str, most: float, folder: Path) -> Iterator[Figure]:

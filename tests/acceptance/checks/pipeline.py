@@ -31,6 +31,7 @@ from tests.acceptance.crash_recovery import SPARK_CONFIG, check_killed, check_si
 from tests.acceptance.framework import Check, Figure, at_least, at_most, exactly, without_threshold
 from tests.acceptance.pipeline_speed import check_large, check_ratio
 from tests.acceptance.pipeline_verdicts import check_topic_verdicts, check_verdicts, check_watch_verdicts
+from tests.acceptance.process_tree import memory_mib, process_tree
 from tests.acceptance.query_speed import check_queries, compare_with_duckdb, measure_queries, measure_seconds
 from tests.acceptance.recorded_sources import SOURCE_CHECKS
 from tests.acceptance.stale_commit_queries import check_stale_commits
@@ -66,27 +67,6 @@ class MemoryMonitor:
     def __exit__(self, *_: object) -> None:
         self.ended.set()
         self.thread.join()
-
-
-def process_tree(process: int) -> Iterator[int]:
-    """A process and all that came of it."""
-    yield process
-    for task in Path(f"/proc/{process}/task").glob("*/children"):
-        try:
-            children = task.read_text().split()
-        except OSError:
-            continue
-        for child in children:
-            yield from process_tree(int(child))
-
-
-def memory_mib(process: int) -> float:
-    """Its memory in MiB; what it shares with others counts in part."""
-    try:
-        rows = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
-    except OSError:
-        return 0.0
-    return sum(int(row.split()[1]) for row in rows if row.startswith("Pss:")) / 1024
 
 
 def run_in_process(work: Callable[..., Any], *arguments: Any) -> Any:
