@@ -115,8 +115,10 @@ class Buffers:
 
     def forget(self, partitions: Iterable[TopicPartition] | None = None) -> None:
         """The buffers of some partitions are unknown, or of all."""
-        for partition in tuple(self.ends) if partitions is None else partitions:
-            for known in (self.ends, self.came, self.waits, self.empty_since, self.asked):
+        by_partition = (self.ends, self.came, self.waits, self.empty_since, self.asked)
+        everything = frozenset(self.partly | self.beside_error).union(*by_partition)
+        for partition in everything if partitions is None else partitions:
+            for known in by_partition:
                 known.pop(partition, None)
             self.partly.discard(partition)
             self.beside_error.discard(partition)

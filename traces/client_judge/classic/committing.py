@@ -54,6 +54,8 @@ def note_commit(state: ClientState, application: Application, operation: Operati
     if commits.failed is not None:
         state.evidence.hold("MCOMMIT-06", event.sequence)
         commits.failed = None
+    if commits.begun is None and (state.rebalance_told is not None or state.growth is not None or state.debts):
+        commits.begun = event.time
     if state.rebalance_told is not None and not state.is_cooperative:
         commits.preparing, commits.returned = event.time, frozenset()
 
@@ -93,4 +95,4 @@ def judge_join_after_commit(state: ClientState, operation: Operation, event: Eve
         title, expected = "The commit before JoinGroup is not tried again", "OffsetCommit again"
         is_over = waited > state.rebalance_timeout - state.knowledge.grace
         state.check(is_over, "MCOMMIT-06", operation, title, expected, f"JoinGroup after {waited} ms")
-    commits.failed = commits.preparing = commits.periodic = commits.gap = None
+    commits.failed = commits.preparing = commits.begun = commits.periodic = commits.gap = None

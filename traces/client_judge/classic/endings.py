@@ -29,7 +29,7 @@ def judge_debts(state: ClientState, time: int) -> None:
 
 def is_over(state: ClientState) -> bool:
     """Whether nothing more is to be expected of the client."""
-    return state.is_ending or state.left is not None or state.has_failed
+    return state.is_ending or state.left is not None
 
 
 def patience_for(state: ClientState, api: str) -> int:
@@ -59,7 +59,7 @@ def judge_missing_sync(state: ClientState, time: int) -> None:
 
 def judge_leaving(state: ClientState, time: int) -> None:
     """A client that was asked to end has left the group, if it is dynamic, and is gone."""
-    if state.asked_to_end is None or state.has_failed:
+    if state.asked_to_end is None:
         return
     requirement = leaving_requirement(state)
     is_killed = state.exit_code == -signal.SIGTERM

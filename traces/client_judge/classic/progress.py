@@ -120,7 +120,7 @@ def is_held_up(state: ClientState, end: int) -> bool:
     """Whether something keeps the client from its work: it joins, it waits for a response, or it is not polled."""
     if any(each.phase is not Phase.STABLE for each in state.knowledge.standings) or state.rebalance_told is not None:
         return True
-    if state.has_failed or state.rhythm.lost_since is not None:
+    if state.rhythm.lost_since is not None:
         return True
     if any(end - each.sent_at > WAITING_MS for each in state.outstanding.values()):
         return True

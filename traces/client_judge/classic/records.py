@@ -5,7 +5,7 @@ from fencepost.model.classic.messages.parsing import read_offsets, topic_of
 from fencepost.model.errors import Error, error_name
 from fencepost.traces.client_judge.classic.application import Application, check_event
 from fencepost.traces.client_judge.classic.callbacks import is_reset
-from fencepost.traces.client_judge.classic.news import describe_partitions
+from fencepost.traces.client_judge.classic.news import describe_partitions, first_error
 from fencepost.traces.client_judge.classic.state import ClientState
 from fencepost.traces.events import Body, Event
 from fencepost.traces.operations import Operation
@@ -115,9 +115,10 @@ def judge_commits_ahead(state: ClientState, application: Application) -> None:
 def learn_commit(state: ClientState, application: Application, operation: Operation, body: Body) -> None:
     """The response to OffsetCommit."""
     sent = {partition: row.offset for partition, row in read_offsets(operation.body, state.topic_names)}
+    if operation.handle > application.command_sequence:  # else the application does not wait for it
+        application.commit_errors.append(first_error(body))
     for topic in body.get("topics") or ():
         for row in topic["partitions"]:
-            application.commit_errors.append(row["error_code"])
             partition = topic_of(topic, state.topic_names), int(row["partition_index"])
             if row["error_code"]:
                 application.is_commit_doubtful = True
@@ -162,12 +163,13 @@ def judge_last_commit(state: ClientState, application: Application, operation: O
 def judge_commit_result(state: ClientState, application: Application, event: Event) -> None:
     """A commit that the application waited for is over."""
     errors, evidence = application.commit_errors, state.evidence
-    failed = next((error for error in errors if error in MEMBERSHIP_ERRORS), None)
     is_done = "error" not in event.body
-    if failed is not None:
+    has_succeeded = is_done and Error.NONE in errors  # what failed beside that was not the application's
+    failed = next((error for error in errors if error in MEMBERSHIP_ERRORS), None)
+    if failed is not None and not has_succeeded:
         title, expected = f"A commit succeeds that got {error_name(failed)}", "a failure"
         check_event(evidence, not is_done, "MCOMMIT-10", event, title, expected, "success")
-    elif Error.FENCED_INSTANCE_ID in errors and state.instance is not None:
+    elif Error.FENCED_INSTANCE_ID in errors and state.instance is not None and not has_succeeded:
         title, expected = "A commit succeeds that was fenced", "a failure"
         check_event(evidence, not is_done, "MCOMMIT-15", event, title, expected, "success")
     elif errors and errors[0] in RETRIABLE_ERRORS:
