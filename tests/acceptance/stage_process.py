@@ -52,7 +52,7 @@ class StagePlace:
         if self.gateway is None:
             conf = SparkConf(loadDefaults=False).setAll(list(JAVA.items()))
             with spark_session.set_environment({"JAVA_HOME": str(java_home(self.folder / "java"))}):
-                self.gateway = launch_gateway(conf, {"stdout": DEVNULL, "stderr": DEVNULL})
+                self.gateway = launch_gateway(conf, {"stdout": DEVNULL, "stderr": DEVNULL})  # type: ignore[no-untyped-call]
         parameters = self.gateway.gateway_parameters
         java = {"PYSPARK_GATEWAY_PORT": str(parameters.port), "PYSPARK_GATEWAY_SECRET": parameters.auth_token}
         arguments = (name, traces, to, java, kill_at, self.events_file, self.output_file)
@@ -116,7 +116,7 @@ def run_stage(
 
 def end_left_session() -> None:
     """End the Spark session that a killed stage left in the Java process."""
-    gateway = launch_gateway()
+    gateway = launch_gateway()  # type: ignore[no-untyped-call]
     with suppress(Py4JError):  # there is none
         gateway.jvm.org.apache.spark.SparkContext.getOrCreate().stop()
     gateway.close()
