@@ -272,13 +272,14 @@ def run_judge(options: argparse.Namespace, console: Console) -> int:
 
 def run_watch(options: argparse.Namespace, console: Console) -> int:
     """Judge traces as they land, and print each finding, until Ctrl-C or with --once until all are judged."""
-    from fencepost.conformance.cli.watched_findings import WatchedFindings, finding_line
+    from fencepost.conformance.cli.watched_findings import WatchedFindings, finding_line, unread_line
     from fencepost.conformance.results import ExitCode
     from fencepost.traces.pipeline.errors import PipelineError
     from fencepost.traces.pipeline.file_systems import resolve_location
     from fencepost.traces.pipeline.parallel import as_pipeline_error
     from fencepost.traces.pipeline.spark_session import spark_session
-    from fencepost.traces.pipeline.stream import check_same_watch, read_findings, watch_folder, watch_topic
+    from fencepost.traces.pipeline.stream import check_same_watch, watch_folder, watch_topic
+    from fencepost.traces.pipeline.stream_log import findings_log, input_log, new_findings, new_unread_files
     from fencepost.traces.pipeline.topics import find_topic, is_topic
 
     topic = find_topic(options.landing, dict(options.kafka)) if is_topic(options.landing) else None
@@ -293,9 +294,9 @@ def run_watch(options: argparse.Namespace, console: Console) -> int:
         )
     to.mkdir(parents=True, exist_ok=True)
     check_same_watch(to, options.buckets, topic.uri if topic else str(options.landing.resolve()))
-    found = WatchedFindings()
-    for name, row in read_findings(to):
-        found.add(name, row)
+    found, findings, inputs = WatchedFindings(), findings_log(to), input_log(to)
+    for row in new_findings(findings):
+        found.add(row)
     with spark_session("watch", options.master, spark_conf(options)) as spark, as_pipeline_error():
         if topic is not None:
             query = watch_topic(spark, topic, to, once=options.once)
@@ -305,12 +306,13 @@ def run_watch(options: argparse.Namespace, console: Console) -> int:
             ended: bool | None = False
             while not ended:
                 ended = query.awaitTermination(1)
-                for name, row in list(read_findings(to, frozenset(found.files))):
-                    found.add(name, row)
+                for row in new_findings(findings):
+                    found.add(row)
                     if row["kind"] != "following":
                         console.print_line(finding_line(row))
-                if isinstance(options.landing, Path):
-                    found.tell_empty_files(options.landing.resolve(), console)
+                for path, reason in new_unread_files(inputs) if topic is None else ():
+                    found.is_open = True
+                    console.print_line(unread_line(path, reason))
         except KeyboardInterrupt:
             query.stop()
     violations = found.violations.total()

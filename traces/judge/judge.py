@@ -139,16 +139,17 @@ class Judge:
         record = self.records.of(operation.handle)
         record.has_response = True
         for violation in self.protocol.check_response(operation, record):
-            self.record_shared(violation)
-            record.violation = violation
+            record.violation = self.record_shared(violation)
         for group in self.waiting_groups.pop(operation.handle, ()):
             self.groups[group].on_response(operation, time)
 
-    def record_shared(self, violation: Violation) -> None:
-        """Put a violation on record that concerns no single group."""
+    def record_shared(self, violation: Violation) -> Violation:
+        """Put a violation on record that concerns no single group; returns it, so marked."""
+        shared = evolve(violation, is_shared=True)
         if self.is_shared_judged:
-            self.shared_violations.append(violation)
-            self.found.append(violation)
+            self.shared_violations.append(shared)
+            self.found.append(shared)
+        return shared
 
     # --- faults and annotations ---------------------------------------------------------------------------------
 

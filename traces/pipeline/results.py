@@ -39,7 +39,7 @@ from fencepost.traces.pipeline.judge_corpus import (
     unreadable_files,
 )
 from fencepost.traces.pipeline.parallel import as_pipeline_error, job_progress
-from fencepost.traces.pipeline.queries import EXAMINED, INVARIANTS, VIEWS, count_examined
+from fencepost.traces.pipeline.queries import EXAMINED, INVARIANTS, VIEWS, count_examined, examined_events
 from fencepost.traces.pipeline.schema import EVENTS, SCHEMAS
 from fencepost.traces.pipeline.writers import replace_folder
 
@@ -118,12 +118,16 @@ def find_unreadable(spark: SparkSession, corpus: Corpus, folder: Location) -> No
 
 def query_corpus(spark: SparkSession, corpus: Corpus, folder: Location, progress: StageProgress) -> None:
     """Run all queries on a corpus, and write their rows into `folder`. Raises `PipelineError`."""
-    queries = {**INVARIANTS, **VIEWS, EXAMINED: count_examined}
+    invariants = {**INVARIANTS, EXAMINED: count_examined}
     with as_pipeline_error():
         events = read_table(spark, corpus, EVENTS, [each for each in SCHEMAS[EVENTS].names if each != "text"])
-        for number, (name, query) in enumerate(queries.items()):
+        examined = examined_events(events).persist()
+        queries = [(name, query(examined)) for name, query in invariants.items()]
+        queries += [(name, query(events)) for name, query in VIEWS.items()]
+        for number, (name, rows) in enumerate(queries):
             progress(number, len(queries), f"querying {name}")
-            write_frame(query(events), folder, name)
+            write_frame(rows, folder, name)
+        examined.unpersist()
 
 
 @dataclass(frozen=True, slots=True)

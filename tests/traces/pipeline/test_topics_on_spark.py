@@ -10,7 +10,8 @@ from pyspark.sql import SparkSession
 from fencepost.traces.files.trace_files import open_trace, write_trace
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.pipeline.corpus import Corpus
-from fencepost.traces.pipeline.stream import read_findings, watch_topic
+from fencepost.traces.pipeline.stream import watch_topic
+from fencepost.traces.pipeline.stream_log import findings_log, new_findings
 from fencepost.traces.pipeline.topic_ingest import ingest_topic
 from fencepost.traces.pipeline.topics import offset_ranges
 from tests.support.altered_traces import altered_trace, write_in_parts
@@ -68,7 +69,7 @@ def test_a_topic_is_ingested_and_watched_like_files(spark: SparkSession, address
     ingest_here(beside, paths[-1:])
     assert lines_of(corpus) == lines_of(beside) and len(corpus.inputs()) == done.inputs + 1
     watch_topic(spark, topic, tmp_path / "w", once=True).awaitTermination()
-    found = [row for _, row in read_findings(tmp_path / "w")]
+    found = list(new_findings(findings_log(tmp_path / "w")))
     for seed, path in zip(SEEDS, paths, strict=True):
         mine = [row for row in found if row["trace"].endswith(f"/{seed}")]
         assert Counter(row["sequence"] for row in mine) == violations_of(path)
