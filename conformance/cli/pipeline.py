@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from fencepost.conformance.reports.progress import ProgressDisplay
     from fencepost.conformance.results import Report
     from fencepost.traces.pipeline.imports import Importer
+    from fencepost.traces.pipeline.ingest import IngestSummary
 
 BUCKETS = 16
 WATCH_BUCKETS = 4
@@ -141,7 +142,6 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 def run_ingest(options: argparse.Namespace, console: Console) -> int:
     """Read traces into a corpus and print the counts."""
-    from fencepost.conformance.results import ExitCode
     from fencepost.traces.pipeline.corpus import Corpus
     from fencepost.traces.pipeline.imports import find_imports, make_import_task
     from fencepost.traces.pipeline.ingest import IngestSummary, ingest
@@ -172,9 +172,16 @@ def run_ingest(options: argparse.Namespace, console: Console) -> int:
                 summary = ingest_topic(spark, corpus, topic, progress, takes_unended=options.unended)
                 done += summary.ingested
                 unended += summary.unended
-    counts = done.counts
     known = f", {done.already_ingested} known already" if done.already_ingested else ""
     console.print_line(f"{done.inputs} {'traces' if read else 'files'} read{known}; the corpus is {options.to}")
+    return print_ingested(done, unended, console)
+
+
+def print_ingested(done: "IngestSummary", unended: Sequence[str], console: Console) -> int:
+    """Print what came of an ingest, and return its exit code."""
+    from fencepost.conformance.results import ExitCode
+
+    counts = done.counts
     kinds = f"{counts.headers} headers + {counts.events} events + {counts.quarantined} in quarantine"
     console.print_line(f"{counts.lines} lines = {kinds}")
     if done.flaws:

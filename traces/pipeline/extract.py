@@ -14,9 +14,13 @@ from fencepost.traces.pipeline.schema import EVENTS, TRACES
 
 
 def parse_finding(finding: str) -> tuple[str, int | None]:
-    """The trace and the event that a finding names as TRACE:EVENT; None without an event."""
-    trace, colon, event = finding.rpartition(":")
-    return (trace, int(event)) if colon and event.isdecimal() else (finding, None)
+    """The trace and the event that a finding names as TRACE:EVENT, or as "TRACE, event EVENT", which is how a report
+    has them; None without an event."""
+    for separator in (":", ", event "):
+        trace, found, event = finding.rpartition(separator)
+        if found and event.isdecimal():
+            return trace, int(event)
+    return finding, None
 
 
 def extract_trace(corpus: Corpus, finding: str, output: Path) -> int:

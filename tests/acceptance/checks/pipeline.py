@@ -20,6 +20,7 @@ from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.corpus_log import LOGS
 from fencepost.traces.pipeline.ingest import ingest
 from fencepost.traces.pipeline.judge_corpus import DEFAULT_SPLIT_EVENTS, shards_of
+from fencepost.traces.pipeline.packing import pack_environment
 from fencepost.traces.pipeline.parallel import split_evenly
 from fencepost.traces.pipeline.recordings import TraceFile, group_recordings
 from fencepost.traces.pipeline.results import CorpusResults, judge_corpus
@@ -48,7 +49,6 @@ DRIVER_CORES = 1_600
 CLUSTER_TESTS = (
     ("cluster", "test_a_corpus_in_a_shared_folder", "with traces on an object store"),
     ("cluster-uri", "test_a_corpus_at_a_uri", "with the corpus on an object store and no shared folder"),
-    ("cluster-archives", "test_workers_that_lack_fencepost", "with workers that get Fencepost by --archives"),
 )
 
 
@@ -226,6 +226,14 @@ def check_cluster(test: str, folder: Path) -> Iterator[Figure]:
     yield from expect_passing(run_tests(folder, [f"tests/traces/pipeline/test_cluster.py::{test}"], "-m", "cluster"))
 
 
+def check_archives(folder: Path) -> Iterator[Figure]:
+    """The same with workers whose Python has no package, and what a packed environment is like."""
+    seconds = measure_seconds(lambda: pack_environment(folder / "packed.tar.gz"))
+    yield without_threshold("MiB of the packed environment", (folder / "packed.tar.gz").stat().st_size >> 20)
+    yield without_threshold("seconds to pack it", round(seconds, 1))
+    yield from check_cluster("test_workers_that_lack_fencepost", folder)
+
+
 def check_bad_input(folder: Path) -> Iterator[Figure]:
     """Lines that are none, folders that are no corpus, places where nothing can be written."""
     tests = "tests/traces/pipeline"
@@ -282,6 +290,7 @@ CHECKS = (
         )
         for name, test, what in CLUSTER_TESTS
     ),
+    Check("cluster-archives", "workers of a cluster that lack Fencepost get it by --archives", check_archives),
     Check(
         "bad-input",
         "what cannot be read is in quarantine, what cannot be used is refused with one clear line",

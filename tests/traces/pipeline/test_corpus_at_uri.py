@@ -201,7 +201,7 @@ def test_commands_do_the_same_as_in_a_folder(bucket: str, tmp_path: Path, capsys
         assert read_rows(tables[0], table) == read_rows(tables[1], table)
 
 
-@pytest.mark.slow
+@pytest.mark.acceptance
 @pytest.mark.usefixtures("running")
 def test_a_campaign_has_its_corpus_there(bucket: str, tmp_path: Path, capsys: Capture) -> None:
     command = ["pipeline", "campaign", "bundled", "--seeds", "1", "--schedules", "1", "--to", f"{bucket}/c"]

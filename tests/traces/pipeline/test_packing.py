@@ -14,7 +14,7 @@ from fencepost.traces.pipeline.packing import archive_settings, installed_closur
 MODULES = ("fencepost.conformance.pipeline.shard_findings", "fencepost.traces.pipeline.ingest")
 
 
-@pytest.mark.slow
+@pytest.mark.acceptance
 def test_a_pack_has_all_that_workers_import(tmp_path: Path) -> None:
     """Spark brings itself."""
     assert pack_environment(tmp_path / "e.tar.gz") > 1 << 20
