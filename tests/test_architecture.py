@@ -47,7 +47,8 @@ ORDER = {
         traces/pipeline
     """,
     "adapters": """
-        adapters/bundled  adapters/bundled/classic  adapters/bundled/push  adapters/bundled/nodes
+        adapters/bundled  adapters/bundled/classic  adapters/bundled/proposal  adapters/bundled/push
+        adapters/bundled/nodes
         adapters  adapters/security  adapters/wire  adapters/record  adapters/serve  adapters/client
         adapters/client/reference
     """,

@@ -172,14 +172,14 @@ def check_side_by_side(folder: Path) -> Iterator[Figure]:
     wanted = {**ingest_tables(alone), **judge_tables(alone)}
     for format in LOGS:
         corpus = Corpus.create(folder / format, 4, format)
-        kills = kill_side_by_side(corpus.folder, traces, source)
+        kills = kill_side_by_side(Path(corpus.folder), traces, source)
         yield at_least(f"{format}: kills", kills, 1)
         files = {Path(file) for name in TABLES for file in corpus.files(name)}
         yield exactly(f"{format}: files of the log that are not there", sum(not file.exists() for file in files), 0)
         if format == "parquet":  # a Delta table keeps files for a week
-            others = set(corpus.data.glob("table=*/*")) - files
+            others = set(Path(corpus.data).glob("table=*/*")) - files
             yield exactly(f"{format}: files that are not in the log", len(others), 0)
-        found = {**ingest_tables(corpus.folder), **judge_tables(corpus.folder)}
+        found = {**ingest_tables(Path(corpus.folder)), **judge_tables(Path(corpus.folder))}
         for what, rows in wanted.items():
             yield without_threshold(f"{format}: rows of {what}", len(rows))
             yield exactly(f"{format}: the same {what}", "yes" if rows == found[what] else "no", "yes")

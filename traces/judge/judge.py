@@ -114,7 +114,9 @@ class Judge:
     def requests_in(self, operation: Operation) -> tuple[Request, ...]:
         """The request as each group sees it. One that no coordinator could read concerns none."""
         try:
-            return tuple(self.protocol.requests_in(operation, self.followed_groups()))
+            requests = tuple(self.protocol.requests_in(operation, self.followed_groups()))
+            hash(requests)  # where a list takes the place of a name, a TypeError says so
+            return requests
         except (AttributeError, KeyError, TypeError):
             self.records.of(operation.handle).undecided_reason = "the request is not well formed"
             return ()
@@ -293,6 +295,8 @@ HANDLERS: Mapping[tuple[Kind, str], Callable[[Judge, Event, Operation | None], N
 """What to do at an event that is neither a request nor a response."""
 BEAM_WIDTHS = (12, 60, 400)
 """How many explanations of a response are kept in each pass; nearly always one of the first is what happened."""
+SETTLED_BEAM_WIDTH = 2
+"""The width of a pass before these where the reference differences are settled, so that a pass need not decide any."""
 
 
 def judge(
@@ -305,11 +309,13 @@ def judge(
 ) -> TraceVerdict:
     """Judge one trace. `decisions` are reference differences already settled for the target (DIV-nn).
 
-    A few explanations of every response are enough to accept a trace. `eager` tries the likeliest ones first and gives
+    A few explanations of every response are enough to accept a trace; with `decisions` two of them come first, which
+    may leave a difference undecided that they do not settle. `eager` tries the likeliest ones first and gives
     up sooner, which is quicker and decides no reference difference. To reject a trace all explanations have to be
     tried: that is done in a last pass, for which `events` must be a sequence; a stream is then left inconclusive.
     """
-    if eager and header.order is Order.INTERVALS and isinstance(events, Sequence):
+    is_repeatable = isinstance(events, Sequence)
+    if eager and header.order is Order.INTERVALS and is_repeatable:
         verdict = Judge(
             header,
             decisions,
@@ -320,12 +326,12 @@ def judge(
         ).judge_events(events)
         if not verdict.violations and not verdict.inconclusive:
             return verdict
-    for width in BEAM_WIDTHS:
+    for width in (SETTLED_BEAM_WIDTH, *BEAM_WIDTHS) if decisions and is_repeatable else BEAM_WIDTHS:
         narrow = Judge(header, decisions, width, protocol=protocol)
         verdict = narrow.judge_events(events)
         if not narrow.truncated or not (verdict.violations or verdict.inconclusive):
             return verdict
-        if not isinstance(events, Sequence):
+        if not is_repeatable:
             break
     else:
         limit = MAX_EAGER_CONFIGURATIONS if eager else MAX_CONFIGURATIONS

@@ -46,6 +46,11 @@ RANDOM_TRACES = 1_000
 DRIVER_TRACES = (10_000, 100_000)
 DRIVER_CORES = 1_600
 """The cores of the cluster that is planned for: 100 nodes of 16."""
+CLUSTER_TESTS = (
+    ("cluster", "test_a_corpus_in_a_shared_folder", "with traces on an object store"),
+    ("cluster-uri", "test_a_corpus_at_a_uri", "with the corpus on an object store and no shared folder"),
+    ("cluster-archives", "test_workers_that_lack_fencepost", "with workers that get Fencepost by --archives"),
+)
 WARM_RUNS = 3
 DUCKDB = {
     "one-leader": """
@@ -292,9 +297,9 @@ def plan_judging(count: int, events: int) -> None:
     assert len(rows) == len(shards)
 
 
-def check_cluster(folder: Path) -> Iterator[Figure]:
+def check_cluster(test: str, folder: Path) -> Iterator[Figure]:
     """A standalone cluster on loopback does what one machine does."""
-    yield from expect_passing(run_tests(folder, ["tests/traces/pipeline/test_cluster.py"], "-m", "cluster"))
+    yield from expect_passing(run_tests(folder, [f"tests/traces/pipeline/test_cluster.py::{test}"], "-m", "cluster"))
 
 
 def check_bad_input(folder: Path) -> Iterator[Figure]:
@@ -344,7 +349,14 @@ CHECKS = (
     ),
     Check("speed-large", "3,000,000 events: 1.8 times as fast as plain `judge`", check_large),
     Check("driver", "what the driver holds grows with traces, not with their events", check_driver),
-    Check("cluster", "a standalone cluster of a master and two workers does the same", check_cluster),
+    *(
+        Check(
+            name,
+            f"a standalone cluster of a master and two workers does the same, {what}",
+            partial(check_cluster, test),
+        )
+        for name, test, what in CLUSTER_TESTS
+    ),
     Check(
         "bad-input",
         "what cannot be read is in quarantine, what cannot be used is refused with one clear line",
