@@ -58,8 +58,9 @@ class Buffers:
     """The partitions of which the last poll returned some records, and not all."""
     left: frozenset[TopicPartition] = frozenset()
     """Those with buffered records that it returned nothing of, if it returned as much as it may."""
-    empty_since: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
-    """When a partition became empty that is not fetched, and how many polls there were since."""
+    empty_since: dict[TopicPartition, tuple[int, int, int]] = field(default_factory=dict)
+    """When a partition became empty that is not fetched, how many polls there were since, and in how many of them the
+    client may drain what it had of others."""
     asked: dict[TopicPartition, int] = field(default_factory=dict)
     """The offsets of the last fetches."""
     emptied: frozenset[TopicPartition] = frozenset()

@@ -164,6 +164,8 @@ class ClassicClient:
             state.asked_to_end, state.standing_at_end = event.time, state.knowledge.latest
         elif event.body["state"] == "ended":
             state.ended, state.exit_code = event.time, event.body["code"]
+            if state.has_doubled and state.asked_to_end is None:
+                self._evidence.close()
 
     def on_end(self, time: int) -> None:
         """The trace ends."""

@@ -188,9 +188,10 @@ def judge_empty(state: ClientState, application: Application, event: Event) -> N
         if is_fetched or is_unknown or buffers.held(application, partition):
             buffers.empty_since.pop(partition, None)
             continue
-        since, polls = buffers.empty_since.get(partition, (event.time, 0))
-        buffers.empty_since[partition] = since, polls + 1
-        bound = buffers.total(application) // max(application.limit, 1) + MANY_POLLS
+        since, polls, most = buffers.empty_since.get(partition, (event.time, 0, 0))
+        # A client may drain first what it has from the same broker: Apache Kafka's does (KAFKA-17182).
+        bound = max(most, buffers.total(application) // max(application.limit, 1) + MANY_POLLS)
+        buffers.empty_since[partition] = since, polls + 1, bound
         if polls > bound and event.time - since > EMPTY_MS:
             title, name = "An empty partition is not fetched", describe_partitions({partition})
             observed = f"none of {name} in {polls} polls and {event.time - since} ms"

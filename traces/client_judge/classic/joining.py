@@ -244,6 +244,7 @@ def judge_sync(state: ClientState, operation: Operation, event: Event) -> None:
     if exchange.is_synced:
         requirement = "MEMBER-16" if exchange.has_failed else "MEMBER-07"
         state.violate(requirement, operation, "A second SyncGroup", "JoinGroup, or nothing", observed)
+        state.forgive("JoinGroup")  # it has this in the place of the JoinGroup
         return
     if exchange.is_late:
         title = "SyncGroup after the client has left"

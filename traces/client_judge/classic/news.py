@@ -82,6 +82,8 @@ def learn_sync(state: ClientState, operation: Operation, event: Event) -> None:
         state.is_installed_doubtful = True
         learn(state, replace(before, member_id=None), "", news, event)
     elif error == Error.NONE:
+        if state.exchange is not None and is_contradicting(state.exchange.operation.response or {}):
+            before = replace(before, generation=state.exchange.generation)  # it has not heeded that (MEMBER-31)
         learn_assignment(state, before, event, news)
     elif error == Error.REBALANCE_IN_PROGRESS:
         learn(state, before, "MEMBER-11", news, event, owes=True)

@@ -168,6 +168,9 @@ def judge_commit_result(state: ClientState, application: Application, event: Eve
     """A commit that the application waited for is over."""
     errors, evidence = application.commit_errors, state.evidence
     is_done = "error" not in event.body
+    joining = state.exchange_outstanding()
+    if not errors and not is_done and joining is not None and joining.handle <= application.command_sequence:
+        evidence.hold("MCOMMIT-08", event.sequence)
     has_succeeded = is_done and Error.NONE in errors  # what failed beside that was not the application's
     failed = next((error for error in errors if error in MEMBERSHIP_ERRORS), None)
     if failed is not None and not has_succeeded:
