@@ -18,7 +18,7 @@ from fencepost.conformance.plan import ReplayOutcome
 from fencepost.conformance.results import ExitCode
 from fencepost.conformance.schedules.schedule import Schedule
 from fencepost.conformance.zoo.client_mutants import KINDS as KINDS_OF_CLIENTS
-from fencepost.conformance.zoo.client_mutants import mutant_bench, schedules_of
+from fencepost.conformance.zoo.client_mutants import PROTOCOL, mutant_bench
 from fencepost.model.classic.member.rule_table import MEMBER_RULES
 from fencepost.model.classic.member.settings import ClientSettings
 from fencepost.traces.events import Event, Kind
@@ -114,20 +114,20 @@ a membership that is kept, and a commit that was given up."""
 
 @pytest.mark.parametrize("kind", KINDS_OF_CLIENTS)
 def test_the_reference_client_is_not_blamed_again(kind: str) -> None:
-    with mutant_bench(None, kind) as bench:
-        for name in ONCE_BLAMED:
-            seed = int(name.split("-")[1])
-            chosen = next(each for each in schedules_of(seed, 25) if each.schedule.name == name)
-            assert bench.play_client(chosen.schedule).verdict.violations == (), name
+    bench = mutant_bench(None, kind)
+    for name in ONCE_BLAMED:
+        seed = int(name.split("-")[1])
+        chosen = next(each for each in PROTOCOL.generate(seed, 0, 25) if each.schedule.name == name)
+        assert bench.play_client(chosen.schedule).verdict.violations == (), name
 
 
 @pytest.mark.acceptance
 @pytest.mark.parametrize("kind", KINDS_OF_CLIENTS)
 def test_the_reference_client_is_not_blamed_in_seeds_of_mutants(kind: str) -> None:
-    with mutant_bench(None, kind) as bench:
-        for seed in range(1, 9):
-            for each in schedules_of(seed, 25):
-                assert bench.play_client(each.schedule).verdict.violations == (), each.schedule.name
+    bench = mutant_bench(None, kind)
+    for seed in range(1, 9):
+        for each in PROTOCOL.generate(seed, 0, 25):
+            assert bench.play_client(each.schedule).verdict.violations == (), each.schedule.name
 
 
 def test_a_run_tells_which_rules_of_the_model_it_reached() -> None:
