@@ -128,6 +128,7 @@ class Runner(Protocol):
         announce: Callable[[str], None],
         slowness: int = 0,
         nodes: int = 1,
+        dialect: str = "kafka",
     ) -> None:
         """Serve the bundled coordinator until cancelled; `announce` gets the bootstrap address once it listens.
 

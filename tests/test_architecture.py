@@ -34,8 +34,8 @@ ORDER = {
         model/classic/kernel  model/classic/rules  model/classic/theorems
         model/draining
         model/push  model/region
-        model/explore  model/explore/classic  model/explore/classic/poll_loop  model/explore/push
-        model/explore/region
+        model/explore  model/explore/classic  model/explore/classic/poll_loop
+        model/explore/classic/proposal  model/explore/push  model/explore/region
         model/proofs  model/proofs/classic  model/proofs/draining  model/proofs/assignors
         model/proofs/push  model/proofs/region
         model/proofs/registry
@@ -47,7 +47,8 @@ ORDER = {
         traces/pipeline
     """,
     "adapters": """
-        adapters/bundled  adapters/bundled/classic  adapters/bundled/push  adapters/bundled/nodes
+        adapters/bundled  adapters/bundled/classic  adapters/bundled/proposal  adapters/bundled/push
+        adapters/bundled/nodes
         adapters  adapters/security  adapters/wire  adapters/record  adapters/serve  adapters/client
         adapters/client/reference
     """,

@@ -67,17 +67,24 @@ class Violation:
     timers: tuple[str, ...] = ()
     """The rules of the timers that fired before the response, as far as the diagnosis shows: since the state was known
     for certain, each once."""
+    is_shared: bool = False
+    """It was found in what concerns no single group: in a lookup, or in a step that a coordinator itself logs."""
 
 
 def initial_violations(violations: Iterable[Violation]) -> list[Violation]:
-    """The violations of each group up to the first after which model and target may disagree on the state."""
+    """The violations of each group up to the first after which model and target may disagree on the state.
+
+    Those in what concerns no single group follow from each other alone: a lookup names no group, and that is not the
+    group whose name is empty.
+    """
     found: list[Violation] = []
-    astray: set[str] = set()
+    astray: set[tuple[bool, str]] = set()
     for violation in violations:
-        if violation.group not in astray:
+        subject = (violation.is_shared, violation.group)
+        if subject not in astray:
             found.append(violation)
         if not violation.tolerated:
-            astray.add(violation.group)
+            astray.add(subject)
     return found
 
 

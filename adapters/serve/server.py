@@ -19,11 +19,13 @@ from fencepost.adapters.bundled.classic.log import FileLog, Log, MemoryLog, Slow
 from fencepost.adapters.bundled.classic.messages import Request as Question
 from fencepost.adapters.bundled.classic.messages import Response
 from fencepost.adapters.bundled.nodes.leadership import NodeLeadership
-from fencepost.adapters.serve import record_apis
+from fencepost.adapters.bundled.proposal.coordinator import COORDINATORS
+from fencepost.adapters.serve import proposal, record_apis
 from fencepost.adapters.serve.cluster import NODE_ID, ServedCluster, api_versions
 from fencepost.adapters.serve.connection import MAX_ARRAY_ITEMS, Disconnect, Respond, serve_connection
 from fencepost.adapters.serve.topics import TopicStore
 from fencepost.adapters.serve.versions import OFFERED_VERSIONS
+from fencepost.model.classic.dialect import DIALECTS, PROPOSED
 from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import Body, DecodedRequest, decode_request, encode_response, fit_body
@@ -68,12 +70,16 @@ class Server:
         nodes: int = 1,
         observe: Callable[[DecodedRequest, Body], None] = lambda request, body: None,
         serve: ServeConnection = serve_as_it_is,
+        dialect: str = "kafka",
     ) -> None:
-        """`observe` gets each request to the coordinator with its response; `serve` serves each connection."""
+        """`observe` gets each request to the coordinator with its response; `serve` serves each connection; `dialect`
+        is a name in `DIALECTS`."""
         if storage is not None:
             storage.mkdir(parents=True, exist_ok=True)
         self._observe = observe
         self._serve = serve
+        self._decode = proposal.decode_request if DIALECTS[dialect] == PROPOSED else decode_request
+        self._make_coordinator = COORDINATORS[DIALECTS[dialect]]
         self._loop = asyncio.get_running_loop()
         self._began = time.time() - self._loop.time()
         self._topics = TopicStore(storage / "topics.json" if storage else None)
@@ -96,7 +102,7 @@ class Server:
         """Where the nodes after the first listen, in their order."""
 
     def _start_coordinator(self) -> Coordinator:
-        return Coordinator(
+        return self._make_coordinator(
             self._settings,
             self._log,
             lambda prefix: f"{prefix}-{uuid.uuid4()}",
@@ -189,7 +195,7 @@ class Server:
         return tuple(node if each.node_id == node.node_id else each for each in nodes)
 
     async def _respond(self, frame: bytes, node: Node, client_host: str) -> bytes | None:
-        request = decode_request(frame, MAX_ARRAY_ITEMS)
+        request = self._decode(frame, MAX_ARRAY_ITEMS)
         low, high = OFFERED_VERSIONS.get(request.api or "", (0, -1))
         if request.api != "ApiVersions" and not low <= request.version <= high:
             raise Disconnect(f"{request.api or request.key} version {request.version} is not offered")
@@ -320,6 +326,7 @@ async def start_server(
     storage_path: Path | None = None,
     storage_delay_ms: int = 0,
     nodes: int = 1,
+    dialect: str = "kafka",
 ) -> Server:
     """Start a server of so many nodes in the running event loop; port 0 picks a free one.
 
@@ -327,7 +334,7 @@ async def start_server(
     write is delayed by `storage_delay_ms` milliseconds. Raises `OSError` if the address or the folder cannot be used,
     and `CorruptLogError`.
     """
-    server = Server(settings, storage_path, storage_delay_ms, nodes)
+    server = Server(settings, storage_path, storage_delay_ms, nodes, dialect=dialect)
     try:
         await server.listen(host, port)
     except BaseException:
@@ -344,12 +351,13 @@ async def serve_forever(
     announce: Callable[[str, int], None],
     storage_delay_ms: int = 0,
     nodes: int = 1,
+    dialect: str = "kafka",
 ) -> None:
     """Serve until cancelled. `announce` gets host and port once clients can connect.
 
     With several nodes, SIGUSR1 has the next one coordinate all groups. Raises as `start_server`.
     """
-    server = await start_server(host, port, settings, storage_path, storage_delay_ms, nodes)
+    server = await start_server(host, port, settings, storage_path, storage_delay_ms, nodes, dialect)
     try:
         if nodes > 1:
             asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, server.move)

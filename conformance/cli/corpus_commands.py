@@ -1,16 +1,17 @@
-"""The commands of `fencepost pipeline` that take a corpus and judge nothing: `compact`, `forget`, `migrate` and
-`extract`."""
+"""The commands of `fencepost pipeline` that judge nothing: `compact`, `forget`, `migrate`, `extract` and `pack`."""
 
 import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fencepost.conformance.cli.argument_types import location
 from fencepost.conformance.cli.console import Console
+from fencepost.conformance.cli.spark_options import spark_conf
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
-CORPUS_HELP = "the folder of a corpus"
+CORPUS_HELP = "a corpus: a folder, or a URI (s3://)"
 
 
 def add_stages(stages: "_SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -19,6 +20,7 @@ def add_stages(stages: "_SubParsersAction[argparse.ArgumentParser]") -> None:
         ("extract", "write a trace of a corpus to a file", _add_extract, run_extract),
         ("forget", "take an input out of a corpus", _add_forget, run_forget),
         ("migrate", "copy a corpus of an older or another format", _add_migrate, run_migrate),
+        ("pack", "pack Fencepost for the workers of a cluster", _add_pack, run_pack),
     ):
         stage = stages.add_parser(name, help=summary, allow_abbrev=False)
         stage.set_defaults(run_stage=run_stage)
@@ -30,17 +32,17 @@ def add_format(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format",
         choices=("parquet", "delta"),
-        help="format of a new corpus: plain Parquet files, or a Delta table (default: parquet)",
+        help="format of a new corpus: plain Parquet files, or a Delta table (default: parquet; at a URI: delta)",
     )
 
 
 def add_compact(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `compact`."""
-    parser.add_argument("corpus", metavar="CORPUS", type=Path, help=CORPUS_HELP)
+    parser.add_argument("corpus", metavar="CORPUS", type=location, help=CORPUS_HELP)
 
 
 def _add_extract(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("corpus", metavar="CORPUS", type=Path, help=CORPUS_HELP)
+    parser.add_argument("corpus", metavar="CORPUS", type=location, help=CORPUS_HELP)
     parser.add_argument(
         "--finding", metavar="TRACE[:EVENT]", required=True, help="the trace, and the event, as a report names them"
     )
@@ -48,14 +50,20 @@ def _add_extract(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_forget(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("corpus", metavar="CORPUS", type=Path, help=CORPUS_HELP)
-    parser.add_argument("input", metavar="INPUT", help="the path of an input as it was ingested, or 'seed N'")
+    parser.add_argument("corpus", metavar="CORPUS", type=location, help=CORPUS_HELP)
+    parser.add_argument("input", metavar="INPUT", help="the name of an input as it was ingested, 'seed N', or a topic")
 
 
 def _add_migrate(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("corpus", metavar="CORPUS", type=Path, help=CORPUS_HELP)
-    parser.add_argument("--to", metavar="CORPUS", type=Path, required=True, help="a new folder for the copy")
+    parser.add_argument("corpus", metavar="CORPUS", type=location, help=CORPUS_HELP)
+    parser.add_argument("--to", metavar="CORPUS", type=location, required=True, help="a new folder or URI for the copy")
     add_format(parser)
+
+
+def _add_pack(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", type=Path, required=True, help="a new archive (.tar.gz), for --archives"
+    )
 
 
 def run_compact(options: argparse.Namespace, console: Console) -> int:
@@ -66,7 +74,7 @@ def run_compact(options: argparse.Namespace, console: Console) -> int:
     from fencepost.traces.pipeline.spark_session import spark_session
 
     corpus = Corpus.open(options.corpus)
-    with spark_session("compact", options.master, dict(options.conf)) as spark:
+    with spark_session("compact", options.master, spark_conf(options)) as spark:
         before, after = compact(spark, corpus, lambda *_: None)
     console.print_line(f"{before} files are {after} now; the corpus is {options.corpus}")
     return ExitCode.CONFORMANT
@@ -101,4 +109,16 @@ def run_migrate(options: argparse.Namespace, console: Console) -> int:
 
     inputs = migrate(options.corpus, options.to, options.format)
     console.print_line(f"{inputs} inputs copied; the corpus is {options.to}")
+    return ExitCode.CONFORMANT
+
+
+def run_pack(options: argparse.Namespace, console: Console) -> int:
+    """Pack Fencepost and what its workers need."""
+    from fencepost.conformance.results import ExitCode
+    from fencepost.traces.pipeline.packing import pack_environment
+
+    size = pack_environment(options.output)
+    console.print_line(
+        f"{size >> 20} MiB for workers with the Python of this machine; --archives takes {options.output}"
+    )
     return ExitCode.CONFORMANT

@@ -7,16 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fencepost.conformance.cli import corpus_commands, topics
-from fencepost.conformance.cli.argument_types import count, location, port, setting
+from fencepost.conformance.cli.argument_types import count, location, port
 from fencepost.conformance.cli.console import Console
 from fencepost.conformance.cli.importing import cluster_options
 from fencepost.conformance.cli.report_options import add_report_options, report_paths
+from fencepost.conformance.cli.spark_options import add_spark_options, spark_conf
 from fencepost.conformance.cli.test import PROFILE_HELP, TARGET_HELP
 
 if TYPE_CHECKING:
     from fencepost.conformance.reports.progress import ProgressDisplay
     from fencepost.conformance.results import Report
-    from fencepost.traces.pipeline.sources import TraceSource
+    from fencepost.traces.pipeline.imports import Importer
+    from fencepost.traces.pipeline.ingest import IngestSummary
 
 BUCKETS = 16
 WATCH_BUCKETS = 4
@@ -35,15 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         stage = stages.add_parser(name, help=summary, allow_abbrev=False)
         stage.set_defaults(run_stage=run_stage)
         add(stage)
-        stage.add_argument("--master", metavar="URL", default="local[*]", help="Spark's master (default: local[*])")
-        stage.add_argument(
-            "--conf",
-            metavar="KEY=VALUE",
-            type=setting,
-            action="append",
-            default=[],
-            help="a setting for Spark; repeatable",
-        )
+        add_spark_options(stage)
     corpus_commands.add_stages(stages)
 
 
@@ -56,7 +50,9 @@ def _add_ingest(parser: argparse.ArgumentParser) -> None:
         help="a trace, or a folder with traces (*.jsonl, *.jsonl.gz); a path, a URI (s3://, hdfs://), or a topic of "
         "lines of traces (kafka://HOST:PORT/TOPIC)",
     )
-    parser.add_argument("--to", metavar="CORPUS", type=Path, required=True, help="the folder of the corpus")
+    parser.add_argument(
+        "--to", metavar="CORPUS", type=location, required=True, help="the corpus: a folder, or a URI (s3://)"
+    )
     parser.add_argument(
         "--from",
         dest="source",
@@ -84,8 +80,8 @@ def _add_ingest(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_judge(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("corpus", metavar="CORPUS", type=Path, help="the folder of a corpus")
-    parser.add_argument("--to", metavar="DIR", type=Path, help="folder for the tables (default: CORPUS/judged)")
+    parser.add_argument("corpus", metavar="CORPUS", type=location, help=corpus_commands.CORPUS_HELP)
+    parser.add_argument("--to", metavar="DIR", type=location, help="folder for the tables (default: CORPUS/judged)")
     parser.add_argument("--queries", action="store_true", help="query the invariants only, without judging")
     add_report_options(parser)
 
@@ -111,7 +107,9 @@ def _add_watch(parser: argparse.ArgumentParser) -> None:
 
 def _add_campaign(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", metavar="TARGET", help=TARGET_HELP)
-    parser.add_argument("--to", metavar="CORPUS", type=Path, required=True, help="the folder of the campaign's corpus")
+    parser.add_argument(
+        "--to", metavar="CORPUS", type=location, required=True, help="the campaign's corpus: a folder, or a URI (s3://)"
+    )
     parser.add_argument("--seeds", metavar="N", type=count, required=True, help="seeds 1 to N")
     parser.add_argument(
         "--schedules", metavar="N", type=count, default=40, help="random schedules of each seed (default: 40)"
@@ -144,8 +142,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 def run_ingest(options: argparse.Namespace, console: Console) -> int:
     """Read traces into a corpus and print the counts."""
-    from fencepost.conformance.results import ExitCode
     from fencepost.traces.pipeline.corpus import Corpus
+    from fencepost.traces.pipeline.imports import find_imports, make_import_task
     from fencepost.traces.pipeline.ingest import IngestSummary, ingest
     from fencepost.traces.pipeline.sources import check_inputs, trace_files
     from fencepost.traces.pipeline.spark_session import spark_session
@@ -153,31 +151,46 @@ def run_ingest(options: argparse.Namespace, console: Console) -> int:
 
     unended: list[str] = []
     with console.progress() as display:
-        source, read = source_of(options), topics.topics_of(options)
+        importer, read = importer_of(options), topics.topics_of(options)
         files = [each for each in options.traces if not is_topic(each)]
         check_inputs(files)
         corpus = Corpus.create(options.to, options.buckets, options.format)
-        inputs = trace_files(files, corpus.folder / "made", source)
-        with spark_session("ingest", options.master, dict(options.conf)) as spark:
+        inputs = trace_files(files) if importer is None else []
+        with spark_session("ingest", options.master, spark_conf(options)) as spark:
             done = IngestSummary()
             if files:
-                done += ingest(spark, corpus, inputs, StageProgress(display, "MiB", 1 << 20))
+                told = StageProgress(display, "MiB", 1 << 20)
+                if importer is None:
+                    done += ingest(spark, corpus, inputs, told)
+                else:
+                    found = find_imports(spark, importer, files)
+                    done += ingest(spark, corpus, found, told, make_task=make_import_task(importer))
             if read:
                 from fencepost.traces.pipeline.topic_ingest import ingest_topic
             for topic in read:
                 progress = StageProgress(display, "tasks")
-                told = ingest_topic(spark, corpus, topic, progress, takes_unended=options.unended)
-                done += told.ingested
-                unended += told.unended
-    counts = done.counts
+                summary = ingest_topic(spark, corpus, topic, progress, takes_unended=options.unended)
+                done += summary.ingested
+                unended += summary.unended
     known = f", {done.already_ingested} known already" if done.already_ingested else ""
     console.print_line(f"{done.inputs} {'traces' if read else 'files'} read{known}; the corpus is {options.to}")
+    return print_ingested(done, unended, console)
+
+
+def print_ingested(done: "IngestSummary", unended: Sequence[str], console: Console) -> int:
+    """Print what came of an ingest, and return its exit code."""
+    from fencepost.conformance.results import ExitCode
+
+    counts = done.counts
     kinds = f"{counts.headers} headers + {counts.events} events + {counts.quarantined} in quarantine"
     console.print_line(f"{counts.lines} lines = {kinds}")
     if done.flaws:
         console.print_line("\n".join(flaw_lines(done.flaws)))
     if unended:
         console.print_line("\n".join(topics.unended_lines(unended)))
+    if done.failed:
+        more = f" (and {len(done.failed) - 1} more)" if len(done.failed) > 1 else ""
+        return console.fail(f"{done.failed[0]}{more}")
     if done.changed:
         more = f" and {len(done.changed) - 1} more" if len(done.changed) > 1 else ""
         return console.fail(f"{done.changed[0]}{more} was ingested before, and has changed since: not ingested again")
@@ -194,21 +207,27 @@ def flaw_lines(flaws: Sequence[str]) -> list[str]:
     return [f"{len(flaws)} files could not be read, or not to their end:", *shown, *more]
 
 
-def source_of(options: argparse.Namespace) -> "TraceSource":
-    """The reader for the kind of file that --from names. Raises `PipelineError` and `ProfileError`."""
+def importer_of(options: argparse.Namespace) -> "Importer | None":
+    """The importer for the kind of file that --from names; None for traces. Raises `PipelineError` and
+    `ProfileError`."""
     from fencepost.traces.importers.packet_capture import DEFAULT_PORT
     from fencepost.traces.pipeline.errors import PipelineError
-    from fencepost.traces.pipeline.sources import SOURCES, capture_source, request_log_source
+    from fencepost.traces.pipeline.imports import (
+        LOG_IMPORTER,
+        capture_importer,
+        recording_importer,
+        request_log_importer,
+    )
 
     if options.port and options.source != "captures":
         raise PipelineError(f"--port is for captures, not for {options.source}")
     if options.source == "captures":
-        return capture_source(frozenset(options.port or (DEFAULT_PORT,)), *cluster_options(options))
+        return capture_importer(frozenset(options.port or (DEFAULT_PORT,)), *cluster_options(options))
     if options.source == "request-logs":
-        return request_log_source(*cluster_options(options))
+        return request_log_importer(*cluster_options(options))
     if options.profile:
         raise PipelineError(f"--profile is for captures and request logs, not for {options.source}")
-    return SOURCES[options.source]
+    return {"logs": LOG_IMPORTER, "recordings": recording_importer()}.get(options.source)
 
 
 def run_judge(options: argparse.Namespace, console: Console) -> int:
@@ -220,6 +239,7 @@ def run_judge(options: argparse.Namespace, console: Console) -> int:
     from fencepost.conformance.results import ExitCode
     from fencepost.conformance.run.provenance import record_judging
     from fencepost.traces.pipeline.corpus import Corpus
+    from fencepost.traces.pipeline.file_systems import join_location
     from fencepost.traces.pipeline.queries import INVARIANTS
     from fencepost.traces.pipeline.results import (
         CorpusResults,
@@ -233,38 +253,40 @@ def run_judge(options: argparse.Namespace, console: Console) -> int:
     check_report_files(options)
     whole = Corpus.open(options.corpus)
     begun, provenance = time.monotonic(), record_judging()
-    to = options.to or whole.folder / ("queried" if options.queries else "judged")
+    to = options.to or join_location(whole.folder, "queried" if options.queries else "judged")
     with whole.read() as corpus, create_folder(to) as folder:
-        with console.progress() as display, spark_session("judge", options.master, dict(options.conf)) as spark:
+        with console.progress() as display, spark_session("judge", options.master, spark_conf(options)) as spark:
             find_unreadable(spark, corpus, folder)
             if not options.queries:
                 judge_corpus(spark, corpus, folder, shard_findings, StageProgress(display, "tasks"))
             query_corpus(spark, corpus, folder, StageProgress(display, "queries"))
         results = CorpusResults(folder)  # before another judge puts its results there
+        shown = to if isinstance(folder, Path) else folder
         violated = any(True for name in INVARIANTS for _ in results.query_rows(name))
         if options.queries:
             flaws = [f"{row['trace']}:{row['line']}: {row['reason']}" for row in results.unreadable()]
-            lines = [*query_lines(results), *(flaw_lines(sorted(flaws)) if flaws else ()), f"The tables are in {to}"]
+            lines = [*query_lines(results), *(flaw_lines(sorted(flaws)) if flaws else ()), f"The tables are in {shown}"]
             console.print_line("\n".join(lines))
             is_open = flaws or not any(row.events for row in corpus.inputs())
             passed = ExitCode.INCONCLUSIVE if is_open else ExitCode.CONFORMANT
             return ExitCode.VIOLATION if violated else passed
         report = merge_findings(results.report_findings(), time.monotonic() - begun, provenance)
         console.print(render_report(report, colour=False))
-        console.print_line("\n" + "\n".join(report_lines(results)) + f"\nThe tables are in {to}")
+        console.print_line("\n" + "\n".join(report_lines(results)) + f"\nThe tables are in {shown}")
     exit_code = write_reports(options, report, console)
     return ExitCode.VIOLATION if violated else exit_code
 
 
 def run_watch(options: argparse.Namespace, console: Console) -> int:
     """Judge traces as they land, and print each finding, until Ctrl-C or with --once until all are judged."""
-    from fencepost.conformance.cli.watched_findings import WatchedFindings, finding_line
+    from fencepost.conformance.cli.watched_findings import WatchedFindings, finding_line, unread_line
     from fencepost.conformance.results import ExitCode
-    from fencepost.traces.pipeline.corpus import resolve_folder
     from fencepost.traces.pipeline.errors import PipelineError
+    from fencepost.traces.pipeline.file_systems import resolve_location
     from fencepost.traces.pipeline.parallel import as_pipeline_error
     from fencepost.traces.pipeline.spark_session import spark_session
-    from fencepost.traces.pipeline.stream import check_same_watch, read_findings, watch_folder, watch_topic
+    from fencepost.traces.pipeline.stream import check_same_watch, watch_folder, watch_topic
+    from fencepost.traces.pipeline.stream_log import findings_log, input_log, new_findings, new_unread_files
     from fencepost.traces.pipeline.topics import find_topic, is_topic
 
     topic = find_topic(options.landing, dict(options.kafka)) if is_topic(options.landing) else None
@@ -272,13 +294,17 @@ def run_watch(options: argparse.Namespace, console: Console) -> int:
         raise PipelineError(f"{options.landing}: there is no such folder")
     if topic is None and options.kafka:
         raise PipelineError("--kafka is for topics: kafka://HOST:PORT/TOPIC")
-    to = resolve_folder(options.to)
+    to = resolve_location(options.to)
+    if not isinstance(to, Path):
+        raise PipelineError(
+            f"{options.to}: Spark keeps the state of a watch in a folder: give one that all nodes share"
+        )
     to.mkdir(parents=True, exist_ok=True)
     check_same_watch(to, options.buckets, topic.uri if topic else str(options.landing.resolve()))
-    found = WatchedFindings()
-    for name, row in read_findings(to):
-        found.add(name, row)
-    with spark_session("watch", options.master, dict(options.conf)) as spark, as_pipeline_error():
+    found, findings, inputs = WatchedFindings(), findings_log(to), input_log(to)
+    for row in new_findings(findings):
+        found.add(row)
+    with spark_session("watch", options.master, spark_conf(options)) as spark, as_pipeline_error():
         if topic is not None:
             query = watch_topic(spark, topic, to, once=options.once)
         else:
@@ -287,12 +313,13 @@ def run_watch(options: argparse.Namespace, console: Console) -> int:
             ended: bool | None = False
             while not ended:
                 ended = query.awaitTermination(1)
-                for name, row in list(read_findings(to, frozenset(found.files))):
-                    found.add(name, row)
+                for row in new_findings(findings):
+                    found.add(row)
                     if row["kind"] != "following":
                         console.print_line(finding_line(row))
-                if isinstance(options.landing, Path):
-                    found.tell_empty_files(options.landing.resolve(), console)
+                for path, reason in new_unread_files(inputs) if topic is None else ():
+                    found.is_open = True
+                    console.print_line(unread_line(path, reason))
         except KeyboardInterrupt:
             query.stop()
     violations = found.violations.total()
@@ -316,7 +343,7 @@ def run_campaign(options: argparse.Namespace, console: Console) -> int:
     corpus = Corpus.create(options.to, BUCKETS, options.format)
     with (
         console.progress() as display,
-        spark_session("campaign", options.master, dict(options.conf)) as spark,
+        spark_session("campaign", options.master, spark_conf(options)) as spark,
     ):
         report = run_seeds(spark, corpus, plan, range(1, options.seeds + 1), StageProgress(display, "seeds"))
     console.print(render_report(report, colour=False))

@@ -7,7 +7,12 @@ from importlib import import_module
 from fencepost.conformance.cli.console import Console
 from fencepost.conformance.cli.usage import UsageError
 
-EXPLORED = {"classic": "explore.run_classic", "push": "designs.explore", "region": "designs.explore"}
+EXPLORED = {
+    "classic": "explore.run_classic",
+    "push": "designs.explore",
+    "region": "designs.explore",
+    "proposal": "proposal.explore",
+}
 PROVED = {"classic": "prove.run_classic", "push": "designs.prove", "region": "designs.prove"}
 """By the name of the protocol, a function of a module beside this one."""
 

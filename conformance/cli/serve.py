@@ -18,6 +18,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--slow-storage", metavar="MS", type=whole, default=0, help="delay every write by MS milliseconds (default: 0)"
     )
     parser.add_argument(
+        "--dialect",
+        choices=("kafka", "proposal"),
+        default="kafka",
+        help="as Kafka's coordinator, or as the proposal of client-side assignment has it (default: kafka)",
+    )
+    parser.add_argument(
         "--nodes",
         type=node_count,
         default=1,
@@ -35,7 +41,13 @@ def run(options: argparse.Namespace, console: Console) -> int:
     serve = (options.runner or runner).serve
     try:
         serving = serve(
-            options.host, options.port, options.storage, console.print_line, options.slow_storage, options.nodes
+            options.host,
+            options.port,
+            options.storage,
+            console.print_line,
+            options.slow_storage,
+            options.nodes,
+            options.dialect,
         )
         run_interruptible(serving)
     except KeyboardInterrupt:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from uuid import uuid4
 
 from fencepost.adapters.address import format_address
-from fencepost.adapters.client.cluster import CLIENT_LABEL, FloodError, ScriptedCluster, flood_error
+from fencepost.adapters.client.cluster import CLIENT_LABEL, DOUBLED, FloodError, ScriptedCluster, flood_error
 from fencepost.adapters.client.program import ClientPlace, ClientUnderTest
 from fencepost.conformance.clients.scenario import ClientScenario
 from fencepost.conformance.clients.stage import ClientFacts, ClientStage, NotShown, StageBlocked, is_request
@@ -15,7 +15,7 @@ from fencepost.conformance.execution.loop_lag import LoopLagMonitor, explain_lag
 from fencepost.model.settings import Settings
 from fencepost.traces.client_judge.evidence import ClientVerdict
 from fencepost.traces.client_judge.judge import FollowClient, judge_client
-from fencepost.traces.events import Event, Header, Order
+from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.model_transitions import Transition
 
 CLIENT_SETTINGS = Settings(min_session_timeout=1, initial_rebalance_delay=0)
@@ -24,6 +24,8 @@ MAX_REPEATS = 2
 """How often a scenario is played again in which the kit was too late."""
 GRACE_MS = 1_000
 """How long news may be on its way to a client."""
+DOUBLED_END = "the program ended after a response that came twice, which no broker sends"
+"""A client may: Apache Kafka's fails then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,8 @@ class ClientPlay:
             blocked = f"the client did not take part in a rebalance in time{describe_last_words(stage)}"
         finally:
             misconduct = describe_misconduct(stage)
+            if stage.has_ended_early and not misconduct:
+                blocked, not_shown = "", DOUBLED_END
             cluster.annotate("script", {"step": "the scenario ends"})
             events = tuple(cluster.events)
             transitions = dict(stage.running.transitions) if stage.running is not None else {}
@@ -143,7 +147,8 @@ def describe_misconduct(stage: ClientStage) -> str:
     """What no client should do that this one has done, "" if there is nothing."""
     if stage.cluster.flooded.is_set():
         return str(flood_error())
-    if stage.has_ended_early:
+    has_doubled = any(event.kind is Kind.FAULT and event.api == DOUBLED for event in stage.cluster.events)
+    if stage.has_ended_early and not has_doubled:
         return f"the program ended by itself{describe_last_words(stage)}"
     return ""
 

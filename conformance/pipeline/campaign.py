@@ -22,6 +22,7 @@ from fencepost.conformance.run import runner
 from fencepost.traces.pipeline.corpus import Corpus, CorpusWriter, Counts, InputFile, InputRow
 from fencepost.traces.pipeline.corpus_log import write_atomically
 from fencepost.traces.pipeline.errors import PipelineError
+from fencepost.traces.pipeline.file_systems import Location, join_location, read_text, write_text
 from fencepost.traces.pipeline.ingest import counts_of, write_rows
 from fencepost.traces.pipeline.parallel import Spark, core_count, map_parallel
 from fencepost.traces.pipeline.schema import INPUTS, TableWriter
@@ -88,16 +89,22 @@ def check_plan(plan: Plan) -> None:
         raise PipelineError("a campaign cannot move groups: those of other workers move too (leave out [target] move)")
 
 
-def check_same_campaign(folder: Path, plan: Plan) -> None:
-    """Raises `PipelineError` if the folder holds a campaign with another plan, and as `check_plan` before an address is
-    written anywhere."""
+def check_same_campaign(folder: Location, plan: Plan) -> None:
+    """Raises `PipelineError` if a corpus in this folder is of a campaign with another plan, and as `check_plan` before
+    an address is written anywhere."""
     check_plan(plan)
     told = {key: value for key, value in asdict(plan).items() if key not in ("seed", "save", "traces")}
     text = json.dumps(told, default=str, sort_keys=True)
-    mark = folder / PLAN_FILE
-    if not mark.exists():
-        write_atomically(mark, text)
-    elif json.loads(mark.read_text(encoding="utf-8")) != text:
+    mark = join_location(folder, PLAN_FILE)
+    try:
+        known = json.loads(read_text(mark))
+    except FileNotFoundError:
+        known = text
+        if isinstance(mark, Path):
+            write_atomically(mark, text)
+        else:
+            write_text(mark, json.dumps(text))
+    if known != text:
         raise PipelineError(f"{folder} belongs to a campaign with a different target or options")
 
 
@@ -130,7 +137,7 @@ def play_seed(seed: Seed, folder: Path, corpus: Corpus, tables: TableWriter, pla
     report = asyncio.run(runner.run(replace(plan, seed=seed.number, traces=folder)))
     place, name = f"{folder}/", f"{seed_name(seed.number)}/"
     counts = Counts()
-    for path in find_traces(folder, folder):
+    for path in find_traces(folder):
         trace = f"{name}{path.relative_to(folder)}"
         counts += counts_of(write_rows(InputFile.from_path(path), corpus, tables, trace))
     # The corpus keeps the traces, and their files are removed: the report names what is kept.

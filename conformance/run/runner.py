@@ -87,6 +87,7 @@ async def serve(
     announce: Callable[[str], None],
     slowness: int = 0,
     nodes: int = 1,
+    dialect: str = "kafka",
 ) -> None:
     """Serve the bundled coordinator until cancelled; `announce` gets the bootstrap address once it listens."""
 
@@ -94,7 +95,7 @@ async def serve(
         announce(format_address(at, listening))
 
     try:
-        await run_server(host, port, Settings(), storage, announce_address, slowness, nodes)
+        await run_server(host, port, Settings(), storage, announce_address, slowness, nodes, dialect)
     except CorruptLogError as error:
         raise TargetError(str(error)) from error
     except (OSError, UnicodeError) as error:

@@ -21,12 +21,13 @@ from fencepost.conformance.clients.classic.schedules.protocol import ClassicClie
 from fencepost.conformance.clients.play import ClientPlay, ClientScenarioRun
 from fencepost.conformance.clients.schedule_bench import ClientBench
 from fencepost.conformance.clients.stage import ClientFacts
+from fencepost.conformance.results import RemarkKind, RequirementResult
 from fencepost.conformance.schedules.falsify import Counterexample, find_counterexample, schedule_source
 from fencepost.conformance.schedules.schedule import Schedule
 from fencepost.conformance.zoo.cache import CpuClock
 from fencepost.conformance.zoo.classic.clients.bug import ClientBug, Side
 from fencepost.conformance.zoo.classic.clients.registry import CLIENT_BUGS
-from fencepost.conformance.zoo.hunt import HANG_SECONDS, HANGS, HuntResult, HuntTask
+from fencepost.conformance.zoo.hunt import HANG_SECONDS, HuntResult, HuntTask
 from fencepost.conformance.zoo.strategies import GROUPS, REMARKS, SCENARIOS, SCHEDULES
 from fencepost.conformance.zoo.timeouts import CpuLimitExceeded, cpu_limit
 from fencepost.model.assignors.group import Assign, Assignment, ClusterTopics, GroupMember
@@ -35,6 +36,8 @@ from fencepost.model.classic.member.settings import ClientSettings
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.verdict import CheckStatus
 
+CLIENT_HANGS = "the client hangs"
+"""What is found about a client, or an assignor, that never ends."""
 RANDOM_GROUPS = 400
 """How many random groups an assignor makes plans for."""
 MEMBER_STRATEGIES = (SCHEDULES, SCENARIOS, REMARKS)
@@ -47,8 +50,13 @@ def strategies_for(bug: ClientBug) -> tuple[str, ...]:
 
 
 def hunt_client(task: HuntTask) -> HuntResult:
+    """Run a hunt for a bug of the zoo."""
+    return hunt_bug(task, CLIENT_BUGS[task.name])
+
+
+def hunt_bug(task: HuntTask, bug: ClientBug) -> HuntResult:
     """Run a hunt for a bug. A client that hangs is found by that."""
-    bug, begun = CLIENT_BUGS[task.name], time.process_time()
+    begun = time.process_time()
     logging.getLogger("fencepost.adapters.serve").setLevel(logging.CRITICAL)  # what clients do is judged, and no news
     try:
         with cpu_limit(task.seconds + task.shrink + HANG_SECONDS):
@@ -62,7 +70,7 @@ def hunt_client(task: HuntTask) -> HuntResult:
                 case _:
                     return hunt_by_remarks(task, bug)
     except CpuLimitExceeded:
-        return HuntResult(task, HANGS, 1, time.process_time() - begun)
+        return HuntResult(task, CLIENT_HANGS, 1, time.process_time() - begun)
 
 
 # -- members and fetchers -------------------------------------------------------------------------------------------
@@ -188,12 +196,17 @@ def hunt_by_groups(task: HuntTask, bug: ClientBug) -> HuntResult:
     for tried, name in enumerate(ASSIGNORS, 1):
         report = AssignorTest(name, with_fault(name, bug.activate), RANDOM_GROUPS, task.seed).run()
         failed = [result.id for result in report.failed_results()]
-        unusual = [result.id for result in report.results if "unusual" in result.note]
+        unusual = [result.id for result in report.results if is_unusual(result)]
         if failed or unusual:
             both = failed or unusual
             named = next((id for id in both if id in bug.breaks), both[0])
             return HuntResult(task, named, tried, time.process_time() - begun, 0, (name,))
     return HuntResult(task, "", len(ASSIGNORS), time.process_time() - begun)
+
+
+def is_unusual(result: RequirementResult) -> bool:
+    """Whether a recommendation is not kept; the shipped assignors keep all."""
+    return result.remark is not None and result.remark.kind is RemarkKind.UNUSUAL
 
 
 def with_fault(name: str, activate: Callable[[], AbstractContextManager[None]]) -> Assign:

@@ -1,23 +1,23 @@
 """Systematic mutants of the model of the reference client: guards and comparisons, each changed by one operator.
 
-A mutant is found if a schedule shows a violation twice, if the client raises an error, or if it hangs. One that does
-the same as the shipped client in all schedules that are compared is not told apart.
+A mutant is found if a schedule or a scenario shows twice what it does not show of the shipped client, if the client
+raises an error, or if it hangs. One that does the same as the shipped client in all of them is not told apart.
 """
 
 import pkgutil
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
-from fencepost.conformance.clients.classic import DRIVEN_CLIENTS
+from fencepost.adapters.virtual_clock import run_virtual
+from fencepost.conformance.clients.classic import DRIVEN_CLIENTS, SCENARIOS
 from fencepost.conformance.clients.classic.schedules.protocol import ClassicClientSchedules
 from fencepost.conformance.clients.play import ClientPlay, ClientScenarioRun
+from fencepost.conformance.clients.scenario import ClientScenario
 from fencepost.conformance.clients.schedule_bench import ClientBench
 from fencepost.conformance.clients.stage import ClientFacts
-from fencepost.conformance.schedules.schedule import GeneratedSchedule
+from fencepost.conformance.zoo.client_hunts import unusual_in
 from fencepost.conformance.zoo.mutation.module_copies import load_changed, source_of
 from fencepost.conformance.zoo.mutation.mutants import Mutant, all_mutants, apply_mutant
 from fencepost.conformance.zoo.mutation.operators import OPERATORS
@@ -29,7 +29,9 @@ GUARD_OPERATORS = frozenset({"always", "never", "comparison"})
 EXCLUDED = frozenset({"client", "rule_table", "specification", "step"})
 """Modules without decisions: values and tables."""
 _DRIVER, _SETTINGS = "fencepost.adapters.client.reference.driver", "fencepost.model.classic.member.settings"
-SECONDS_FOR_ONE = 20.0
+SECONDS_FOR_ONE = 10.0
+"""Of a core, for a schedule or a scenario: one that takes longer hangs."""
+PROTOCOL = ClassicClientSchedules(is_driven=True)
 COMPARED_KINDS = (Kind.REQUEST, Kind.CALLBACK, Kind.POLL)
 KINDS = ("eager", "cooperative", "static")
 """The clients that a mutant is made of, one after the other."""
@@ -37,12 +39,12 @@ KINDS = ("eager", "cooperative", "static")
 
 @dataclass(frozen=True, slots=True)
 class MutantOutcome:
-    """What was found about a mutant: by which requirement or error, after how many schedules and seconds of a core.
+    """What was found about a mutant: by which requirement or error, after how many plays and seconds of a core.
     Where nothing was, `differs` says whether it did anything else than the shipped client."""
 
     name: str
     found: str
-    schedules: int
+    plays: int
     seconds: float
     differs: bool = True
 
@@ -77,44 +79,52 @@ def make_play(driver: Any, settings: Any) -> ClientPlay:
     return ClientPlay(subject, "mutant", follow, subject.start_cluster, 30.0, clock="virtual", is_driven=True)
 
 
-@contextmanager
-def mutant_bench(mutant: Mutant | None, kind: str) -> Iterator[ClientBench]:
-    """A bench for a mutant, or for the shipped client; it raises what the mutant raises when it is loaded."""
+def mutant_bench(mutant: Mutant | None, kind: str) -> ClientBench:
+    """A bench for a mutant, or for the shipped client. Raises what the mutant raises when it is loaded."""
     changed = {} if mutant is None else {mutant.module: apply_mutant(source_of(mutant.module), mutant)}
     modules = load_changed(changed, [_DRIVER, _SETTINGS])
     settings = settings_of(modules[_SETTINGS], kind)
     names = tuple(strategy.name for strategy in settings.strategies)
-    facts = ClientFacts(names, settings.session_timeout, settings.rebalance_timeout)
-    yield ClientBench(ClassicClientSchedules(is_driven=True), partial(make_play, modules[_DRIVER], settings), facts)
+    facts = ClientFacts(names, settings.session_timeout, settings.rebalance_timeout, kind == "static")
+    return ClientBench(PROTOCOL, partial(make_play, modules[_DRIVER], settings), facts)
 
 
-def schedules_of(seed: int, count: int) -> list[GeneratedSchedule]:
-    """The schedules of a seed."""
-    return ClassicClientSchedules(is_driven=True).generate(seed, 0, count)
+@cache
+def plays_of(seed: int, count: int) -> tuple[tuple[str, ClientScenario], ...]:
+    """So many schedules of a seed, and then all scenarios, each for every kind of client."""
+    schedules = tuple(PROTOCOL.client_scenario_of(each.schedule) for each in PROTOCOL.generate(seed, 0, count))
+    return tuple((kind, play) for plays in (schedules, SCENARIOS) for kind in KINDS for play in plays)
 
 
 def hunt_mutant(name: str, seed: int, count: int) -> MutantOutcome:
-    """Play so many schedules with a mutant, dealt to the kinds of clients, until it is found."""
-    mutant, begun, played = client_mutants()[name], time.process_time(), 0
-    differs = False
-    try:
-        with cpu_limit(SECONDS_FOR_ONE):
-            for kind in KINDS:
-                with mutant_bench(mutant, kind) as bench:
-                    for generated in schedules_of(seed, count):
-                        played += 1
-                        run = bench.play_client(generated.schedule)
-                        again = run.verdict.violated and bench.violated_by(generated.schedule)
-                        if both := sorted(run.verdict.violated & (again or frozenset())):
-                            return MutantOutcome(name, both[0], played, time.process_time() - begun)
-                        if run.misconduct:
-                            return MutantOutcome(name, "misconduct", played, time.process_time() - begun)
-                        differs |= actions_of(run) != shipped_actions(kind, seed, count)[generated.schedule.name]
-    except CpuLimitExceeded:
-        return MutantOutcome(name, "the client hangs", played, time.process_time() - begun)
-    except Exception as error:  # a mutant may raise anything
-        return MutantOutcome(name, f"the client raises {type(error).__name__}", played, time.process_time() - begun)
+    """Play so many schedules and all scenarios with a mutant until one shows twice what the shipped client does not."""
+    mutant, begun, played, differs = client_mutants()[name], time.process_time(), 0, False
+    benches: dict[str, ClientBench] = {}
+    for played, (kind, scenario) in enumerate(plays_of(seed, count), 1):
+        try:
+            with cpu_limit(SECONDS_FOR_ONE):
+                bench = benches[kind] = benches.get(kind) or mutant_bench(mutant, kind)
+                run = play_once(bench, scenario)
+                shown = shown_by(run) - shipped_run(kind, scenario).shown
+                found = min(shown & shown_by(play_once(bench, scenario)), default="") if shown else ""
+        except CpuLimitExceeded:
+            found = "the client hangs"
+        except Exception as error:  # a mutant may raise anything
+            found = f"the client raises {type(error).__name__}"
+        if found or run.misconduct:
+            return MutantOutcome(name, found or "misconduct", played, time.process_time() - begun)
+        differs |= actions_of(run) != shipped_run(kind, scenario).actions
     return MutantOutcome(name, "", played, time.process_time() - begun, differs)
+
+
+def play_once(bench: ClientBench, scenario: ClientScenario) -> ClientScenarioRun:
+    """The run of a scenario, or of a schedule as one."""
+    return run_virtual(bench.make_play().play(scenario, bench.facts))
+
+
+def shown_by(run: ClientScenarioRun) -> frozenset[str]:
+    """The requirements that a client violates, and the recommendations that it does not keep."""
+    return run.verdict.violated | unusual_in(run)
 
 
 def actions_of(run: ClientScenarioRun) -> tuple[tuple[int, str, str], ...]:
@@ -122,8 +132,22 @@ def actions_of(run: ClientScenarioRun) -> tuple[tuple[int, str, str], ...]:
     return tuple((event.time, event.kind.value, event.api) for event in run.events if event.kind in COMPARED_KINDS)
 
 
+@dataclass(frozen=True, slots=True)
+class ShippedRun:
+    """What the shipped client shows in a run, and what it does."""
+
+    shown: frozenset[str]
+    actions: tuple[tuple[int, str, str], ...]
+
+
 @cache
-def shipped_actions(kind: str, seed: int, count: int) -> dict[str, tuple[tuple[int, str, str], ...]]:
-    """What the shipped client does in each of the schedules."""
-    with mutant_bench(None, kind) as bench:
-        return {each.schedule.name: actions_of(bench.play_client(each.schedule)) for each in schedules_of(seed, count)}
+def shipped_run(kind: str, scenario: ClientScenario) -> ShippedRun:
+    """The run of the shipped client."""
+    run = play_once(shipped_bench(kind), scenario)
+    return ShippedRun(shown_by(run), actions_of(run))
+
+
+@cache
+def shipped_bench(kind: str) -> ClientBench:
+    """The bench of the shipped client."""
+    return mutant_bench(None, kind)

@@ -24,10 +24,14 @@ def assign_cooperative_sticky(members: Sequence[GroupMember], cluster: ClusterTo
     Those are withheld from all in this round, and given in the next one (COOP-09, -16, -18).
     """
     group = make_sticky_group(members, cluster, cooperative_claim)
-    given = _assign_target(group)
-    for position, codes in enumerate(given):
-        given[position] = [code for code in codes if group.owners[code] in (NO_OWNER, position)]
-    return group.name_partitions(given)
+    return group.name_partitions(withhold(group, _assign_target(group)))
+
+
+def withhold(group: StickyGroup, given: Sequence[Sequence[int]]) -> list[list[int]]:
+    """A target without the partitions that another member has to give up first, or that several claim."""
+    return [
+        [code for code in codes if group.owners[code] in (NO_OWNER, position)] for position, codes in enumerate(given)
+    ]
 
 
 def _assign_target(group: StickyGroup) -> list[list[int]]:

@@ -1,6 +1,8 @@
 """The whole dialect of a coordinator: where reference coordinators differ, in the core and around it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import cast
 
 from fencepost.model.classic.core.state import Context, CoreDialect
@@ -43,10 +45,19 @@ class Dialect(CoreDialect):
     generation_waits_for_assignment: Truth = True
     """Not a DIV: a generation is stored with its assignment; the proposal of client-side assignment stored it before
     JoinGroup is answered (`group_log`)."""
+    synchronizes_once: Truth = True
+    """Not a DIV: a generation gets its assignment once, from its leader's first SyncGroup; in the proposal the leader
+    may send another one, or an error (`coordinator/proposal.py`)."""
 
 
-ONLY_PROPOSED = frozenset({"generation_waits_for_assignment"})
+ONLY_PROPOSED = frozenset({"generation_waits_for_assignment", "synchronizes_once"})
 """Where a proposal differs from every coordinator that was built: no target is asked for it."""
+KAFKA = Dialect()
+"""The dialect of the newer of Kafka's coordinators."""
+PROPOSED = Dialect(generation_waits_for_assignment=False, synchronizes_once=False)
+"""The dialect of the proposal of client-side assignment."""
+DIALECTS: Mapping[str, Dialect] = MappingProxyType({"kafka": KAFKA, "proposal": PROPOSED})
+"""The dialects that the bundled coordinator can be had in, by name."""
 
 
 def dialect_of(context: Context) -> Dialect:

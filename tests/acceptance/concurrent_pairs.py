@@ -2,35 +2,38 @@
 the tables are those of one after the other."""
 
 import random
-import subprocess
+import signal
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 from fencepost.traces.files.trace_files import write_trace
 from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.schema import TABLES
 from tests.acceptance.crash_recovery import (
-    TRACE_COUNT,
+    DAMAGED_EVERY,
     Rows,
     campaign_tables,
     damage_line,
     ingest_tables,
     judge_tables,
-    start_stage,
     watch_tables,
 )
-from tests.acceptance.framework import Figure, at_least, exactly
+from tests.acceptance.framework import Figure, MeasurementError, at_least, exactly
+from tests.acceptance.stage_process import StagePlace, stage_place
 from tests.support.altered_traces import altered_trace
 
 KILLS = 10
 MAX_STARTS = 40
-"""How often a stage is started at most: one that is done before it is killed is started again, too."""
-EARLIEST, LATEST = 0.3, 1.0
-"""When a stage is killed, in shares of the time that it takes alone with nothing left to do."""
+"""How often a stage is started at most: one that ends before it is killed is started again, too."""
+KILLED_BY_TIME = 2
+"""Every so many-th kill comes at a moment of the clock, the others at work with a file."""
+JAVA_KILLED = 8
+"""Every so many-th kill is one of the Java process, too."""
+TRACE_COUNT, SHARED_FROM, SHARED_TO = 24, 8, 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,14 @@ class Pair:
     after: tuple[Stage, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A stage that came to its end: how long it took, and the file events below its output."""
+
+    seconds: float
+    events: int
+
+
 ONE, OTHER, JUDGE = Stage("ingest"), Stage("ingest", "other"), Stage("judge")
 PAIRS: Mapping[str, Pair] = {
     "two ingests": Pair((ONE, OTHER), (), (JUDGE,)),
@@ -67,29 +78,39 @@ class PairRun:
     traces: Path
     corpus: Path
 
-    def start(self, stage: Stage) -> subprocess.Popen[bytes]:
+    def start(self, place: StagePlace, stage: Stage, kill_at: int = 0) -> ForkServerProcess:
         """Start a stage."""
         to = self.corpus.with_name(f"{self.corpus.name} watched") if stage.name == "watch" else self.corpus
-        return start_stage(stage.name, self.traces / stage.part, to)
+        return place.start(stage.name, self.traces / stage.part, to, kill_at)
 
-    def run(self, stage: Stage) -> None:
+    def run(self, place: StagePlace, stage: Stage) -> "Whole":
         """Run a stage to its end."""
-        self.start(stage).wait()
+        process = self.start(place, stage)
+        begun = time.monotonic()
+        process.join()
+        check_ended(place, process, stage)
+        return Whole(time.monotonic() - begun, int(place.events_file.read_text()))
 
-    def run_killed(self, seconds: float, stage: Stage, seed: int) -> int:
-        """Kill a stage at ten moments, and run it to its end; returns the number of kills."""
+    def run_killed(self, whole: "Whole", place: StagePlace, stage: Stage, seed: int) -> int:
+        """Kill a stage at moments of what it is as a `whole`, and run it to its end; returns the number of kills."""
         source, kills = random.Random(seed), 0
         for _ in range(MAX_STARTS):
-            process = self.start(stage)
-            try:
-                process.wait(source.uniform(EARLIEST, LATEST) * seconds)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-                kills += 1
+            is_by_time = kills % KILLED_BY_TIME == 0 or not whole.events
+            process = self.start(place, stage, 0 if is_by_time else source.randint(1, whole.events))
+            begun = time.monotonic()
+            process.join(source.uniform(0, whole.seconds) if is_by_time else None)
+            process.kill()
+            process.join()
+            check_ended(place, process, stage, -signal.SIGKILL)
+            if not process.exitcode:  # less is left to do than at first
+                whole = Whole(time.monotonic() - begun, int(place.events_file.read_text()))
+                continue
+            kills += 1
+            if kills % JAVA_KILLED == 0:
+                place.kill_java()
             if kills == KILLS:
                 break
-        self.run(stage)
+        self.run(place, stage)
         return kills
 
     def tables(self, stages: tuple[Stage, ...]) -> dict[str, Rows]:
@@ -107,10 +128,17 @@ class PairRun:
         return found
 
 
+def check_ended(place: StagePlace, process: ForkServerProcess, stage: Stage, *allowed: int) -> None:
+    """Raises `MeasurementError` unless a stage ended well, or with an exit code that is `allowed`."""
+    if process.exitcode not in (0, *allowed):
+        said = " ".join(place.output_file.read_text(errors="replace").splitlines()[-3:])
+        raise MeasurementError(f"{stage.name} ends with {process.exitcode}: {said}")
+
+
 def write_shared_traces(folder: Path) -> None:
     """Traces in two folders that share a third of them, some damaged."""
     source = random.Random(0)
-    for part, seeds in (("one", range(40)), ("other", range(20, TRACE_COUNT))):
+    for part, seeds in (("one", range(SHARED_TO)), ("other", range(SHARED_FROM, TRACE_COUNT))):
         (folder / part).mkdir(parents=True)
         for seed in seeds:
             path = folder / "one" / f"{seed}.jsonl"
@@ -118,30 +146,26 @@ def write_shared_traces(folder: Path) -> None:
                 (folder / part / path.name).symlink_to(path)
                 continue
             write_trace(folder / part / path.name, *altered_trace(seed))
-            if seed % 10 == 0:
+            if seed % DAMAGED_EVERY == 0:
                 damage_line(folder / part / path.name, source)
 
 
 def check_pair(name: str, format: str, folder: Path) -> Iterator[Figure]:
     """A pair in a corpus of a format, and the same stages one after the other in another."""
     pair, seed = PAIRS[name], 2 * list(PAIRS).index(name)
-    traces = folder / "traces"
-    write_shared_traces(traces)
-    alone, together = (PairRun(traces, folder / how) for how in ("alone", "together"))
-    for run in (alone, together):
-        Corpus.create(run.corpus, 4, format)
-        for stage in pair.before:
-            run.run(stage)
-    for stage in pair.stages:
-        alone.run(stage)
-    begun = time.monotonic()
-    alone.run(ONE)
-    idle = time.monotonic() - begun
-    with ThreadPoolExecutor(2) as pool:
-        kills = list(pool.map(partial(together.run_killed, idle), pair.stages, (seed, seed + 1)))
-    for run in (alone, together):
-        for stage in pair.after:
-            run.run(stage)
+    write_shared_traces(folder / "traces")
+    alone, together = (PairRun(folder / "traces", folder / how) for how in ("alone", "together"))
+    with stage_place(folder / "first") as first, stage_place(folder / "second") as second:
+        for run in (alone, together):
+            Corpus.create(run.corpus, 2, format)
+            for stage in pair.before:
+                run.run(first, stage)
+        wholes = [alone.run(first, stage) for stage in pair.stages]
+        with ThreadPoolExecutor(2) as pool:
+            kills = list(pool.map(together.run_killed, wholes, (first, second), pair.stages, (seed, seed + 1)))
+        for run in (alone, together):
+            for stage in pair.after:
+                run.run(first, stage)
     yield at_least("kills of each", min(kills), KILLS)
     corpus = Corpus.open(together.corpus)
     files = [Path(file) for table in TABLES for file in corpus.files(table)]

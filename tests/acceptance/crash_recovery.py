@@ -22,12 +22,14 @@ from fencepost.traces.pipeline.ingest import ingest
 from fencepost.traces.pipeline.results import CorpusResults
 from fencepost.traces.pipeline.schema import TABLES
 from fencepost.traces.pipeline.spark_session import spark_session
-from fencepost.traces.pipeline.stream import read_findings, watch_folder
+from fencepost.traces.pipeline.stream import watch_folder
+from fencepost.traces.pipeline.stream_log import findings_log, new_findings
 from tests.acceptance.checks.conformance import command_environment
 from tests.acceptance.framework import Figure, at_least, exactly, without_threshold
 from tests.support.altered_traces import altered_trace
 from tests.support.corpus_tables import inputs_of, read_rows
 
+MASTER = "local[2]"
 SPARK_CONFIG = {"spark.driver.memory": "1500m"}
 KILLS, CONCURRENT_KILLS = 6, 10
 TRACE_COUNT, DAMAGED_EVERY, SEED_COUNT = 60, 10, 16
@@ -42,20 +44,20 @@ def ignore_progress(done: int, total: int, doing: str) -> None:
 
 def ingest_stage(traces: Path, to: Path) -> None:
     """Ingest, with many commits."""
-    with spark_session("acceptance", "local[2]", SPARK_CONFIG) as spark:
+    with spark_session("acceptance", MASTER, SPARK_CONFIG) as spark:
         inputs = inputs_of(sorted(traces.glob("*.jsonl")))
-        ingest(spark, Corpus.create(to, 4), inputs, ignore_progress, batch=100_000)
+        ingest(spark, Corpus.create(to, 4), inputs, ignore_progress, batch=20_000)
 
 
 def watch_stage(traces: Path, to: Path) -> None:
     """Watch, a few files at a time."""
-    with spark_session("acceptance", "local[2]", SPARK_CONFIG) as spark:
+    with spark_session("acceptance", MASTER, SPARK_CONFIG) as spark:
         watch_folder(spark, traces, to, 2, once=True, files_per_batch=4).awaitTermination()
 
 
 def campaign_stage(_: Path, to: Path) -> None:
     """A campaign, with many commits."""
-    with spark_session("acceptance", "local[2]", SPARK_CONFIG) as spark:
+    with spark_session("acceptance", MASTER, SPARK_CONFIG) as spark:
         run_seeds(spark, Corpus.create(to, 2), PLAN, range(1, SEED_COUNT + 1), ignore_progress, at_once=2)
 
 
@@ -63,7 +65,8 @@ def judge_stage(_: Path, to: Path) -> None:
     """Judge a corpus, if there is one yet."""
     if (to / CORPUS_FILE).exists():
         settings = [word for each in SPARK_CONFIG.items() for word in ("--conf", "=".join(each))]
-        main(["pipeline", "judge", str(to), "--master", "local[2]", *settings])
+        if main(["pipeline", "judge", str(to), "--master", MASTER, *settings]) == 2:
+            sys.exit(2)
 
 
 def judge_tables(to: Path) -> Rows:
@@ -80,7 +83,7 @@ def ingest_tables(to: Path) -> Rows:
 
 def watch_tables(to: Path) -> Rows:
     """What a watch found."""
-    return {"found": sorted((tuple(row.values()) for _, row in read_findings(to)), key=repr)}
+    return {"found": sorted((tuple(row.values()) for row in new_findings(findings_log(to))), key=repr)}
 
 
 def campaign_tables(to: Path) -> Rows:
@@ -172,14 +175,14 @@ def check_side_by_side(folder: Path) -> Iterator[Figure]:
     wanted = {**ingest_tables(alone), **judge_tables(alone)}
     for format in LOGS:
         corpus = Corpus.create(folder / format, 4, format)
-        kills = kill_side_by_side(corpus.folder, traces, source)
+        kills = kill_side_by_side(Path(corpus.folder), traces, source)
         yield at_least(f"{format}: kills", kills, 1)
         files = {Path(file) for name in TABLES for file in corpus.files(name)}
         yield exactly(f"{format}: files of the log that are not there", sum(not file.exists() for file in files), 0)
         if format == "parquet":  # a Delta table keeps files for a week
-            others = set(corpus.data.glob("table=*/*")) - files
+            others = set(Path(corpus.data).glob("table=*/*")) - files
             yield exactly(f"{format}: files that are not in the log", len(others), 0)
-        found = {**ingest_tables(corpus.folder), **judge_tables(corpus.folder)}
+        found = {**ingest_tables(Path(corpus.folder)), **judge_tables(Path(corpus.folder))}
         for what, rows in wanted.items():
             yield without_threshold(f"{format}: rows of {what}", len(rows))
             yield exactly(f"{format}: the same {what}", "yes" if rows == found[what] else "no", "yes")

@@ -25,15 +25,23 @@ from fencepost.traces.pipeline.results import find_unreadable, judge_corpus, que
 from fencepost.traces.pipeline.spark_session import spark_session
 from tests.acceptance.checks.conformance import command_environment
 from tests.acceptance.crash_recovery import SPARK_CONFIG, ignore_progress
-from tests.acceptance.framework import ROOT, Figure, at_least, at_most, without_threshold
+from tests.acceptance.framework import ROOT, Figure, MeasurementError, at_least, at_most, without_threshold
+from tests.acceptance.process_tree import processor_seconds
 from tests.acceptance.synthetic_corpus import make_corpus
 from tests.support.corpus_tables import inputs_of
 from tests.support.random_client import random_trace
 
-LARGE_EVENTS, LARGE_FILES, PLAIN_FILES = 3_000_000, 16, 4
-"""Of the large corpus, plain `judge` takes so many files, and its time is counted for all by their events."""
+LARGE_EVENTS, LARGE_FILES = 3_000_000, 16
+PLAIN_FILES = {"large": 4, "fetches": 1}
+"""Of these corpora, plain `judge` takes so many files, which are alike, and its time is counted for all by events."""
 FETCH_EVENTS, FETCH_FILES, FETCHES_PER_EVENT = 1_000_000, 4, 9
 SMALL_TRACES, SMALL_STEPS = 1_000, 11
+PROCESSORS = "processor time, without the start"
+FETCH: dict[str, object] = {
+    **{"replica_id": -1, "max_wait_ms": 500, "min_bytes": 1, "max_bytes": 52_428_800, "isolation_level": 0},
+    **{"session_id": 0, "session_epoch": -1, "forgotten_topics_data": [], "rack_id": ""},
+    "topics": [{"topic": "t", "partitions": [{"partition": 0, "fetch_offset": 9, "partition_max_bytes": 1_048_576}]}],
+}
 FETCHED = {"topic": "t", "partitions": [{"partition_index": 0, "error_code": 0, "high_watermark": 9}]}
 
 
@@ -73,7 +81,7 @@ def add_fetches(events: Iterator[dict[str, object]]) -> Iterator[dict[str, objec
         for _ in range(FETCHES_PER_EVENT):
             common = {"sequence": count, "time": event["time"], "connection": 10_000_000, "member": "F"}
             if open_fetch < 0:
-                yield {**common, "kind": "request", "api": "Fetch", "version": 12, "body": {}}
+                yield {**common, "kind": "request", "api": "Fetch", "version": 12, "body": FETCH}
                 open_fetch = count
             else:
                 body = {"responses": [FETCHED]}
@@ -121,23 +129,27 @@ def judge_place(place: Path) -> dict[str, float]:
             yield from batches
 
         spark.range(2).mapInArrow(pass_on, "id long").collect()
-        started = time.monotonic()
+        started, processors = time.monotonic(), processor_seconds(os.getpid())
         out = Path(tempfile.mkdtemp(dir=place))
         with Corpus.open(place / "corpus").read() as corpus:
             find_unreadable(spark, corpus, out)
             judge_corpus(spark, corpus, out, shard_findings, ignore_progress)
             judged = time.monotonic()
             query_corpus(spark, corpus, out / "queries", ignore_progress)
-        ended = time.monotonic()
-    return {"start": started - begun, "judge": judged - started, "queries": ended - judged}
+        ended, processors = time.monotonic(), processor_seconds(os.getpid()) - processors
+    seconds = {"start": started - begun, "judge": judged - started, "queries": ended - judged}
+    return {**seconds, PROCESSORS: processors}
 
 
-def judge_plainly(paths: list[Path]) -> float:
-    """The seconds that `fencepost judge` takes."""
-    begun = time.monotonic()
+def judge_plainly(paths: list[Path]) -> tuple[float, float]:
+    """The seconds that `fencepost judge` takes, and those of the processor."""
+    begun, processors = time.monotonic(), processor_seconds(os.getpid())
     command = [sys.executable, "-m", "fencepost", "judge", *map(str, paths)]
-    subprocess.run(command, env=command_environment(), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    return time.monotonic() - begun
+    done = subprocess.run(command, env=command_environment(), cwd=ROOT, capture_output=True, text=True)
+    seconds = time.monotonic() - begun
+    if done.returncode not in (0, 1):
+        raise MeasurementError(f"judge ends with {done.returncode}: {(done.stderr or done.stdout)[-300:]}")
+    return seconds, processor_seconds(os.getpid()) - processors
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +158,7 @@ class Times:
 
     events: int
     plain: float
+    plain_processors: float
     parts: Mapping[str, float]
 
     @property
@@ -156,19 +169,25 @@ class Times:
     def figures(self) -> Iterator[Figure]:
         """The times as figures."""
         yield without_threshold("events", self.events)
+        yield without_threshold("plain judge, one core: events a second", round(self.events / self.plain))
+        yield without_threshold("pipeline judge, two cores: events a second", round(self.events / self.parts["judge"]))
         yield without_threshold("seconds of plain judge, one core", round(self.plain, 1))
         for part, seconds in self.parts.items():
             yield without_threshold(f"seconds of pipeline judge, two cores: {part}", round(seconds, 1))
+        yield without_threshold("seconds of plain judge: processor time", round(self.plain_processors, 1))
+        ratio = self.parts[PROCESSORS] / self.plain_processors
+        yield without_threshold("times the processor time of plain judge, without the start", round(ratio, 2))
 
 
-def measure_times(name: str, folder: Path, plain_files: int | None = None) -> Times:
-    """Measure both on a corpus; plain `judge` on so many of its files, counted for all."""
+def measure_times(name: str, folder: Path) -> Times:
+    """Measure both on a corpus."""
     traces, corpus = prepare(name, folder)
     events = {row.input: row.events for row in corpus.inputs()}
     total = sum(events.values())
-    paths = sorted(traces.iterdir())[-(plain_files or 0) :]
+    paths = sorted(traces.iterdir())[-PLAIN_FILES.get(name, 0) :]
     share = total / sum(events[str(path.resolve())] for path in paths)
-    return Times(total, judge_plainly(paths) * share, run_stage("judge", traces.parent))
+    plain, processors = judge_plainly(paths)
+    return Times(total, plain * share, processors * share, run_stage("judge", traces.parent))
 
 
 def check_ratio(name: str, most: float, folder: Path) -> Iterator[Figure]:
@@ -180,7 +199,7 @@ def check_ratio(name: str, most: float, folder: Path) -> Iterator[Figure]:
 
 def check_large(folder: Path) -> Iterator[Figure]:
     """Millions of events."""
-    times = measure_times("large", folder, PLAIN_FILES)
+    times = measure_times("large", folder)
     yield from times.figures()
     yield at_least("times as fast as plain judge, without the start", round(times.plain / times.busy, 2), 1.8)
 

@@ -16,7 +16,7 @@ from fencepost.traces.files.trace_files import TraceError, open_trace, write_tra
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.corpus_log import LOGS
-from fencepost.traces.pipeline.stream import read_findings
+from fencepost.traces.pipeline.stream_log import findings_log, new_findings
 from fencepost.traces.verdict import initial_violations
 from tests.acceptance.checks.conformance import command_environment, running_target
 from tests.acceptance.framework import ROOT, Figure, MeasurementError, exactly, without_threshold
@@ -137,7 +137,7 @@ def watched_violations(folder: Path, printed: str) -> tuple[Violations, int]:
     ones it `printed` a line."""
     found: Violations = Counter()
     unjudged = {line for line in printed.splitlines() if "the file is empty" in line}
-    for _, row in read_findings(folder):
+    for row in new_findings(findings_log(folder)):
         name = str(int(row["trace"].rpartition("/")[2].partition(".")[0]))
         if row["kind"] in ("quarantine", "unjudged"):
             unjudged.add(name)

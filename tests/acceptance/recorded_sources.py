@@ -27,11 +27,16 @@ from fencepost.traces.history.trace_history import HistoryRecorder
 from fencepost.traces.importers.broker_log import import_log
 from fencepost.traces.importers.packet_capture import CaptureSource, import_capture
 from fencepost.traces.pipeline.corpus import Corpus
+from fencepost.traces.pipeline.imports import (
+    LOG_IMPORTER,
+    Importer,
+    capture_importer,
+    find_imports,
+    make_import_task,
+)
 from fencepost.traces.pipeline.ingest import ingest
 from fencepost.traces.pipeline.results import CorpusResults, find_unreadable, judge_corpus
-from fencepost.traces.pipeline.sources import TraceSource as TraceSource
-from fencepost.traces.pipeline.sources import capture_source, import_logs, trace_files
-from fencepost.traces.pipeline.sources import find_traces as traces
+from fencepost.traces.pipeline.sources import trace_files
 from fencepost.traces.pipeline.spark_session import spark_session as spark_session
 from tests.acceptance.checks.conformance import running_target
 from tests.acceptance.crash_recovery import SPARK_CONFIG, ignore_progress
@@ -127,13 +132,13 @@ def check_sources(name: str, folder: Path) -> Iterator[Figure]:
     yield exactly("the same in the story of the capture", str(told[1] == told[0]), "True")
     yield exactly("the same in the story of the log", str(told[2] == told[0]), "True")
     inputs = {
-        "recorded": (recorded, traces),
-        "captured": (folder / "kafka.pcap", capture_source(capture.ports, header.settings)),
-        "logged": (log, import_logs),
+        "recorded": (recorded, None),
+        "captured": (folder / "kafka.pcap", capture_importer(capture.ports, header.settings)),
+        "logged": (log, LOG_IMPORTER),
     }
     with spark_session("acceptance", "local[2]", SPARK_CONFIG) as spark:
-        for way, (path, source) in inputs.items():
-            report = pipeline_report(spark, folder / f"corpus-{way}", path, source)
+        for way, (path, importer) in inputs.items():
+            report = pipeline_report(spark, folder / f"corpus-{way}", path, importer)
             yield without_threshold(f"{way}: events", report.events)
             yield exactly(f"{way}: in quarantine or left open", len(report.undecided), 0)
             yield exactly(
@@ -157,10 +162,14 @@ def tell_rebalances(path: Path) -> tuple[Report, list[ToldRebalance]]:
     return report, [(each.generation, each.members, each.phase) for each in timeline.rebalances]
 
 
-def pipeline_report(spark: SparkSession, folder: Path, path: Path, source: TraceSource) -> Report:
+def pipeline_report(spark: SparkSession, folder: Path, path: Path, importer: Importer | None) -> Report:
     """The report on a corpus of one source."""
     corpus = Corpus.create(folder, 16)
-    ingest(spark, corpus, trace_files([path], folder / "made", source), ignore_progress)
+    if importer is None:
+        ingest(spark, corpus, trace_files([path]), ignore_progress)
+    else:
+        found = find_imports(spark, importer, [path])
+        ingest(spark, corpus, found, ignore_progress, make_task=make_import_task(importer))
     out = folder / "judged"
     out.mkdir()
     find_unreadable(spark, corpus, out)

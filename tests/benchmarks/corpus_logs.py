@@ -37,7 +37,7 @@ def measure_log(format: str, folder: Path, commits: int) -> Mapping[str, float]:
     files = len(corpus.snapshot().inputs())
     read = time.process_time() - begun
     assert files == commits + 2 * (commits // 2), "a commit was lost"
-    log = (corpus.data / ("manifest" if format == "parquet" else "_delta_log")).glob("*")
+    log = (Path(corpus.data) / ("manifest" if format == "parquet" else "_delta_log")).glob("*")
     return {"commit": alone / commits, "snapshot": read, "log": sum(path.stat().st_size for path in log)}
 
 

@@ -183,8 +183,9 @@ def test_judge(capsys: Capture) -> None:
 
 def test_serve_announces_itself_and_ends_well_on_ctrl_c(capsys: Capture) -> None:
     runner = FakeRunner()
-    assert main(["serve", "--port", "0", "--storage", "groups", "--slow-storage", "20", "--nodes", "2"], runner) == 0
-    assert runner.calls == [("127.0.0.1", 0, Path("groups"), 20, 2)]
+    slow = ("--storage", "groups", "--slow-storage", "20")
+    assert main(["serve", "--port", "0", *slow, "--nodes", "2", "--dialect", "proposal"], runner) == 0
+    assert runner.calls == [("127.0.0.1", 0, Path("groups"), 20, 2, "proposal")]
     output = capsys.readouterr()
     assert (output.out, output.err) == ("127.0.0.1:0\n", "fencepost: stopped\n")
 

@@ -112,6 +112,19 @@ def test_a_limit_that_is_too_small_for_all_goes_round() -> None:
     assert served == [(1, 1, 0), (1, 0, 1), (0, 1, 1)]
 
 
+@pytest.mark.parametrize("rule", [Draining.AFTER, Draining.AT])
+def test_a_poll_is_filled_from_the_cursor_on(rule: Draining) -> None:
+    """V-POLL-2, V-POLL-3: greedy, over all partitions, and no further."""
+    ring, found = Ring(3, 300, PlainBuffers((100, 150, 500))), []
+    for _ in range(3):
+        after = RUN[rule](ring)
+        found.append(tuple(ring.buffers[each] - after.buffers[each] for each in range(3)))
+        ring = after
+    assert found == [(100, 150, 50), (0, 0, 300), (0, 0, 150)]
+    full = RUN[rule](Ring(3, 300, PlainBuffers((300, 1, 1))))
+    assert [full.buffers[each] for each in range(3)] == [0, 1, 1]
+
+
 def test_the_queue_drains_as_todays_java_client() -> None:
     """V-POLL-1, V-POLL-4: the rest of the head comes first."""
     queue = add_completed(FetchQueue(300), [CompletedFetch(each, 1000) for each in range(3)])

@@ -215,7 +215,8 @@ ALTERATIONS: tuple[Alteration, ...] = (
 
 
 def altered_calm_trace(seed: int, stretches: int = 6) -> tuple[Header, tuple[Event, ...]]:
-    """A calm trace with up to three alterations, every third as clients see it; equal seeds make equal traces."""
+    """A calm trace with up to three alterations, every third as clients see it; equal seeds make equal traces. One in
+    which nobody shows that it is alive stays as it is."""
     source = random.Random(seed)
     if seed % 3 == 2:  # overlapping operations may take the judge long
         header, events = calm_trace(source, stretches // 2)
@@ -226,7 +227,8 @@ def altered_calm_trace(seed: int, stretches: int = 6) -> tuple[Header, tuple[Eve
         header = replace(header, grace=source.choice((0, 0, 40)))
     altered = list(events)
     for alter in source.sample(ALTERATIONS, source.choice((0, 1, 1, 2, 3))):
-        altered = renumber(alter(altered, source))
+        if places_of(altered, Kind.RESPONSE, "Heartbeat", "OffsetCommit"):
+            altered = renumber(alter(altered, source))
     return header, tuple(altered)
 
 

@@ -4,9 +4,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-
 from fencepost.traces.pipeline.corpus import Corpus, CorpusWriter, InputFile, InputRow
+from fencepost.traces.pipeline.file_systems import open_parquet
 from fencepost.traces.pipeline.ingest import IngestResult, make_ingest_task
 from fencepost.traces.pipeline.schema import INPUTS, TableWriter
 
@@ -31,7 +30,7 @@ def ingest_files(corpus: Corpus, inputs: list[InputFile]) -> IngestResult:
 
 def read_rows(corpus: Corpus, name: str) -> list[tuple[Any, ...]]:
     """The rows of the table `name`, sorted."""
-    rows = [row for file in corpus.files(name) for row in pq.ParquetFile(file).read().to_pylist()]
+    rows = [row for file in corpus.files(name) for row in open_parquet(file).read().to_pylist()]
     return sorted((tuple(row.values()) for row in rows), key=repr)
 
 

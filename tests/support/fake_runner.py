@@ -56,8 +56,9 @@ class FakeRunner:
         announce: Callable[[str], None],
         slowness: int = 0,
         nodes: int = 1,
+        dialect: str = "kafka",
     ) -> None:
-        self._record_call((host, port, storage, slowness, nodes))
+        self._record_call((host, port, storage, slowness, nodes, dialect))
         announce(f"{host}:{port}")
         await _interrupt()
         raise asyncio.CancelledError

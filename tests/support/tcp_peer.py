@@ -75,9 +75,11 @@ class RunningServer:
 
 
 @asynccontextmanager
-async def running_server(storage: Path | None = None, nodes: int = 1) -> AsyncIterator[RunningServer]:
+async def running_server(
+    storage: Path | None = None, nodes: int = 1, dialect: str = "kafka"
+) -> AsyncIterator[RunningServer]:
     """A server of so many nodes on free ports, closed at the end."""
-    place = RunningServer(await start_server("127.0.0.1", 0, SETTINGS, storage, nodes=nodes))
+    place = RunningServer(await start_server("127.0.0.1", 0, SETTINGS, storage, nodes=nodes, dialect=dialect))
     try:
         yield place
     finally:

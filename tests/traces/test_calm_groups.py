@@ -12,7 +12,7 @@ from fencepost.model.classic.coordinator import dispatch, offsets
 from fencepost.model.classic.core import membership
 from fencepost.model.classic.core.state import Context, Group, HeartbeatRequest, Step
 from fencepost.model.frozen import evolve
-from fencepost.traces.events import Event, Header
+from fencepost.traces.events import Event, Header, Kind
 from fencepost.traces.judge.classic import calm_group
 from fencepost.traces.judge.classic.calm_steps import CalmStep, learn_step
 from fencepost.traces.judge.classic.opaque_values import REST, Opaque, OpaqueMapping, OpaqueTime, OpaqueValueRead
@@ -177,3 +177,17 @@ def test_a_commit_that_looks_at_offsets_or_loses_them_is_never_repeated(
 ) -> None:
     monkeypatch.setattr(offsets, "on_commit", handler)
     assert repeated_apis(*calm) == {"Heartbeat"}
+
+
+def test_heartbeat_with_a_list_for_a_member_id_concerns_no_group(calm: tuple[Header, tuple[Event, ...]]) -> None:
+    header, events = calm
+    broken = tuple(
+        replace(each, body={**each.body, "member_id": [each.body["member_id"]]})
+        if each.kind is Kind.REQUEST and each.api == "Heartbeat" and each.sequence > len(events) // 2
+        else each
+        for each in events
+    )
+    judge = Judge(header)
+    assert not judge.judge_events(broken).violations
+    first = next(each for each in broken if isinstance(each.body.get("member_id"), list))
+    assert judge.records.of(first.sequence + 1).undecided_reason == "the request is not well formed"

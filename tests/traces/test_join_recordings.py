@@ -14,7 +14,7 @@ from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.files.trace_files import TraceError, open_trace, write_trace
 from fencepost.traces.importers.recordings import join_recordings
 from fencepost.traces.judge.judge import judge
-from fencepost.traces.pipeline.sources import recording_source
+from fencepost.traces.pipeline.imports import import_location, recording_importer
 from tests.support.altered_traces import altered_trace, write_in_parts
 
 BEGAN = datetime(2026, 1, 2, tzinfo=UTC)
@@ -104,7 +104,7 @@ def test_a_request_is_placed_early_and_a_response_late(tmp_path: Path) -> None:
     assert [each + 2 * (7 + 1) for each in lengths[0]] == lengths[1]
 
 
-def test_rotated_parts_are_joined(tmp_path: Path) -> None:
+def test_rotated_parts_are_joined(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     header, events = client_trace(1)
     told = {"began": BEGAN.isoformat()}
     parts = write_in_parts(tmp_path, header, events, 3)
@@ -112,7 +112,7 @@ def test_rotated_parts_are_joined(tmp_path: Path) -> None:
         found, lines = open_trace(part)
         kept = list(lines)
         write_trace(part, replace(found, implementation={**found.implementation, **told}), kept)
-    (made,) = recording_source()(tmp_path, tmp_path / "made")
+    made = import_location(recording_importer(), tmp_path, tmp_path_factory.mktemp("made"))
     assert operations(list(open_trace(made)[1])) == operations(events)
     with pytest.raises(TraceError, match="part 3 of a recording does not follow"):
         join_recordings([parts[0], parts[2]], tmp_path / "x.jsonl")

@@ -10,7 +10,7 @@ from fencepost.model.wire.java_hash import java_abs_hash
 from fencepost.traces.events import Body, Event, Header, Kind, Order
 from fencepost.traces.judge.classic.coordinator_lookup import OFFSETS_TOPIC
 from fencepost.traces.judge.judge import judge
-from fencepost.traces.verdict import Violation
+from fencepost.traces.verdict import Violation, initial_violations
 
 LookupStep = tuple[str, int, Body, Body, int | None]
 """API, version, request, answer, and the node it was sent to."""
@@ -142,6 +142,14 @@ def test_right_answers_are_not(case: str) -> None:
 def test_the_named_node_has_to_take_requests() -> None:
     found = violations_of(find_coordinator("a", node(1)), beat("a", 16, 1))
     assert [fault.requirements for fault in found] == [("FIND-01",)]
+
+
+def test_a_lookup_does_not_follow_from_what_the_empty_group_was_told() -> None:
+    sync = {"group_id": "", "generation_id": -1, "member_id": "", "assignments": []}
+    wrong: LookupStep = ("SyncGroup", 4, sync, {"error_code": Error.ILLEGAL_GENERATION, "assignment": b""}, None)
+    found = violations_of(wrong, *WRONG["FIND-03"], find_coordinator("a", node(3)))
+    assert [(fault.group, fault.api) for fault in found] == [("", "SyncGroup"), *[("", "FindCoordinator")] * 2]
+    assert initial_violations(found) == list(found[:2]), "and a lookup may follow from a lookup"
 
 
 @pytest.mark.parametrize(

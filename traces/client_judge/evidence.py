@@ -39,33 +39,38 @@ class ClientVerdict:
 @dataclass(slots=True)
 class Evidence:
     """Collects what is found. A broken recommendation is no violation: it is unusual. Of violations that are alike the
-    first is kept."""
+    first is kept. Once it is closed, nothing is added any more."""
 
     requirements: Mapping[str, Requirement]
     violations: list[ClientViolation] = field(default_factory=list)
     checks: list[CheckResult] = field(default_factory=list)
+    is_closed: bool = False
+
+    def close(self) -> None:
+        """From now on nothing is expected of the client."""
+        self.is_closed = True
 
     def hold(self, requirement: str, sequence: int) -> None:
         """A request keeps a requirement."""
-        self.checks.append(CheckResult(requirement, sequence, CheckStatus.PASS))
+        self._add_check(CheckResult(requirement, sequence, CheckStatus.PASS))
 
     def violate(self, violation: ClientViolation) -> None:
         """A request breaks a requirement."""
         if self.requirements[violation.requirement].level is Level.SHOULD:
             note = f"{violation.title}: expected {violation.expected}, observed {violation.observed}"
-            self.checks.append(CheckResult(violation.requirement, violation.sequence, CheckStatus.UNUSUAL, note))
-        elif all(
+            self._add_check(CheckResult(violation.requirement, violation.sequence, CheckStatus.UNUSUAL, note))
+        elif not self.is_closed and all(
             (each.requirement, each.title) != (violation.requirement, violation.title) for each in self.violations
         ):
             self.violations.append(violation)
 
     def leave_open(self, requirement: str, sequence: int, note: str) -> None:
         """A request might keep a requirement or break it."""
-        self.checks.append(CheckResult(requirement, sequence, CheckStatus.INCONCLUSIVE, note))
+        self._add_check(CheckResult(requirement, sequence, CheckStatus.INCONCLUSIVE, note))
 
     def miss(self, requirement: str, note: str) -> None:
         """The trace does not show what a requirement is about, for this reason."""
-        self.checks.append(CheckResult(requirement, 0, CheckStatus.NOT_OBSERVED, note))
+        self._add_check(CheckResult(requirement, 0, CheckStatus.NOT_OBSERVED, note))
 
     def judge(self, holds: bool, violation: ClientViolation) -> None:
         """A request keeps a requirement, or else breaks it in this way."""
@@ -73,3 +78,7 @@ class Evidence:
             self.hold(violation.requirement, violation.sequence)
         else:
             self.violate(violation)
+
+    def _add_check(self, result: CheckResult) -> None:
+        if not self.is_closed:
+            self.checks.append(result)

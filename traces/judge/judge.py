@@ -12,7 +12,8 @@ from fencepost.traces.judge.groups.records import GroupFindings
 from fencepost.traces.judge.registry import DEFAULT_PROTOCOL, MakeProtocol
 from fencepost.traces.judge.search.configuration import GroupOperation, Request
 from fencepost.traces.judge.search.eager import EAGER_BEAM_WIDTH
-from fencepost.traces.judge.search.search import MAX_CONFIGURATIONS, MAX_EAGER_CONFIGURATIONS
+from fencepost.traces.judge.search.search import MAX_EAGER_CONFIGURATIONS
+from fencepost.traces.judge.search.stepper import MAX_CONFIGURATIONS
 from fencepost.traces.model_transitions import Transition, TransitionFields
 from fencepost.traces.operations import Lookahead, Operation
 from fencepost.traces.verdict import CheckResult, TraceVerdict, Violation
@@ -114,7 +115,9 @@ class Judge:
     def requests_in(self, operation: Operation) -> tuple[Request, ...]:
         """The request as each group sees it. One that no coordinator could read concerns none."""
         try:
-            return tuple(self.protocol.requests_in(operation, self.followed_groups()))
+            requests = tuple(self.protocol.requests_in(operation, self.followed_groups()))
+            hash(requests)  # where a list takes the place of a name, a TypeError says so
+            return requests
         except (AttributeError, KeyError, TypeError):
             self.records.of(operation.handle).undecided_reason = "the request is not well formed"
             return ()
@@ -136,16 +139,17 @@ class Judge:
         record = self.records.of(operation.handle)
         record.has_response = True
         for violation in self.protocol.check_response(operation, record):
-            self.record_shared(violation)
-            record.violation = violation
+            record.violation = self.record_shared(violation)
         for group in self.waiting_groups.pop(operation.handle, ()):
             self.groups[group].on_response(operation, time)
 
-    def record_shared(self, violation: Violation) -> None:
-        """Put a violation on record that concerns no single group."""
+    def record_shared(self, violation: Violation) -> Violation:
+        """Put a violation on record that concerns no single group; returns it, so marked."""
+        shared = evolve(violation, is_shared=True)
         if self.is_shared_judged:
-            self.shared_violations.append(violation)
-            self.found.append(violation)
+            self.shared_violations.append(shared)
+            self.found.append(shared)
+        return shared
 
     # --- faults and annotations ---------------------------------------------------------------------------------
 
@@ -293,6 +297,8 @@ HANDLERS: Mapping[tuple[Kind, str], Callable[[Judge, Event, Operation | None], N
 """What to do at an event that is neither a request nor a response."""
 BEAM_WIDTHS = (12, 60, 400)
 """How many explanations of a response are kept in each pass; nearly always one of the first is what happened."""
+SETTLED_BEAM_WIDTH = 2
+"""The width of a pass before these where the reference differences are settled, so that a pass need not decide any."""
 
 
 def judge(
@@ -305,11 +311,13 @@ def judge(
 ) -> TraceVerdict:
     """Judge one trace. `decisions` are reference differences already settled for the target (DIV-nn).
 
-    A few explanations of every response are enough to accept a trace. `eager` tries the likeliest ones first and gives
+    A few explanations of every response are enough to accept a trace; with `decisions` two of them come first, which
+    may leave a difference undecided that they do not settle. `eager` tries the likeliest ones first and gives
     up sooner, which is quicker and decides no reference difference. To reject a trace all explanations have to be
     tried: that is done in a last pass, for which `events` must be a sequence; a stream is then left inconclusive.
     """
-    if eager and header.order is Order.INTERVALS and isinstance(events, Sequence):
+    is_repeatable = isinstance(events, Sequence)
+    if eager and header.order is Order.INTERVALS and is_repeatable:
         verdict = Judge(
             header,
             decisions,
@@ -320,12 +328,12 @@ def judge(
         ).judge_events(events)
         if not verdict.violations and not verdict.inconclusive:
             return verdict
-    for width in BEAM_WIDTHS:
+    for width in (SETTLED_BEAM_WIDTH, *BEAM_WIDTHS) if decisions and is_repeatable else BEAM_WIDTHS:
         narrow = Judge(header, decisions, width, protocol=protocol)
         verdict = narrow.judge_events(events)
         if not narrow.truncated or not (verdict.violations or verdict.inconclusive):
             return verdict
-        if not isinstance(events, Sequence):
+        if not is_repeatable:
             break
     else:
         limit = MAX_EAGER_CONFIGURATIONS if eager else MAX_CONFIGURATIONS

@@ -6,16 +6,14 @@ what another may still commit, or what a reader may still read.
 """
 
 import json
-import re
+import uuid
 import zlib
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote
-
-import pyarrow.parquet as pq
 
 from fencepost.traces.message_fields import encodable_text
 from fencepost.traces.pipeline.corpus_log import (
@@ -27,9 +25,21 @@ from fencepost.traces.pipeline.corpus_log import (
     CorpusLog,
     FileChange,
     LogSnapshot,
+    open_log,
     write_new,
 )
 from fencepost.traces.pipeline.errors import PipelineError
+from fencepost.traces.pipeline.file_systems import (
+    Location,
+    file_sizes,
+    find_files,
+    join_location,
+    open_parquet,
+    read_text,
+    remove_file,
+    resolve_location,
+    write_text,
+)
 from fencepost.traces.pipeline.schema import INPUTS, SCHEMAS, table_of
 from fencepost.traces.pipeline.writers import register_writer
 
@@ -83,7 +93,7 @@ class Counts:
 
 class InputRow(NamedTuple):
     """A row of the table of inputs: an input as it was, and the counts of its lines; of a seed of a campaign, its
-    report as JSON."""
+    report as JSON; of a topic, the position of its next ingest as JSON."""
 
     input: str
     size: int
@@ -100,6 +110,11 @@ class InputRow(NamedTuple):
         return cls(input, size, changed, counts.lines, counts.headers, counts.events, counts.quarantined, report)
 
     @property
+    def is_position(self) -> bool:
+        """Whether the row is no input, but says where the next ingest of a topic goes on."""
+        return self.report is not None and self.input.startswith("kafka://")
+
+    @property
     def counts(self) -> Counts:
         """The counts of lines."""
         return Counts(self.lines, self.headers, self.events, self.quarantined)
@@ -107,27 +122,27 @@ class InputRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """A corpus in a folder, with groups spread over `buckets` buckets. `committed` are the files of one version of its
-    log; None stands for the newest."""
+    """A corpus in a folder, or at a URI, with groups spread over `buckets` buckets. `committed` are the files of one
+    version of its log; None stands for the newest."""
 
-    folder: Path
+    folder: Location
     buckets: int
     format: str = "parquet"
     committed: LogSnapshot | None = None
 
     @classmethod
-    def create(cls, folder: Path, buckets: int, format: str | None = None) -> "Corpus":
-        """The corpus in `folder`, created if there is none, by default as plain Parquet. Raises `PipelineError` and
-        `OSError`."""
-        folder = resolve_folder(folder)
-        if not (folder / CORPUS_FILE).exists():
-            if folder.exists() and any(
-                each.name != DATA and each.suffix != PARTIAL_SUFFIX for each in folder.iterdir()
-            ):
+    def create(cls, folder: Location, buckets: int, format: str | None = None) -> "Corpus":
+        """The corpus in `folder`, created if there is none: by default as plain Parquet, and at a URI as a Delta table.
+        Raises `PipelineError` and `OSError`."""
+        folder = resolve_location(folder)
+        is_local = isinstance(folder, Path)
+        form = format or ("parquet" if is_local else "delta")
+        if file_sizes(folder, [CORPUS_FILE]) == [None]:
+            log = open_log(folder, form)
+            if has_other_files(folder):
                 raise PipelineError(f"{folder} is neither empty nor a corpus")
-            LOGS[format or "parquet"](folder).create()
-            mark = {"fencepost_corpus": CORPUS_FORMAT, "buckets": buckets, "format": format or "parquet"}
-            write_new(folder / CORPUS_FILE, mark)
+            mark = log.create({"fencepost_corpus": CORPUS_FORMAT, "buckets": buckets, "format": form})
+            write_mark(folder, mark)
         found = cls.open(folder)
         if format not in (None, found.format):
             raise PipelineError(
@@ -137,9 +152,9 @@ class Corpus:
         return found
 
     @classmethod
-    def open(cls, folder: Path) -> "Corpus":
+    def open(cls, folder: Location) -> "Corpus":
         """The corpus in `folder`. Raises `PipelineError`."""
-        folder = resolve_folder(folder)
+        folder = resolve_location(folder)
         mark = read_mark(folder)
         version = mark["fencepost_corpus"]
         if version != CORPUS_FORMAT:
@@ -152,27 +167,31 @@ class Corpus:
         return cls(folder, mark["buckets"], mark["format"])
 
     @property
-    def data(self) -> Path:
+    def data(self) -> Location:
         """The folder of the tables."""
-        return self.folder / DATA
+        return join_location(self.folder, DATA)
 
     @property
     def log(self) -> CorpusLog:
         """The record of the files that count, in the format of this corpus."""
-        return LOGS[self.format](self.folder)
+        return open_log(self.folder, self.format)
 
     def snapshot(self) -> "Corpus":
         """The corpus as it is now, whatever is committed later."""
         return replace(self, committed=self.log.read())
 
     def files(self, table: str) -> list[str]:
-        """The paths of the files of a table."""
+        """The locations of the files of a table."""
         known = self.committed or self.log.read()
-        return [str(self.data / name) for name in known.files if table_of(name) == table]
+        return [str(join_location(self.data, name)) for name in known.files if table_of(name) == table]
+
+    def input_rows(self) -> Iterator[InputRow]:
+        """Yield the rows of the table of inputs: the inputs, and where ingests of topics go on."""
+        return (row for name in self.files(INPUTS) for row in read_inputs(name))
 
     def inputs(self) -> list[InputRow]:
         """The inputs that were ingested."""
-        return [row for name in self.files(INPUTS) for row in read_inputs(Path(name))]
+        return [row for row in self.input_rows() if not row.is_position]
 
     def bucket_of(self, group: str) -> int:
         """The bucket of a group, from 0."""
@@ -182,14 +201,16 @@ class Corpus:
     def read(self) -> Iterator["Corpus"]:
         """A snapshot whose files stay for as long as the block lasts."""
         with ExitStack() as stack:
-            with suppress(PermissionError):  # then nobody sweeps it from here
-                stack.enter_context(register_writer(self.folder / READERS))
+            if isinstance(self.folder, Path):  # at a URI, a Delta table keeps its files for a week
+                with suppress(PermissionError):  # then nobody sweeps it from here
+                    stack.enter_context(register_writer(self.folder / READERS))
             yield self.snapshot()
 
     @contextmanager
     def write(self) -> Iterator["CorpusWriter"]:
         """A writer, for as long as the block lasts. Removes what killed writers left."""
-        with register_writer(self.folder / WRITERS) as id:
+        folder = self.folder
+        with register_writer(folder / WRITERS) if isinstance(folder, Path) else nullcontext(uuid.uuid4().hex) as id:
             writer = CorpusWriter(replace(self, committed=None), id)
             writer.corpus.log.remove_abandoned()
             yield writer
@@ -204,17 +225,21 @@ class CorpusWriter:
     known: dict[str, frozenset[str]] = field(default_factory=dict)
     """The inputs in each file of the table of inputs, as far as they were read."""
 
-    def append(self, inputs: Collection[str], files: Mapping[str, int]) -> frozenset[str]:
+    def append(self, inputs: Collection[str], files: Mapping[str, int], needed: Collection[str] = ()) -> frozenset[str]:
         """Commit files with the rows of some inputs, unless another writer has committed some of these: then remove
         the files.
 
-        Returns these inputs. Raises `PipelineError` if a file is not there as it was written.
+        Returns these inputs. Raises `PipelineError` if a file is not there as it was written, or if one of the inputs
+        that are `needed` was taken out.
         """
-        for name, size in files.items():
-            check_file(self.corpus.data, name, size)
+        check_files(self.corpus.data, files)
         while True:
             now = self.corpus.snapshot()
-            taken = self.committed_inputs(now).intersection(inputs)
+            known = self.committed_inputs(now)
+            if not known.issuperset(needed):
+                self.remove_files(files)
+                raise PipelineError(f"{', '.join(needed)} was taken out of {self.corpus.folder} meanwhile: try again")
+            taken = known.intersection(inputs)
             if taken:
                 self.remove_files(files)
                 return taken
@@ -242,53 +267,58 @@ class CorpusWriter:
         names = corpus.files(INPUTS)
         for name in names:
             if name not in self.known:
-                self.known[name] = frozenset(row.input for row in read_inputs(Path(name)))
+                self.known[name] = frozenset(row.input for row in read_inputs(name))
         return frozenset().union(*(self.known[name] for name in names))
 
     def remove_files(self, names: Collection[str]) -> None:
         """Remove files that were not committed."""
         for name in names:
-            (self.corpus.data / name).unlink(missing_ok=True)
+            remove_file(join_location(self.corpus.data, name))
 
 
-def read_mark(folder: Path) -> dict[str, Any]:
+def has_other_files(folder: Location) -> bool:
+    """Whether a folder has files that no corpus begins with. Raises `PipelineError`."""
+    if isinstance(folder, Path):
+        return folder.exists() and any(each.name != DATA and each.suffix != PARTIAL_SUFFIX for each in folder.iterdir())
+    tables = f"{folder.partition('?')[0]}/{DATA}/"
+    return any(not unquote(each.uri).startswith(unquote(tables)) for each in find_files(folder))
+
+
+def write_mark(folder: Location, mark: Mapping[str, Any]) -> None:
+    """Write corpus.json, unless another has. At a URI each writes what the log says, so all write the same."""
+    if isinstance(folder, Path):
+        write_new(folder / CORPUS_FILE, mark)
+    else:
+        write_text(join_location(folder, CORPUS_FILE), f"{json.dumps(mark, indent=1)}\n")
+
+
+def read_mark(folder: Location) -> dict[str, Any]:
     """What corpus.json says. Raises `PipelineError`."""
+    path = join_location(folder, CORPUS_FILE)
     try:
-        found = json.loads((folder / CORPUS_FILE).read_text(encoding="utf-8"))
+        found = json.loads(read_text(path))
         mark = {"fencepost_corpus": found["fencepost_corpus"], "buckets": int(found["buckets"])}
         mark["format"] = found.get("format", "parquet")
     except FileNotFoundError:
         raise PipelineError(f"{folder} is not a corpus: make one with fencepost pipeline ingest") from None
     except (ValueError, KeyError, TypeError):
-        raise PipelineError(f"{folder / CORPUS_FILE} is damaged") from None
+        raise PipelineError(f"{path} is damaged") from None
     return mark
 
 
-def read_inputs(path: Path) -> Iterator[InputRow]:
+def read_inputs(path: Location) -> Iterator[InputRow]:
     """Yield the rows of a file of the table of inputs."""
-    for batch in pq.ParquetFile(path).iter_batches(columns=SCHEMAS[INPUTS].names):
+    for batch in open_parquet(path).iter_batches(columns=SCHEMAS[INPUTS].names):
         yield from (InputRow(**row) for row in batch.to_pylist())
 
 
-def resolve_folder(folder: Path) -> Path:
-    """The absolute path of a folder, given as a path or a `file:` URI. Raises `PipelineError` for other URIs."""
-    scheme, colon, rest = str(folder).partition(":")
-    if colon and rest.startswith("/") and re.fullmatch(r"[a-z][a-z0-9+.-]+", scheme):
-        if scheme != "file":
-            raise PipelineError(
-                f"{scheme}: is no file system that Fencepost writes to: give a folder that all nodes share"
-            )
-        folder = Path(unquote(rest))
-    return folder.resolve()
-
-
-def check_file(folder: Path, name: str, size: int) -> None:
+def check_files(folder: Location, files: Mapping[str, int]) -> None:
     """Raises `PipelineError` if a file that a worker wrote is not there, or has another size."""
-    try:
-        found = (folder / name).stat().st_size
-    except OSError:
-        raise PipelineError(
-            f"{folder / name}, which a worker wrote, is not there: {folder} must be the same folder on all nodes"
-        ) from None
-    if found != size:
-        raise PipelineError(f"{folder / name} has {found} bytes; the worker that wrote it says {size}")
+    for (name, size), found in zip(files.items(), file_sizes(folder, files), strict=True):
+        path = join_location(folder, name)
+        if found is None:
+            raise PipelineError(
+                f"{path}, which a worker wrote, is not there: {folder} must be the same folder on all nodes"
+            )
+        if found != size:
+            raise PipelineError(f"{path} has {found} bytes; the worker that wrote it says {size}")

@@ -5,22 +5,30 @@ There are two forms of it: JSON files in a folder (plain Parquet), and the trans
 
 import json
 import os
+import re
 import time
 import uuid
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from fencepost.traces.pipeline.errors import PipelineError
+from fencepost.traces.pipeline.file_systems import Location, join_location, storage_options
 from fencepost.traces.pipeline.schema import DELTA_SCHEMA, TABLE_COLUMN, table_of
 from fencepost.traces.pipeline.writers import living_writers, writer_of
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
 
 DATA = "data"
 """The folder of the tables and the log."""
 WRITERS, READERS = "writers", "readers"
 MANIFEST = "manifest"
 PARTIAL_SUFFIX = ".partial"
+MARK_PROPERTY = "fencepost.corpus"
+"""The property of a Delta table with what corpus.json says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +52,8 @@ class FileChange:
 class CorpusLog(Protocol):
     """The log of a corpus. A change is one version of it, whoever else is writing."""
 
-    def create(self) -> None:
-        """Create the log, if there is none yet."""
+    def create(self, mark: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Create the log, if there is none yet. Returns the mark of the corpus: this one, or that of who was first."""
 
     def read(self) -> LogSnapshot:
         """The newest version."""
@@ -63,9 +71,10 @@ class ManifestLog:
 
     folder: Path
 
-    def create(self) -> None:
+    def create(self, mark: Mapping[str, Any]) -> Mapping[str, Any]:
         """Create the folder of the log, if there is none yet."""
         (self.folder / DATA / MANIFEST).mkdir(parents=True, exist_ok=True)
+        return mark
 
     def read(self) -> LogSnapshot:
         """The newest version. Raises `PipelineError` if a file of the log is damaged."""
@@ -106,32 +115,50 @@ class ManifestLog:
 
 @dataclass(frozen=True, slots=True)
 class DeltaLog:
-    """The transaction log of a Delta table, whose partitions are the tables of the corpus."""
+    """The transaction log of a Delta table, whose partitions are the tables of the corpus; on an object store a version
+    is written only if there is none yet."""
 
-    folder: Path
+    folder: Location
 
-    def create(self) -> None:
-        """Create the Delta table, if there is none yet."""
-        from deltalake import DeltaTable
-        from deltalake.exceptions import CommitFailedError
+    @property
+    def place(self) -> str:
+        """Where the table is, without options."""
+        table = join_location(self.folder, DATA)
+        return str(table) if isinstance(table, Path) else table.partition("?")[0]
 
-        table = self.folder / DATA
-        table.mkdir(parents=True, exist_ok=True)
-        try:
-            DeltaTable.create(table, DELTA_SCHEMA, partition_by=[TABLE_COLUMN], mode="ignore")
-        except CommitFailedError:
-            if not DeltaTable.is_deltatable(str(table)):
-                raise
-
-    def read(self) -> LogSnapshot:
-        """The newest version. Raises `PipelineError` if the table has deletion vectors or renamed columns."""
+    def open(self, version: int | None = None) -> "DeltaTable":
+        """The table, as it was in a version. Raises `PipelineError`."""
         from deltalake import DeltaTable
         from deltalake.exceptions import DeltaError
 
         try:
-            table = DeltaTable(self.folder / DATA)
-        except DeltaError as error:
-            raise PipelineError(f"{self.folder}: {str(error).splitlines()[0]}") from None
+            return DeltaTable(self.place, version=version, storage_options=storage_options(str(self.folder)))
+        except (DeltaError, OSError) as error:
+            raise PipelineError(f"{self.folder}: {plain_line(error)}") from None
+
+    def create(self, mark: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Create the Delta table, if there is none yet; the mark is one of its properties. Raises `PipelineError`."""
+        from deltalake import DeltaTable
+        from deltalake.exceptions import DeltaError
+
+        if isinstance(self.folder, Path):
+            (self.folder / DATA).mkdir(parents=True, exist_ok=True)
+        with suppress(DeltaError, OSError):  # another may have been first; what else is wrong shows next
+            DeltaTable.create(
+                self.place,
+                DELTA_SCHEMA,
+                mode="ignore",
+                partition_by=[TABLE_COLUMN],
+                configuration={MARK_PROPERTY: json.dumps(mark)},
+                raise_if_key_not_exists=False,
+                storage_options=storage_options(str(self.folder)),
+            )
+        known = self.open().metadata().configuration.get(MARK_PROPERTY)
+        return mark if known is None else dict(json.loads(known))
+
+    def read(self) -> LogSnapshot:
+        """The newest version. Raises `PipelineError` if the table has deletion vectors or renamed columns."""
+        table = self.open()
         if table.protocol().min_reader_version > 1:
             raise PipelineError(
                 f"{self.folder} is a Delta table with features that Fencepost does not read (deletion vectors, column "
@@ -143,7 +170,7 @@ class DeltaLog:
 
     def append(self, change: FileChange, after: int) -> bool:
         """Make `change` the version that follows `after`; False if there is one already."""
-        from deltalake import CommitProperties, DeltaTable
+        from deltalake import CommitProperties
         from deltalake.exceptions import CommitFailedError
         from deltalake.transaction import AddAction, RemoveAction
 
@@ -157,7 +184,7 @@ class DeltaLog:
             RemoveAction(name, is_new, now, partition_values={TABLE_COLUMN: table_of(name)}) for name in change.removed
         ]
         try:
-            DeltaTable(self.folder / DATA, version=after).create_write_transaction(
+            self.open(after).create_write_transaction(
                 [*added, *removed],
                 "append",
                 DELTA_SCHEMA,
@@ -170,13 +197,30 @@ class DeltaLog:
 
     def remove_abandoned(self) -> None:
         """Remove files that have not counted for as long as the table keeps them: a week, unless it says otherwise."""
-        from deltalake import DeltaTable
-
-        DeltaTable(self.folder / DATA).vacuum(dry_run=False, full=True)
+        self.open().vacuum(dry_run=False, full=True)
 
 
-LOGS: Mapping[str, Callable[[Path], CorpusLog]] = {"parquet": ManifestLog, "delta": DeltaLog}
+LOGS = ("parquet", "delta")
 """The forms of a log by the name of their format."""
+
+
+def open_log(folder: Location, format: str) -> CorpusLog:
+    """The log of the corpus in `folder`. Raises `PipelineError` if it cannot be there in this format."""
+    if format == "delta":
+        return DeltaLog(folder)
+    if not isinstance(folder, Path):
+        raise PipelineError(
+            f"{folder}: plain Parquet needs a folder with locks and hard links; at a URI a corpus is a Delta table: "
+            "--format delta"
+        )
+    return ManifestLog(folder)
+
+
+def plain_line(error: BaseException) -> str:
+    """The first line and the last of what Delta's library says of an error, which may be a chain in colours."""
+    lines = [re.sub(r"\x1b\[[0-9;]*m|↳", "", line).strip() for line in str(error).splitlines()]
+    told = list(dict.fromkeys(line for line in lines if line))
+    return ": ".join([*told[:1], *told[1:][-1:]]) or type(error).__name__
 
 
 def write_new(path: Path, value: object) -> bool:

@@ -4,19 +4,23 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from fencepost.traces.files.jsonl import decode_event
 from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.errors import PipelineError
+from fencepost.traces.pipeline.file_systems import open_parquet
 from fencepost.traces.pipeline.recordings import RecordingFiles, TraceFile, group_recordings, line_offsets
 from fencepost.traces.pipeline.schema import EVENTS, TRACES
 
 
 def parse_finding(finding: str) -> tuple[str, int | None]:
-    """The trace and the event that a finding names as TRACE:EVENT; None without an event."""
-    trace, colon, event = finding.rpartition(":")
-    return (trace, int(event)) if colon and event.isdecimal() else (finding, None)
+    """The trace and the event that a finding names as TRACE:EVENT, or as "TRACE, event EVENT", which is how a report
+    has them; None without an event."""
+    for separator in (":", ", event "):
+        trace, found, event = finding.rpartition(separator)
+        if found and event.isdecimal():
+            return trace, int(event)
+    return finding, None
 
 
 def extract_trace(corpus: Corpus, finding: str, output: Path) -> int:
@@ -41,7 +45,7 @@ def find_recording(corpus: Corpus, trace: str) -> tuple[RecordingFiles, bytes]:
     headers: dict[str, bytes] = {}
     files: list[TraceFile] = []
     for name in corpus.files(TRACES):
-        for row in pq.ParquetFile(name).read().to_pylist():
+        for row in open_parquet(name).read().to_pylist():
             headers[row["trace"]] = row["header"]
             counts = (row["events"], row["lines"], row["flawed"], row["marked"])
             files.append(TraceFile(row["trace"], *counts, {}, row["recording"], row["part"], row["continued"]))
@@ -55,7 +59,7 @@ def intact_lines(corpus: Corpus, trace: str, begins: int) -> Iterator[bytes]:
     """The lines of the events of a file that come after line `begins` and before the first bad line, in order."""
     found: dict[int, bytes] = {}
     for name in corpus.files(EVENTS):
-        for batch in pq.ParquetFile(name).iter_batches(columns=["trace", "line", "intact", "text"]):
+        for batch in open_parquet(name).iter_batches(columns=["trace", "line", "intact", "text"]):
             mine = batch.filter(pc.and_(pc.equal(batch["trace"], trace), batch["intact"]))
             found.update(zip(mine["line"].to_pylist(), mine["text"].to_pylist(), strict=True))
     return (found[line] for line in sorted(found) if line > begins)

@@ -1,29 +1,61 @@
-"""Input files by URI (`s3://`, `gs://`, `hdfs://` and others that Arrow has): listed here, and read by workers.
+"""Files by path or by URI (`s3://`, `gs://`, `hdfs://` and others that Arrow has), on this machine and on workers.
 
 Credentials and endpoints are those of the environment, for S3 the usual `AWS_` variables.
 """
 
 import io
 import os
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias, cast
-from urllib.parse import quote, urlencode, urlsplit
+from typing import Any, BinaryIO, NamedTuple, TypeAlias, cast
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+
+import pyarrow.parquet as pq
 
 from fencepost.traces.files.trace_files import open_local
-from fencepost.traces.pipeline.corpus import InputFile
 from fencepost.traces.pipeline.errors import PipelineError
 
 Location: TypeAlias = Path | str
-"""Where an input is: a path of this machine, or a URI."""
+"""Where something is: a path, or a URI."""
 SCHEMES = {"s3a": "s3", "s3n": "s3"}
 """Names that other tools have for a scheme."""
 BUFFER_BYTES = 1 << 20
 
 
-def is_uri(path: str) -> bool:
-    """Whether a path is that of a file on another file system."""
-    return "://" in path
+class FoundFile(NamedTuple):
+    """A file by its URI, with its size in bytes and the time of its last change in nanoseconds since 1970."""
+
+    uri: str
+    size: int
+    changed: int
+
+
+def is_uri(path: Location) -> bool:
+    """Whether a location is on another file system."""
+    return "://" in str(path)
+
+
+def resolve_location(location: Location) -> Location:
+    """The absolute path of a folder, given as a path or a `file:` URI; another URI, with the name that Arrow has for
+    its scheme. Raises `PipelineError` for one that Arrow does not know."""
+    scheme, colon, rest = str(location).partition(":")
+    if not (colon and rest.startswith("/") and re.fullmatch(r"[a-z][a-z0-9+.-]+", scheme)):
+        return Path(location).resolve()
+    if scheme == "file":
+        return Path(unquote(urlsplit(f"file:{rest}").path)).resolve()
+    uri = f"{SCHEMES.get(scheme, scheme)}:{rest if rest.startswith('//') else f'/{rest}'}"
+    place, question, options = uri.partition("?")
+    open_file_system(uri)
+    return place.rstrip("/") + question + options
+
+
+def join_location(folder: Location, name: str) -> Location:
+    """The location of a file below a folder."""
+    if isinstance(folder, Path):
+        return folder / name
+    place, question, options = folder.partition("?")
+    return f"{place}/{name}{question}{options}"
 
 
 def open_file_system(uri: str) -> tuple[Any, str]:
@@ -53,16 +85,30 @@ def endpoint_options(place: str, environment: Mapping[str, str] = os.environ) ->
     return ("&" if "?" in place else "?") + options
 
 
-def find_files(uri: str, suffixes: tuple[str, ...]) -> Iterator[InputFile]:
-    """Yield the file at a URI, else all files below it with one of these suffixes, in order. Raises `PipelineError`."""
+def storage_options(uri: str) -> dict[str, str]:
+    """What Delta's library has to know of a place in S3 beside the environment: its server and region."""
+    rest = uri.partition("://")[2]
+    if not uri.startswith("s3://"):
+        return {}
+    told = dict(parse_qsl((rest + endpoint_options(rest)).partition("?")[2]))
+    found = {"AWS_REGION": told["region"]} if "region" in told else {}
+    if "endpoint_override" in told:
+        scheme = told.get("scheme", "https")
+        found["AWS_ENDPOINT_URL"] = f"{scheme}://{told['endpoint_override']}"
+        found["AWS_ALLOW_HTTP"] = str(scheme == "http").lower()
+    return found
+
+
+def find_files(uri: str, suffixes: tuple[str, ...] = ("",)) -> list[FoundFile]:
+    """The file at a URI, else all files below it with one of these suffixes, in the order of their paths. Raises
+    `PipelineError`."""
     from pyarrow.fs import FileSelector, FileType
 
     system, path = open_file_system(uri)
     try:
         (root,) = system.get_file_info([path])
-        if root.type == FileType.File:
-            found = [root]
-        else:
+        found = [root]
+        if root.type != FileType.File:
             below = system.get_file_info(FileSelector(path, recursive=True, allow_not_found=True))
             found = [each for each in below if each.type == FileType.File and each.path.endswith(suffixes)]
     except OSError as error:
@@ -71,8 +117,21 @@ def find_files(uri: str, suffixes: tuple[str, ...]) -> Iterator[InputFile]:
     scheme = SCHEMES.get(parts.scheme, parts.scheme)
     host = "" if scheme in ("s3", "gs") else parts.netloc
     options = f"?{parts.query}" if parts.query else ""
-    for each in sorted(found, key=lambda each: str(each.path)):
-        yield InputFile(f"{scheme}://{host}{quote(each.path)}{options}", int(each.size), int(each.mtime_ns or 0))
+    return [
+        FoundFile(f"{scheme}://{host}{quote(each.path)}{options}", int(each.size), int(each.mtime_ns or 0))
+        for each in sorted(found, key=lambda each: str(each.path))
+    ]
+
+
+def file_sizes(folder: Location, names: Iterable[str]) -> list[int | None]:
+    """The sizes in bytes of files below a folder; None for one that is not there. Raises `PipelineError`."""
+    if isinstance(folder, Path):
+        return [path.stat().st_size if path.is_file() else None for path in (folder / name for name in names)]
+    system, root = open_file_system(folder)
+    try:
+        return [each.size for each in system.get_file_info([f"{root}/{name}" for name in names])]
+    except OSError as error:
+        raise PipelineError(f"{folder}: {first_line(error)}") from None
 
 
 def open_input(path: str) -> BinaryIO:
@@ -85,6 +144,64 @@ def open_input(path: str) -> BinaryIO:
     except PipelineError as error:
         raise OSError(str(error)) from None
     return cast(BinaryIO, io.BufferedReader(stream))
+
+
+def read_text(location: Location) -> str:
+    """The text of a file. Raises `FileNotFoundError`, and `PipelineError` if a file system does not respond."""
+    if isinstance(location, Path):
+        return location.read_text(encoding="utf-8")
+    system, name = open_file_system(location)
+    try:
+        with system.open_input_stream(name) as stream:
+            return bytes(stream.read()).decode()
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise PipelineError(f"{location}: {first_line(error)}") from None
+
+
+def write_text(location: Location, text: str) -> None:
+    """Write a file; on an object store it is there as a whole or not at all. Raises `PipelineError` for a URI."""
+    if isinstance(location, Path):
+        location.write_text(text, encoding="utf-8")
+        return
+    system, name = open_file_system(location)
+    try:
+        with system.open_output_stream(name) as out:
+            out.write(text.encode())
+    except OSError as error:
+        raise PipelineError(f"{location}: {first_line(error)}") from None
+
+
+def remove_file(location: Location) -> None:
+    """Remove a file, if it is there. Raises `PipelineError`."""
+    if isinstance(location, Path):
+        location.unlink(missing_ok=True)
+        return
+    system, name = open_file_system(location)
+    try:
+        system.delete_file(name)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise PipelineError(f"{location}: {first_line(error)}") from None
+
+
+def open_parquet(location: Location) -> pq.ParquetFile:
+    """Open a Parquet file. Raises `OSError` and `PipelineError`."""
+    if not is_uri(location):
+        return pq.ParquetFile(location)
+    system, name = open_file_system(str(location))
+    return pq.ParquetFile(system.open_input_file(name))
+
+
+def open_parquet_output(location: Location, schema: Any) -> pq.ParquetWriter:
+    """A writer of a new Parquet file; creates the folder that it is in. Raises `OSError` and `PipelineError`."""
+    if isinstance(location, Path):
+        location.parent.mkdir(parents=True, exist_ok=True)
+        return pq.ParquetWriter(location, schema, compression="zstd")
+    system, name = open_file_system(location)
+    return pq.ParquetWriter(name, schema, filesystem=system, compression="zstd")
 
 
 def first_line(error: BaseException) -> str:

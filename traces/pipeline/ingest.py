@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, date, datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 from pyspark.sql import SparkSession
 
@@ -24,23 +24,31 @@ BATCH_BYTES_PER_CORE = 1 << 28
 @dataclass(frozen=True, slots=True)
 class IngestResult:
     """The files written for some inputs with their sizes in bytes, the counts of lines, and for each input that could
-    not be read, or not to its end, the place and the reason."""
+    not be read, or not to its end, the place and the reason. Of the inputs that `failed`, each for a reason, there is
+    nothing."""
 
     files: Mapping[str, int]
     counts: Counts
     flaws: tuple[str, ...]
+    failed: Mapping[str, str] = field(default_factory=dict)
+
+
+IngestTask: TypeAlias = Callable[[list[InputFile]], IngestResult]
+"""Runs on a worker: writes the rows of some inputs."""
 
 
 @dataclass(frozen=True, slots=True)
 class IngestSummary:
     """What came of an ingest: counts of lines, of new input files, and of files that the corpus had already. `flaws`
-    name the files that could not be read, or not to their end, `changed` those that have changed since an ingest."""
+    name the files that could not be read, or not to their end, `changed` those that have changed since an ingest, and
+    `failed` why some could not be imported."""
 
     counts: Counts = field(default_factory=Counts)
     inputs: int = 0
     already_ingested: int = 0
     flaws: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
 
     def __add__(self, other: "IngestSummary") -> "IngestSummary":
         return IngestSummary(
@@ -49,6 +57,7 @@ class IngestSummary:
             self.already_ingested + other.already_ingested,
             self.flaws + other.flaws,
             self.changed + other.changed,
+            self.failed + other.failed,
         )
 
 
@@ -58,20 +67,21 @@ def ingest(
     inputs: Sequence[InputFile],
     progress: Callable[[int, int, str], None],
     batch: int | None = None,
+    make_task: Callable[[Corpus, str], IngestTask] | None = None,
 ) -> IngestSummary:
     """Ingest the inputs that the corpus does not have yet, in batches of about `batch` bytes; by default there is
-    `BATCH_BYTES_PER_CORE` for each core.
+    `BATCH_BYTES_PER_CORE` for each core. `make_task` makes the function that workers run, by default for trace files.
 
     `progress` is called with bytes done, bytes in total and a description. Raises `PipelineError`.
     """
     with corpus.write() as writer:
         new, changed = new_inputs(corpus, inputs)
-        job = IngestJob(spark, writer, sum(each.size for each in new), progress)
+        job = IngestJob(spark, writer, sum(each.size for each in new), progress, make_task or make_ingest_task)
         size = batch or BATCH_BYTES_PER_CORE * core_count(spark)
         for each in batch_by_size(new, size):
             job.ingest_batch(each)
-    read = job.inputs
-    return IngestSummary(job.counts, read, len(inputs) - read - len(changed), tuple(job.flaws), changed)
+    known = len(inputs) - job.inputs - len(changed) - len(job.failed)
+    return IngestSummary(job.counts, job.inputs, known, tuple(job.flaws), changed, tuple(job.failed))
 
 
 @dataclass(slots=True)
@@ -82,10 +92,12 @@ class IngestJob:
     writer: CorpusWriter
     total: int
     progress: Callable[[int, int, str], None]
+    make_task: Callable[[Corpus, str], IngestTask]
     done: int = 0
     counts: Counts = field(default_factory=Counts)
     inputs: int = 0
     flaws: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
 
     def ingest_batch(self, inputs: list[InputFile]) -> None:
         """Ingest some files and commit them. Those that another writer has committed meanwhile are left to it."""
@@ -95,17 +107,20 @@ class IngestJob:
             self.progress(self.done + size * part // parts, self.total, f"{len(inputs)} files")
 
         while inputs:
-            task = make_ingest_task(self.writer.corpus, self.writer.id)
+            task = self.make_task(self.writer.corpus, self.writer.id)
             results = map_parallel(self.spark, inputs, task, report_part)
             found = sum((each.counts for each in results), Counts())
             if not found.is_balanced:
                 raise PipelineError(f"lines were lost: {asdict(found)}")
             files = {name: bytes for each in results for name, bytes in each.files.items()}
-            taken = self.writer.append({each.name for each in inputs}, files)
+            failed = {name: reason for each in results for name, reason in each.failed.items()}
+            read = [each.name for each in inputs if each.name not in failed]
+            taken = self.writer.append(read, files) if read else frozenset()
             if not taken:
                 self.counts += found
-                self.inputs += len(inputs)
+                self.inputs += len(read)
                 self.flaws += (flaw for each in results for flaw in each.flaws)
+                self.failed += failed.values()
                 break
             inputs = [each for each in inputs if each.name not in taken]
         self.done += size
@@ -122,7 +137,7 @@ def new_inputs(corpus: Corpus, inputs: Sequence[InputFile]) -> tuple[list[InputF
     return new, tuple(changed)
 
 
-def make_ingest_task(corpus: Corpus, writer: str) -> Callable[[list[InputFile]], IngestResult]:
+def make_ingest_task(corpus: Corpus, writer: str) -> IngestTask:
     """The function that a worker runs on its input files; `writer` is the id in the names of its files."""
 
     def ingest_files(inputs: list[InputFile]) -> IngestResult:

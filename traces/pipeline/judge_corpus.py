@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
+from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 import pyarrow as pa
@@ -22,6 +23,8 @@ from fencepost.traces.files.jsonl import decode_event, decode_header
 from fencepost.traces.operations import PairedEvent
 from fencepost.traces.pipeline.arrow import to_record_batches
 from fencepost.traces.pipeline.corpus import Corpus
+from fencepost.traces.pipeline.file_systems import join_location
+from fencepost.traces.pipeline.frames import SizedFile, read_files
 from fencepost.traces.pipeline.parallel import split_evenly
 from fencepost.traces.pipeline.recordings import (
     RecordingFiles,
@@ -30,7 +33,7 @@ from fencepost.traces.pipeline.recordings import (
     line_offsets,
 )
 from fencepost.traces.pipeline.row_reader import REPEATED_LINE, SHARED_BUCKET
-from fencepost.traces.pipeline.schema import EVENTS, QUARANTINE, SCHEMAS, TRACES
+from fencepost.traces.pipeline.schema import EVENTS, QUARANTINE, SCHEMAS, TRACES, table_of
 from fencepost.traces.pipeline.shards import (
     LOOKUPS_SHARD,
     UNRELATED_APIS,
@@ -47,6 +50,13 @@ DEFAULT_SPLIT_EVENTS = 50_000
 """A trace with more events is split into shards by bucket."""
 EVENTS_PER_PART = 250_000
 """Target number of events that are sorted and judged in one task."""
+FILE_COLUMNS = (
+    *("trace", "events", "lines", "flawed", "marked"),
+    *("recording", "part", "continued", "buckets", "sizes"),
+)
+"""What the plan is made from, of the table of traces."""
+LINE_COLUMNS = ("trace", "line", "kind", "api", "error", "bucket", "intact", "text")
+"""What the judge reads, of the table of events."""
 FINDINGS_PER_BATCH = 2_000
 """Number of findings in a record batch."""
 
@@ -149,7 +159,7 @@ def judge_shard(shard: Shard, corpus: Corpus, lines: Iterable[ShardLine], analyz
 def corpus_files(spark: SparkSession, corpus: Corpus) -> list[TraceFile]:
     """The trace files of a corpus."""
     found = []
-    for row in read_table(spark, corpus, TRACES).drop("source", "order", "header", "quarantined").collect():
+    for row in read_table(spark, corpus, TRACES, FILE_COLUMNS).collect():
         fields = row.asDict()
         sizes = dict(zip(fields.pop("buckets"), fields.pop("sizes"), strict=True))
         found.append(TraceFile(**fields, sizes=sizes))
@@ -170,11 +180,17 @@ def shards_of(files: RecordingFiles, split: int) -> Iterator[Shard]:
     yield Shard(trace, LOOKUPS_SHARD, events - sizes.total(), len(files))
 
 
-def read_table(spark: SparkSession, corpus: Corpus, table: str) -> DataFrame:
-    """A table of a corpus."""
-    schema = from_arrow_schema(SCHEMAS[table])
-    files = corpus.files(table)
-    return spark.read.schema(schema).parquet(*files) if files else spark.createDataFrame([], schema)
+def read_table(spark: SparkSession, corpus: Corpus, table: str, columns: Sequence[str] | None = None) -> DataFrame:
+    """A table of a corpus, with all its columns or some of them."""
+    schema = pa.schema([each for each in SCHEMAS[table] if columns is None or each.name in columns])
+    known = corpus.committed or corpus.log.read()
+    sizes = {name: size for name, size in known.files.items() if table_of(name) == table}
+    files = [SizedFile(str(join_location(corpus.data, name)), size) for name, size in sizes.items()]
+    if not files:
+        return spark.createDataFrame([], from_arrow_schema(schema))
+    if not isinstance(corpus.folder, Path):
+        return read_files(spark, files, schema)
+    return spark.read.schema(from_arrow_schema(schema)).parquet(*(each.location for each in files))
 
 
 def unreadable_files(spark: SparkSession, corpus: Corpus) -> DataFrame:
@@ -215,13 +231,15 @@ def sorted_lines(
     ]
     where = spark.createDataFrame(rows, "file string, place int, shard int, begins long, before long, part int")
     begun = [(shard.trace, numbers[shard], part) for part, each in enumerate(parts) for shard in each]
-    events = read_table(spark, corpus, EVENTS).where("intact").withColumnRenamed("trace", "file")
+    events = read_table(spark, corpus, EVENTS, LINE_COLUMNS).where("intact").withColumnRenamed("trace", "file")
     joined = events.join(F.broadcast(where), (events["file"] == where["file"]) & is_in_shard())
     place = (F.col("line") - F.col("begins") + F.col("before")).alias("line")
     own = (F.col("place") == WHOLE_TRACE) | (F.col("place") == F.col("bucket"))
     lines = joined.where("line > begins").select("shard", place, "text", own.alias("own"), "part")
     first = F.lit(1).cast("long").alias("line")
-    headers = read_table(spark, corpus, TRACES).select("trace", first, F.col("header").alias("text"))
+    headers = read_table(spark, corpus, TRACES, ["trace", "header"]).select(
+        "trace", first, F.col("header").alias("text")
+    )
     each_shard = spark.createDataFrame(begun, "trace string, shard int, part int")
     firsts = headers.join(F.broadcast(each_shard), "trace").select(
         "shard", "line", "text", F.lit(False).alias("own"), "part"

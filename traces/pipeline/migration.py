@@ -1,18 +1,32 @@
 """Copies of corpora: one of an older format, or in the other form of the log, becomes a new one."""
 
 import json
-import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 
 from fencepost.traces.message_fields import encodable_text
-from fencepost.traces.pipeline.corpus import CORPUS_FORMAT, Corpus, Counts, InputRow, read_mark, resolve_folder
+from fencepost.traces.pipeline.corpus import (
+    CORPUS_FORMAT,
+    Corpus,
+    Counts,
+    InputRow,
+    read_mark,
+)
 from fencepost.traces.pipeline.corpus_log import MANIFEST
 from fencepost.traces.pipeline.errors import PipelineError
+from fencepost.traces.pipeline.file_systems import (
+    Location,
+    find_files,
+    join_location,
+    read_text,
+    resolve_location,
+    write_text,
+)
 from fencepost.traces.pipeline.rewriting import group_files, rewrite_files
 from fencepost.traces.pipeline.schema import INPUTS, QUARANTINE, TABLES, TRACES, TableWriter, table_of
 
@@ -21,27 +35,28 @@ OLD_FORMATS = (3, 4)
 CAMPAIGN_FILE = "campaign.json"
 
 
-def migrate(folder: Path, to: Path, format: str | None) -> int:
+def migrate(folder: Location, to: Location, format: str | None) -> int:
     """Copy the corpus in `folder`, of this format or an older one, into a new one, and return its number of inputs.
 
     `format` is the form of the new log. Raises `PipelineError`.
     """
-    folder = resolve_folder(folder)
+    folder, to = resolve_location(folder), resolve_location(to)
     mark = read_mark(folder)
     version = mark["fencepost_corpus"]
     if version not in (*OLD_FORMATS, CORPUS_FORMAT):
         raise PipelineError(
             f"{folder} has corpus format {version}; formats {OLD_FORMATS} and {CORPUS_FORMAT} are known"
         )
-    if resolve_folder(to).exists():
+    if to.exists() if isinstance(to, Path) else find_files(to):
         raise PipelineError(f"{to} already exists: give a new folder")
-    if version in OLD_FORMATS:
+    root: Location
+    if version in OLD_FORMATS and isinstance(folder, Path):
         root, files = folder, old_files(folder)
         inputs = old_inputs(folder, files)
     else:
         source = Corpus.open(folder).snapshot()
         assert source.committed is not None
-        root, files, inputs = source.data, source.committed.files, source.inputs()
+        root, files, inputs = source.data, source.committed.files, list(source.input_rows())
     corpus = Corpus.create(to, mark["buckets"], format)
     with corpus.write() as writer:
         added: dict[str, int] = {}
@@ -53,8 +68,10 @@ def migrate(folder: Path, to: Path, format: str | None) -> int:
             for row in inputs:
                 tables.add_row(INPUTS, row)
         writer.append([row.input for row in inputs], added | tables.files)
-    if (folder / CAMPAIGN_FILE).exists():
-        shutil.copy(folder / CAMPAIGN_FILE, corpus.folder / CAMPAIGN_FILE)
+    inputs = [row for row in inputs if not row.is_position]
+    with suppress(FileNotFoundError):
+        plan = read_text(join_location(folder, CAMPAIGN_FILE))
+        write_text(join_location(corpus.folder, CAMPAIGN_FILE), plan)
     return len(inputs)
 
 

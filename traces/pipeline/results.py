@@ -1,18 +1,34 @@
-"""The tables with the results of judging a corpus: a folder that is written as a whole or not at all."""
+"""The tables with the results of judging a corpus: a folder that is written as a whole or not at all.
+
+At a URI there is a folder for each run, and a file that names the newest of them.
+"""
 
 import json
+import time
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
-import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from fencepost.traces.pipeline.corpus import Corpus, resolve_folder
+from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.corpus_log import write_atomically
 from fencepost.traces.pipeline.errors import PipelineError
+from fencepost.traces.pipeline.file_systems import (
+    Location,
+    find_files,
+    join_location,
+    open_parquet,
+    read_text,
+    remove_file,
+    resolve_location,
+    write_text,
+)
+from fencepost.traces.pipeline.frames import files_below, write_frame
 from fencepost.traces.pipeline.judge_corpus import (
     DEFAULT_SPLIT_EVENTS,
     UNREADABLE,
@@ -23,8 +39,8 @@ from fencepost.traces.pipeline.judge_corpus import (
     unreadable_files,
 )
 from fencepost.traces.pipeline.parallel import as_pipeline_error, job_progress
-from fencepost.traces.pipeline.queries import EXAMINED, INVARIANTS, VIEWS, count_examined
-from fencepost.traces.pipeline.schema import EVENTS
+from fencepost.traces.pipeline.queries import EXAMINED, INVARIANTS, VIEWS, count_examined, examined_events
+from fencepost.traces.pipeline.schema import EVENTS, SCHEMAS
 from fencepost.traces.pipeline.writers import replace_folder
 
 RESULTS_FILE = "judged.json"
@@ -32,11 +48,20 @@ FINDINGS_FOLDER = "findings"
 StageProgress = Callable[[int, int, str], None]
 
 
+RUN_PREFIX = "run-"
+ABANDONED_SECONDS = 7 * 86_400
+"""The age at which the files of a run at a URI that was not published are removed."""
+
+
 @contextmanager
-def create_folder(folder: Path) -> Iterator[Path]:
-    """Yield a temporary folder, which takes the place of `folder` at the end. Raises `PipelineError` if `folder` is no
-    result."""
-    folder = resolve_folder(folder)
+def create_folder(folder: Location) -> Iterator[Location]:
+    """Yield a temporary folder, which takes the place of `folder` at the end; at a URI, a folder below it, which is
+    named there at the end. Raises `PipelineError` if `folder` is no result."""
+    folder = resolve_location(folder)
+    if not isinstance(folder, Path):
+        with publish_run(folder) as run:
+            yield run
+        return
     if folder.exists() and not (folder / RESULTS_FILE).exists():
         raise PipelineError(f"{folder} already exists and was not created by this command")
     with replace_folder(folder) as partial:
@@ -44,10 +69,36 @@ def create_folder(folder: Path) -> Iterator[Path]:
         write_atomically(partial / RESULTS_FILE, {"fencepost_judged": 1})
 
 
+@contextmanager
+def publish_run(place: str) -> Iterator[Location]:
+    """Yield the folder of a new run below a URI, and name it there at the end of the block. Removes the run before it,
+    and old ones that were never named. Raises `PipelineError` if the place holds something else."""
+    mark = join_location(place, RESULTS_FILE)
+    try:
+        before = json.loads(read_text(mark))["run"]
+    except FileNotFoundError:
+        before = None
+        if any(not run_of(each.uri, place).startswith(RUN_PREFIX) for each in find_files(place)):
+            raise PipelineError(f"{place} already exists and was not created by this command") from None
+    run = f"{RUN_PREFIX}{uuid.uuid4().hex}"
+    yield join_location(place, run)
+    write_text(mark, json.dumps({"fencepost_judged": 1, "run": run}) + "\n")
+    old = time.time_ns() - ABANDONED_SECONDS * 10**9
+    for each in find_files(place):
+        name = run_of(each.uri, place)
+        if name == before or (name.startswith(RUN_PREFIX) and name != run and each.changed < old):
+            remove_file(each.uri)
+
+
+def run_of(uri: str, place: str) -> str:
+    """The first part of the path of a file below a place."""
+    return unquote(uri).removeprefix(f"{unquote(place.partition('?')[0])}/").partition("/")[0]
+
+
 def judge_corpus(
     spark: SparkSession,
     corpus: Corpus,
-    folder: Path,
+    folder: Location,
     analyze: ShardAnalysis,
     progress: StageProgress,
     split: int = DEFAULT_SPLIT_EVENTS,
@@ -55,37 +106,40 @@ def judge_corpus(
     """Judge a corpus, and write the findings into `folder` by kind. Raises `PipelineError`."""
     with job_progress(spark, 1, lambda done, total: progress(done, total, "judging")), as_pipeline_error():
         found = corpus_findings(spark, corpus, analyze, split)
-        found.write.mode("append").partitionBy("kind").parquet(str(folder / FINDINGS_FOLDER))
+        write_frame(found, folder, FINDINGS_FOLDER, "kind")
 
 
-def find_unreadable(spark: SparkSession, corpus: Corpus, folder: Path) -> None:
+def find_unreadable(spark: SparkSession, corpus: Corpus, folder: Location) -> None:
     """Write a finding into `folder` for each file of a corpus that could not be read. Raises `PipelineError`."""
     with as_pipeline_error():
         found = unreadable_files(spark, corpus)
-        found.write.mode("append").partitionBy("kind").parquet(str(folder / FINDINGS_FOLDER))
+        write_frame(found, folder, FINDINGS_FOLDER, "kind")
 
 
-def query_corpus(spark: SparkSession, corpus: Corpus, folder: Path, progress: StageProgress) -> None:
+def query_corpus(spark: SparkSession, corpus: Corpus, folder: Location, progress: StageProgress) -> None:
     """Run all queries on a corpus, and write their rows into `folder`. Raises `PipelineError`."""
-    queries = {**INVARIANTS, **VIEWS, EXAMINED: count_examined}
+    invariants = {**INVARIANTS, EXAMINED: count_examined}
     with as_pipeline_error():
-        events = read_table(spark, corpus, EVENTS)
-        for number, (name, query) in enumerate(queries.items()):
+        events = read_table(spark, corpus, EVENTS, [each for each in SCHEMAS[EVENTS].names if each != "text"])
+        examined = examined_events(events).persist()
+        queries = [(name, query(examined)) for name, query in invariants.items()]
+        queries += [(name, query(events)) for name, query in VIEWS.items()]
+        for number, (name, rows) in enumerate(queries):
             progress(number, len(queries), f"querying {name}")
-            query(events).write.parquet(str(folder / name))
+            write_frame(rows, folder, name)
+        examined.unpersist()
 
 
 @dataclass(frozen=True, slots=True)
 class CorpusResults:
     """Reads the tables of a judged corpus, without Spark."""
 
-    folder: Path
+    folder: Location
 
     def findings(self, kind: str, columns: Sequence[str] = Finding._fields) -> Iterator[dict[str, Any]]:
         """Yield the findings of one kind, with these columns."""
-        files = sorted((self.folder / FINDINGS_FOLDER / f"kind={kind}").glob("*.parquet"))
-        for file in files:
-            for batch in pq.ParquetFile(file).iter_batches(columns=[each for each in columns if each != "kind"]):
+        for file in files_below(self.folder, f"{FINDINGS_FOLDER}/kind={kind}").values():
+            for batch in open_parquet(file).iter_batches(columns=[each for each in columns if each != "kind"]):
                 for row in batch.to_pylist():
                     yield {**row, "kind": kind}
 
@@ -119,6 +173,6 @@ class CorpusResults:
 
     def query_rows(self, name: str) -> Iterator[dict[str, Any]]:
         """Yield the rows of a query."""
-        for file in sorted((self.folder / name).glob("*.parquet")):
-            for batch in pq.ParquetFile(file).iter_batches():
+        for file in files_below(self.folder, name).values():
+            for batch in open_parquet(file).iter_batches():
                 yield from batch.to_pylist()

@@ -7,11 +7,17 @@ from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from fencepost.traces.message_fields import encodable_text
-from fencepost.traces.pipeline.corpus import Corpus, Counts
+from fencepost.traces.pipeline.corpus import Corpus, Counts, InputRow
 from fencepost.traces.pipeline.errors import PipelineError
+from fencepost.traces.pipeline.file_systems import (
+    Location,
+    file_sizes,
+    join_location,
+    open_parquet,
+    remove_file,
+)
 from fencepost.traces.pipeline.parallel import PartProgress, Spark, map_parallel
 from fencepost.traces.pipeline.schema import (
     INPUTS,
@@ -89,22 +95,29 @@ def forget(corpus: Corpus, name: str) -> Counts:
     with corpus.write() as writer:
         while True:
             now = corpus.snapshot()
-            counts = [row.counts for row in now.inputs() if row.input == encodable_text(name)]
+            counts = [row.counts for row in now.input_rows() if is_row_of(row, str(encodable_text(name)))]
             if not counts:
                 raise PipelineError(
-                    f"{corpus.folder} has no input {name}: give the path as it was ingested, or 'seed N'"
+                    f"{corpus.folder} has no input {name}: give its name as it was ingested, 'seed N', or a topic"
                 )
             assert now.committed is not None
             added: dict[str, int] = {}
             removed = []
             for file in now.committed.files:
                 column = "input" if table_of(file) == INPUTS else "trace"
-                if pc.any(is_of_input(pq.read_table(corpus.data / file, columns=[column])[column], name)).as_py():
+                if pc.any(
+                    is_of_input(open_parquet(join_location(corpus.data, file)).read([column])[column], name)
+                ).as_py():
                     keep = rows_of_others(column, name)
                     added |= rewrite_files(corpus.data, corpus.data, writer.id, table_of(file), [file], keep)
                     removed.append(file)
             if writer.replace(removed, added, is_rewrite=False):
                 return sum(counts, Counts())
+
+
+def is_row_of(row: InputRow, name: str) -> bool:
+    """Whether a row of the table of inputs is that of an input, or of a section or the position of a topic."""
+    return row.input == name or (name.startswith("kafka://") and row.input.startswith(f"{name}/"))
 
 
 def is_of_input(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
@@ -119,7 +132,7 @@ def rows_of_others(column: str, name: str) -> Keep:
 
 
 def rewrite_files(
-    source: Path, data: Path, writer: str, table: str, names: Iterable[str], keep: Keep = lambda batch: batch
+    source: Location, data: Location, writer: str, table: str, names: Iterable[str], keep: Keep = lambda batch: batch
 ) -> dict[str, int]:
     """Write the rows of files in `source` that `keep` leaves into a new file in `data`, and return its name with its
     size in bytes; nothing if there are none."""
@@ -133,16 +146,18 @@ def rewrite_files(
             held.clear()
 
         for name in names:
-            for batch in pq.ParquetFile(source / name).iter_batches(ROW_GROUP_SIZE):
+            for batch in open_parquet(join_location(source, name)).iter_batches(ROW_GROUP_SIZE):
                 held.append(keep(fit_schema(batch, table, name)))
                 written += held[-1].num_rows
                 if sum(each.num_rows for each in held) >= ROW_GROUP_SIZE or held_bytes(held) >= ROW_GROUP_BYTES:
                     flush()
         flush()
     if not written:
-        (data / new).unlink()
+        remove_file(join_location(data, new))
         return {}
-    return {new: (data / new).stat().st_size}
+    (size,) = file_sizes(data, [new])
+    assert size is not None
+    return {new: size}
 
 
 def held_bytes(batches: Iterable[pa.RecordBatch]) -> int:

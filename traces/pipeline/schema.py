@@ -3,12 +3,13 @@
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from fencepost.traces.pipeline.file_systems import Location, file_sizes, join_location, open_parquet_output
 
 EVENTS, QUARANTINE, TRACES, INPUTS = "events", "quarantine", "traces", "inputs"
 TABLE_COLUMN = "table"
@@ -106,11 +107,9 @@ def table_of(name: str) -> str:
     return name.partition("/")[0].removeprefix(f"{TABLE_COLUMN}=")
 
 
-def open_parquet_writer(folder: Path, name: str) -> pq.ParquetWriter:
+def open_parquet_writer(folder: Location, name: str) -> pq.ParquetWriter:
     """A writer of a new file in the corpus in `folder`."""
-    path = folder / name
-    path.parent.mkdir(exist_ok=True)
-    return pq.ParquetWriter(path, SCHEMAS[table_of(name)], compression="zstd")
+    return open_parquet_output(join_location(folder, name), SCHEMAS[table_of(name)])
 
 
 @dataclass(slots=True)
@@ -146,7 +145,7 @@ class TableWriter:
     """Writes rows into new files of a corpus, one for each table. `files` are those that are complete, with their sizes
     in bytes."""
 
-    def __init__(self, folder: Path, writer: str) -> None:
+    def __init__(self, folder: Location, writer: str) -> None:
         self.folder = folder
         self.writer = writer
         self.files: dict[str, int] = {}
@@ -164,7 +163,8 @@ class TableWriter:
         for each in self.open_files.values():
             each.flush()
             each.writer.close()
-            self.files[each.name] = (self.folder / each.name).stat().st_size
+        names = [each.name for each in self.open_files.values()]
+        self.files |= {name: size or 0 for name, size in zip(names, file_sizes(self.folder, names), strict=True)}
         self.open_files.clear()
 
     def __enter__(self) -> "TableWriter":

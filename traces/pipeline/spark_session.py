@@ -57,9 +57,8 @@ def spark_session(
     with tempfile.TemporaryDirectory(prefix="fencepost-") as folder:
         home = java_home(Path(folder, "java"))
         settings = spark_settings(master, conf or {}, Path(folder))
-        with set_environment(
-            {"JAVA_HOME": str(home), "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": worker_search_path()}
-        ):
+        python = settings.get("spark.pyspark.python", sys.executable)
+        with set_environment({"JAVA_HOME": str(home), "PYSPARK_PYTHON": python, "PYTHONPATH": worker_search_path()}):
             spark = start_spark(name, master, settings)
             try:
                 yield spark

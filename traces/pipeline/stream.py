@@ -7,15 +7,13 @@ checkpoint holds what was read and all states, so that a watch that is killed lo
 """
 
 import json
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlparse
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, ValueState
@@ -46,7 +44,7 @@ from fencepost.traces.pipeline.shard_state import (
     store_state,
 )
 from fencepost.traces.pipeline.shards import LOOKUPS_SHARD, WHOLE_TRACE, is_unrelated
-from fencepost.traces.pipeline.sources import TRACE_SUFFIXES
+from fencepost.traces.pipeline.stream_log import local_path
 from fencepost.traces.pipeline.topic_source import SOURCE_NAME, register_topics, topic_options
 from fencepost.traces.pipeline.topics import OffsetRange, Topic, TopicRecord, is_header_line, read_records
 
@@ -258,7 +256,7 @@ def watch_folder(
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
         for batch in batches:
             for path in batch.column("path").to_pylist():
-                yield from file_rows(local_path(path), buckets)
+                yield from file_rows(str(local_path(path)), buckets)
 
     return start_watch(files, rows, LineSource(buckets), output, once=once)
 
@@ -301,31 +299,3 @@ def start_watch(
     )
     writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime="1 second")
     return writer.start(str(output / "found"))
-
-
-def empty_files(landing: Path) -> list[Path]:
-    """The trace files below a folder that are empty, in order. No source of Spark yields them."""
-    found = (path for path in landing.rglob("*") if path.name.endswith(TRACE_SUFFIXES))
-    return sorted(path for path in found if path.is_file() and not path.stat().st_size)
-
-
-def local_path(path: str) -> str:
-    """The local path in a file URL of Spark."""
-    return unquote(urlparse(path).path)
-
-
-def read_findings(output: Path, skip: Container[str] = ()) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the committed findings, each with the name of its file, except those of files in `skip`."""
-    for file in committed_files(output / "found"):
-        if file.name not in skip:
-            for row in pq.ParquetFile(file).read().to_pylist():
-                yield file.name, row
-
-
-def committed_files(folder: Path) -> list[Path]:
-    """The files that Spark's log of the folder names; others belong to a batch that was not finished."""
-    names: dict[str, None] = {}
-    for log in (folder / "_spark_metadata").glob("[0-9]*"):
-        for line in log.read_text(encoding="utf-8").splitlines()[1:]:
-            names[local_path(json.loads(line)["path"])] = None
-    return sorted(Path(name) for name in names)

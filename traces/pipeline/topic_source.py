@@ -56,7 +56,10 @@ class TopicSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader of what the topic has now."""
-        return TopicReader(self.topic())
+        ranges = self.options.get("ranges")
+        return TopicReader(
+            self.topic(), None if ranges is None else [OffsetRange(*each) for each in json.loads(ranges)]
+        )
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """A reader of the topic as it grows."""
@@ -64,14 +67,16 @@ class TopicSource(DataSource):
 
 
 class TopicReader(DataSourceReader):
-    """Reads what a topic has at the beginning of a query."""
+    """Reads what a topic has at the beginning of a query, or some ranges of it."""
 
-    def __init__(self, source: Topic) -> None:
+    def __init__(self, source: Topic, ranges: Sequence[OffsetRange] | None = None) -> None:
         self.source = source
+        self.ranges = ranges
 
     def partitions(self) -> Sequence[InputPartition]:
         """Ranges of at most `RECORDS_PER_TASK` records."""
-        return [RangePartition(part) for where in offset_ranges(self.source) for part in split_range(where)]
+        ranges = offset_ranges(self.source) if self.ranges is None else self.ranges
+        return [RangePartition(part) for where in ranges for part in split_range(where)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the records of a range."""

@@ -7,6 +7,7 @@ it is published. So a sweep removes what dead writers left, and nothing that a l
 import fcntl
 import os
 import shutil
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -14,6 +15,8 @@ from pathlib import Path
 
 LOCK_SUFFIX = ".lock"
 OWNER_FILE = "owner.lock"
+NEW_SECONDS = 3_600
+"""What is still new after that has lost its maker, who takes a moment to lock it and rename it."""
 MAX_ATTEMPTS = 100
 """How often a folder is replaced at most while other processes replace it too."""
 
@@ -53,6 +56,9 @@ def register_writer(folder: Path) -> Iterator[str]:
 def living_writers(folder: Path) -> set[str]:
     """The ids of the writers that are alive. The files of others are removed."""
     alive: set[str] = set()
+    for new in folder.glob("*.new"):
+        if has_lost_maker(new):
+            new.unlink(missing_ok=True)
     for lock in folder.glob(f"*{LOCK_SUFFIX}"):
         if is_locked(lock):
             alive.add(lock.name.removesuffix(LOCK_SUFFIX))
@@ -97,8 +103,16 @@ def remove_abandoned(folder: Path) -> None:
     """Remove what killed processes left beside `folder`."""
     for left in folder.parent.iterdir():
         is_temporary = left.name.startswith((f"{folder.name}.partial-", f"{folder.name}.old-"))
-        if is_temporary and left.is_dir() and not is_locked(left / OWNER_FILE):
+        is_left = is_temporary and left.is_dir() and not is_locked(left / OWNER_FILE)
+        if is_left or (left.name.startswith(f"{folder.name}.new-") and has_lost_maker(left)):
             shutil.rmtree(left, ignore_errors=True)
+
+
+def has_lost_maker(new: Path) -> bool:
+    """Whether the process was killed that made a file or folder and had not locked and renamed it yet."""
+    with suppress(FileNotFoundError):
+        return time.time() - new.stat().st_mtime > NEW_SECONDS
+    return False
 
 
 def publish_folder(partial: Path, folder: Path, old: Path) -> None:

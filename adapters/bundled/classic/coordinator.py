@@ -1,6 +1,8 @@
 """The coordinator: requests and the time in, responses out."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
 
 from fencepost.adapters.bundled.classic.admin import Admin, Node
 from fencepost.adapters.bundled.classic.cleanup import Cleanup
@@ -44,6 +46,17 @@ VERSIONS: Mapping[str, tuple[int, int]] = {
 LOCAL = Node(0, "127.0.0.1", 9092)
 
 
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The parts of a coordinator that another dialect may have otherwise."""
+
+    rebalancer: type[Rebalancer] = Rebalancer
+    joining: type[Joining] = Joining
+    heartbeats: type[Heartbeats] = Heartbeats
+    syncing: type[Syncing] = Syncing
+    loading: type[Loading] = Loading
+
+
 class Coordinator:
     """A group coordinator for all groups, restored from its log when it is made.
 
@@ -52,6 +65,8 @@ class Coordinator:
     milliseconds on a clock that never goes back and, if the log outlives the process, goes on where it was. Raises
     `CorruptLogError`.
     """
+
+    parts: ClassVar[Parts] = Parts()
 
     def __init__(
         self,
@@ -65,7 +80,7 @@ class Coordinator:
     ) -> None:
         self._runtime = CoordinatorState(settings, log, new_id, topics, now)
         ledger = OffsetStore(self._runtime)
-        rounds = Rebalancer(self._runtime)
+        rounds = self.parts.rebalancer(self._runtime)
         self._transactions = Transactions(self._runtime, ledger)
         self._cleanup = Cleanup(self._runtime, ledger)
         commits = Commits(self._runtime, rounds, ledger, self._transactions)
@@ -75,10 +90,10 @@ class Coordinator:
             "OffsetCommit": commits.handle,
             "OffsetFetch": offsets.handle_fetch,
             "FindCoordinator": admin.handle_find,
-            "JoinGroup": Joining(self._runtime, rounds, StaticMembership(self._runtime, rounds)).handle,
-            "Heartbeat": Heartbeats(self._runtime, rounds).handle,
+            "JoinGroup": self.parts.joining(self._runtime, rounds, StaticMembership(self._runtime, rounds)).handle,
+            "Heartbeat": self.parts.heartbeats(self._runtime, rounds).handle,
             "LeaveGroup": Leaving(self._runtime, rounds).handle,
-            "SyncGroup": Syncing(self._runtime, rounds).handle,
+            "SyncGroup": self.parts.syncing(self._runtime, rounds).handle,
             "DescribeGroups": admin.handle_describe,
             "ListGroups": admin.handle_list,
             "DeleteGroups": admin.handle_delete,
@@ -88,7 +103,7 @@ class Coordinator:
             "AddOffsetsToTxn": self._transactions.handle_add_offsets,
             "EndTxn": self._transactions.handle_end,
         }
-        Loading(self._runtime, rounds, ledger, self._transactions).load()
+        self.parts.loading(self._runtime, rounds, ledger, self._transactions).load()
         self._cleanup.schedule()
 
     def handle(self, request: Request, now: int) -> list[Response]:

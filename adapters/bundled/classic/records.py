@@ -38,6 +38,16 @@ class GroupRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class SynchronizationRecord:
+    """How far the generation of a group's record is: whether it has its assignment, and the ids of those who have yet
+    to ask for it. Only the proposal of client-side assignment writes it."""
+
+    group: str
+    awaited: tuple[str, ...]
+    is_assigned: bool
+
+
+@dataclass(frozen=True, slots=True)
 class GroupTombstone:
     """The end of a group and its offsets."""
 
@@ -85,10 +95,19 @@ class ProducerRecord:
     epoch: int
 
 
-Record: TypeAlias = GroupRecord | GroupTombstone | OffsetRecord | OffsetTombstone | TransactionEnd | ProducerRecord
+Record: TypeAlias = (
+    GroupRecord
+    | SynchronizationRecord
+    | GroupTombstone
+    | OffsetRecord
+    | OffsetTombstone
+    | TransactionEnd
+    | ProducerRecord
+)
 
 _KINDS: dict[str, type[Record]] = {
     "group": GroupRecord,
+    "synchronization": SynchronizationRecord,
     "group-gone": GroupTombstone,
     "offset": OffsetRecord,
     "offset-gone": OffsetTombstone,
@@ -116,6 +135,8 @@ def _encode_bytes(value: bytes) -> str:
 
 def _decode_record(entry: dict[str, Any]) -> Record:
     kind = _KINDS[entry.pop("kind")]
+    if kind is SynchronizationRecord:
+        entry["awaited"] = tuple(entry["awaited"])
     if kind is GroupRecord:
         entry["members"] = tuple(_decode_member(member) for member in entry["members"])
     if set(entry) != {field.name for field in fields(kind)}:

@@ -291,15 +291,23 @@ class ReferenceClient:
         """A response has come."""
         if sent.api == "Metadata":
             self.learn_metadata(body)
-            held, self._held = self._held, []
-            for each in held:
-                self.take_response(*each)
+            self._release_held(sent.request["topics"])
         elif sent.api == "JoinGroup" and not self.topics_of_group(body) <= self.asked_topics():
             self.group_topics = self.topics_of_group(body)
             self._held.append((sent, body))
             self.refresh()
         else:
             self.take_response(sent, body)
+
+    def _release_held(self, asked: list[Body] | None) -> None:
+        """Take the responses to JoinGroup that wait for Metadata, if these topics, or all, cover their groups."""
+        names = None if asked is None else {row["name"] for row in asked}
+        held, self._held = self._held, []
+        for sent, body in held:
+            if names is None or self.topics_of_group(body) <= names:
+                self.take_response(sent, body)
+            else:
+                self._held.append((sent, body))
 
     def topics_of_group(self, body: Body) -> set[str]:
         """The topics of all members, as the response to a leader's JoinGroup has them. A leader asks for those that it

@@ -113,14 +113,20 @@ class ReferenceDriver(ReferenceClient):
         raises, commits = (name in self.listener.get(each, ()) for each in ("raises", "commits"))
         assignment = [list(each) for each in assigned_partitions(self.client)]
         partitions = [list(each) for each in callback.partitions]
-        about = {"partitions": partitions, "assignment": assignment, "raises": raises, "commits": commits}
+        about: dict[str, Any] = {
+            "partitions": partitions,
+            "assignment": assignment,
+            "raises": raises,
+            "commits": commits,
+        }
+        about["takes_ms"] = self.listener.get("takes_ms", 0) if name == "revoked" else 0
         self.say({"event": name, **about})
         if commits:
             self._committing = asyncio.get_running_loop().create_future()
             self.is_calling_back = True
             self.give(CommitOffsets())
             self.is_calling_back = False
-        asyncio.get_running_loop().call_soon(self.give, ListenerReturned(raises))
+        asyncio.get_running_loop().call_later(about["takes_ms"] / 1000, self.give, ListenerReturned(raises))
 
     def on_commit(self, report: CommitReport) -> None:
         """Tell the application that waits for it."""
@@ -139,6 +145,8 @@ class ReferenceDriver(ReferenceClient):
             case "poll":
                 is_over = self.poll(command["ms"]) and command["ms"] >= self.long_poll_ms
                 await asyncio.sleep(CYCLE_S if is_over else command["ms"] / 1000)
+                while self.client.callback is not None and self.listener.get("takes_ms"):
+                    await asyncio.sleep(CYCLE_S)
             case "commit":
                 self._committing = asyncio.get_running_loop().create_future()
                 self.give(CommitOffsets())

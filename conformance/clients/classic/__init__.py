@@ -6,6 +6,7 @@ from fencepost.conformance.clients.classic import (
     driven,
     errors,
     groups,
+    interruptions,
     leaving,
     listeners,
     memberships,
@@ -21,7 +22,19 @@ from fencepost.traces.client_judge.classic.client import ClassicClient
 
 SCENARIOS: tuple[ClientScenario, ...] = tuple(
     scenario
-    for module in (rebalances, errors, moves, assignments, leaving, driven, memberships, listeners, draining, groups)
+    for module in (
+        rebalances,
+        errors,
+        moves,
+        assignments,
+        leaving,
+        driven,
+        memberships,
+        listeners,
+        draining,
+        interruptions,
+        groups,
+    )
     for scenario in module.FAMILY.scenarios
 )
 """Every scenario; the first one shows what the client is."""

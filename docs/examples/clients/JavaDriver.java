@@ -144,13 +144,24 @@ public class JavaDriver {
         void say(String event, Collection<TopicPartition> partitions) {
             boolean raises = has("raises", event);
             boolean commits = has("commits", event);
+            long takes = event.equals("revoked") ? manner.path("takes_ms").asLong(0) : 0;
             System.out.println("{\"event\": \"" + event + "\", \"partitions\": " + pairs(partitions) + ", \"assignment\": "
-                    + pairs(consumer.assignment()) + ", \"raises\": " + raises + ", \"commits\": " + commits + "}");
+                    + pairs(consumer.assignment()) + ", \"raises\": " + raises + ", \"commits\": " + commits
+                    + ", \"takes_ms\": " + takes + "}");
+            pause(takes);
             if (commits) {
                 consumer.commitSync();
             }
             if (raises) {
                 throw new IllegalStateException("the kit has asked for it");
+            }
+        }
+
+        static void pause(long milliseconds) {
+            try {
+                Thread.sleep(milliseconds);
+            } catch (InterruptedException error) {
+                Thread.currentThread().interrupt();
             }
         }
 

@@ -6,6 +6,7 @@ responses and the rule that applied. The same function judges recorded responses
 
 from fencepost.model.classic.coordinator import admin, offsets
 from fencepost.model.classic.coordinator.group_log import becomes_empty, group_record, writes_record
+from fencepost.model.classic.coordinator.proposal import amend_heartbeat, amend_join, amend_sync
 from fencepost.model.classic.coordinator.state import Cluster, GroupState, Reply, StepResult, respond
 from fencepost.model.classic.core.join import join
 from fencepost.model.classic.core.membership import heartbeat, leave
@@ -88,7 +89,7 @@ def apply_core_step(state: GroupState, step: Step, context: Context) -> StepResu
         changed = evolve(changed, subscribed=subscribed_topics(after))
     if writes_record(before or Group(generation=after.generation), step, context):
         emptied_at = context.now if before is not None and becomes_empty(before, after) else state.emptied_at
-        changed = evolve(changed, stored=group_record(after), emptied_at=emptied_at)
+        changed = evolve(changed, stored=group_record(after, context), emptied_at=emptied_at)
     return StepResult(changed, replies, step.rule)
 
 
@@ -119,7 +120,7 @@ def on_join(state: GroupState, request: JoinGroup, context: Context, cluster: Cl
         state = evolve(state, group=Group(), stored=Group(), subscribed=None)
     assert state.group is not None
     room = with_free_slot(state.group) if takes_slot(core) else state.group
-    step = join(room, core, context)
+    step = amend_join(room, core, join(room, core, context), context)
     return apply_core_step(state, evolve(step, group=state.group) if step.group is room else step, context)
 
 
@@ -133,7 +134,8 @@ def on_sync(state: GroupState, request: SyncGroup, context: Context) -> StepResu
         return respond(state, request, SyncResponse(Error.UNKNOWN_MEMBER_ID), "sync.unknown-group")
     if state.group.phase == Phase.EMPTY:
         return respond(state, request, SyncResponse(Error.UNKNOWN_MEMBER_ID), "sync.empty")
-    return apply_core_step(state, sync(state.group, request.core, context), context)
+    step = sync(state.group, request.core, context)
+    return apply_core_step(state, amend_sync(state.group, request.core, request.failure, step, context), context)
 
 
 def on_heartbeat(state: GroupState, request: Heartbeat, context: Context) -> StepResult:
@@ -144,7 +146,8 @@ def on_heartbeat(state: GroupState, request: Heartbeat, context: Context) -> Ste
         return respond(state, request, HeartbeatResponse(Error.UNKNOWN_MEMBER_ID), "heartbeat.unknown-group")
     if state.group.phase == Phase.EMPTY:
         return respond(state, request, HeartbeatResponse(Error.UNKNOWN_MEMBER_ID), "heartbeat.empty")
-    return apply_core_step(state, heartbeat(state.group, request.core, context), context)
+    step = heartbeat(state.group, request.core, context)
+    return apply_core_step(state, amend_heartbeat(state.group, request.core, step, context), context)
 
 
 def on_leave(state: GroupState, request: LeaveGroup, context: Context) -> StepResult:

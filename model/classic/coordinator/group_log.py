@@ -7,7 +7,8 @@ JoinGroup is answered; then members go on with SyncGroup. `Dialect.generation_wa
 The functions run on plain groups and, in the proofs, on symbolic ones.
 """
 
-from fencepost.model.classic.core.join_phase import trigger_rebalance
+from fencepost.model.classic.coordinator.proposal import REASSIGNED
+from fencepost.model.classic.core.join_phase import has_unsynced_member, trigger_rebalance
 from fencepost.model.classic.core.member_table import group_timeout, is_member, member_count, rearm
 from fencepost.model.classic.core.protocol_selection import metadata_for
 from fencepost.model.classic.core.state import FREE, Context, Group, Holder, Phase, Protocol, Slot, Step
@@ -20,8 +21,8 @@ def writes_record(before: Group, step: Step, context: Context) -> Truth:
     """Whether a step writes a record of the group: a generation has its assignment, or ended with nobody; or, in the
     dialect that stores it early, has begun."""
     after = step.group
-    replaced = step.rule == "join.replace.stable"
-    settled = and_(after.phase == Phase.STABLE, or_(before.phase != Phase.STABLE, replaced))
+    renewed = step.rule in ("join.replace.stable", REASSIGNED)
+    settled = and_(after.phase == Phase.STABLE, or_(before.phase != Phase.STABLE, renewed))
     if or_(settled, becomes_empty(before, after)):
         return True
     if not_(and_(after.phase == Phase.COMPLETING, after.generation != before.generation)):
@@ -34,8 +35,9 @@ def becomes_empty(before: Group, after: Group) -> Truth:
     return and_(after.phase == Phase.EMPTY, after.generation != before.generation)
 
 
-def group_record(group: Group) -> Group:
+def group_record(group: Group, context: Context) -> Group:
     """The group as far as its record has it: no timers, and nothing parked. Loading decides which protocols stay."""
+    once = dialect_of(context).synchronizes_once
     return Group(
         phase=group.phase,
         generation=group.generation,
@@ -43,17 +45,21 @@ def group_record(group: Group) -> Group:
         protocol=group.protocol,
         leader=group.leader,
         slots=tuple(
-            ite(is_member(slot), member_record(slot), FREE) for slot in group.slots if is_member(slot) is not False
+            ite(is_member(slot), member_record(slot, unsynced=and_(not_(once), slot.unsynced)), FREE)
+            for slot in group.slots
+            if is_member(slot) is not False
         ),
     )
 
 
-def member_record(slot: Slot) -> Slot:
-    """The member in the slot as far as the group's record has it."""
+def member_record(slot: Slot, *, unsynced: Truth = False) -> Slot:
+    """The member in the slot as far as the group's record has it; the proposal's has who is yet to ask for an
+    assignment, and so lets the next coordinator go on with that."""
     return Slot(
         holder=Holder.MEMBER,
         id=slot.id,
         instance=slot.instance,
+        unsynced=unsynced,
         session_timeout=slot.session_timeout,
         rebalance_timeout=slot.rebalance_timeout,
         protocols=slot.protocols,
@@ -73,7 +79,8 @@ def load_record(stored: Group, context: Context) -> Step:
 def load_group(stored: Group, context: Context) -> Group:
     """The group of the record with full sessions: Stable if it has members, else Empty.
 
-    If its assignment is awaited, it is so again, and the sync timer starts anew.
+    If its assignment is awaited, it is so again, and the sync timer starts anew. So it does in the proposal where some
+    member has yet to ask for its assignment.
     """
     early = not_(dialect_of(context).generation_waits_for_assignment) if stored.phase == Phase.COMPLETING else False
     members = tuple(
@@ -91,11 +98,13 @@ def load_group(stored: Group, context: Context) -> Group:
     )
     if member_count(group) == 0:
         return evolve(group, phase=Phase.EMPTY)
-    return evolve(group, sync_armed=early, sync_deadline=ite(early, context.now + group_timeout(group), 0))
+    awaits = has_unsynced_member(group)
+    return evolve(group, sync_armed=awaits, sync_deadline=ite(awaits, context.now + group_timeout(group), 0))
 
 
-def load_slot(slot: Slot, stored: Group, context: Context, unsynced: Truth) -> Slot:
+def load_slot(slot: Slot, stored: Group, context: Context, early: Truth) -> Slot:
     """A member of the record, which need not have more than the selected protocol (FAILOVER-13)."""
+    unsynced = or_(early, and_(not_(dialect_of(context).synchronizes_once), slot.unsynced))
     selected = (Protocol(stored.protocol, metadata_for(slot, stored.protocol)),)
     protocols = selected if dialect_of(context).other_protocols_are_forgotten else slot.protocols
     plain = evolve(slot, is_new=False, join=0, sync=0, unsynced=unsynced, protocols=protocols)

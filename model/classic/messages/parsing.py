@@ -32,6 +32,7 @@ from fencepost.model.classic.messages.requests import (
     TopicNames,
     TxnOffsetCommit,
 )
+from fencepost.model.errors import Error
 from fencepost.model.logic import Token
 
 Body = Mapping[str, Any]
@@ -90,7 +91,7 @@ def read_join(version: int, body: Body, handle: Handle) -> tuple[Request, ...]:
 
 
 def read_sync(version: int, body: Body, handle: Handle) -> tuple[Request, ...]:
-    """SyncGroup."""
+    """SyncGroup; the one of the proposal of client-side assignment may carry an error."""
     protocol_type, protocol = body.get("protocol_type"), body.get("protocol_name")
     core = SyncRequest(
         handle=handle,
@@ -102,7 +103,7 @@ def read_sync(version: int, body: Body, handle: Handle) -> tuple[Request, ...]:
         assignments=tuple((given["member_id"], given["assignment"]) for given in body.get("assignments") or ()),
     )
     complete = version < 5 or (protocol_type is not None and protocol is not None)
-    return (SyncGroup(body["group_id"], core, complete),)
+    return (SyncGroup(body["group_id"], core, complete, Error(body.get("sync_error_code", Error.NONE))),)
 
 
 def read_heartbeat(version: int, body: Body, handle: Handle) -> tuple[Request, ...]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fencepost.model.classic.core.state import CommitRequest, HeartbeatRequest, JoinRequest, LeaveRequest, SyncRequest
+from fencepost.model.errors import Error
 from fencepost.model.frozen import fast_frozen
 from fencepost.model.logic import Time
 
@@ -37,11 +38,13 @@ class JoinGroup:
 @fast_frozen
 @dataclass(frozen=True, slots=True)
 class SyncGroup:
-    """SyncGroup as sent; `complete` is false from v5 if protocol type or name is null (SYNC-06)."""
+    """SyncGroup as sent; `complete` is false from v5 if protocol type or name is null (SYNC-06). `failure` is the
+    leader's reason why there is no assignment: only the proposal of client-side assignment has it."""
 
     group: str
     core: SyncRequest
     complete: bool
+    failure: Error = Error.NONE
 
 
 @fast_frozen

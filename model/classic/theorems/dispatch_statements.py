@@ -88,7 +88,7 @@ def dispatch_request(state: GroupState, request: MemberRequest, context: Context
         return evolve(plain, given=given, core=evolve(step, group=known), record=state.stored or Group())
     earlier = state.group or Group(generation=step.group.generation)
     writes = not isinstance(request, OffsetCommit) and writes_record(earlier, step, context)
-    record = group_record(step.group) if writes else state.stored or Group()
+    record = group_record(step.group, context) if writes else state.stored or Group()
     return evolve(plain, given=given, core=step, record=record)
 
 

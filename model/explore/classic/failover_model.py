@@ -51,7 +51,7 @@ class FailoverModel(GroupModel):
         log = before.log
         assert log is not None
         if step.group is not group and writes_record(group, step, self.context):
-            log = replace(log, record=without_deadlines(group_record(step.group)))
+            log = replace(log, record=without_deadlines(group_record(step.group, self.context)))
         return replace(after, log=replace(log, told=(*log.told, *newly_told(log, step))))
 
     def failover_transitions(self, coordinator: CoordinatorState) -> tuple[Transition, ...]:

@@ -18,6 +18,7 @@ from fencepost.model.proofs.classic.proof_events import (
     coordinator_events,
     member_events,
 )
+from fencepost.model.proofs.classic.proposal_events import proposal_events
 
 IN_PARTS = frozenset({"leave-two", "leave-two-settled-each"})
 """A LeaveGroup of several entries is proved in parts here; the proof of one term has it whole."""
@@ -28,12 +29,15 @@ _LEAVING = frozenset({record_leader.id, record_claims.id})
 def failover_events(slots: int, *, early: bool) -> Iterator[ProofEvent]:
     """Everything that can happen to a coordinator, its log and its members.
 
-    `early`: in the dialects that store a generation before JoinGroup is answered; otherwise in Kafka's.
+    `early`: in the dialects that store a generation before JoinGroup is answered, the proposal's rules included;
+    otherwise in Kafka's.
     """
     yield load_event(early)
     for event in (*coordinator_events(slots), *member_events()):
         if event.name not in IN_PARTS:
             yield with_log(event, early)
+    if early:
+        yield from (with_log(event, early) for event in proposal_events())
 
 
 def with_log(event: ProofEvent, early: bool) -> ProofEvent:
@@ -53,7 +57,7 @@ def with_log(event: ProofEvent, early: bool) -> ProofEvent:
             return replace(result, record=record)
         changes = step.group is not situation.group
         if changes and writes_record(situation.group, step, situation.arguments[-1]):
-            record = GroupRecord(group_record(step.group))
+            record = GroupRecord(group_record(step.group, situation.arguments[-1]))
         assert record is not None
         acknowledged = [
             (when, RecordedStep(fact, record.group)) for when, fact in result.sent if isinstance(fact, CoordinatorStep)
@@ -101,5 +105,5 @@ def with_dialect(symbols: GroupSymbols, moment: Context, early: bool) -> Context
     """
     drawn: Dialect = replace(symbols.arbitrary(Dialect, "dialect"), generation_waits_for_assignment=not early)
     if early:
-        drawn = replace(drawn, batch_leave_settles_once=True)
-    return replace(moment, dialect=drawn)
+        return replace(moment, dialect=replace(drawn, batch_leave_settles_once=True))
+    return replace(moment, dialect=replace(drawn, synchronizes_once=True))

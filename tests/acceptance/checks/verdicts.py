@@ -3,6 +3,7 @@
 And those of calm groups: no trace is judged otherwise because steps are repeated.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import count
 from multiprocessing import get_context
@@ -26,8 +27,12 @@ def compare_verdicts(traces: Path, least: int) -> Iterator[Figure]:
     yield at_least("traces", compared.traces, least)
     yield without_threshold("verdicts", compared.verdicts)
     yield exactly("verdicts that differ", len(compared.differences), 0)
-    for difference in compared.differences[:5]:
-        yield Figure(f"{difference.trace}, {difference.way}", "differs", "", False)
+    parts = Counter(part for difference in compared.differences for part in difference.parts)
+    for part, count_of_part in sorted(parts.items()):
+        yield without_threshold(f"verdicts whose {part} differ", count_of_part)
+    for difference in compared.differences:
+        if "violations" in difference.parts:
+            yield Figure(f"{difference.trace}, {difference.way}", ", ".join(difference.parts), "", False)
 
 
 def corpus_folder() -> Path:

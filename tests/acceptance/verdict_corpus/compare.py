@@ -40,10 +40,11 @@ Verdicts = Mapping[str, Plain]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A verdict that is another one now; `diff` shows how, for people."""
+    """A verdict that is another one now: the `parts` of it that differ; `diff` shows how, for people."""
 
     trace: str
     way: str
+    parts: tuple[str, ...]
     diff: tuple[str, ...]
 
     def __str__(self) -> str:
@@ -98,9 +99,9 @@ def compare_trace(path: Path, verdicts: Verdicts, renamed: Renamed = RENAMED) ->
         before, now = convert_verdict(verdict, renamed), json.loads(json.dumps(judge_by(way, header, events)))
         if now != before:
             name = path.name.removesuffix(".jsonl.gz")
-            found.append(
-                Difference(name, way, tuple(unified_diff(text(before), text(now), "then", "now", lineterm="")))
-            )
+            parts = tuple(sorted(part for part in before.keys() | now.keys() if before.get(part) != now.get(part)))
+            diff = tuple(unified_diff(text(before), text(now), "then", "now", lineterm=""))
+            found.append(Difference(name, way, parts, diff))
     return found
 
 

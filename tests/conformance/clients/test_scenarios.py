@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
+from fencepost.adapters.client.cluster import DOUBLED
 from fencepost.conformance.clients.classic import SCENARIOS
+from fencepost.conformance.clients.play import DOUBLED_END
 from fencepost.model.assignors.consumer_protocol import decode_assignment, encode_assignment
 from fencepost.model.classic.member.settings import ClientSettings
 from fencepost.model.frozen import evolve
@@ -104,3 +106,25 @@ async def test_a_client_that_was_held_up_may_send_by_its_timers_before_it_reads(
         kept.append(evolve(event, sequence=last.sequence + place, time=last.time + delay))
     verdict = judge_client(run.header, kept, "A", ClassicClient)
     assert ("MEMBER-13" in verdict.violated) is is_awake
+
+
+async def test_a_client_may_end_after_a_response_that_comes_twice() -> None:
+    def end(client: WireClient, api: str, body: dict[str, Any]) -> dict[str, Any] | None:
+        if any(event.api == DOUBLED for event in client.cluster.events):
+            client.end()
+            return None
+        return body
+
+    run = await play_scenario("a-response-that-comes-twice", tamper=end)
+    assert (run.verdict.violations, run.blocked, run.misconduct, run.not_shown) == ((), "", "", DOUBLED_END)
+
+
+async def test_a_client_that_ends_by_itself_is_told() -> None:
+    def end(client: WireClient, api: str, body: dict[str, Any]) -> dict[str, Any] | None:
+        if api == "Heartbeat":
+            client.end()
+            return None
+        return body
+
+    run = await play_scenario("a-response-that-comes-twice", tamper=end)
+    assert run.misconduct == "the program ended by itself; exit code 0"

@@ -1,5 +1,6 @@
 """`fencepost pipeline` on the command line: output, exit codes, and errors in one line."""
 
+import os
 import random
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from fencepost.conformance.cli.watched_findings import WatchedFindings
 from fencepost.model.errors import Error
 from fencepost.traces.events import Kind
 from fencepost.traces.files.trace_files import open_trace, write_trace
+from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.results import CorpusResults
 from fencepost.traces.pipeline.writers import replace_folder
 from tests.support.altered_traces import altered_trace
@@ -92,11 +94,11 @@ def test_a_watch_that_finds_a_violation_says_so_by_its_exit_code(tmp_path: Path,
 def test_a_watch_counts_the_violations_that_stand() -> None:
     found = WatchedFindings()
     row = {"trace": "t", "bucket": 0, "kind": "violation", "value": "{}"}
-    found.add("a", row)
+    found.add(row)
     assert (found.violations.total(), found.is_open) == (1, False)
-    found.add("b", {**row, "kind": "withdrawn"})
-    found.add("b", {**row, "kind": "unjudged", "value": "{1}"})
-    assert (found.violations.total(), found.is_open, found.files) == (0, True, {"a", "b"})
+    found.add({**row, "kind": "withdrawn"})
+    found.add({**row, "kind": "unjudged", "value": "{1}"})
+    assert (found.violations.total(), found.is_open) == (0, True)
 
 
 @pytest.mark.usefixtures("running")
@@ -107,11 +109,25 @@ def test_captures_are_of_the_ports_and_settings_that_are_named(tmp_path: Path, c
     common = ["pipeline", "ingest", "--from", "captures", str(capture), "--to", str(corpus)]
     assert main([*common, "--port", str(PORT), "--profile", str(profile)]) == 0
     assert "1 files read" in capsys.readouterr().out
-    (made,) = (corpus / "made").glob("*.jsonl")
-    header, _ = open_trace(made)
+    (row,) = Corpus.open(corpus).inputs()
+    assert row.input.startswith(f"{capture}#captures-") and row.size == capture.stat().st_size
+    assert main(["pipeline", "extract", str(corpus), "--finding", row.input, "-o", str(tmp_path / "made.jsonl")]) == 0
+    header, _ = open_trace(tmp_path / "made.jsonl")
     assert (header.settings.initial_rebalance_delay, header.grace) == (7, 5)
     assert main([*common, "--port", "1"]) == 2
     assert "no TCP to or from port 1" in capsys.readouterr().err
+    assert main([*common, "--port", str(PORT), "--profile", str(profile)]) == 0
+    assert "0 files read, 1 known already" in capsys.readouterr().out
+    write_heartbeats(PcapWriter()).write(tmp_path / "b.pcap")
+    (tmp_path / "c.pcap").write_bytes(b"?")
+    several = [*common[:4], str(tmp_path / "c.pcap"), str(tmp_path / "b.pcap"), *common[5:], "--port", str(PORT)]
+    assert main(several) == 2
+    told = capsys.readouterr()
+    assert "1 files read" in told.out and told.err.startswith(f"fencepost: {tmp_path}/c.pcap: not a packet capture")
+    capture.write_bytes((tmp_path / "b.pcap").read_bytes())
+    os.utime(capture, ns=(1, 1))
+    assert main([*common, "--port", str(PORT), "--profile", str(profile)]) == 2
+    assert "was ingested before, and has changed since" in capsys.readouterr().err
 
 
 def test_errors_are_one_line(tmp_path: Path, capsys: Capture) -> None:

@@ -10,7 +10,13 @@ from fencepost.conformance.clients.classic import SCENARIOS as CLIENT_SCENARIOS
 from fencepost.conformance.clients.schedule_bench import ClientBench
 from fencepost.conformance.zoo.classic.clients.bug import Side
 from fencepost.conformance.zoo.classic.clients.registry import CLIENT_BUGS, NOT_PUT_BACK
-from fencepost.conformance.zoo.client_hunts import hunt_client, play_scenarios, strategies_for
+from fencepost.conformance.zoo.client_hunts import (
+    hunt_client,
+    play_scenarios,
+    strategies_for,
+    unusual_in,
+    usual_run,
+)
 from fencepost.conformance.zoo.client_mutants import client_mutants, hunt_mutant
 from fencepost.conformance.zoo.client_table import (
     client_table_lines,
@@ -69,6 +75,39 @@ def test_a_bug_changes_the_client_and_is_taken_out_again(number: str) -> None:
 def test_a_bug_is_found(number: str, strategy: str, requirement: str) -> None:
     result = hunt_client(HuntTask(number, strategy, 1, 60.0))
     assert result.requirement == requirement in CLIENT_BUGS[number].breaks
+
+
+@pytest.mark.parametrize(
+    ("number", "scenario", "requirement"),
+    [
+        ("BUG-59", "a-topic-that-grows-during-a-rebalance", "MEMBER-21"),
+        ("BUG-60", "a-subscription-that-changes-while-joining", "MEMBER-27"),
+        ("BUG-61", "an-application-that-does-not-wait-for-the-join", "HBT-01"),
+        ("BUG-63", "a-coordinator-that-moves-from-a-manual-assignment", "MCOMMIT-17"),
+        ("BUG-66", "a-membership-lost-before-the-assignment-is-read", "MEMBER-13"),
+        ("BUG-75", "an-application-that-commits-while-joining", "MCOMMIT-08"),
+        ("BUG-76", "a-listener-that-is-slow", "HBT-12"),
+        ("BUG-79", "offsets-that-come-late", "MCOMMIT-18"),
+        ("BUG-91", "an-offset-fetch-across-a-rebalance", "PREFETCH-03"),
+        ("BUG-92", "an-application-that-commits-while-joining", "MCOMMIT-08"),
+        ("BUG-95", "a-topic-that-comes-later", "MEMBER-21"),
+        ("BUG-126", "a-leader-of-two", "WIRE-04"),
+        ("BUG-165", "a-fetch-that-is-lost", "PREFETCH-03"),
+    ],
+)
+def test_a_scenario_shows_a_bug(number: str, scenario: str, requirement: str) -> None:
+    bug = CLIENT_BUGS[number]
+    ((_, run),) = play_scenarios(bug, [scenario])
+    shipped = usual_run(bug.settings, scenario)
+    assert requirement in bug.breaks
+    assert run.verdict.violated | unusual_in(run) == {requirement}
+    assert not shipped.verdict.violated | unusual_in(shipped)
+
+
+@pytest.mark.parametrize("number", ["BUG-125", "BUG-135", "BUG-138"])
+def test_a_bug_of_an_assignor_is_found(number: str) -> None:
+    result = hunt_client(HuntTask(number, GROUPS, 1, 60.0))
+    assert result.requirement in CLIENT_BUGS[number].breaks
 
 
 def test_a_bug_is_found_by_schedules_and_told() -> None:

@@ -39,7 +39,7 @@ BREAKS: dict[str, tuple[Callable[..., Any], str, str, str]] = {
     ),
     "core": (dispatch.apply_core_step, "evolve(state, group=after)", "state", "heartbeat"),
     "room": (dispatch.takes_slot, "absent(request.member)", "False", "join"),
-    "record": (dispatch.apply_core_step, "stored=group_record(after)", "stored=before", "leave"),
+    "record": (dispatch.apply_core_step, "stored=group_record(after, context)", "stored=before", "leave"),
     "acknowledged": (offsets.on_commit, "if error != Error.NONE", "if False", "commit"),
     "stored": (offsets.on_commit, "offsets={**state.offsets, **stored}", "offsets=stored", "commit"),
 }

@@ -55,7 +55,7 @@ def make(name: str, sources: Sequence[Path], fill: Callable[[Path], None]) -> Pa
     with (home / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not made.exists():
-            part = made.with_suffix(".part")
+            part = made.with_name(f"{made.name}.part")
             shutil.rmtree(part, ignore_errors=True)
             part.mkdir()
             fill(part)

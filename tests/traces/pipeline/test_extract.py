@@ -30,7 +30,7 @@ def extract(corpus: Corpus, finding: str, output: Path) -> int:
     return main(["pipeline", "extract", str(corpus.folder), "--finding", finding, "-o", str(output)])
 
 
-@pytest.mark.parametrize("event", ["", ":0"])
+@pytest.mark.parametrize("event", ["", ":0", ", event 0"])
 def test_a_trace_is_what_it_was(corpus: Corpus, tmp_path: Path, event: str) -> None:
     source = tmp_path / "in" / "1.jsonl"
     assert extract(corpus, f"{source}{event}", tmp_path / "out.jsonl") == 0

@@ -15,37 +15,24 @@ from fencepost.traces.pipeline.extract import extract_trace
 from fencepost.traces.pipeline.file_systems import endpoint_options, find_files, open_input
 from fencepost.traces.pipeline.row_reader import RowReader
 from fencepost.traces.pipeline.schema import TABLES
-from fencepost.traces.pipeline.sources import SOURCES, trace_files
+from fencepost.traces.pipeline.sources import trace_files
 from tests.support.altered_traces import altered_trace
 from tests.support.corpus_tables import ingest_files, read_rows
+from tests.support.object_store import ObjectStore, run_object_store
 
 pytestmark = pytest.mark.extra("moto")
 
 
 @pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
-    """The address of an S3-compatible server on loopback."""
-    from moto.server import ThreadedMotoServer
-
-    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
+def store() -> Iterator[ObjectStore]:
+    with run_object_store() as running:
+        yield running
 
 
 @pytest.fixture
-def bucket(endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def bucket(store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The name of a bucket with the traces in `tmp_path`/in: one compressed, one damaged and one with an odd name."""
-    from pyarrow.fs import FileSelector, FileType, LocalFileSystem, S3FileSystem, copy_files
-
-    for name, value in (
-        ("AWS_ENDPOINT_URL", endpoint),
-        ("AWS_ACCESS_KEY_ID", "me"),
-        ("AWS_SECRET_ACCESS_KEY", "mine"),
-        ("AWS_DEFAULT_REGION", "us-east-1"),
-        ("AWS_EC2_METADATA_DISABLED", "true"),
-    ):
+    for name, value in store.variables.items():
         monkeypatch.setenv(name, value)
     folder = tmp_path / "in"
     (folder / "deep").mkdir(parents=True)
@@ -55,20 +42,17 @@ def bucket(endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> st
     (folder / "cut.jsonl.gz").write_bytes((folder / "cut.jsonl.gz").read_bytes()[:-9])
     (folder / "notes.txt").touch()
     name = f"b-{tmp_path.name.replace('_', '-').lower()}"[:60].rstrip("-")
-    store = S3FileSystem(allow_bucket_creation=True, endpoint_override=endpoint.partition("//")[2], scheme="http")
-    store.create_dir(name)
-    copy_files(str(folder), f"{name}/in", LocalFileSystem(), store)
-    assert any(each.type == FileType.File for each in store.get_file_info(FileSelector(name, recursive=True)))
+    store.make_bucket(name, folder)
     return name
 
 
 def test_a_bucket_holds_the_same_traces_as_a_folder(bucket: str, tmp_path: Path) -> None:
-    inputs = trace_files([f"s3a://{bucket}/in", tmp_path / "in" / "deep"], tmp_path)
+    inputs = trace_files([f"s3a://{bucket}/in", tmp_path / "in" / "deep"])
     assert [each.path for each in inputs[:3]] == [
         f"s3://{bucket}/in/{name}" for name in ("0.jsonl.gz", "cut.jsonl.gz", "deep/1%20%25%3F%23%C3%A9.jsonl")
     ]
     here, there = Corpus.create(tmp_path / "h", 3), Corpus.create(tmp_path / "t", 3)
-    ingest_files(here, trace_files([tmp_path / "in"], tmp_path))
+    ingest_files(here, trace_files([tmp_path / "in"]))
     result = ingest_files(there, inputs[:3])
     assert result.flaws and result.counts.is_balanced
     for table in TABLES[:3]:
@@ -83,7 +67,7 @@ def test_a_bucket_holds_the_same_traces_as_a_folder(bucket: str, tmp_path: Path)
 
 def test_a_file_may_be_named_by_itself(bucket: str) -> None:
     (found,) = find_files(f"s3://{bucket}/in/notes.txt", (".jsonl",))
-    assert found.size == 0 and found.changed > 0 and open_input(found.path).read() == b""
+    assert found.size == 0 and found.changed > 0 and open_input(found.uri).read() == b""
 
 
 def test_errors_are_one_line(bucket: str, tmp_path: Path) -> None:
@@ -93,10 +77,8 @@ def test_errors_are_one_line(bucket: str, tmp_path: Path) -> None:
         ("gopher://x/y", r"^gopher://x/y: .*gopher"),
     ):
         with pytest.raises(PipelineError, match=line) as told:
-            trace_files([place], tmp_path)
+            trace_files([place])
         assert "\n" not in str(told.value)
-    with pytest.raises(PipelineError, match="only traces are read"):
-        trace_files([f"s3://{bucket}/in"], tmp_path, SOURCES["logs"])
     reader = RowReader(f"s3://{bucket}/in/gone.jsonl")
     (bad,) = reader.rows()
     assert "cannot be read: " in reader.flaw and bad.line == 0

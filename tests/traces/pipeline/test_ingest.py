@@ -91,7 +91,7 @@ def test_a_killed_ingest_leaves_whole_batches(
     ingest(spark, corpus, inputs_of(paths), quiet, batch=40_000)
     for name in TABLES:
         assert read_rows(corpus, name) == read_rows(undisturbed, name)
-    assert {str(path) for path in corpus.data.rglob("*.parquet")} == {
+    assert {str(path) for path in Path(corpus.data).rglob("*.parquet")} == {
         file for name in TABLES for file in corpus.files(name)
     }
 
@@ -115,7 +115,7 @@ def test_lost_lines_are_an_error(spark: SparkSession, tmp_path: Path, monkeypatc
 def test_a_worker_that_cannot_write_is_an_error_in_one_line(spark: SparkSession, tmp_path: Path) -> None:
     paths = traces(tmp_path, 2)
     corpus = Corpus.create(tmp_path / "c", 4)
-    (corpus.data / "table=events").symlink_to(tmp_path / "nowhere")
+    (Path(corpus.data) / "table=events").symlink_to(tmp_path / "nowhere")
     with pytest.raises(PipelineError, match=r"^FileExistsError: .*events"):
         ingest(spark, corpus, inputs_of(paths), quiet)
 
@@ -145,7 +145,7 @@ def test_two_ingests_at_the_same_time_commit_each_file_once(
     assert not others and 0 < done.inputs < len(paths) == done.inputs + done.already_ingested
     for name in TABLES:
         assert read_rows(corpus, name) == read_rows(alone, name)
-    on_disk = {str(path) for path in corpus.data.glob("table=*/*")}
+    on_disk = {str(path) for path in Path(corpus.data).glob("table=*/*")}
     assert on_disk == {file for name in TABLES for file in corpus.files(name)}
 
 

@@ -161,7 +161,7 @@ def corpus(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Cor
 @pytest.fixture(scope="module")
 def corpus_results(spark: SparkSession, corpus: Corpus) -> CorpusResults:
     """All of them judged, each split as far as it goes, and queried."""
-    folder = corpus.folder / "out"
+    folder = Path(corpus.folder) / "out"
     folder.mkdir()
     find_unreadable(spark, corpus, folder)
     judge_corpus(spark, corpus, folder, shard_findings, quiet, split=0)

@@ -63,7 +63,7 @@ def check_duckdb_and_pandas(corpus: Corpus, found: dict[str, Any]) -> None:
 @pytest.mark.usefixtures("spark")
 def test_plain_parquet_is_read_as_shown(tmp_path: Path) -> None:
     corpus = make_corpus(tmp_path, "parquet")
-    assert len(list(corpus.data.glob("table=events/*"))) == 2 + 2, "files that count, and that do not"
+    assert len(list(Path(corpus.data).glob("table=events/*"))) == 2 + 2, "files that count, and that do not"
     found = read_as_shown(corpus, "parquet")
     check_duckdb_and_pandas(corpus, found)
     assert found["in_spark"].count() == len(found["in_pandas"])
@@ -73,5 +73,5 @@ def test_plain_parquet_is_read_as_shown(tmp_path: Path) -> None:
 @pytest.mark.extra("deltalake")
 def test_a_delta_table_is_read_as_shown(tmp_path: Path) -> None:
     corpus = make_corpus(tmp_path, "delta")
-    assert len(list(corpus.data.glob("table=events/*"))) == 2 + 2
+    assert len(list(Path(corpus.data).glob("table=events/*"))) == 2 + 2
     check_duckdb_and_pandas(corpus, read_as_shown(corpus, "delta"))

@@ -110,7 +110,7 @@ def test_a_seed_is_forgotten_with_its_traces(tmp_path: Path) -> None:
 def test_errors_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     corpus = Corpus.create(tmp_path / "c", 3)
     for arguments, line in (
-        (["forget", "c", "x"], "has no input x: give the path as it was ingested, or 'seed N'"),
+        (["forget", "c", "x"], "has no input x: give its name as it was ingested, 'seed N', or a topic"),
         (["migrate", "c", "--to", "c"], "c already exists: give a new folder"),
         (["migrate", "d", "--to", "e"], "d is not a corpus: make one with fencepost pipeline ingest"),
     ):
@@ -147,27 +147,29 @@ def downgrade(corpus: Corpus, version: int) -> None:
     rows = now.inputs()
     files = []
     for name in now.committed.files:
-        table = pq.read_table(corpus.data / name)
+        table = pq.read_table(Path(corpus.data) / name)
         kind = table_of(name)
         if kind == INPUTS:
             continue
-        (corpus.folder / kind).mkdir(exist_ok=True)
+        (Path(corpus.folder) / kind).mkdir(exist_ok=True)
         if kind != "events":
             files.append(f"{kind}/{Path(name).name}")
-            pq.write_table(table, corpus.folder / files[-1])
+            pq.write_table(table, Path(corpus.folder) / files[-1])
             continue
         for bucket in sorted(set(table["bucket"].to_pylist())):
             mine = table.filter(pc.equal(table["bucket"], bucket))
             source = "source=s%2F1/" if version == 3 else ""
             files.append(f"events/{source}date={mine['date'][0]}/bucket={bucket}/{Path(name).name}")
-            (corpus.folder / files[-1]).parent.mkdir(parents=True, exist_ok=True)
-            pq.write_table(mine.drop_columns(["date", "bucket"]), corpus.folder / files[-1])
+            (Path(corpus.folder) / files[-1]).parent.mkdir(parents=True, exist_ok=True)
+            pq.write_table(mine.drop_columns(["date", "bucket"]), Path(corpus.folder) / files[-1])
     shutil.rmtree(corpus.data)
-    (corpus.folder / "manifest").mkdir()
+    (Path(corpus.folder) / "manifest").mkdir()
     inputs = [{"path": row.input, "size": row.size, "changed": row.changed} for row in rows]
     batch = {"inputs": inputs, "files": files if version == 3 else dict.fromkeys(files, 1), "counts": {}}
-    (corpus.folder / "manifest" / "00000001.json").write_text(json.dumps(batch))
-    (corpus.folder / "corpus.json").write_text(json.dumps({"fencepost_corpus": version, "buckets": corpus.buckets}))
+    (Path(corpus.folder) / "manifest" / "00000001.json").write_text(json.dumps(batch))
+    (Path(corpus.folder) / "corpus.json").write_text(
+        json.dumps({"fencepost_corpus": version, "buckets": corpus.buckets})
+    )
 
 
 @pytest.mark.parametrize("version", [3, 4])
@@ -185,7 +187,7 @@ def test_a_copy_is_whole_or_nothing(tmp_path: Path) -> None:
     """Of a corpus with a missing file there is none."""
     corpus = make_corpus(tmp_path)
     downgrade(corpus, 4)
-    next((corpus.folder / "events").rglob("*.parquet")).unlink()
+    next((Path(corpus.folder) / "events").rglob("*.parquet")).unlink()
     with pytest.raises(PipelineError, match="is not there: ingest its inputs anew"):
         migrate(corpus.folder, tmp_path / "d", None)
     assert not (tmp_path / "d").exists()

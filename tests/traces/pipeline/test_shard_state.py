@@ -32,6 +32,8 @@ BUCKETS = 2
 FOLDER = LineSource(BUCKETS)
 TOPIC = LineSource(1)
 SEEDS = (0, 1, 2, 5, 6, 8, 9, 10)
+LOOKUP_BEHIND_THE_EMPTY_GROUP = 586
+"""A trace in which a response about the group "" is wrong, and then a lookup, which is about no group."""
 
 
 def lines_of(path: Path, bucket: int) -> list[NewLine]:
@@ -78,7 +80,7 @@ def test_a_trace_in_parts_is_judged_as_a_whole(seed: int, count: int, tmp_path: 
     assert total(watch_records([*records, None], 50)[0]) == judge_alone(header, events)[0].total()
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", [*range(24), LOOKUP_BEHIND_THE_EMPTY_GROUP])
 def test_a_watch_names_the_requirements_that_a_report_names(seed: int, tmp_path: Path) -> None:
     header, events = altered_trace(seed)
     verdict = Judge(header).judge_events(events)

@@ -8,7 +8,15 @@ from pyspark.sql import SparkSession
 from fencepost.traces.files.trace_files import open_trace, write_trace
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.pipeline.errors import PipelineError
-from fencepost.traces.pipeline.stream import check_same_watch, committed_files, empty_files, read_findings, watch_folder
+from fencepost.traces.pipeline.stream import check_same_watch, watch_folder
+from fencepost.traces.pipeline.stream_log import (
+    CHANGED_FILE,
+    EMPTY_FILE,
+    findings_log,
+    input_log,
+    new_findings,
+    new_unread_files,
+)
 from fencepost.traces.verdict import initial_violations
 from tests.support.altered_traces import altered_trace
 
@@ -16,7 +24,7 @@ BUCKETS = 2
 
 
 def rows(to: Path) -> list[tuple[str, str, int]]:
-    return sorted((Path(row["path"]).name, row["kind"], row["sequence"] or 0) for _, row in read_findings(to))
+    return sorted((Path(row["path"]).name, row["kind"], row["sequence"] or 0) for row in new_findings(findings_log(to)))
 
 
 def test_a_watch_goes_on_with_the_options_that_it_began_with(tmp_path: Path) -> None:
@@ -34,18 +42,11 @@ def test_a_watch_goes_on_with_the_options_that_it_began_with(tmp_path: Path) -> 
         check_same_watch(tmp_path, 4, "a")
 
 
-def test_an_empty_trace_is_found_where_spark_passes_over_it(tmp_path: Path) -> None:
-    (tmp_path / "a").mkdir()
-    for name in ("a/t.jsonl.gz", "b.jsonl", "notes.txt"):
-        (tmp_path / name).touch()
-    (tmp_path / "c.jsonl").write_text("?")
-    assert empty_files(tmp_path) == [tmp_path / "a" / "t.jsonl.gz", tmp_path / "b.jsonl"]
-
-
 @pytest.mark.slow
 def test_a_watch_loses_and_repeats_nothing(spark: SparkSession, tmp_path: Path) -> None:
     landing, to = tmp_path / "landing", tmp_path / "to"
     landing.mkdir()
+    (landing / "empty.jsonl").touch()
     expected: list[tuple[str, str, int]] = []
     for batch in ((1, 2), (5, 6)):
         for seed in batch:
@@ -62,4 +63,7 @@ def test_a_watch_loses_and_repeats_nothing(spark: SparkSession, tmp_path: Path) 
         watch_folder(spark, landing, to, BUCKETS, once=True).awaitTermination()
     assert len(expected) > 2
     assert rows(to) == sorted([*expected, ("bad.jsonl", "quarantine", 0)])
-    assert committed_files(to / "found")
+    assert {(path.name, reason) for path, reason in new_unread_files(input_log(to))} == {
+        ("bad.jsonl", CHANGED_FILE),
+        ("empty.jsonl", EMPTY_FILE),
+    }

@@ -10,8 +10,10 @@ from pyspark.sql import SparkSession
 from fencepost.traces.files.trace_files import open_trace, write_trace
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.pipeline.corpus import Corpus
-from fencepost.traces.pipeline.stream import read_findings, watch_topic
+from fencepost.traces.pipeline.stream import watch_topic
+from fencepost.traces.pipeline.stream_log import findings_log, new_findings
 from fencepost.traces.pipeline.topic_ingest import ingest_topic
+from fencepost.traces.pipeline.topics import offset_ranges
 from tests.support.altered_traces import altered_trace, write_in_parts
 from tests.support.corpus_tables import ingest_here, read_rows
 from tests.support.served_coordinator import serve_in_thread
@@ -51,7 +53,8 @@ def test_a_topic_is_ingested_and_watched_like_files(spark: SparkSession, address
     produce_records(address, "traces", [("bad", b"?"), ("bad", None)])
 
     corpus, beside = Corpus.create(tmp_path / "c", 3), Corpus.create(tmp_path / "f", 3)
-    done, unended = ingest_topic(spark, corpus, topic, lambda done, total, what: None)
+    done, unended, read = ingest_topic(spark, corpus, topic, lambda done, total, what: None)
+    assert read == sum(each.end for each in offset_ranges(topic))
     ingest_here(beside, [*paths[:-1], *parts])
     assert lines_of(corpus) == lines_of(beside)
     assert (done.inputs, len(unended), len(done.flaws)) == (len(paths) - 1 + len(parts) + 1, 1, 1)
@@ -59,10 +62,14 @@ def test_a_topic_is_ingested_and_watched_like_files(spark: SparkSession, address
 
     watch_topic(spark, topic, tmp_path / "w", once=True).awaitTermination()
     produce_records(address, "traces", [(str(SEEDS[-1]), None)])
-    again, unended = ingest_topic(spark, corpus, topic, lambda done, total, what: None)
-    assert (again.inputs, again.already_ingested, unended) == (1, done.inputs, ())
+    again, unended, read_again = ingest_topic(spark, corpus, topic, lambda done, total, what: None)
+    assert (again.inputs, unended, read_again < read) == (1, (), True)
+    last, _, read_then = ingest_topic(spark, corpus, topic, lambda done, total, what: None)
+    assert (last.inputs, read_then, last.flaws) == (0, 0, ())
+    ingest_here(beside, paths[-1:])
+    assert lines_of(corpus) == lines_of(beside) and len(corpus.inputs()) == done.inputs + 1
     watch_topic(spark, topic, tmp_path / "w", once=True).awaitTermination()
-    found = [row for _, row in read_findings(tmp_path / "w")]
+    found = list(new_findings(findings_log(tmp_path / "w")))
     for seed, path in zip(SEEDS, paths, strict=True):
         mine = [row for row in found if row["trace"].endswith(f"/{seed}")]
         assert Counter(row["sequence"] for row in mine) == violations_of(path)

@@ -1,10 +1,12 @@
 """Writers of one folder do not disturb each other, and leave nothing behind if they are killed."""
 
+import os
+import time
 from pathlib import Path
 
 import pytest
 
-from fencepost.traces.pipeline.writers import living_writers, register_writer, replace_folder
+from fencepost.traces.pipeline.writers import NEW_SECONDS, living_writers, register_writer, replace_folder
 
 
 def test_a_writer_is_alive_until_it_ends(tmp_path: Path) -> None:
@@ -13,6 +15,10 @@ def test_a_writer_is_alive_until_it_ends(tmp_path: Path) -> None:
     assert living_writers(tmp_path) == set()
     (tmp_path / "dead.lock").touch()
     assert living_writers(tmp_path) == set() and not list(tmp_path.iterdir())
+    for name in ("dead.new", "living.new"):
+        (tmp_path / name).touch()
+    os.utime(tmp_path / "dead.new", (0, 0))
+    assert living_writers(tmp_path) == set() and [path.name for path in tmp_path.iterdir()] == ["living.new"]
 
 
 def fill(folder: Path, text: str) -> None:
@@ -47,6 +53,11 @@ def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
         (tmp_path / f"judged.{role}-dead").mkdir()
         (tmp_path / f"judged.{role}-dead" / "owner.lock").touch()
     (tmp_path / "judged.partial-notes.txt").touch()
+    long_ago = time.time() - 2 * NEW_SECONDS
+    for name in ("judged.new-dead", "judged.new-living"):
+        (tmp_path / name).mkdir()
+    os.utime(tmp_path / "judged.new-dead", (long_ago, long_ago))
     with replace_folder(tmp_path / "judged"):
         pass
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["judged", "judged.partial-notes.txt"]
+    left = sorted(path.name for path in tmp_path.iterdir())
+    assert left == ["judged", "judged.new-living", "judged.partial-notes.txt"]

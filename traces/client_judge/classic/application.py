@@ -31,11 +31,18 @@ class Application:
     """There was a callback."""
     command: Mapping[str, Any] | None = None
     """The command that is carried out."""
+    command_sequence: int = -1
+    """The sequence number of its event."""
     began: int = 0
     idle_since: int | None = None
     """When the last command ended, None while one is carried out."""
-    last_idle: int = 0
-    """How long nothing was carried out before the last command."""
+    polled_at: int | None = None
+    """When the last poll ended that may have started the clock of polls anew, or the application began; None while one
+    is carried out. A poll that fails may fail before it does."""
+    has_failed_poll: bool = False
+    """The last poll has failed."""
+    last_unpolled: int = 0
+    """How long the application had not polled before the poll under way, or the last one."""
     last_busy: int = 0
     """How long the last command took: longer than it should if the client was held up."""
     owned: frozenset[TopicPartition] = frozenset()
@@ -70,7 +77,7 @@ class Application:
     is_commit_doubtful: bool = False
     """A commit has failed, or its response was lost, since the last JoinGroup."""
     commit_errors: list[int] = field(default_factory=list)
-    """The errors of commits while the application waits for one, 0 for none."""
+    """The errors of the commits that were sent while the application waits for one, 0 for none."""
     wanted: frozenset[str] | None = None
     """The topics of the last subscription, if it is another one than that of the last JoinGroup."""
     wanted_since: int = 0
@@ -93,6 +100,18 @@ class Application:
     """The polls since then."""
     survived: Event | None = None
     """The response to Heartbeat that should cost the client nothing."""
+
+    def note_end_of_poll(self, event: Event) -> None:
+        """A poll ends."""
+        self.has_failed_poll = "error" in event.body
+        if not self.has_failed_poll:
+            self.polled_at = event.time
+        elif self.polled_at is None:
+            self.polled_at = self.began
+
+    def unpolled(self, time: int) -> int:
+        """For how long the application has not polled."""
+        return 0 if self.polled_at is None else time - self.polled_at
 
     def next_of(self, partition: TopicPartition) -> int:
         """The offset of the next record to return, as far as it is known."""

@@ -58,8 +58,9 @@ class Buffers:
     """The partitions of which the last poll returned some records, and not all."""
     left: frozenset[TopicPartition] = frozenset()
     """Those with buffered records that it returned nothing of, if it returned as much as it may."""
-    empty_since: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
-    """When a partition became empty that is not fetched, and how many polls there were since."""
+    empty_since: dict[TopicPartition, tuple[int, int, int]] = field(default_factory=dict)
+    """When a partition became empty that is not fetched, how many polls there were since, and in how many of them the
+    client may drain what it had of others."""
     asked: dict[TopicPartition, int] = field(default_factory=dict)
     """The offsets of the last fetches."""
     emptied: frozenset[TopicPartition] = frozenset()
@@ -115,8 +116,10 @@ class Buffers:
 
     def forget(self, partitions: Iterable[TopicPartition] | None = None) -> None:
         """The buffers of some partitions are unknown, or of all."""
-        for partition in tuple(self.ends) if partitions is None else partitions:
-            for known in (self.ends, self.came, self.waits, self.empty_since, self.asked):
+        by_partition = (self.ends, self.came, self.waits, self.empty_since, self.asked)
+        everything = frozenset(self.partly | self.beside_error).union(*by_partition)
+        for partition in everything if partitions is None else partitions:
+            for known in by_partition:
                 known.pop(partition, None)
             self.partly.discard(partition)
             self.beside_error.discard(partition)

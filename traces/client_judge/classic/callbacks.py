@@ -134,7 +134,8 @@ def judge_eager_revocation(state: ClientState, application: Application, event: 
     open_ones = (each for each in state.outstanding.values() if each.connection == state.coordinator_connection)
     commits = [each for each in open_ones if each.api == "OffsetCommit"]
     if application.has_auto_commit and partitions:
-        is_waiting = any(event.time - each.sent_at < state.rebalance_timeout for each in commits)
+        is_over = state.commits.has_waited(event.time, state.rebalance_timeout - state.knowledge.grace)
+        is_waiting = not is_over and any(event.time - each.sent_at < state.rebalance_timeout for each in commits)
         title, expected = "revoked is called during a commit", "the response to OffsetCommit first"
         check_event(evidence, not is_waiting, "CALLBACK-07", event, title, expected, "OffsetCommit has no response")
 
@@ -159,7 +160,7 @@ def judge_ending_callback(state: ClientState, application: Application, event: E
     """Unsubscribing and closing: a stable member revokes, one whose generation is over has lost its partitions."""
     standings, partitions = state.knowledge.standings, partitions_in(event)
     is_stable = all(each.phase is Phase.STABLE for each in standings)
-    is_stable &= state.rebalance_told is None and state.exchange_outstanding() is None
+    is_stable &= state.rebalance_told is None and state.exchange_outstanding() is None and not state.may_have_left
     is_stable &= not state.is_unheard(event.time, state.knowledge.grace)
     observed = f"{event.api}: {describe_partitions(partitions)}"
     expected = describe_partitions(application.owned)

@@ -91,8 +91,11 @@ class ClassicClient:
             del state.doubtful[event.connection]  # it is still open, and in use
 
     def on_response(self, operation: Operation, event: Event) -> None:
-        """The response left the cluster."""
+        """The response left the cluster; on a connection that the cluster has closed it is lost."""
         state = self.state
+        if event.connection in state.hung_up:
+            self.on_loss(operation, event)
+            return
         state.outstanding.pop(operation.handle, None)
         error = event.body.get("error_code", 0)
         if operation.api == "FindCoordinator":
@@ -161,6 +164,8 @@ class ClassicClient:
             state.asked_to_end, state.standing_at_end = event.time, state.knowledge.latest
         elif event.body["state"] == "ended":
             state.ended, state.exit_code = event.time, event.body["code"]
+            if state.has_doubled and state.asked_to_end is None:
+                self._evidence.close()
 
     def on_end(self, time: int) -> None:
         """The trace ends."""

@@ -17,6 +17,8 @@ class Commits:
     """The last such commit, and how long after the one before it it came; it may still be one before JoinGroup."""
     preparing: int | None = None
     """When the last commit came since the client was told of a rebalance, if it has not revoked or joined since."""
+    begun: int | None = None
+    """When the first one came since there is a reason to join, if it has not joined since."""
     returned: frozenset[TopicPartition] = frozenset()
     """The partitions of which records were returned since then."""
     failed: Operation | None = None
@@ -25,3 +27,7 @@ class Commits:
     """The offsets behind the last records that were ever returned."""
     in_callback: Event | None = None
     """The callback that commits, if its commit has not come."""
+
+    def has_waited(self, time: int, limit: int) -> bool:
+        """Whether the client has tried to commit before it joins for so long, and may give it up."""
+        return self.begun is not None and time - self.begun >= limit

@@ -3,8 +3,14 @@
 from fencepost.model.classic.messages.parsing import read_offsets
 from fencepost.model.errors import Error
 from fencepost.traces.client_judge.classic.application import Application, check_event
-from fencepost.traces.client_judge.classic.news import describe_partitions, first_error, generation_in
-from fencepost.traces.client_judge.classic.state import ClientState
+from fencepost.traces.client_judge.classic.news import (
+    ELSEWHERE,
+    describe_news,
+    describe_partitions,
+    first_error,
+    generation_in,
+)
+from fencepost.traces.client_judge.classic.state import ClientState, Debt
 from fencepost.traces.events import Event
 from fencepost.traces.operations import Operation
 
@@ -49,11 +55,14 @@ def judge_bounds(state: ClientState, operation: Operation) -> None:
 def note_commit(state: ClientState, application: Application, operation: Operation, event: Event) -> None:
     """An OffsetCommit arrives."""
     commits = state.commits
+    state.pay("OffsetCommit", event.sequence)
     judge_periodic_commit(state, application, operation, event)
     judge_bounds(state, operation)
     if commits.failed is not None:
         state.evidence.hold("MCOMMIT-06", event.sequence)
         commits.failed = None
+    if commits.begun is None and (state.rebalance_told is not None or state.growth is not None or state.debts):
+        commits.begun = event.time
     if state.rebalance_told is not None and not state.is_cooperative:
         commits.preparing, commits.returned = event.time, frozenset()
 
@@ -80,6 +89,10 @@ def note_revoked(state: ClientState, application: Application, event: Event) -> 
 
 def note_commit_response(state: ClientState, application: Application, operation: Operation, event: Event) -> None:
     """The response to OffsetCommit leaves."""
+    is_manual = application.manual_since is not None and not operation.body["member_id"]
+    if is_manual and application.has_auto_commit and first_error(event.body) in ELSEWHERE:
+        told = f"{describe_news(operation, event)}, and offsets are committed by the clock"
+        state.owe(Debt("MCOMMIT-17", "OffsetCommit", event.time, event.sequence, told))
     is_preparing = state.rebalance_told is not None and application.has_auto_commit and not state.is_cooperative
     if is_preparing and first_error(event.body) in PASSING_ERRORS and application.is_polling:
         state.commits.failed = operation
@@ -93,4 +106,4 @@ def judge_join_after_commit(state: ClientState, operation: Operation, event: Eve
         title, expected = "The commit before JoinGroup is not tried again", "OffsetCommit again"
         is_over = waited > state.rebalance_timeout - state.knowledge.grace
         state.check(is_over, "MCOMMIT-06", operation, title, expected, f"JoinGroup after {waited} ms")
-    commits.failed = commits.preparing = commits.periodic = commits.gap = None
+    commits.failed = commits.preparing = commits.begun = commits.periodic = commits.gap = None

@@ -15,7 +15,13 @@ from fencepost.traces.client_judge.classic.committing import (
 )
 from fencepost.traces.client_judge.classic.draining import begin_poll, judge_end_of_draining, judge_fetched_offsets
 from fencepost.traces.client_judge.classic.draining import end_poll as judge_end_of_poll
-from fencepost.traces.client_judge.classic.heartbeats import has_been_lost, judge_clocks, judge_end_of_idleness
+from fencepost.traces.client_judge.classic.heartbeats import (
+    has_been_lost,
+    judge_clocks,
+    judge_end_of_idleness,
+    judge_slow_callback,
+    note_slow_callback,
+)
 from fencepost.traces.client_judge.classic.knowledge import Phase, Standing
 from fencepost.traces.client_judge.classic.listening import (
     judge_commit_in_callback,
@@ -81,11 +87,15 @@ def follow_application(state: ClientState, event: Event) -> None:
             has_interval=bool(about.get("poll_interval", True)),
             auto_commit_ms=about.get("auto_commit_ms", 0),
             timeouts=about.get("timeouts", {}),
+            polled_at=event.time,
         )
     application = state.application
     if application is None:
         return
+    if event.kind is Kind.CALLBACK or (event.kind is Kind.INTERNAL and event.api in ("command", "result")):
+        judge_slow_callback(state, event)
     if event.kind is Kind.CALLBACK:
+        note_slow_callback(state, event)
         note_callback(state, application, event)
         note_revoked(state, application, event)
         judge_callback(state, application, event)
@@ -116,10 +126,13 @@ def begin_command(state: ClientState, application: Application, event: Event) ->
     """The application does something."""
     judge_end_of_idleness(state, application, event)
     judge_idleness(state, application, event.time)
-    application.last_idle = 0 if application.idle_since is None else event.time - application.idle_since
     if event.body["do"] == "poll":
+        application.last_unpolled = application.unpolled(event.time)
         begin_poll(state, application, event)
+        if not application.has_failed_poll:
+            application.polled_at = None
     application.command, application.began, application.idle_since = event.body, event.time, None
+    application.command_sequence = event.sequence
     application.returned = 0
     application.commit_errors.clear()
     if event.body["do"] == "assign":
@@ -132,11 +145,13 @@ def end_command(state: ClientState, application: Application, event: Event) -> N
     """The application is done with what it did."""
     command = application.command
     assert command is not None
-    state.has_failed |= state.has_doubled and "error" in event.body
+    if state.has_doubled and event.body.get("error", UNSUPPORTED) != UNSUPPORTED:
+        state.evidence.close()
     judge_end_of_call(state, application, event)
     match command["do"]:
         case "poll":
             end_poll(state, application, event)
+            application.note_end_of_poll(event)
         case "commit":
             judge_commit_result(state, application, event)
         case "subscribe" | "assign" | "close" | "unsubscribe" if event.body.get("error") != UNSUPPORTED:
@@ -280,10 +295,10 @@ def judge_leave_of_application(
         if application.command is not None and application.command["do"] == "close":
             judge_last_commit(state, application, operation, "MCOMMIT-07")
         return
-    idle = 0 if application.idle_since is None else event.time - application.idle_since
+    idle = application.unpolled(event.time)
     judge_clocks(state, operation, event)
     if event.time - application.began <= state.knowledge.grace:  # it may have left before that
-        idle = max(idle, application.last_idle, application.last_busy)
+        idle = max(idle, application.last_unpolled, application.last_busy)
     if idle > state.rebalance_timeout - state.knowledge.grace:
         state.evidence.hold("HBT-06", event.sequence)
     else:

@@ -13,6 +13,7 @@ MAX_CLOSING_MS = 10_000
 def judge_debts(state: ClientState, time: int) -> None:
     """What the client owes is overdue, or the trace ends too early to say so."""
     if is_over(state):
+        judge_debt_of_manual(state, time)
         return
     for debt in state.debts.values():
         patience = patience_for(state, debt.api)
@@ -27,9 +28,21 @@ def judge_debts(state: ClientState, time: int) -> None:
     judge_missing_sync(state, time)
 
 
+def judge_debt_of_manual(state: ClientState, time: int) -> None:
+    """An application that has left its group, and assigned its partitions itself, goes on with its auto-commits."""
+    debt = state.debts.get("MCOMMIT-17")
+    if debt is None or state.is_ending:
+        return
+    patience = patience_for(state, debt.api)
+    title, expected = f"No {debt.api} follows", f"{debt.api} within {patience} ms"
+    if time - debt.since > patience:
+        observed = f"none for {time - debt.since} ms"
+        state.evidence.violate(ClientViolation("MCOMMIT-17", debt.sequence, title, expected, observed, debt.news))
+
+
 def is_over(state: ClientState) -> bool:
     """Whether nothing more is to be expected of the client."""
-    return state.is_ending or state.left is not None or state.has_failed
+    return state.is_ending or state.left is not None
 
 
 def patience_for(state: ClientState, api: str) -> int:
@@ -59,7 +72,7 @@ def judge_missing_sync(state: ClientState, time: int) -> None:
 
 def judge_leaving(state: ClientState, time: int) -> None:
     """A client that was asked to end has left the group, if it is dynamic, and is gone."""
-    if state.asked_to_end is None or state.has_failed:
+    if state.asked_to_end is None:
         return
     requirement = leaving_requirement(state)
     is_killed = state.exit_code == -signal.SIGTERM

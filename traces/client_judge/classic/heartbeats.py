@@ -77,12 +77,34 @@ def judge_end_of_idleness(state: ClientState, application: Application, event: E
         check_event(state.evidence, silence >= idle - limit, "HBT-07", event, title, expected, observed)
         news = "its application did not poll"
         state.leave_silently(Standing("", requirement="HBT-08", news=news, sequence=event.sequence, time=event.time))
-    elif application.has_interval and idle > state.rebalance_timeout - state.knowledge.grace:
+    elif (
+        application.has_interval and application.unpolled(event.time) > state.rebalance_timeout - state.knowledge.grace
+    ):
         state.may_have_left = True
     elif SLOW_MS <= idle < state.rebalance_timeout - state.knowledge.grace and is_stable and rhythm.usual:
         allowed = STEADY * rhythm.usual + state.knowledge.grace
         title, expected = "A slow application stops the heartbeats", f"one in {rhythm.usual} ms"
         check_event(state.evidence, silence <= allowed, "HBT-12", event, title, expected, f"none for {silence} ms")
+
+
+def note_slow_callback(state: ClientState, event: Event) -> None:
+    """A callback begins; a slow one is over, and heartbeats came meanwhile."""
+    takes = event.body.get("takes_ms", 0)
+    state.rhythm.callback = (event.time, takes) if takes >= SLOW_MS else None
+
+
+def judge_slow_callback(state: ClientState, event: Event) -> None:
+    """Something happens in the application: a slow callback is over by then (HBT-12)."""
+    rhythm, callback = state.rhythm, state.rhythm.callback
+    rhythm.callback = None
+    if callback is None or not rhythm.usual or state.knowledge.latest.phase is not Phase.STABLE:
+        return
+    begun, takes = callback
+    if takes >= state.rebalance_timeout - state.knowledge.grace or event.time - begun < takes:
+        return
+    silence, allowed = event.time - max(rhythm.last, begun), STEADY * rhythm.usual + state.knowledge.grace
+    title, expected = "A slow callback stops the heartbeats", f"one in {rhythm.usual} ms"
+    check_event(state.evidence, silence <= allowed, "HBT-12", event, title, expected, f"none for {silence} ms")
 
 
 def judge_clocks(state: ClientState, operation: Operation, event: Event) -> None:

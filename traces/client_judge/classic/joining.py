@@ -72,6 +72,8 @@ def judge_growth_of_follower(state: ClientState, operation: Operation) -> None:
     latest, exchange = state.knowledge.latest, state.exchange
     if state.growth is None or exchange is None or exchange.leads or latest.phase is not Phase.STABLE:
         return
+    if latest.member_id is None or state.may_have_left:
+        return  # there is another reason
     if not latest.requirement and not state.debts and state.asked_to_end is None:
         expected = "no JoinGroup: another member leads"
         state.violate("MEMBER-21", operation, "A follower joins when a topic grows", expected, "JoinGroup")
@@ -242,6 +244,7 @@ def judge_sync(state: ClientState, operation: Operation, event: Event) -> None:
     if exchange.is_synced:
         requirement = "MEMBER-16" if exchange.has_failed else "MEMBER-07"
         state.violate(requirement, operation, "A second SyncGroup", "JoinGroup, or nothing", observed)
+        state.forgive("JoinGroup")  # it has this in the place of the JoinGroup
         return
     if exchange.is_late:
         title = "SyncGroup after the client has left"

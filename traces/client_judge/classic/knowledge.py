@@ -91,4 +91,4 @@ class Knowledge:
 
 def has_membership(standing: Standing, member_id: str, generation: int) -> bool:
     """Whether a standing has this member id and this generation."""
-    return standing.member_id == member_id and standing.generation == generation != NO_GENERATION
+    return standing.member_id in (None, member_id) and standing.generation == generation != NO_GENERATION

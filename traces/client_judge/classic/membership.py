@@ -3,8 +3,8 @@
 from fencepost.model.classic.messages.parsing import read_offsets
 from fencepost.traces.client_judge.classic.heartbeats import judge_clocks, note_heartbeat
 from fencepost.traces.client_judge.classic.joining import describe_id, judge_instance, judge_reason
-from fencepost.traces.client_judge.classic.knowledge import NO_GENERATION, Phase, Standing
-from fencepost.traces.client_judge.classic.news import describe_partitions, generation_in
+from fencepost.traces.client_judge.classic.knowledge import NO_GENERATION, Phase, Standing, has_membership
+from fencepost.traces.client_judge.classic.news import RESETS, describe_partitions, generation_in
 from fencepost.traces.client_judge.classic.state import ClientState
 from fencepost.traces.events import Event
 from fencepost.traces.operations import Operation
@@ -13,8 +13,6 @@ RESTING_MS = 1_200
 """When a member that would join again of its own accord has done so."""
 PATIENCE_MS = 3_000
 """How long after its session timeout a client may take to look for the coordinator."""
-DROPS_MEMBERSHIP = frozenset({"MEMBER-12", "MEMBER-13"})
-"""The requirements that say that a generation is over."""
 
 
 def judge_heartbeat(state: ClientState, operation: Operation, event: Event) -> None:
@@ -113,7 +111,7 @@ def find_standing(state: ClientState, operation: Operation) -> Standing | None:
     member_id, generation = operation.body["member_id"], generation_in(operation)
     found = state.knowledge.find(member_id, generation)
     if found is not None:
-        same = (one for one in state.knowledge.standings if (one.member_id, one.generation) == (member_id, generation))
+        same = (one for one in state.knowledge.standings if has_membership(one, member_id, generation))
         state.knowledge.show(next(same).sequence)
     return found
 
@@ -127,7 +125,7 @@ def judge_stale(state: ClientState, operation: Operation, stale: str, memberless
     observed = f"{operation.api} of generation {sent[1]} as {describe_id(sent[0])}"
     requirement = stale
     if sent[1] == NO_GENERATION or all(each.generation == NO_GENERATION for each in knowledge.standings):
-        has_kept = operation.api == "Heartbeat" and certain.requirement in DROPS_MEMBERSHIP
+        has_kept = operation.api == "Heartbeat" and certain.requirement in RESETS
         has_kept &= sent[1] != NO_GENERATION
         requirement = certain.requirement if has_kept else memberless
         expected = f"no {operation.api}: it has no generation"
@@ -170,7 +168,7 @@ def note_sign(state: ClientState, operation: Operation, event: Event) -> None:
 
 def judge_gap(state: ClientState, operation: Operation, time: int) -> None:
     """No more than a session timeout has passed since the last sign of life."""
-    if state.last_sign is None or not state.session_timeout or state.has_failed:
+    if state.last_sign is None or not state.session_timeout:
         return
     if unheard_heartbeat(state, time, state.session_timeout // 2) is not None:
         return  # the next one waits for its response

@@ -19,6 +19,9 @@ ELSEWHERE = frozenset({Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE, E
 PARKED_MS = 2_000
 """A JoinGroup that takes longer is one in whose time there might have been heartbeats."""
 
+RESETS = frozenset({"MEMBER-12", "MEMBER-13"})
+"""The requirements that say that a generation is over."""
+
 
 def learn_join(state: ClientState, operation: Operation, event: Event) -> None:
     """The response to JoinGroup."""
@@ -39,6 +42,9 @@ def learn_join(state: ClientState, operation: Operation, event: Event) -> None:
         standing = Standing(member, generation, Phase.JOINED, before.assignment)
         state.exchange.skips = bool(body.get("skip_assignment"))
         state.exchange.is_late = state.left is not None
+        if before.requirement in RESETS and before.sequence >= operation.handle:
+            state.exchange.is_excused = True  # a late error has reset the client while it joined: it drops the response
+            standing = replace(standing, member_id=None)
         if is_contradicting(body):
             state.exchange.is_excused = True
             standing = replace(before, member_id=None)
@@ -73,8 +79,11 @@ def learn_sync(state: ClientState, operation: Operation, event: Event) -> None:
     if error == Error.NONE and state.exchange is not None and state.left is not None:
         state.exchange.is_unapplied = True
     elif error != Error.NONE and event.connection in state.doubtful:
+        state.is_installed_doubtful = True
         learn(state, replace(before, member_id=None), "", news, event)
     elif error == Error.NONE:
+        if state.exchange is not None and is_contradicting(state.exchange.operation.response or {}):
+            before = replace(before, generation=state.exchange.generation)  # it has not heeded that (MEMBER-31)
         learn_assignment(state, before, event, news)
     elif error == Error.REBALANCE_IN_PROGRESS:
         learn(state, before, "MEMBER-11", news, event, owes=True)
@@ -114,7 +123,7 @@ def learn_assignment(state: ClientState, before: Standing, event: Event, news: s
     if int.from_bytes((event.body.get("assignment") or bytes(2))[:2], signed=True) > NEWEST_VERSION and assignment:
         state.owe(Debt("WIRE-02", "Fetch", event.time, event.sequence, f"{news} in a version to come"))
     state.rounds += 1
-    if event.connection in state.doubtful:
+    if event.connection in state.doubtful or is_refused(state, assignment):
         learn_doubtful_assignment(state, before, assignment, event, news)
         return
     lost = (state.installed or frozenset()) - assignment
@@ -125,30 +134,48 @@ def learn_assignment(state: ClientState, before: Standing, event: Event, news: s
     state.last_sign = event.time
     if state.exchange is not None:
         state.installed_protocol = state.exchange.protocol
-        state.planned = {topic: state.topics[topic] for topic in subscribed & state.topics.keys()}
     stable = replace(before, phase=Phase.STABLE, assignment=assignment)
     learn(state, stable, "", news, event)
+    learn_growth_of_plan(state, subscribed, event)
     if state.is_cooperative and lost:
         told = f"{news} without {describe_partitions(lost)}"
         state.owe(Debt("COOP-03", "JoinGroup", event.time, event.sequence, told))
 
 
+def is_refused(state: ClientState, assignment: frozenset[TopicPartition]) -> bool:
+    """Whether the application has subscribed to other topics since JoinGroup, so that the assignment is not applied."""
+    wanted = state.application.wanted if state.application is not None else None
+    return wanted is not None and any(topic not in wanted for topic, _ in assignment)
+
+
 def learn_growth_of_plan(state: ClientState, subscribed: set[str], event: Event) -> None:
-    """The plan of the client is made: it owes another one if its topics have grown since."""
+    """The plan of a leader is in force: it owes another one if its topics have grown since it was sent."""
     exchange = state.exchange
     if exchange is None:
         return
-    if exchange.leads and any(state.topics.get(topic, count) != count for topic, count in state.planned.items()):
-        news = f"Metadata told the partitions of {', '.join(sorted(state.planned))} after SyncGroup was sent"
-        state.owe(Debt("MEMBER-21", "JoinGroup", event.time, event.sequence, news))
-    elif not exchange.leads:
+    if exchange.leads and not exchange.skips:
+        grown = grown_topics(state, state.topics)
+        if grown:
+            told = f"Metadata told the partitions of {', '.join(grown)} after SyncGroup was sent"
+            state.owe(Debt("MEMBER-21", "JoinGroup", event.time, event.sequence, told))
+    else:
         state.planned = {topic: state.topics[topic] for topic in subscribed & state.topics.keys()}
+
+
+def grown_topics(state: ClientState, told: Mapping[str, int]) -> list[str]:
+    """The topics with another number of partitions than the last plan was made with; for a leader also those that were
+    not there then."""
+    leads = state.exchange is not None and state.exchange.leads
+    fresh = subscribed_topics(state) - state.planned.keys() if leads and state.planned else set[str]()
+    return sorted(
+        name for name, count in told.items() if state.planned.get(name, 0 if name in fresh else count) != count
+    )
 
 
 def learn_doubtful_assignment(
     state: ClientState, before: Standing, assignment: frozenset[TopicPartition], event: Event, news: str
 ) -> None:
-    """An assignment comes on a connection that the client may have closed: it has that, or what it had before."""
+    """An assignment comes that the client may not read or apply: it has that, or what it had before."""
     state.is_installed_doubtful, state.installed = True, None
     if state.application is not None:
         state.application.assignments.append(assignment)
@@ -162,9 +189,14 @@ def learn_of_membership(state: ClientState, operation: Operation, event: Event) 
     """The response to a heartbeat or a commit; an error about a membership that is over tells nothing new."""
     error, latest = first_error(event.body), state.knowledge.latest
     sent = operation.body.get("member_id"), generation_in(operation)
-    if error == Error.NONE or sent != (latest.member_id, latest.generation):
-        return
     news = describe_news(operation, event)
+    if error == Error.NONE:
+        return
+    if sent != (latest.member_id, latest.generation):
+        if operation.api == "OffsetCommit" and error in (Error.ILLEGAL_GENERATION, Error.UNKNOWN_MEMBER_ID):
+            state.is_installed_doubtful = True  # it may go by a commit of an older generation (member.md 1.5)
+            learn(state, replace(latest, member_id=None), "", news, event)
+        return
     if state.exchange is not None:
         state.exchange.is_excused = True
     if error == Error.REBALANCE_IN_PROGRESS:
@@ -219,6 +251,7 @@ def learn_metadata(state: ClientState, event: Event) -> None:
     """Metadata tells the partitions of topics: a leader that planned with others owes another plan."""
     told = {row["name"]: len(row["partitions"]) for row in event.body.get("topics") or () if not row["error_code"]}
     state.topics.update(told)
+    state.told_topics = frozenset(told)
     rows = event.body.get("topics") or ()
     state.topic_names.update({row["topic_id"]: row["name"] for row in rows if row.get("topic_id") and row.get("name")})
     application = state.application
@@ -228,9 +261,10 @@ def learn_metadata(state: ClientState, event: Event) -> None:
             news = f"Metadata told of {', '.join(fresh)}"
             state.owe(Debt("MEMBER-28", "JoinGroup", event.time, event.sequence, news))
     exchange, latest = state.exchange, state.knowledge.latest
-    if exchange is not None and not told.keys().isdisjoint(subscribed_topics(state)):
-        exchange.has_metadata = True
-    grown = sorted(name for name, count in told.items() if state.planned.get(name, count) != count)
+    if exchange is not None:
+        exchange.metadata += 1
+        exchange.has_metadata |= not told.keys().isdisjoint(subscribed_topics(state))
+    grown = grown_topics(state, told)
     if not grown or exchange is None or latest.phase is not Phase.STABLE:
         return
     state.growth = event

@@ -40,7 +40,18 @@ def judge_plan(state: ClientState, operation: Operation, exchange: Exchange) -> 
         judge_invented(state, operation, exchange.protocol, members, plan)
         return
     if not missing and members:
-        judge_properties(state, operation, exchange.protocol, members, plan)
+        cluster = ClusterTopics(known_topics(state, exchange, plan))
+        judge_properties(state, operation, exchange.protocol, members, cluster, plan)
+
+
+def known_topics(state: ClientState, exchange: Exchange, plan: Assignment) -> dict[str, int]:
+    """The partitions of topics by which the leader plans. One that subscribes to other topics forgets the ones before,
+    and may plan by Metadata that it asked for before it read who the members are: Apache Kafka's client does, and joins
+    again when it learns the rest."""
+    if exchange.metadata != 1:
+        return dict(state.topics)
+    known = state.told_topics | {topic for given in plan.values() for topic, _ in given}
+    return {topic: count for topic, count in state.topics.items() if topic in known}
 
 
 def read_members(rows: Sequence[Mapping[str, object]]) -> tuple[GroupMember, ...]:
@@ -57,10 +68,14 @@ def read_members(rows: Sequence[Mapping[str, object]]) -> tuple[GroupMember, ...
 
 
 def judge_properties(
-    state: ClientState, operation: Operation, protocol: str, members: Sequence[GroupMember], plan: Assignment
+    state: ClientState,
+    operation: Operation,
+    protocol: str,
+    members: Sequence[GroupMember],
+    cluster: ClusterTopics,
+    plan: Assignment,
 ) -> None:
     """The plan has the properties of its assignor; a group of one shows none of them."""
-    cluster = ClusterTopics(dict(state.topics))
     broken = broken_properties(protocol, members, cluster, plan)
     names = {one.requirement for one in PROPERTIES.get(protocol, ANY_ASSIGNOR)}
     for one in broken:

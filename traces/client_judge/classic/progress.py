@@ -6,10 +6,10 @@ And where it begins: by the reset policy only where it was told that nothing is 
 from dataclasses import dataclass, field
 
 from fencepost.model.assignors.group import TopicPartition
-from fencepost.model.classic.messages.parsing import topic_of
+from fencepost.model.classic.messages.parsing import read_offsets, topic_of
 from fencepost.model.errors import Error
 from fencepost.traces.client_judge.classic.knowledge import Phase
-from fencepost.traces.client_judge.classic.news import describe_partitions
+from fencepost.traces.client_judge.classic.news import describe_partitions, generation_in
 from fencepost.traces.client_judge.classic.reading import fetched_partitions, fetches_outstanding
 from fencepost.traces.client_judge.classic.state import ClientState
 from fencepost.traces.client_judge.evidence import ClientViolation
@@ -20,6 +20,8 @@ PROGRESS_MS = 6_000
 """How long a client may take to ask for the records of a partition, or to return what is there."""
 WAITING_MS = 2_000
 """A request that waits longer for its response may hold up everything else."""
+EAGER_ASSIGNORS = frozenset({"range", "roundrobin", "sticky"})
+"""The assignors with well-known names under which a member gives everything up when it joins."""
 RESET_TIMESTAMPS = frozenset({-1, -2})
 """The latest and the earliest offset, as ListOffsets asks for them."""
 
@@ -49,6 +51,8 @@ def follow_request(state: ClientState, progress: Progress, operation: Operation,
         progress.stable_since = None
     elif operation.api == "ListOffsets":
         judge_reset(state, progress, operation, event.time)
+    elif operation.api == "OffsetCommit":
+        judge_positions_of_commit(state, progress, operation)
 
 
 def follow_response(state: ClientState, progress: Progress, operation: Operation, event: Event) -> None:
@@ -90,6 +94,22 @@ def judge_reset(state: ClientState, progress: Progress, operation: Operation, ti
             state.check(told == -1, "MCOMMIT-19", operation, title, f"OffsetFetch of {where} first, and -1", observed)
 
 
+def judge_positions_of_commit(state: ClientState, progress: Progress, operation: Operation) -> None:
+    """A commit of an eager member covers no partition whose position is not known yet: since the assignment it was told
+    no offset of it, and has neither fetched nor sought it (MCOMMIT-18)."""
+    application, since = state.application, progress.stable_since
+    is_eager = bool(state.subscriptions) and state.subscriptions.keys() <= EAGER_ASSIGNORS
+    if application is None or since is None or not is_eager or state.is_installed_doubtful:
+        return
+    if generation_in(operation) != state.installed_generation or not state.installed:
+        return
+    known = progress.committed.keys() | application.sought | application.owned - state.installed
+    known |= {partition for partition, time in progress.fetched_at.items() if time > since}
+    covered = {partition for partition, _ in read_offsets(operation.body, state.topic_names)} & state.installed
+    title, expected = "The commit covers partitions without a position", "no partition before its offset is known"
+    state.check(covered <= known, "MCOMMIT-18", operation, title, expected, describe_partitions(covered - known))
+
+
 def judge_progress(state: ClientState, progress: Progress, time: int) -> None:
     """The trace ends, or the client is asked to: it has been at work until then."""
     end = time if state.asked_to_end is None else state.asked_to_end
@@ -120,7 +140,7 @@ def is_held_up(state: ClientState, end: int) -> bool:
     """Whether something keeps the client from its work: it joins, it waits for a response, or it is not polled."""
     if any(each.phase is not Phase.STABLE for each in state.knowledge.standings) or state.rebalance_told is not None:
         return True
-    if state.has_failed or state.rhythm.lost_since is not None:
+    if state.rhythm.lost_since is not None:
         return True
     if any(end - each.sent_at > WAITING_MS for each in state.outstanding.values()):
         return True

@@ -5,7 +5,8 @@ from fencepost.model.classic.messages.parsing import read_offsets, topic_of
 from fencepost.model.errors import Error, error_name
 from fencepost.traces.client_judge.classic.application import Application, check_event
 from fencepost.traces.client_judge.classic.callbacks import is_reset
-from fencepost.traces.client_judge.classic.news import describe_partitions
+from fencepost.traces.client_judge.classic.knowledge import NO_GENERATION
+from fencepost.traces.client_judge.classic.news import describe_partitions, first_error
 from fencepost.traces.client_judge.classic.state import ClientState
 from fencepost.traces.events import Body, Event
 from fencepost.traces.operations import Operation
@@ -14,6 +15,9 @@ MEMBERSHIP_ERRORS = frozenset({Error.ILLEGAL_GENERATION, Error.UNKNOWN_MEMBER_ID
 RETRIABLE_ERRORS = frozenset(
     {Error.COORDINATOR_LOAD_IN_PROGRESS, Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE}
 )
+
+FAILED_COMMITS = frozenset({"COMMIT_FAILED", "CommitFailedException", "CommitFailedError"})
+"""What clients call a commit that is lost since the member is out of the group."""
 
 
 def judge_records(state: ClientState, application: Application, event: Event) -> None:
@@ -115,9 +119,10 @@ def judge_commits_ahead(state: ClientState, application: Application) -> None:
 def learn_commit(state: ClientState, application: Application, operation: Operation, body: Body) -> None:
     """The response to OffsetCommit."""
     sent = {partition: row.offset for partition, row in read_offsets(operation.body, state.topic_names)}
+    if operation.handle > application.command_sequence:  # else the application does not wait for it
+        application.commit_errors.append(first_error(body))
     for topic in body.get("topics") or ():
         for row in topic["partitions"]:
-            application.commit_errors.append(row["error_code"])
             partition = topic_of(topic, state.topic_names), int(row["partition_index"])
             if row["error_code"]:
                 application.is_commit_doubtful = True
@@ -162,15 +167,36 @@ def judge_last_commit(state: ClientState, application: Application, operation: O
 def judge_commit_result(state: ClientState, application: Application, event: Event) -> None:
     """A commit that the application waited for is over."""
     errors, evidence = application.commit_errors, state.evidence
-    failed = next((error for error in errors if error in MEMBERSHIP_ERRORS), None)
     is_done = "error" not in event.body
-    if failed is not None:
+    joining = state.exchange_outstanding()
+    if not errors and not is_done and joining is not None and joining.handle <= application.command_sequence:
+        evidence.hold("MCOMMIT-08", event.sequence)
+    has_succeeded = is_done and Error.NONE in errors  # what failed beside that was not the application's
+    failed = next((error for error in errors if error in MEMBERSHIP_ERRORS), None)
+    if failed is not None and not has_succeeded:
         title, expected = f"A commit succeeds that got {error_name(failed)}", "a failure"
         check_event(evidence, not is_done, "MCOMMIT-10", event, title, expected, "success")
-    elif Error.FENCED_INSTANCE_ID in errors and state.instance is not None:
+    elif Error.FENCED_INSTANCE_ID in errors and state.instance is not None and not has_succeeded:
         title, expected = "A commit succeeds that was fenced", "a failure"
         check_event(evidence, not is_done, "MCOMMIT-15", event, title, expected, "success")
     elif errors and errors[0] in RETRIABLE_ERRORS:
         title, expected = "A commit is not tried again", "OffsetCommit again"
         observed = f"a failure after {error_name(errors[0])}"
         check_event(evidence, is_done, "MCOMMIT-14", event, title, expected, observed)
+    elif not errors and name_of_error(event) in FAILED_COMMITS:
+        judge_refused_commit(state, application, event)
+
+
+def name_of_error(event: Event) -> str:
+    """What a client calls the error of a command, "" for none."""
+    return str(event.body.get("error") or "").partition(":")[0]
+
+
+def judge_refused_commit(state: ClientState, application: Application, event: Event) -> None:
+    """A commit that was not sent fails: while the member joins, the failure says that the rebalance has to finish."""
+    exchange = state.exchange_outstanding()
+    has_joined_throughout = exchange is not None and exchange.sent_at + state.knowledge.grace < application.began
+    if any(standing.generation == NO_GENERATION for standing in state.knowledge.standings):
+        return  # a late response may have thrown it out, and then it is right
+    title, expected = "A commit while the member joins fails for good", "a failure that says that a rebalance goes on"
+    check_event(state.evidence, not has_joined_throughout, "MCOMMIT-08", event, title, expected, name_of_error(event))

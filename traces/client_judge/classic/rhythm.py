@@ -17,6 +17,8 @@ class Rhythm:
     """When a heartbeat got an error that may pass, if none came since."""
     lost_since: int | None = None
     """When the first lookup failed, if none has succeeded since."""
+    callback: tuple[int, int] | None = None
+    """When a slow callback began, if it is under way, and how long it takes."""
     outage: int = 0
     """How long the coordinator could not be found, the last time."""
 

@@ -57,6 +57,8 @@ class Exchange:
     """The leader is told to skip the assignment."""
     has_metadata: bool = False
     """Metadata of the client's topics came after the response: a client may want to join again because of it."""
+    metadata: int = 0
+    """How often Metadata came after the response."""
 
 
 @dataclass(slots=True)
@@ -82,6 +84,8 @@ class ClientState:
     instance: str | None = None
     topics: dict[str, int] = field(default_factory=dict)
     """Partitions by topic, as the client was told with Metadata."""
+    told_topics: frozenset[str] = frozenset()
+    """Those of the last response to Metadata."""
     topic_names: dict[str, str] = field(default_factory=dict)
     """The names of topics by their ids, as Metadata told them."""
     planned: dict[str, int] = field(default_factory=dict)
@@ -133,8 +137,6 @@ class ClientState:
     """The generations in which other members ask for their assignments, by the sequence numbers of the requests."""
     has_doubled: bool = False
     """A response came twice, which no broker does."""
-    has_failed: bool = False
-    """The application was told of an error after that: nothing is expected of the client any more."""
     has_delivered: bool = False
     """A response to Fetch has brought records of some partitions and not of others, since the last Fetch of which the
     order was noted."""

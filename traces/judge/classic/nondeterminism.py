@@ -1,12 +1,14 @@
 """Every outcome of one step: over the choices the protocol leaves open and the dialects not yet decided."""
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, cast
 
 from fencepost.model.classic.coordinator.state import GroupState, StepResult
-from fencepost.model.classic.core.member_table import is_member
-from fencepost.model.classic.core.state import Choices, Phase
+from fencepost.model.classic.core.member_table import accepts, is_member
+from fencepost.model.classic.core.state import Choices, Context, Group, Phase
 from fencepost.model.classic.dialect import ONLY_PROPOSED, Dialect
+from fencepost.model.classic.messages.requests import JoinGroup, Request
 from fencepost.traces.judge.search.configuration import Decisions
 
 REPLACEMENT_PREFIX = "join.replace.stable"
@@ -28,6 +30,18 @@ class DialectProbe:
             return True
         self.open_questions.append(name)
         return True
+
+    def settle(self, question: str) -> None:
+        """Answer a question that makes no difference to the step, so that it does not count as open."""
+        self._decisions.setdefault(question, True)
+
+
+def settle_question_of_room(context: Context, state: GroupState, request: Request) -> None:
+    """A JoinGroup asks whether a static member that comes back needs room: it makes no difference where there is."""
+    if isinstance(request, JoinGroup) and isinstance(context.dialect, DialectProbe):
+        group = state.group if state.group is not None else Group()
+        if accepts(group, request.core.member, context.max_group_size):
+            context.dialect.settle("restart_needs_room")
 
 
 def outcomes_over_dialects(
@@ -72,7 +86,7 @@ def outcomes_over_choices(
     """The outcomes of a step over leaders and protocols, taken from the responses seen or else from the group."""
     leads, names = tuple(leaders), tuple(protocols)
     first = Choices(member_id, leads[0] if leads else None, names[0] if names else None)
-    outcomes = list(outcomes_over_dialects(lambda dialect: run(first, dialect), decisions))
+    outcomes = list(outcomes_over_dialects(partial(run, first), decisions))
     if not any(has_choice(before, outcome) for outcome, _ in outcomes):
         yield from outcomes
         return
@@ -84,7 +98,8 @@ def outcomes_over_choices(
     for leader in leads or (None,):
         for name in names or (None,):
             choices = Choices(member_id, leader, name)
-            for outcome, decided in outcomes_over_dialects(lambda dialect, c=choices: run(c, dialect), decisions):  # type: ignore[misc]
+            chosen = outcomes if choices == first else outcomes_over_dialects(partial(run, choices), decisions)
+            for outcome, decided in chosen:
                 if outcome not in seen:
                     seen.append(outcome)
                     yield outcome, decided

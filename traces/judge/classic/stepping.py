@@ -18,7 +18,11 @@ from fencepost.model.settings import Settings
 from fencepost.traces.events import Order
 from fencepost.traces.judge.classic.fresh_ids import resolve_ids
 from fencepost.traces.judge.classic.matching import compare_responses
-from fencepost.traces.judge.classic.nondeterminism import StepFunction, outcomes_over_choices
+from fencepost.traces.judge.classic.nondeterminism import (
+    StepFunction,
+    outcomes_over_choices,
+    settle_question_of_room,
+)
 from fencepost.traces.judge.classic.observed_response import PARTITION_APIS, ObservedResponse, missing_partitions
 from fencepost.traces.judge.classic.offset_expiry import maybe_expired_offsets
 from fencepost.traces.judge.classic.reduction import normalize_members
@@ -123,7 +127,9 @@ class CoordinatorStepper(Stepper, ABC):
         """The configurations after the model handles the request, which may be another than the operation's."""
 
         def run(choices: Choices, dialect: Dialect) -> StepResult:
-            return handle_request(configuration.world, request, self.step_context(now, choices, dialect), cluster)
+            context = self.step_context(now, choices, dialect)
+            settle_question_of_room(context, configuration.world, request)
+            return handle_request(configuration.world, request, context, cluster)
 
         operation = part.operation
         cluster = self.cluster

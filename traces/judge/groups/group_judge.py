@@ -17,7 +17,8 @@ from fencepost.traces.judge.groups.repetition_check import check_repetition
 from fencepost.traces.judge.groups.silence_watch import SilenceWatch, missing_response
 from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, Mismatch, Path
 from fencepost.traces.judge.search.restart import configurations_after_move, configurations_after_restart
-from fencepost.traces.judge.search.search import MAX_CONFIGURATIONS, Search, SearchLimitExceeded
+from fencepost.traces.judge.search.search import Search
+from fencepost.traces.judge.search.stepper import MAX_CONFIGURATIONS, SearchLimitExceeded
 from fencepost.traces.operations import Operation
 from fencepost.traces.verdict import Violation
 
@@ -74,6 +75,7 @@ class GroupJudge:
         stepper = trace.protocol.new_stepper(group, trace.settings)
         stepper.was_restarted = trace.restarts > 0
         stepper.skip_dead_ends = trace.beam_width is not None
+        stepper.max_matches = trace.beam_width or trace.max_configurations
         if start is None:
             start = stepper.initial_configuration(trace.settled_decisions)
         self.search = Search(stepper, [start], trace.beam_width, trace.max_configurations, trace.eager)

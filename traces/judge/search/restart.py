@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator
 from fencepost.model.frozen import evolve
 from fencepost.traces.events import Order
 from fencepost.traces.judge.search.configuration import Configuration
-from fencepost.traces.judge.search.search import MAX_CONFIGURATIONS, Search, SearchLimitExceeded
+from fencepost.traces.judge.search.search import Search
+from fencepost.traces.judge.search.stepper import MAX_CONFIGURATIONS, SearchLimitExceeded
 from fencepost.traces.judge.search.time_interval import high
 
 

@@ -49,20 +49,14 @@ from fencepost.model.frozen import evolve
 from fencepost.traces.events import Order
 from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, merge_decisions
 from fencepost.traces.judge.search.eager import linearize_eagerly
-from fencepost.traces.judge.search.stepper import RepeatedStep, Stepper
+from fencepost.traces.judge.search.stepper import MAX_CONFIGURATIONS, RepeatedStep, SearchLimitExceeded, Stepper
 from fencepost.traces.judge.search.time_interval import high, low
 from fencepost.traces.operations import Operation
 
-MAX_CONFIGURATIONS = 20_000
-"""How many configurations one response may need before the search gives up: inconclusive, never a verdict."""
 MAX_EXPANSIONS_PER_MATCH = 5
 """How many configurations are looked at for each further explanation of a response, if not all of them are wanted."""
 MAX_EAGER_CONFIGURATIONS = 2_000
 """The same as `MAX_CONFIGURATIONS` where many short traces are judged, most of which need no search at all."""
-
-
-class SearchLimitExceeded(Exception):
-    """The search grew beyond its bound."""
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Protocol
 
 from fencepost.model.frozen import evolve
@@ -34,7 +35,15 @@ REORDER_WINDOW_MS = 100
 CLOCK_RESOLUTION_MS = 2
 """By how much a time between two requests may look too short, as clocks count whole milliseconds on both sides."""
 
+MAX_CONFIGURATIONS = 20_000
+"""How many configurations one response may need before the search gives up: inconclusive, never a verdict."""
+MAX_WAYS = 720
+"""In how many ways a response is compared whose ids were not known before: all those of six members."""
 ERROR_FIELD = "error_code"
+
+
+class SearchLimitExceeded(Exception):
+    """The search grew beyond its bound."""
 
 
 class Timer(Protocol):
@@ -70,6 +79,8 @@ class Stepper(ABC):
     """Leave out configurations that have no future, as not all of them are wanted."""
     has_skipped: bool = False
     """Some were left out."""
+    max_matches: int = MAX_CONFIGURATIONS
+    """How many configurations may come of one response that shows ids which were not known before."""
     allow_mismatches: bool = False
     """Let wrong responses pass and note them: only for a diagnosis."""
 
@@ -234,12 +245,31 @@ class Stepper(ABC):
         for reply in outcome.replies:
             part = self.open_operations.get(reply.handle)
             if part is not None and not (part.operation.lost and part.operation.response is None):
-                found = [
-                    matched
-                    for one in found
-                    for matched in self.match_response(one, part, reply.response, outcome.rule, now)
-                ]
+                expected = reply.response
+                found = self.keep_matches(
+                    matched for one in found for matched in self.match_response(one, part, expected, outcome.rule, now)
+                )
         yield from found
+
+    def keep_matches(self, matches: Iterator[Configuration]) -> list[Configuration]:
+        """As many of the configurations as are wanted. Raises `SearchLimitExceeded` if all are, and are too many."""
+        kept = list(islice(matches, self.max_matches))
+        if len(kept) == self.max_matches and next(matches, None) is not None:
+            self.leave_out(f"more than {self.max_matches} ways to match the ids of one response")
+        return kept
+
+    def ways_to_match(self, part: GroupOperation, expected: Response) -> Iterator[ResponseDifference]:
+        """As `compare_response`, up to `MAX_WAYS`. Raises `SearchLimitExceeded` if all are wanted, and are too many."""
+        ways = iter(self.compare_response(part, expected))
+        yield from islice(ways, MAX_WAYS)
+        if next(ways, None) is not None:
+            self.leave_out(f"more than {MAX_WAYS} ways to match the ids of one response")
+
+    def leave_out(self, reason: str) -> None:
+        """Note that not all is tried; raises `SearchLimitExceeded` where all is wanted."""
+        if not (self.skip_dead_ends or self.allow_mismatches):
+            raise SearchLimitExceeded(reason)
+        self.has_skipped = True
 
     def match_response(
         self, configuration: Configuration, part: GroupOperation, expected: Response, rule: str, now: Instant
@@ -250,7 +280,7 @@ class Stepper(ABC):
             yield evolve(configuration, predicted=(*configuration.predicted, (operation.handle, expected)))
             return
         late = self.is_late(operation, now)
-        for difference in self.compare_response(part, expected):
+        for difference in self.ways_to_match(part, expected):
             wrong = frozenset(difference.required | {"time"} if late else difference.required)
             if wrong and not self.allow_mismatches:
                 continue
@@ -285,9 +315,9 @@ class Stepper(ABC):
             if each == handle:
                 predicted = configuration.predicted[:position] + configuration.predicted[position + 1 :]
                 rest = evolve(configuration, predicted=predicted)
-                return [
+                return self.keep_matches(
                     self.take_over(rest, handle, difference)
-                    for difference in self.compare_response(part, expected)
+                    for difference in self.ways_to_match(part, expected)
                     if not difference.required
-                ]
+                )
         return None

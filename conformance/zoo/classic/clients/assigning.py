@@ -171,23 +171,16 @@ def shares_count_all_members(patch: Patch) -> None:
 @assigning.add("BUG-135", "franz-go, https://github.com/twmb/franz-go/commit/d7ae9db9", "COOP-09")
 def withholding_believes_stale_claims(patch: Patch) -> None:
     """A partition is withheld from those that do not claim it, whatever the generation of a claim."""
-    made: list[StickyGroup] = []
-    make = sticky_group.make_sticky_group
 
-    def make_and_keep(members: Any, cluster: ClusterTopics, read_claim: Any) -> StickyGroup:
-        made[:] = [make(members, cluster, read_claim)]
-        return made[0]
-
-    def assign(members: Sequence[GroupMember], cluster: ClusterTopics) -> Any:
-        own = make_and_keep(members, cluster, claims.cooperative_claim)
-        given = sticky._assign_target(own)
+    def withhold_unclaimed(own: StickyGroup, given: Sequence[Sequence[int]]) -> list[list[int]]:
         claimed = [set(own.index.codes_of(claim.partitions)) for claim in own.claims]
-        everybody = set[int]().union(*claimed) if claimed else set[int]()
-        for position, codes in enumerate(given):
-            given[position] = [code for code in codes if code in claimed[position] or code not in everybody]
-        return own.name_partitions(given)
+        everybody = set[int]().union(*claimed)
+        return [
+            [code for code in codes if code in claimed[position] or code not in everybody]
+            for position, codes in enumerate(given)
+        ]
 
-    replace_function(patch, sticky.assign_cooperative_sticky, assign)
+    replace_function(patch, sticky.withhold, withhold_unclaimed)
 
 
 @assigning.add(
@@ -196,13 +189,6 @@ def withholding_believes_stale_claims(patch: Patch) -> None:
 def a_move_is_noted_in_one_map(patch: Patch) -> None:
     """A partition that moves is still counted where it was."""
     patch.replace(audiences.Audiences, "shrink", lambda own, position: None)
-
-
-@assigning.add("BUG-137", "franz-go, https://github.com/twmb/franz-go/commit/2d65fcb4", "ASSIGN-03")
-def a_member_may_be_there_twice(patch: Patch) -> None:
-    """The plan is made for the list of members and kept by id: of one that is listed twice, the first part is lost."""
-    patch.replace(range_assignor, "members_by_id", lambda members: dict(enumerate(members)))
-    patch.replace(round_robin, "members_by_id", lambda members: dict(enumerate(members)))
 
 
 @assigning.add("BUG-138", "franz-go, https://github.com/twmb/franz-go/commit/2f6d70e2", "STICKY-13", "STICKY-12")

@@ -44,6 +44,8 @@ EAGER = ClientSettings(
 COOPERATIVE = evolve(EAGER, strategies=(COOPERATIVE_STICKY,))
 STICKY_ONLY = evolve(EAGER, strategies=(STICKY,))
 MIXED = evolve(EAGER, strategies=(COOPERATIVE_STICKY, RANGE))
+NO_AUTO_COMMIT = evolve(EAGER, auto_commit=False)
+"""One whose heartbeats are its only signs of life."""
 LATEST = evolve(EAGER, reset_policy=ResetPolicy.LATEST)
 
 

@@ -49,12 +49,17 @@ def commit_whatever_the_state(patch: Patch, allowed: Any) -> None:
 @commit_bugs.add("BUG-63", "KAFKA-6362, https://github.com/apache/kafka/commit/ac267dc5cec", "MCOMMIT-17")
 def commits_find_no_coordinator(patch: Patch) -> None:
     """A client with partitions of its own does not look for the coordinator to commit."""
-    find = polling.find_if_needed
+    find, periodically = polling.find_if_needed, commits.commit_periodically
 
     def find_for_offsets(client: Client, context: ClientContext) -> ClientStep:
         return find(client, context) if any(one.offset is None for one in client.positions) else ClientStep(client)
 
+    def commit_if_known(client: Client, context: ClientContext) -> ClientStep:
+        is_lost = client.is_manual and client.coordinator is None
+        return ClientStep(client) if is_lost else periodically(client, context)
+
     replace_function(patch, find, find_for_offsets)
+    replace_function(patch, periodically, commit_if_known)
 
 
 @commit_bugs.add("BUG-64", "KAFKA-6606, https://github.com/apache/kafka/commit/604b93cfdee", "MCOMMIT-17")
@@ -100,7 +105,9 @@ def each_poll_commits_before_the_join(patch: Patch) -> None:
     replace_function(patch, finished, finish)
 
 
-@commit_bugs.add("BUG-75", "KAFKA-19242, https://github.com/apache/kafka/pull/19631", "MCOMMIT-08")
+@commit_bugs.add(
+    "BUG-75", "KAFKA-19242, https://github.com/apache/kafka/pull/19631", "MCOMMIT-08", settings=COOPERATIVE
+)
 def a_commit_in_a_rebalance_fails_for_good(patch: Patch) -> None:
     """A commit while the member joins fails as one of a member that was thrown out."""
     local = commits.local_failure
@@ -196,7 +203,9 @@ def auto_commit_covers_what_was_just_returned(patch: Patch) -> None:
     patch.replace(ReferenceClient, "poll", commit_after)
 
 
-@commit_bugs.add("BUG-92", "franz-go issue 409, https://github.com/twmb/franz-go/commit/ee709306", "MCOMMIT-08")
+@commit_bugs.add(
+    "BUG-92", "franz-go issue 409, https://github.com/twmb/franz-go/commit/ee709306", "MCOMMIT-08", settings=COOPERATIVE
+)
 def commits_are_sent_before_the_sync(patch: Patch) -> None:
     """Commits are sent between JoinGroup and the response to SyncGroup."""
     commit_whatever_the_state(patch, is_rebalancing)

@@ -77,18 +77,6 @@ def a_paused_partition_loses_its_position(patch: Patch) -> None:
     replace_function(patch, pause, pause_and_forget)
 
 
-@fetching.add("BUG-150", "KAFKA-7548, https://github.com/apache/kafka/commit/1546fc30af5", "PREFETCH-04")
-def records_of_paused_partitions_are_dropped(patch: Patch) -> None:
-    """Fetched records of a paused partition are thrown away, and fetched once more."""
-    is_stale = Fetcher.is_stale
-
-    def drop_paused(fetcher: Fetcher, client: Client, completed: CompletedFetch) -> bool:
-        position = position_of(client, completed.partition)
-        return is_stale(fetcher, client, completed) or (position is not None and position.is_paused)
-
-    patch.replace(Fetcher, "is_stale", drop_paused)
-
-
 @fetching.add("BUG-151", "KAFKA-14196, https://github.com/apache/kafka/commit/536cdf692fb", "MCOMMIT-05", "POLL-19")
 def records_come_while_they_are_committed(patch: Patch) -> None:
     """Records of partitions that are about to be revoked are returned while the commit before that is on its way."""
@@ -121,22 +109,6 @@ def the_limit_is_for_each_partition(patch: Patch) -> None:
             yield taken
 
     patch.replace(Fetcher, "drain", drain)
-
-
-@fetching.add(
-    "BUG-153", "KAFKA-17674, https://github.com/apache/kafka/commit/1962917436f", "MCOMMIT-19", settings=COOPERATIVE
-)
-def partitions_that_were_not_asked_for_are_reset(patch: Patch) -> None:
-    """When committed offsets come, every partition without a position is reset, though not all were asked for."""
-    answered = positions.on_offsets
-
-    def on_response(client: Client, handle: int, response: OffsetFetchResponse, context: ClientContext) -> ClientStep:
-        step = answered(client, handle, response, context)
-        rest = tuple(one.partition for one in step.client.positions if one.offset is None and one.asked != handle)
-        is_reset = any(one.asked for one in step.client.positions if one.partition in rest)
-        return positions.reset_positions(step, rest, context) if rest and is_reset else step
-
-    replace_function(patch, answered, on_response)
 
 
 @fetching.add(
@@ -260,16 +232,21 @@ def an_empty_response_moves_the_position(patch: Patch) -> None:
 )
 def a_lost_fetch_is_waited_for(patch: Patch) -> None:
     """A node whose response to Fetch was lost counts as one that owes a response for ever."""
-    is_fetching = ReferenceClient.is_fetching
-    asked: dict[int, Any] = {}
+    send, receive, is_fetching = ReferenceClient.send, ReferenceClient.receive, ReferenceClient.is_fetching
+    marked: dict[int, Any] = {}
 
-    def owes(client: ReferenceClient, node: int) -> bool:
-        link = client.links.get(node)
-        lost = node in asked and asked[node] is not link
-        if is_fetching(client, node):
-            asked[node] = link
-        elif not lost:
-            asked.pop(node, None)
-        return lost or is_fetching(client, node)
+    def mark(client: ReferenceClient, api: str, body: Any, handle: int, node: int) -> None:
+        send(client, api, body, handle, node)
+        if api == "Fetch":
+            marked[node] = client.links.get(node)
 
-    patch.replace(ReferenceClient, "is_fetching", owes)
+    def clear(client: ReferenceClient, sent: Any, body: Any) -> None:
+        if sent.api == "Fetch":
+            for node, link in tuple(marked.items()):
+                if client.links.get(node) is link and not is_fetching(client, node):
+                    del marked[node]
+        receive(client, sent, body)
+
+    patch.replace(ReferenceClient, "send", mark)
+    patch.replace(ReferenceClient, "receive", clear)
+    patch.replace(ReferenceClient, "is_fetching", lambda client, node: node in marked or is_fetching(client, node))

@@ -8,12 +8,13 @@ from fencepost.conformance.zoo.classic.clients.bug import ClientBug
 from fencepost.conformance.zoo.classic.clients.commits import commit_bugs
 from fencepost.conformance.zoo.classic.clients.fetching import fetching
 from fencepost.conformance.zoo.classic.clients.membership import membership
+from fencepost.conformance.zoo.classic.clients.subscribing import subscribing
 
 CLIENT_BUGS: Mapping[str, ClientBug] = MappingProxyType(
     {
         bug.number: bug
         for bug in sorted(
-            (*membership.bugs, *commit_bugs.bugs, *fetching.bugs, *assigning.bugs),
+            (*membership.bugs, *subscribing.bugs, *commit_bugs.bugs, *fetching.bugs, *assigning.bugs),
             key=lambda bug: int(bug.number.removeprefix("BUG-")),
         )
     }
@@ -35,8 +36,11 @@ NOT_PUT_BACK: Mapping[str, str] = MappingProxyType(
         "BUG-130": "the reference assignors have no score to add up",
         "BUG-131": "the loops of the reference assignors share no index",
         "BUG-132": "the reference client has no list of built-in assignors; a test of real clients compares the order",
+        "BUG-137": "no coordinator lists a member twice, and no requirement says what a leader makes of it",
         "BUG-148": "the bundled log is not compacted",
         "BUG-149": "the fetcher of the reference client keeps no errors in its queue",
+        "BUG-150": "a client may drop what it has buffered of a paused partition (member.md 8)",
+        "BUG-153": "as BUG-67: the response to OffsetFetch never comes after that to a later SyncGroup",
         "BUG-154": "the reference client has no call that collects records over several polls",
         "BUG-156": "the reference client validates no offsets",
         "BUG-158": "as BUG-148",

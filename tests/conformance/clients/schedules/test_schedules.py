@@ -17,6 +17,8 @@ from fencepost.conformance.clients.schedule_protocol import schedule_body, sched
 from fencepost.conformance.plan import ReplayOutcome
 from fencepost.conformance.results import ExitCode
 from fencepost.conformance.schedules.schedule import Schedule
+from fencepost.conformance.zoo.client_mutants import KINDS as KINDS_OF_CLIENTS
+from fencepost.conformance.zoo.client_mutants import PROTOCOL, mutant_bench
 from fencepost.model.classic.member.rule_table import MEMBER_RULES
 from fencepost.model.classic.member.settings import ClientSettings
 from fencepost.traces.events import Event, Kind
@@ -98,6 +100,34 @@ def test_the_reference_client_keeps_all_requirements_in_many(settings: ClientSet
         for generated in bench.protocol.generate(6, batch, 20):
             run = bench.play_client(generated.schedule)
             assert (run.verdict.violations, run.blocked, run.misconduct) == ((), "", ""), generated.schedule
+
+
+ONCE_BLAMED = (
+    "schedule-2-0-1", "schedule-2-0-9", "schedule-2-0-18", "schedule-2-0-19", "schedule-2-0-20", "schedule-3-0-0",
+    "schedule-3-0-17", "schedule-4-0-13", "schedule-4-0-17", "schedule-5-0-8", "schedule-6-0-1", "schedule-8-0-9",
+)  # fmt: skip
+"""Schedules in which the judge once blamed the reference client, or a client that does the same: an error of another
+commit, a commit that blocks for longer than the poll interval, Metadata that was on its way, responses on a closed
+connection, buffers of before a rebalance, a doubtful connection, a fenced follower, a static member that left silently,
+a membership that is kept, and a commit that was given up."""
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_CLIENTS)
+def test_the_reference_client_is_not_blamed_again(kind: str) -> None:
+    bench = mutant_bench(None, kind)
+    for name in ONCE_BLAMED:
+        seed = int(name.split("-")[1])
+        chosen = next(each for each in PROTOCOL.generate(seed, 0, 25) if each.schedule.name == name)
+        assert bench.play_client(chosen.schedule).verdict.violations == (), name
+
+
+@pytest.mark.acceptance
+@pytest.mark.parametrize("kind", KINDS_OF_CLIENTS)
+def test_the_reference_client_is_not_blamed_in_seeds_of_mutants(kind: str) -> None:
+    bench = mutant_bench(None, kind)
+    for seed in range(1, 9):
+        for each in PROTOCOL.generate(seed, 0, 25):
+            assert bench.play_client(each.schedule).verdict.violations == (), each.schedule.name
 
 
 def test_a_run_tells_which_rules_of_the_model_it_reached() -> None:

@@ -1,0 +1,102 @@
+"""Events of the proof that only the proposal of client-side assignment has: its rules in the place of the core's."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from fencepost.model.classic.coordinator.proposal import abort_synchronization, fail_assignment, reassign
+from fencepost.model.classic.core.member_table import is_member, same_protocols
+from fencepost.model.classic.core.state import Context, Group, JoinRequest, Phase, Step, SyncRequest
+from fencepost.model.classic.theorems.failover import ACROSS_FAILOVERS, FAILOVERS_WHATEVER_CLIENTS_SEND
+from fencepost.model.classic.theorems.unconditional import WHATEVER_CLIENTS_SEND
+from fencepost.model.errors import Error
+from fencepost.model.logic import Truth, absent, and_, any_, or_
+from fencepost.model.proofs.classic.arbitrary_values import GroupSymbols
+from fencepost.model.proofs.classic.proof_events import (
+    EventResult,
+    ProofEvent,
+    Situation,
+    after_coordinator_step,
+    any_context,
+)
+from fencepost.model.proofs.symbolic_values import formula, number_term
+from fencepost.model.proofs.terms import Term
+
+WITH_CLIENTS = (
+    frozenset(one.id for one in ACROSS_FAILOVERS if one not in WHATEVER_CLIENTS_SEND) - FAILOVERS_WHATEVER_CLIENTS_SEND
+)
+"""What rests on how clients behave. A leader that sends another assignment need not keep it."""
+
+
+def proposal_events() -> Iterator[ProofEvent]:
+    """The proposal's rules, in all situations in which one of them applies."""
+    yield proposal_event("join-aborts", abort_synchronization, JoinRequest, may_abort)
+    yield proposal_event("sync-fails", fail_for_any_reason, SyncRequest, may_fail)
+    yield proposal_event("sync-reassigns", reassign, SyncRequest, may_reassign, WITH_CLIENTS)
+
+
+def may_abort(group: Group, request: JoinRequest) -> Truth:
+    """A member joins again as it is while the assignment is awaited."""
+    return and_(
+        group.phase == Phase.COMPLETING,
+        any_(
+            and_(
+                is_member(slot),
+                slot.id == request.member,
+                or_(absent(request.instance), slot.instance == request.instance),
+                same_protocols(slot, request.protocols),
+            )
+            for slot in group.slots
+        ),
+    )
+
+
+def may_fail(group: Group, request: SyncRequest) -> Truth:
+    """The leader's SyncGroup while the assignment is awaited."""
+    return and_(group.phase == Phase.COMPLETING, is_from_leader(group, request))
+
+
+def may_reassign(group: Group, request: SyncRequest) -> Truth:
+    """The leader's SyncGroup in a stable group."""
+    return and_(group.phase == Phase.STABLE, is_from_leader(group, request))
+
+
+def is_from_leader(group: Group, request: SyncRequest) -> Truth:
+    """A member sent it for the present generation, and leads that."""
+    return and_(
+        request.generation == group.generation,
+        request.member == group.leader,
+        any_(and_(is_member(slot), slot.id == request.member) for slot in group.slots),
+    )
+
+
+def fail_for_any_reason(group: Group, request: SyncRequest, failure: Any, context: Context) -> Step:
+    """The leader's assignment fails for this reason, some error."""
+    return fail_assignment(group, request, failure, context)
+
+
+def proposal_event(
+    name: str,
+    handler: Callable[..., Step],
+    kind: type,
+    applies: Callable[..., Truth],
+    left_out: frozenset[str] = frozenset(),
+) -> ProofEvent:
+    """A request arrives to which one of the proposal's rules applies; statements left out are neither assumed nor
+    proved."""
+
+    def prepare(symbols: GroupSymbols) -> Situation:
+        group, request = symbols.arbitrary(Group, "group"), symbols.arbitrary(kind, kind.__name__)
+        assumed: tuple[Term, ...] = (formula(applies(group, request)),)
+        more: tuple[Any, ...] = ()
+        if handler is fail_for_any_reason:
+            failure = symbols.number("failure")
+            assumed = (*assumed, number_term(failure) != Error.NONE.value)
+            more = (failure,)
+        arguments = (request, *more, any_context(symbols))
+        return Situation(symbols, group, arriving=(request,), arguments=arguments, assumed=assumed)
+
+    def run(situation: Situation) -> EventResult:
+        step = handler(situation.group, *situation.arguments)
+        return after_coordinator_step(situation, step, situation.ghost, situation.arguments[0])
+
+    return ProofEvent(name, handler, prepare, run, left_out, left_out)

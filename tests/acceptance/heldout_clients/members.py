@@ -1,0 +1,219 @@
+"""Held-out faults of members, in the order in which their statements were drawn."""
+
+from typing import Any
+
+from fencepost.conformance.zoo.classic.clients.bug import COOPERATIVE, ClientBugFamily, Side, replace_function
+from fencepost.conformance.zoo.mutation.patching import Patch
+from fencepost.model.classic.core.state import JoinResponse
+from fencepost.model.classic.member import commits, completion, heartbeats, joining, leaving, lookup
+from fencepost.model.classic.member.client import (
+    CallbackKind,
+    CallbackPlace,
+    Client,
+    ClientContext,
+    Closing,
+    Problem,
+    assigned_partitions,
+)
+from fencepost.model.classic.member.step import ClientStep
+from fencepost.model.errors import Error
+from fencepost.model.frozen import evolve
+
+members = ClientBugFamily(Side.MEMBER)
+FATAL_TO_A_POLL = frozenset(
+    {
+        Error.INCONSISTENT_GROUP_PROTOCOL,
+        Error.INVALID_SESSION_TIMEOUT,
+        Error.INVALID_GROUP_ID,
+        Error.GROUP_AUTHORIZATION_FAILED,
+        Error.GROUP_MAX_SIZE_REACHED,
+    }
+)
+FIXED_PAUSE_MS = 2_000
+
+
+@members.add("HELDOUT-01", "member.md 1.5: thrown; the next poll sends JoinGroup with the same member id", "MEMBER-18")
+def a_fatal_join_costs_the_id(patch: Patch) -> None:
+    """An error of JoinGroup that the application is told of costs the member its id."""
+    refuse = joining.refuse_exchange
+
+    def refuse_and_forget(client: Client, error: Error, rules: Any, context: ClientContext) -> ClientStep:
+        step = refuse(client, error, rules, context)
+        if error not in FATAL_TO_A_POLL or rules is not joining.JOIN_RULES:
+            return step
+        return ClientStep(evolve(step.client, member=evolve(step.client.member, id=None)), step.outputs, step.rules)
+
+    replace_function(patch, refuse, refuse_and_forget)
+
+
+@members.add("HELDOUT-02", "member.md 1.2: MEMBER_ID_REQUIRED: loop at once, no backoff", "MEMBER-05")
+def a_member_waits_with_its_new_id(patch: Patch) -> None:
+    """After MEMBER_ID_REQUIRED the member waits for two seconds before it joins with its id."""
+    handle = joining.handle_join_error
+
+    def wait(client: Client, error: Error, rule: str, context: ClientContext) -> ClientStep:
+        step = handle(client, error, rule, context)
+        if error != Error.MEMBER_ID_REQUIRED:
+            return step
+        clocks = evolve(step.client.clocks, join_retry=context.now + FIXED_PAUSE_MS)
+        return ClientStep(evolve(step.client, clocks=clocks), step.outputs, step.rules)
+
+    replace_function(patch, handle, wait)
+
+
+@members.add("HELDOUT-03", "member.md 1.4: close(): callback as for unsubscribe", "CALLBACK-11")
+def closing_calls_no_listener(patch: Patch) -> None:
+    """A client that closes leaves without a call of its listener."""
+    give_up = leaving.give_up_before_leaving
+
+    def leave_at_once(client: Client, context: ClientContext) -> ClientStep:
+        if client.closing is Closing.CLOSING:
+            return leaving.leave_after_callback(client, context)
+        return give_up(client, context)
+
+    replace_function(patch, give_up, leave_at_once)
+
+
+@members.add("HELDOUT-04", "member.md 1.2: anything else: throw; a later poll tries again", "MEMBER-18")
+def an_error_that_is_raised_ends_the_joining(patch: Patch) -> None:
+    """After an error of JoinGroup or SyncGroup that the application is told of, later polls do not join again."""
+    refuse = joining.refuse_exchange
+
+    def refuse_for_good(client: Client, error: Error, rules: Any, context: ClientContext) -> ClientStep:
+        step = refuse(client, error, rules, context)
+        if step.client.failure is None:
+            return step
+        return ClientStep(evolve(step.client, member=evolve(step.client.member, rejoins=False)), (), step.rules)
+
+    replace_function(patch, refuse, refuse_for_good)
+
+
+@members.add(
+    "HELDOUT-05",
+    "member.md 2.4: next poll: JoinGroup with owned = t-0, t-1, generation 2",
+    "COOP-04",
+    settings=COOPERATIVE,
+)
+def revoked_partitions_are_claimed_once_more(patch: Patch) -> None:
+    """The JoinGroup after a rebalance that took partitions away still claims them."""
+    install, subscription_of = completion.install_assignment, joining.subscription_of
+    before: list[Any] = []
+
+    def install_and_remember(client: Client, context: ClientContext) -> ClientStep:
+        before[:] = assigned_partitions(client)
+        return install(client, context)
+
+    def claim_both(client: Client, strategy: Any, claims: Any) -> Any:
+        subscription = subscription_of(client, strategy, claims)
+        return evolve(subscription, owned=tuple(sorted({*subscription.owned, *before})))
+
+    replace_function(patch, install, install_and_remember)
+    replace_function(patch, subscription_of, claim_both)
+
+
+@members.add("HELDOUT-06", "member.md 1.3: the assignor whose name equals the chosen protocol", "MEMBER-08")
+def the_leader_plans_by_its_first_assignor(patch: Patch) -> None:
+    """A leader makes its plan by the first of its assignors, whichever was chosen."""
+    plan = joining.plan_assignment
+
+    def plan_by_first(client: Client, response: JoinResponse, group: Any, context: ClientContext) -> Any:
+        first = client.settings.strategies[0].name
+        return plan(client, evolve(response, protocol=first), group, context)
+
+    replace_function(patch, plan, plan_by_first)
+
+
+@members.add("HELDOUT-07", "member.md 1.4: REBALANCE_IN_PROGRESS: state stays STABLE, heartbeats go on", "HBT-05")
+def heartbeats_end_with_the_news(patch: Patch) -> None:
+    """A member that was told of a rebalance sends no heartbeat until it has joined again."""
+    work = heartbeats.work
+
+    def work_unless_told(client: Client, context: ClientContext) -> ClientStep:
+        if client.member.rejoins:
+            later = context.now + client.settings.heartbeat_interval
+            client = evolve(client, clocks=evolve(client.clocks, heartbeat=max(client.clocks.heartbeat, later)))
+        return work(client, context)
+
+    replace_function(patch, work, work_unless_told)
+
+
+@members.add("HELDOUT-08", "member.md 2.2: the callback before the assignment changes", "CALLBACK-06", "CALLBACK-07")
+def partitions_are_gone_before_the_callback(patch: Patch) -> None:
+    """Partitions are given up before the listener hears that they are revoked."""
+    call = completion.call_listener
+
+    def give_up_and_call(client: Client, kind: Any, partitions: Any, place: Any, rule: str) -> ClientStep:
+        if kind is CallbackKind.REVOKED and place is CallbackPlace.PREPARE:
+            kept = tuple(one for one in client.positions if one.partition not in partitions)
+            client = evolve(client, positions=kept)
+        return call(client, kind, partitions, place, rule)
+
+    replace_function(patch, call, give_up_and_call)
+
+
+@members.add("HELDOUT-09", "member.md 1.2: other retriable failure: wait retry.backoff.ms", "MEMBER-17")
+def a_failed_join_is_repeated_at_once(patch: Patch) -> None:
+    """A JoinGroup or SyncGroup that failed is followed by another without a pause."""
+    replace_function(patch, lookup.back_off_join, lambda client, context: client)
+
+
+@members.add(
+    "HELDOUT-10",
+    "member.md 2.3: revoked(owned - assigned); remember that a rejoin is needed",
+    "COOP-03",
+    settings=COOPERATIVE,
+)
+def no_rejoin_follows_a_revocation(patch: Patch) -> None:
+    """A cooperative member that gave partitions up after SyncGroup does not join again."""
+    called = completion.on_completion_callback
+
+    def stay(client: Client, kind: CallbackKind, raised: bool, context: ClientContext) -> ClientStep:
+        if kind is CallbackKind.REVOKED:
+            client = evolve(client, member=evolve(client.member, rejoins=False))
+        return called(client, kind, raised, context)
+
+    replace_function(patch, called, stay)
+
+
+@members.add("HELDOUT-11", "member.md 2.5: unsubscribe: callback, then LeaveGroup", "CALLBACK-11")
+def the_listener_is_called_after_the_leave(patch: Patch) -> None:
+    """A client that unsubscribes leaves the group first, and calls its listener then."""
+    give_up = leaving.give_up_before_leaving
+
+    def leave_first(client: Client, context: ClientContext) -> ClientStep:
+        if client.closing is not Closing.UNSUBSCRIBING:
+            return give_up(client, context)
+        told = give_up(client, context)
+        left = heartbeats.leave_group(told.client, leaving.UNSUBSCRIBED_REASON, "client.unsubscribe.leave")
+        return ClientStep(left.client, (*left.outputs, *told.outputs), (*left.rules, *told.rules))
+
+    replace_function(patch, give_up, leave_first)
+
+
+@members.add(
+    "HELDOUT-12", "member.md 4.4: inside revoked of prepare: sent, old generation, normal", "CALLBACK-07", "CALLBACK-16"
+)
+def commits_in_the_callback_are_refused(patch: Patch) -> None:
+    """A commit in the listener that hears of revoked partitions before JoinGroup is refused without a request."""
+    local = commits.local_failure
+
+    def refuse(client: Client) -> Any:
+        callback = client.callback
+        is_preparing = callback is not None and callback.place is CallbackPlace.PREPARE
+        return Problem.REBALANCE_IN_PROGRESS if is_preparing else local(client)
+
+    replace_function(patch, local, refuse)
+
+
+PASSED_OVER = {
+    "4.4 inside revoked/assigned of completion: new generation": "BUG-68",
+    "4.1 leader epoch; after offset x the position is x + 1": "the reference client has no epochs; BUG-108",
+    "1.2 records may be returned by those polls": "a permission",
+    "1.5 JoinGroup, UNKNOWN_MEMBER_ID": "BUG-70, BUG-84",
+    "1.3 the generation is captured when the request is sent": "BUG-67 is not put back, for the same reason",
+    "3.6 ILLEGAL_GENERATION: the same id": "BUG-101",
+    "4.4 state PREPARING or COMPLETING: no": "BUG-75, BUG-80, BUG-92",
+    "4.3 no second commit before revoked": "latitude",
+    "3.2 what the rebalance timeout is for the coordinator": "about the coordinator",
+    "1.6 each assignor lists the protocols it supports": "BUG-87",
+}

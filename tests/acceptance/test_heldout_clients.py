@@ -1,0 +1,32 @@
+"""The held-out faults of clients: each changes something, contradicts a statement, and is taken out again."""
+
+import pytest
+
+from fencepost.conformance.zoo.classic.clients.bug import ClientBug, Side
+from fencepost.conformance.zoo.mutation.patching import Patch
+from fencepost.model.catalogue.classic.client import CLIENT_CATALOGUE
+from tests.acceptance.heldout_clients.registry import CLIENT_FAULTS
+
+
+def test_there_are_twenty_of_three_sides() -> None:
+    sides = [fault.side for fault in CLIENT_FAULTS.values()]
+    assert [sides.count(side) for side in Side] == [12, 4, 4]
+
+
+@pytest.mark.parametrize("fault", CLIENT_FAULTS.values(), ids=lambda fault: fault.number)
+def test_a_fault_contradicts_a_statement_and_is_taken_out_again(fault: ClientBug) -> None:
+    assert fault.sentence.endswith(".") and fault.source.startswith("member.md ")
+    assert fault.breaks and set(fault.breaks) <= CLIENT_CATALOGUE.keys()
+    replaced: list[tuple[object, str, object]] = []
+
+    class RecordingPatch(Patch):
+        """A patch that keeps what was there before."""
+
+        def replace(self, owner: object, name: str, value: object) -> None:
+            replaced.append((owner, name, getattr(owner, name)))
+            super().replace(owner, name, value)
+
+    with RecordingPatch() as patch:
+        fault.inject(patch)
+        assert replaced and all(getattr(owner, name) is not before for owner, name, before in replaced)
+    assert all(getattr(owner, name) == before for owner, name, before in replaced)

@@ -1,0 +1,217 @@
+"""A corpus on an object store: the same rows, findings and errors as in a folder."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from fencepost.conformance.cli import main
+from fencepost.conformance.pipeline.campaign import check_same_campaign
+from fencepost.conformance.plan import Plan
+from fencepost.traces.files.trace_files import write_trace
+from fencepost.traces.pipeline.corpus import Corpus, CorpusWriter
+from fencepost.traces.pipeline.corpus_log import DeltaLog, FileChange
+from fencepost.traces.pipeline.errors import PipelineError
+from fencepost.traces.pipeline.extract import extract_trace
+from fencepost.traces.pipeline.file_systems import find_files, resolve_location, storage_options
+from fencepost.traces.pipeline.migration import migrate
+from fencepost.traces.pipeline.results import CorpusResults, create_folder
+from fencepost.traces.pipeline.rewriting import forget
+from fencepost.traces.pipeline.schema import EVENTS, INPUTS, QUARANTINE, TABLES, TRACES, TableWriter
+from tests.support.altered_traces import altered_trace
+from tests.support.corpus_tables import commit_input, ingest_here, read_rows, write_input
+from tests.support.object_store import ObjectStore, run_object_store
+
+pytestmark = [pytest.mark.extra("moto"), pytest.mark.extra("deltalake")]
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[ObjectStore]:
+    with run_object_store() as running:
+        yield running
+
+
+@pytest.fixture
+def bucket(store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The URI of a new bucket, and in `tmp_path`/in three traces, of which one is damaged."""
+    for name, value in store.variables.items():
+        monkeypatch.setenv(name, value)
+    (tmp_path / "in").mkdir()
+    for seed in (0, 1, 5):
+        write_trace(tmp_path / "in" / f"{seed}.jsonl", *altered_trace(seed))
+    (tmp_path / "in" / "0.jsonl").write_bytes((tmp_path / "in" / "0.jsonl").read_bytes()[:-9])
+    return store.make_bucket(f"b-{tmp_path.name.replace('_', '-').lower()}"[:60].rstrip("-"))
+
+
+@pytest.fixture
+def running(spark: SparkSession, store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The session of the tests in the place of one of its own; its workers know the server."""
+
+    @contextmanager
+    def here(*_: Any) -> Iterator[SparkSession]:
+        yield spark
+
+    monkeypatch.setattr("fencepost.traces.pipeline.spark_session.spark_session", here)
+    for name, value in store.variables.items():
+        monkeypatch.setitem(spark.sparkContext.environment, name, value)
+
+
+def tables_of(corpus: Corpus) -> dict[str, object]:
+    """The rows of a corpus."""
+    return {table: read_rows(corpus, table) for table in TABLES}
+
+
+def test_rows_are_the_same_as_in_a_folder(bucket: str, tmp_path: Path) -> None:
+    there, here = Corpus.create(f"{bucket}/c", 3), Corpus.create(tmp_path / "c", 3)
+    assert (there.format, there.folder) == ("delta", f"s3://{bucket.partition('://')[2]}/c")
+    for corpus in (there, here):
+        ingest_here(corpus, sorted((tmp_path / "in").iterdir()))
+    assert tables_of(there) == tables_of(here) and all(tables_of(there).values())
+    name = str(tmp_path / "in" / "1.jsonl")
+    assert extract_trace(there, name, tmp_path / "out.jsonl")
+    assert (tmp_path / "out.jsonl").read_bytes() == (tmp_path / "in" / "1.jsonl").read_bytes()
+    assert forget(there, name) == forget(here, name)
+    assert tables_of(there) == tables_of(here)
+    assert migrate(f"{bucket}/c", tmp_path / "copy", "parquet") == 2 == migrate(tmp_path / "copy", f"{bucket}/d", None)
+    for corpus in (Corpus.open(tmp_path / "copy"), Corpus.open(f"{bucket}/d")):
+        assert tables_of(corpus) == tables_of(here)
+
+
+def test_of_two_writers_one_is_first(bucket: str) -> None:
+    corpus = Corpus.create(f"{bucket}/c", 3)
+    log, version = corpus.log, corpus.log.read().version
+    assert log.append(FileChange({"table=inputs/a.parquet": 1}), version)
+    assert not log.append(FileChange({"table=inputs/b.parquet": 1}), version)
+    assert list(log.read().files) == ["table=inputs/a.parquet"]
+
+
+def test_an_input_is_committed_once(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus, others = Corpus.create(f"{bucket}/c", 3), ["p"]
+    commit = CorpusWriter.commit
+
+    def commit_too_late(self: CorpusWriter, change: FileChange, after: Corpus) -> bool:
+        if others and self is slow:
+            commit_input(corpus, others.pop())
+        return commit(self, change, after)
+
+    monkeypatch.setattr(CorpusWriter, "commit", commit_too_late)
+    with corpus.write() as slow:
+        files = write_input(slow, "p")
+        assert slow.append(["p"], files) == {"p"}
+    assert [row.input for row in corpus.inputs()] == ["p"]
+    assert not any(each.uri.endswith(next(iter(files))) for each in find_files(str(corpus.folder)))
+
+
+def test_the_first_of_two_creators_says_how_many_buckets_there_are(bucket: str) -> None:
+    """Neither sees the other's corpus.json."""
+    mark = {"fencepost_corpus": 5, "buckets": 7, "format": "delta"}
+    place = str(resolve_location(f"{bucket}/c"))
+    assert DeltaLog(place).create(mark) == mark
+    assert Corpus.create(place, 9).buckets == 7 == Corpus.open(place).buckets
+
+
+def test_what_a_worker_wrote_must_be_there(bucket: str) -> None:
+    corpus = Corpus.create(f"{bucket}/c", 3)
+    with corpus.write() as writer, pytest.raises(PipelineError, match="which a worker wrote, is not there"):
+        writer.append([], {"table=events/a.parquet": 4})
+    with corpus.write() as writer, pytest.raises(PipelineError, match=r"the worker that wrote it says 1$"):
+        writer.append([], dict.fromkeys(write_input(writer, "p"), 1))
+
+
+def test_errors_are_one_line(bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for place, format, line in (
+        (f"{bucket}/c", "parquet", "at a URI a corpus is a Delta table: --format delta$"),
+        ("s3a://no-such-bucket-here/c", None, "^s3://no-such-bucket-here/c: .+"),
+        ("gopher://x/c", None, "^gopher://x/c: .+"),
+    ):
+        with pytest.raises(PipelineError, match=line) as told:
+            Corpus.create(place, 3, format)
+        assert "\n" not in str(told.value) and "\x1b" not in str(told.value)
+    with pytest.raises(PipelineError, match="is not a corpus"):
+        Corpus.open(f"{bucket}/c")
+    with TableWriter(f"{bucket}/other", "w") as tables:
+        tables.add_row(QUARANTINE, ("t", 1, 1, "r", b""))
+    with pytest.raises(PipelineError, match="is neither empty nor a corpus"):
+        Corpus.create(f"{bucket}/other", 3)
+    with pytest.raises(PipelineError, match="was not created by this command"), create_folder(f"{bucket}/other"):
+        pass
+    with pytest.raises(PipelineError, match="already exists"):
+        Corpus.create(f"{bucket}/c", 3)
+        migrate(f"{bucket}/c", f"{bucket}/other", None)
+
+
+def test_a_place_for_results_names_the_newest_run(bucket: str) -> None:
+    runs = []
+    for number in range(2):
+        with create_folder(f"{bucket}/judged") as run, TableWriter(run, str(number)) as tables:
+            tables.add_row(INPUTS, ("i", 1, 1, 1, 1, 1, 1, None))
+        runs.append(str(run))
+    with pytest.raises(ZeroDivisionError), create_folder(f"{bucket}/judged") as run:
+        raise ZeroDivisionError
+    left = [each.uri for each in find_files(f"{bucket}/judged")]
+    assert len(left) == 2 and left[0].endswith("/judged.json") and left[1].startswith(runs[1])
+
+
+def test_campaigns_with_different_options_do_not_mix(bucket: str) -> None:
+    corpus = Corpus.create(f"{bucket}/c", 3)
+    for _ in range(2):
+        check_same_campaign(corpus.folder, Plan("bundled", schedules=3))
+    with pytest.raises(PipelineError, match="a campaign with a different target or options"):
+        check_same_campaign(corpus.folder, Plan("bundled", schedules=4))
+
+
+def test_the_server_of_a_place_is_told_to_both_libraries() -> None:
+    assert storage_options("s3://b/c?endpoint_override=h:9&scheme=http&region=x") == {
+        "AWS_ENDPOINT_URL": "http://h:9",
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_REGION": "x",
+    }
+    assert storage_options("/tmp/c") == {}
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("running")
+def test_commands_do_the_same_as_in_a_folder(bucket: str, tmp_path: Path, capsys: Capture) -> None:
+    told: list[dict[str, object]] = []
+    for place in (f"{bucket}/c", str(tmp_path / "c")):
+        report = tmp_path / "report.json"
+        assert main(["pipeline", "ingest", str(tmp_path / "in"), "--to", place, "--buckets", "2"]) == 3
+        assert main(["pipeline", "ingest", str(tmp_path / "in"), "--to", place]) == 0
+        assert "0 files read, 3 known already" in capsys.readouterr().out
+        assert main(["pipeline", "compact", place]) == 0
+        assert main(["pipeline", "judge", place, "--json", str(report)]) == 1
+        output = capsys.readouterr().out
+        found = json.loads(report.read_text())
+        results = CorpusResults(resolve_location(output.splitlines()[-1].partition("The tables are in ")[2]))
+        rows = sorted(repr(sorted(row.items())) for kind in ("violation", "state") for row in results.findings(kind))
+        lines = [line for line in output.splitlines() if "examined" in line]
+        parts = ("requirements", "causes", "undecided", "rules")
+        told.append({**{part: found[part] for part in parts}, "rows": rows, "lines": lines})
+        assert main(["pipeline", "judge", place, "--queries"]) in (0, 3)
+        assert "Invariants, queried" in capsys.readouterr().out
+    for part, value in told[0].items():
+        assert value == told[1][part], part
+    tables = [Corpus.open(place) for place in (f"{bucket}/c", str(tmp_path / "c"))]
+    for table in (EVENTS, QUARANTINE, TRACES):
+        assert read_rows(tables[0], table) == read_rows(tables[1], table)
+
+
+@pytest.mark.acceptance
+@pytest.mark.usefixtures("running")
+def test_a_campaign_has_its_corpus_there(bucket: str, tmp_path: Path, capsys: Capture) -> None:
+    command = ["pipeline", "campaign", "bundled", "--seeds", "1", "--schedules", "1", "--to", f"{bucket}/c"]
+    for _ in range(2):
+        assert main(command) == 0
+    assert f"The corpus is {bucket}/c" in capsys.readouterr().out
+    (row,) = Corpus.open(f"{bucket}/c").inputs()
+    assert row.input == "seed 1" and row.events
+
+
+def test_a_watch_is_kept_in_a_folder(bucket: str, tmp_path: Path, capsys: Capture) -> None:
+    assert main(["pipeline", "watch", str(tmp_path), "--to", f"{bucket}/w"]) == 2
+    assert "Spark keeps the state of a watch in a folder" in capsys.readouterr().err
