@@ -121,6 +121,12 @@ class ProposedMember:
         added = (False,) * (count - len(self.member.owned))
         self.member = evolve(self.member, owned=(*self.member.owned, *added))
 
+    async def heartbeat_error(self) -> Error:
+        """The error of a Heartbeat that the member does not hear of."""
+        assert self._connection is not None
+        body = {"group_id": GROUP, "generation_id": self.member.generation, "member_id": self.member.id}
+        return Error((await self._connection.request("Heartbeat", 0, body))["error_code"])
+
     async def heartbeat(self) -> SyncRequest | None:
         """A Heartbeat and its response; the SyncGroup that it leads to, if it tells of another assignment."""
         assert self._connection is not None
