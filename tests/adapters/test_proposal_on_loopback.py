@@ -76,7 +76,8 @@ class Cluster:
     async def wait_until_told(self, member: ProposedMember) -> None:
         """A member's Heartbeats say at last that it has to rejoin."""
         for _ in range(MAX_HEARTBEATS):
-            if await member.heartbeat_error() is Error.REBALANCE_IN_PROGRESS:
+            if error := await member.heartbeat_error():
+                assert error is Error.REBALANCE_IN_PROGRESS
                 return
         raise AssertionError("no rebalance was told of")
 
