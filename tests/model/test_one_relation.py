@@ -16,6 +16,7 @@ from fencepost.model.classic.core.state import (
     HeartbeatRequest,
     JoinRequest,
     LeaveRequest,
+    Step,
     SyncRequest,
 )
 from fencepost.model.classic.theorems import dispatch_statements, scripted_run
@@ -50,7 +51,7 @@ def is_handler(value: object) -> bool:
     if not inspect.isfunction(value):
         return False
     names = list(inspect.signature(value).parameters)
-    return value.__annotations__.get("return").__name__ == "Step" and (names[0], names[-1]) == ("group", "context")
+    return value.__annotations__.get("return") is Step and (names[0], names[-1]) == ("group", "context")
 
 
 @pytest.mark.parametrize("user", USERS)
