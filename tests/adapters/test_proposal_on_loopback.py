@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from fencepost.model.classic.member.member import MemberState
+from fencepost.model.classic.member.resync import MetadataBatch, is_due, note_change
 from fencepost.model.errors import Error
 from tests.support.proposed_member import ProposedMember
 from tests.support.tcp_peer import RunningServer, running_server
@@ -15,6 +16,7 @@ from tests.support.tcp_peer import RunningServer, running_server
 pytestmark = pytest.mark.real_time
 DIALECTS = ("proposal", "kafka")
 MAX_POLLS = 20
+MAX_HEARTBEATS = 10_000
 
 
 class Cluster:
@@ -45,15 +47,39 @@ class Cluster:
         for _ in range(MAX_POLLS):
             await peer.request("Heartbeat", 0, {"group_id": "g", "generation_id": 0, "member_id": "nobody"})
 
+    async def form_group(self) -> None:
+        """The first member is stable alone, in generation 1; then the second one joins it, in generation 2."""
+        leader, follower = self.members
+        leader.send_join()
+        request = await leader.hear_join()
+        assert request is not None
+        leader.send_sync(request)
+        assert await leader.hear_sync() is Error.NONE
+        follower.send_join()
+        await self.wait_until_told(leader)
+        leader.send_join(asked=True)
+        self.syncs = [await leader.hear_join(), await follower.hear_join()]
+
     async def form_generation(self) -> None:
-        """Both join, and hear of the generation; their SyncGroups are not sent."""
-        first, second = self.members
-        first.send_join(asked=True)
-        second.send_join(asked=True)
-        self.syncs = [await first.hear_join(), await second.hear_join()]
-        if first.leadership is None:  # who joined first leads
-            self.members.reverse()
-            self.syncs.reverse()
+        """The members of a stable group rejoin, and hear of the generation; their SyncGroups are not sent."""
+        leader, follower = self.members
+        await self.rejoin()
+        self.syncs = [await leader.hear_join(), await follower.hear_join()]
+
+    async def rejoin(self) -> None:
+        """The leader of a stable group has all rejoin."""
+        leader, follower = self.members
+        leader.send_join(asked=True)
+        await self.wait_until_told(follower)
+        follower.send_join(asked=True)
+
+    async def wait_until_told(self, member: ProposedMember) -> None:
+        """A member's Heartbeats say at last that it has to rejoin."""
+        for _ in range(MAX_HEARTBEATS):
+            if error := await member.heartbeat_error():
+                assert error is Error.REBALANCE_IN_PROGRESS
+                return
+        raise AssertionError("no rebalance was told of")
 
     async def synchronize(self) -> None:
         """The leader gives a partition to each; all hear."""
@@ -76,9 +102,9 @@ async def started(folder: Path, dialect: str) -> AsyncIterator[Cluster]:
 
 @asynccontextmanager
 async def stable(folder: Path, dialect: str) -> AsyncIterator[Cluster]:
-    """A stable group of two, in generation 1; the leader comes first."""
+    """A stable group of two, in generation 2; the leader comes first."""
     async with started(folder, dialect) as cluster:
-        await cluster.form_generation()
+        await cluster.form_group()
         await cluster.synchronize()
         yield cluster
 
@@ -86,46 +112,46 @@ async def stable(folder: Path, dialect: str) -> AsyncIterator[Cluster]:
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_lost_before_all_have_joined(tmp_path: Path, dialect: str) -> None:
     """All send JoinGroup again."""
-    async with started(tmp_path, dialect) as cluster:
-        cluster.members[0].send_join()
+    async with stable(tmp_path, dialect) as cluster:
+        leader, _ = cluster.members
+        leader.send_join(asked=True)
+        await cluster.wait_until_taken()
         await cluster.restart()
         await cluster.form_generation()
-        assert [member.member.generation for member in cluster.members] == [1, 1]
+        assert [member.member.generation for member in cluster.members] == [3, 3]
         await cluster.synchronize()
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_lost_before_all_have_heard_of_the_generation(tmp_path: Path, dialect: str) -> None:
-    """One heard of generation 2, the other sends JoinGroup again: the synchronization is aborted, and all rejoin. Kafka
+    """One heard of generation 3, the other sends JoinGroup again: the synchronization is aborted, and all rejoin. Kafka
     forgot the generation, and gives its number again."""
     async with stable(tmp_path, dialect) as cluster:
         leader, follower = cluster.members
-        leader.send_join(asked=True)
-        follower.send_join(asked=True)
+        await cluster.rejoin()
         request = await leader.hear_join()
-        assert request is not None and request.generation == 2
+        assert request is not None and request.generation == 3
         await cluster.restart()
         follower.send_join()
+        leader.take_up(request)
         if dialect == "proposal":
-            await cluster.wait_until_taken()
-            leader.take_up(request)
+            await cluster.wait_until_told(leader)
             leader.send_sync(request)
             assert await leader.hear_sync() is Error.REBALANCE_IN_PROGRESS
             leader.send_join()
         else:
-            leader.take_up(request)
             leader.send_sync(request)
             assert await leader.hear_sync() is Error.ILLEGAL_GENERATION
             older = await follower.hear_join()
-            assert older is not None and older.generation == 1
+            assert older is not None and older.generation == 2
             leader.send_join()
-            await cluster.wait_until_taken()
+            await cluster.wait_until_told(follower)
             follower.send_sync(older)
             assert await follower.hear_sync() is Error.REBALANCE_IN_PROGRESS
             follower.send_join()
         syncs = [await leader.hear_join(), await follower.hear_join()]
         told = [sync.generation for sync in syncs if sync is not None]
-        assert told == ([3, 3] if dialect == "proposal" else [2, 2])
+        assert told == ([4, 4] if dialect == "proposal" else [3, 3])
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -145,7 +171,7 @@ async def test_lost_before_the_assignment_is_stored(tmp_path: Path, dialect: str
         errors = [await leader.hear_sync(), await follower.hear_sync()]
         if dialect == "proposal":
             assert errors == [Error.NONE] * 2
-            assert [each.member.generation for each in cluster.members] == [2, 2]
+            assert [each.member.generation for each in cluster.members] == [3, 3]
         else:
             assert errors == [Error.ILLEGAL_GENERATION] * 2
             assert all(each.member.rejoins and each.member.state is MemberState.UNJOINED for each in cluster.members)
@@ -166,7 +192,7 @@ async def test_lost_before_all_have_heard_of_their_assignment(tmp_path: Path, di
         follower.send_sync(follower_sync)
         assert await follower.hear_sync() is Error.NONE
         assert await leader.heartbeat() is None and not leader.member.rejoins
-        assert {leader.member.generation, follower.member.generation} == {2}
+        assert {leader.member.generation, follower.member.generation} == {3}
 
 
 async def reassign_one_more(cluster: Cluster) -> None:
@@ -196,13 +222,13 @@ async def test_a_leader_assigns_new_partitions_without_a_rejoin(
         assert await follower.hear_sync() is Error.NONE
         assert leader.member.owned[:2] == before
         assert follower.member.owned == (False, False, True)
-        assert {leader.member.generation, follower.member.generation} == {1}
+        assert {leader.member.generation, follower.member.generation} == {2}
         assert not leader.member.rejoins and not follower.member.rejoins
         assert await follower.heartbeat() is None
 
 
 async def test_the_leaders_failure_reaches_those_who_wait(tmp_path: Path) -> None:
-    async with started(tmp_path, "proposal") as cluster:
+    async with stable(tmp_path, "proposal") as cluster:
         await cluster.form_generation()
         leader, follower = cluster.members
         leader_sync, follower_sync = cluster.syncs
@@ -215,4 +241,25 @@ async def test_the_leaders_failure_reaches_those_who_wait(tmp_path: Path) -> Non
         follower.send_join()
         leader.send_join()
         syncs = [await leader.hear_join(), await follower.hear_join()]
-        assert [sync.generation for sync in syncs if sync is not None] == [2, 2]
+        assert [sync.generation for sync in syncs if sync is not None] == [4, 4]
+
+
+async def test_changes_within_a_window_lead_to_one_synchronization(tmp_path: Path) -> None:
+    """The topic grows three times within half a second: the leader sends one SyncGroup, when the window is over."""
+    async with stable(tmp_path, "proposal") as cluster:
+        leader, follower = cluster.members
+        batch, sent = MetadataBatch(), 0
+        plan = [leader.member.id, leader.member.id]
+        for moment in range(0, 1_000, 100):
+            if moment < 300:
+                batch = note_change(batch, moment)
+                plan.append(follower.member.id)
+            if is_due(batch, moment, 500):
+                leader.send_sync(leader.resync(tuple(plan)))
+                assert await leader.hear_sync() is Error.NONE
+                batch, sent = MetadataBatch(), sent + 1
+        request = await follower.heartbeat()
+        assert sent == 1 and request is not None
+        follower.send_sync(request)
+        assert await follower.hear_sync() is Error.NONE
+        assert follower.member.owned == (False, False, True, True, True)

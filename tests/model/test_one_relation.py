@@ -16,6 +16,7 @@ from fencepost.model.classic.core.state import (
     HeartbeatRequest,
     JoinRequest,
     LeaveRequest,
+    Step,
     SyncRequest,
 )
 from fencepost.model.classic.theorems import dispatch_statements, scripted_run
@@ -49,8 +50,8 @@ def is_handler(value: object) -> bool:
     """Whether the value makes a step of a group, of what happens to it, and of the context."""
     if not inspect.isfunction(value):
         return False
-    names, made = list(inspect.signature(value).parameters), value.__annotations__.get("return")
-    return getattr(made, "__name__", "") == "Step" and (names[0], names[-1]) == ("group", "context")
+    names = list(inspect.signature(value).parameters)
+    return value.__annotations__.get("return") is Step and (names[0], names[-1]) == ("group", "context")
 
 
 @pytest.mark.parametrize("user", USERS)

@@ -25,7 +25,8 @@ from tests.support.plain_values import build
 from tests.support.tcp_peer import RawClient, RunningServer
 
 GROUP, TOPIC, PROTOCOL = "g", "t", "range"
-SESSION_TIMEOUT_MS = 10_000
+SESSION_TIMEOUT_MS = 120_000
+"""So long that no session ends on a machine that is busy."""
 SETTINGS = MemberSettings(
     names=(ProtocolName(PROTOCOL),), session_timeout=SESSION_TIMEOUT_MS, requires_id=False, can_skip=False
 )
@@ -120,6 +121,12 @@ class ProposedMember:
         """The topic has so many partitions, or more."""
         added = (False,) * (count - len(self.member.owned))
         self.member = evolve(self.member, owned=(*self.member.owned, *added))
+
+    async def heartbeat_error(self) -> Error:
+        """The error of a Heartbeat that the member does not hear of."""
+        assert self._connection is not None
+        body = {"group_id": GROUP, "generation_id": self.member.generation, "member_id": self.member.id}
+        return Error((await self._connection.request("Heartbeat", 0, body))["error_code"])
 
     async def heartbeat(self) -> SyncRequest | None:
         """A Heartbeat and its response; the SyncGroup that it leads to, if it tells of another assignment."""

@@ -57,8 +57,9 @@ def test_a_leave_of_three_entries_is_made_of_the_parts_that_are_proved(once: boo
 
 def leave_in_parts(group: Group, entries: Any, context: Any, once: bool) -> tuple[Group, tuple[Output, ...]]:
     """Each entry by itself, and the look at the round after each or after all."""
-    errors, left = [], False
+    errors: list[Error] = []
     outputs: list[Output] = []
+    left = False
     for member, instance in entries:
         error, noticed, (group, silenced) = remove_entry(group, member, instance, context)
         errors.append(error)
