@@ -57,7 +57,7 @@ def judge_assigned(state: ClientState, application: Application, event: Event) -
     fitting = [each for each in application.assignments if each - kept == partitions]
     latest = fitting[-1] if fitting else application.assignments[-1]
     observed = describe_partitions(partitions)
-    if state.is_installed_doubtful:  # the response has come
+    if state.is_installed_doubtful and state.knowledge.latest.member_id is not None:  # the response has come
         state.installed, state.is_installed_doubtful = latest, False
     if state.is_cooperative:
         gone = owned - latest

@@ -194,7 +194,9 @@ def learn_of_membership(state: ClientState, operation: Operation, event: Event) 
         return
     if sent != (latest.member_id, latest.generation):
         if operation.api == "OffsetCommit" and error in (Error.ILLEGAL_GENERATION, Error.UNKNOWN_MEMBER_ID):
-            state.is_installed_doubtful = True  # it may go by a commit of an older generation (member.md 1.5)
+            state.is_installed_doubtful = True  # it may be reset by a commit of an older generation
+            if state.exchange is not None:
+                state.exchange.is_excused = True
             learn(state, replace(latest, member_id=None), "", news, event)
         return
     if state.exchange is not None:
