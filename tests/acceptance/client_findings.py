@@ -9,11 +9,12 @@ SOURCE_OF_FAILURES: Mapping[str, Mapping[str, str]] = {
     "librdkafka": {
         "MEMBER-16": "rdkafka_cgrp.c, rd_kafka_cgrp_handle_SyncGroup: on RD_KAFKA_ERR_ACTION_RETRY "
         "rd_kafka_buf_retry repeats it",
-        "MEMBER-20": "rdkafka_cgrp.c: the assignment of SyncGroup is not compared with the subscription",
+        "MEMBER-20": "rdkafka_cgrp.c, rd_kafka_cgrp_handle_SyncGroup_memberstate: takes the assignment as it comes, "
+        "without a look at the subscription",
         "MEMBER-21": "rdkafka_cgrp.c, rd_kafka_cgrp_metadata_update_check: whoever sees other numbers of "
         "partitions joins again, leader or not",
-        "MCOMMIT-12": "rdkafka_cgrp.c: rkcg_generation_id outlasts the subscription, and commits of assigned "
-        "partitions carry it",
+        "MCOMMIT-12": "rdkafka_cgrp.c, rd_kafka_cgrp_unsubscribe: keeps rkcg_generation_id and rkcg_member_id, with "
+        "which every commit is sent",
     },
     "kafka-python": {
         "CALLBACK-11": "consumer/group.py, unsubscribe: leaves the group without the listener",
