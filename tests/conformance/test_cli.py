@@ -330,6 +330,7 @@ def test_usage_errors_and_help_import_the_command_line_alone(command: str) -> No
         "interruption",
         "usage",
         "argument_types",
+        "spark_options",
         "protocols",
         "report_options",
         "test",

@@ -40,7 +40,7 @@ bounds. Not: leaders that change their plan in every round, and how long it take
 lead beyond the bounds.
 INCONCLUSIVE: something is open: the search was cut short, or its bounds are too small.
 """
-IN_ONE_GENERATION = {"no-stale-commit", "T13"}
+IN_ONE_GENERATION = {"no-stale-commit", "T13", "T28"}
 """What a world of one member and one generation says nothing about."""
 
 

@@ -23,7 +23,7 @@ from tests.support.swarm_events import SwarmEvent
 from tests.support.swarm_settings import ONLY_COOPERATIVE, ONLY_RANGE
 
 PACKAGE = Path(core.__file__).parent
-MODULES = [path for path in sorted(PACKAGE.glob("*.py")) if path.name != "member.py"]
+MODULES = [path for path in sorted(PACKAGE.glob("*.py")) if path.name not in ("member.py", "resync.py")]
 PROVED = {event.handler.__name__: event.handler for event in member_events()}
 QUESTIONS = {"is_current", "commit_request"}
 """Functions of the proved member that are no steps; its steps call them."""

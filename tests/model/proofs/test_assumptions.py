@@ -21,9 +21,9 @@ from fencepost.model.proofs.registry.results import theorem_sentences
 from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import decode_body, encode_body
 from fencepost.model.wire.primitives import UnencodableError
-from tests.model.proofs.test_document import rows
 from tests.support.model_driver import P_THEN_Q, ModelCoordinatorDriver, driver_in_phase
 from tests.support.plain_values import build
+from tests.support.proof_document import rows
 
 ROOT = Path(__file__).parents[3]
 PHASES = (Phase.PREPARING, Phase.COMPLETING, Phase.STABLE)

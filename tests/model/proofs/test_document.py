@@ -1,7 +1,6 @@
 """The document about the proofs names every theorem in the registry, every false wording, and nothing else."""
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -13,23 +12,7 @@ from fencepost.model.proofs.push.theorems import SENTENCES
 from fencepost.model.proofs.region.theorems import SENTENCES as REGION_SENTENCES
 from fencepost.model.proofs.registry.results import theorem_sentences
 from fencepost.model.proofs.solver import QUERY_STEPS
-
-ROOT = Path(__file__).parents[3]
-DOCUMENT = (ROOT / "model" / "PROOFS.md").read_text()
-
-
-def rows(head: str) -> list[tuple[str, ...]]:
-    """The rows of the tables with this head."""
-    found: list[tuple[str, ...]] = []
-    inside = False
-    for line in DOCUMENT.splitlines():
-        if line == head:
-            inside = True
-        elif inside and line.startswith("| "):
-            found.append(tuple(cell.strip() for cell in line.strip("|").split("|")))
-        elif not line.startswith("|-"):
-            inside = False
-    return found
+from tests.support.proof_document import DOCUMENT, ROOT, rows
 
 
 def test_the_theorems_are_those_of_the_registry() -> None:

@@ -10,6 +10,7 @@ from fencepost.adapters.serve import server
 from fencepost.adapters.serve.cluster import Body, ServedCluster
 from fencepost.adapters.serve.connection import Disconnect
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
+from fencepost.model.classic.dialect import KAFKA
 from fencepost.model.settings import Settings
 
 
@@ -75,7 +76,7 @@ def refuse_to_wait(request: Request) -> Response:
 
 def use_coordinator(coordinator: type[Coordinator]) -> Callable[[], None]:
     """What makes the server use this coordinator."""
-    return lambda: setattr(server, "Coordinator", coordinator)
+    return lambda: setattr(server, "COORDINATORS", {**vars(server)["COORDINATORS"], KAFKA: coordinator})
 
 
 DOUBLES: Mapping[str, Double] = {

@@ -19,6 +19,8 @@ ELSEWHERE = frozenset({Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE, E
 PARKED_MS = 2_000
 """A JoinGroup that takes longer is one in whose time there might have been heartbeats."""
 
+GENERATION_OVER = frozenset({Error.ILLEGAL_GENERATION, Error.UNKNOWN_MEMBER_ID})
+"""What a commit of a generation is told that is over."""
 RESETS = frozenset({"MEMBER-12", "MEMBER-13"})
 """The requirements that say that a generation is over."""
 
@@ -193,7 +195,8 @@ def learn_of_membership(state: ClientState, operation: Operation, event: Event) 
     if error == Error.NONE:
         return
     if sent != (latest.member_id, latest.generation):
-        if operation.api == "OffsetCommit" and error in (Error.ILLEGAL_GENERATION, Error.UNKNOWN_MEMBER_ID):
+        is_over = latest.generation == NO_GENERATION
+        if operation.api == "OffsetCommit" and not is_over and error in GENERATION_OVER:
             state.is_installed_doubtful = True  # it may be reset by a commit of an older generation
             if state.exchange is not None:
                 state.exchange.is_excused = True
