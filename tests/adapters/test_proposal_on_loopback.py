@@ -91,7 +91,8 @@ class Cluster:
 
 
 @asynccontextmanager
-async def started(folder: Path, dialect: str) -> AsyncIterator[Cluster]:
+async def start_cluster(folder: Path, dialect: str) -> AsyncIterator[Cluster]:
+    """A cluster that runs until the end of the block."""
     cluster = Cluster(folder, dialect)
     await cluster.start()
     try:
@@ -103,7 +104,7 @@ async def started(folder: Path, dialect: str) -> AsyncIterator[Cluster]:
 @asynccontextmanager
 async def stable(folder: Path, dialect: str) -> AsyncIterator[Cluster]:
     """A stable group of two, in generation 2; the leader comes first."""
-    async with started(folder, dialect) as cluster:
+    async with start_cluster(folder, dialect) as cluster:
         await cluster.form_group()
         await cluster.synchronize()
         yield cluster

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from fencepost.model.classic.member.client import Client, Position, is_returnable, position_of
+from fencepost.model.classic.member.client import CallbackKind, Client, Position, is_returnable, position_of
 from fencepost.model.classic.messages.requests import Partition
 from fencepost.model.errors import Error
 from fencepost.model.wire.codec import Body
@@ -60,7 +60,12 @@ class Fetcher:
         return sorted(positions, key=lambda one: self.turns.get(one.partition, 0))
 
     def is_fetchable(self, client: Client, position: Position) -> bool:
-        """Whether a partition may be fetched: its position is known, and its records could be returned."""
+        """Whether a partition may be fetched: its position is known, its records could be returned, and no listener is
+        being told that it is given up (PREFETCH-08)."""
+        call = client.callback
+        given_up = call.partitions if call is not None and call.kind is not CallbackKind.ASSIGNED else ()
+        if position.partition in given_up:
+            return False
         return position.offset is not None and is_returnable(client, position.partition)
 
     def add_response(self, client: Client, asked: Mapping[Partition, int], body: Body) -> None:

@@ -215,4 +215,4 @@ async def a_listener_that_is_slow(stage: ClientStage) -> None:
     since = stage.mark()
     stage.start_task(stage.add_member().take_part())
     await stage.watch_rejoin(since)
-    await stage.watch(1)
+    await stage.watch(PROGRESS_S)

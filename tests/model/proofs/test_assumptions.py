@@ -86,7 +86,7 @@ class WideDriver(ModelCoordinatorDriver):
             wide = replace(before, group=replace(before.group, slots=(*before.group.slots, FREE, FREE, FREE)))
             other = handle_request(wide, request, context, self.cluster)
             assert (bare(other.replies), other.rule) == (bare(plain.replies), plain.rule)
-            assert occupied(other.state.group) == occupied(plain.state.group)
+            assert without_free_slots(other.state.group) == without_free_slots(plain.state.group)
             self.steps += 1
         return super().send(request)
 
@@ -106,7 +106,7 @@ def bare(replies: Any) -> list[Any]:
     return found
 
 
-def occupied(group: Group | None) -> Any:
+def without_free_slots(group: Group | None) -> Any:
     """The group without its free slots."""
     if group is None:
         return None

@@ -109,7 +109,7 @@ class Application:
         elif self.polled_at is None:
             self.polled_at = self.began
 
-    def unpolled(self, time: int) -> int:
+    def idle_time(self, time: int) -> int:
         """For how long the application has not polled."""
         return 0 if self.polled_at is None else time - self.polled_at
 

@@ -127,7 +127,7 @@ def begin_command(state: ClientState, application: Application, event: Event) ->
     judge_end_of_idleness(state, application, event)
     judge_idleness(state, application, event.time)
     if event.body["do"] == "poll":
-        application.last_unpolled = application.unpolled(event.time)
+        application.last_unpolled = application.idle_time(event.time)
         begin_poll(state, application, event)
         if not application.has_failed_poll:
             application.polled_at = None
@@ -295,7 +295,7 @@ def judge_leave_of_application(
         if application.command is not None and application.command["do"] == "close":
             judge_last_commit(state, application, operation, "MCOMMIT-07")
         return
-    idle = application.unpolled(event.time)
+    idle = application.idle_time(event.time)
     judge_clocks(state, operation, event)
     if event.time - application.began <= state.knowledge.grace:  # it may have left before that
         idle = max(idle, application.last_unpolled, application.last_busy)

@@ -78,7 +78,7 @@ def judge_end_of_idleness(state: ClientState, application: Application, event: E
         news = "its application did not poll"
         state.leave_silently(Standing("", requirement="HBT-08", news=news, sequence=event.sequence, time=event.time))
     elif (
-        application.has_interval and application.unpolled(event.time) > state.rebalance_timeout - state.knowledge.grace
+        application.has_interval and application.idle_time(event.time) > state.rebalance_timeout - state.knowledge.grace
     ):
         state.may_have_left = True
     elif SLOW_MS <= idle < state.rebalance_timeout - state.knowledge.grace and is_stable and rhythm.usual:
