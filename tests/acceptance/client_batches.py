@@ -6,7 +6,6 @@ played again. No check of these figures is confirmed by a replay: one violation 
 """
 
 import asyncio
-import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from fencepost.traces.client_judge.judge import judge_client
 from fencepost.traces.files.trace_files import open_trace
 from fencepost.traces.verdict import PASSING
 from tests.acceptance.framework import Figure, MeasurementError, at_least, exactly, without_threshold
-from tests.acceptance.schedule_batches import FOLDER_VARIABLE
+from tests.acceptance.schedule_batches import batch_folder
 
 SCHEDULES = 1_000
 AT_ONCE = 24
@@ -49,12 +48,6 @@ class BatchFindings:
     violations: tuple[str, ...]
     held: frozenset[str]
     late: int
-
-
-def batch_folder(folder: Path) -> Path:
-    """Where the traces of batches are kept."""
-    named = os.environ.get(FOLDER_VARIABLE)
-    return Path(named) if named else folder / "batches"
 
 
 def play_batch(batch: ClientBatch, kept: Path) -> Path:

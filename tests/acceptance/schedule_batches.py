@@ -25,8 +25,13 @@ BatchReport = Mapping[str, Any]
 
 def check_batches(name: str, folder: Path) -> Iterator[Figure]:
     """Random schedules on the broker of tests/targets/NAME.toml, restarts included, without the scenarios."""
+    return describe_batches(play_batches(name, batch_folder(folder), folder))
+
+
+def batch_folder(folder: Path) -> Path:
+    """The folder in which batches are kept: the one that the environment names, or one in `folder`."""
     named = os.environ.get(FOLDER_VARIABLE)
-    return describe_batches(play_batches(name, Path(named) if named else folder / "batches", folder))
+    return Path(named) if named else folder / "batches"
 
 
 def play_batches(name: str, kept: Path, folder: Path) -> list[BatchReport]:
