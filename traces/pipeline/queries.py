@@ -132,10 +132,13 @@ def member_identities(events: DataFrame) -> DataFrame:
     return known.agg(F.min(identity).alias("identity"))
 
 
-def examined_events(events: DataFrame) -> DataFrame:
-    """The events that the invariants look at, with the columns that they read: a small part of a corpus."""
-    looked_at = f"intact AND (({ADMITTED}) OR ({COMMITTED}) OR {ASSIGNED} OR double_assigned IS NOT NULL)"
-    return events.select(*EXAMINED_COLUMNS).where(looked_at)
+def examined_events(events: DataFrame, also: str = "") -> DataFrame:
+    """The events that the invariants look at, with the columns that they read: a small part of a corpus; and those with
+    the column `also`, if one is named."""
+    looked_at = f"({ADMITTED}) OR ({COMMITTED}) OR {ASSIGNED} OR double_assigned IS NOT NULL"
+    if also:
+        return events.select(*EXAMINED_COLUMNS, also).where(f"intact AND ({looked_at} OR {also})")
+    return events.select(*EXAMINED_COLUMNS).where(f"intact AND ({looked_at})")
 
 
 def count_examined(events: DataFrame) -> DataFrame:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.corpus_log import write_atomically
@@ -38,9 +38,10 @@ from fencepost.traces.pipeline.judge_corpus import (
     read_table,
     unreadable_files,
 )
+from fencepost.traces.pipeline.lives import IS_PART, PART_COLUMNS, continued_parts, joined_lives, placed_events
 from fencepost.traces.pipeline.parallel import as_pipeline_error, job_progress
 from fencepost.traces.pipeline.queries import EXAMINED, INVARIANTS, VIEWS, count_examined, examined_events
-from fencepost.traces.pipeline.schema import EVENTS, SCHEMAS
+from fencepost.traces.pipeline.schema import EVENTS, SCHEMAS, TRACES
 from fencepost.traces.pipeline.writers import replace_folder
 
 RESULTS_FILE = "judged.json"
@@ -121,13 +122,23 @@ def query_corpus(spark: SparkSession, corpus: Corpus, folder: Location, progress
     invariants = {**INVARIANTS, EXAMINED: count_examined}
     with as_pipeline_error():
         events = read_table(spark, corpus, EVENTS, [each for each in SCHEMAS[EVENTS].names if each != "text"])
-        examined = examined_events(events).persist()
+        shared = [examined_events(events)]
+        if (parts := parts_of(spark, corpus)) is not None:
+            shared = [placed := placed_events(events, parts), joined_lives(placed)]
+        examined = [each.persist() for each in shared][-1]
         queries = [(name, query(examined)) for name, query in invariants.items()]
         queries += [(name, query(events)) for name, query in VIEWS.items()]
         for number, (name, rows) in enumerate(queries):
             progress(number, len(queries), f"querying {name}")
             write_frame(rows, folder, name)
-        examined.unpersist()
+        for each in shared:
+            each.unpersist()
+
+
+def parts_of(spark: SparkSession, corpus: Corpus) -> DataFrame | None:
+    """The parts of recordings that follow each other, as `continued_parts` has them; None if there is no recording."""
+    traces = read_table(spark, corpus, TRACES, PART_COLUMNS)
+    return None if traces.where(IS_PART).isEmpty() else continued_parts(traces)
 
 
 @dataclass(frozen=True, slots=True)
