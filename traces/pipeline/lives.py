@@ -52,7 +52,9 @@ def joined_lives(placed: DataFrame) -> DataFrame:
         placed.where("whole IS NOT NULL")
         .withColumn("trace", F.col("whole"))
         .withColumn("incarnation", F.col("number") * PART_FACTOR + F.col("incarnation"))
-        .withColumn("place", F.when(is_join() & ~F.col("ends"), F.col("sequence")).otherwise(F.coalesce("of", "sequence")))
+        .withColumn(
+            "place", F.when(is_join() & ~F.col("ends"), F.col("sequence")).otherwise(F.coalesce("of", "sequence"))
+        )
     )
     joined = shown.join(life_numbers(shown), [*TERM_COLUMNS, "incarnation"], "left")
     told = joined.withColumn("incarnation", F.col("life")).select(columns)

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from fencepost.model.settings import Settings
@@ -17,7 +16,7 @@ from tests.support.altered_traces import write_in_parts
 from tests.support.corpus_tables import ingest_here
 from tests.support.stale_commits import stale_commit
 from tests.support.trace_builder import join_events
-from tests.traces.pipeline.test_queries import LATER, LEFT, at, commit, sync
+from tests.traces.pipeline.test_queries import LATER, at, commit, sync
 
 HEADER = Header("s", Order.TOTAL, "virtual", Settings(), 0)
 RESTART = [Event(4, 0, 0, "", Kind.FAULT, "restart", 0, {})]
@@ -30,7 +29,7 @@ CASES: dict[str, tuple[list[Event], str]] = {
     "two leaders": (FIRST + SECOND + at(2 * LATER, sync(2, "m")), "leader"),
     "two leaders, nobody there meanwhile": (FIRST + SECOND, ""),
     "two leaders of two terms": (FIRST + RESTART + at(LATER, join_events(3, 1, "n", "n")), ""),
-    "two owners": (FIRST + sync(1, "m") + at(LATER, join_events(2, 1, "n") + sync(3, "n")) + commit(4, 1), "owner"),
+    "two owners": (FIRST + sync(1, "m") + at(LATER, join_events(2, 1, "n") + sync(3, "n") + commit(4, 1)), "owner"),
 }
 
 
@@ -42,7 +41,8 @@ def examined(spark: SparkSession, corpus: Corpus) -> DataFrame:
 def numbered(events: Sequence[Event]) -> list[Event]:
     places = {each.sequence: place for place, each in enumerate(events)}
     return [
-        replace(each, sequence=places[each.sequence], of=None if each.of is None else places[each.of]) for each in events
+        replace(each, sequence=places[each.sequence], of=None if each.of is None else places[each.of])
+        for each in events
     ]
 
 
@@ -51,10 +51,10 @@ def test_what_two_parts_show_is_one_life(spark: SparkSession, tmp_path: Path) ->
     for name, (events, _) in CASES.items():
         (folder := tmp_path / name).mkdir()
         assert len(write_in_parts(folder, HEADER, numbered(events), 2)) == 2
-    ingest_here(corpus, sorted(tmp_path.glob("*/r.*.jsonl")))
-    events = examined(spark, corpus)
+    assert not ingest_here(corpus, sorted(tmp_path.glob("*/r.*.jsonl"))).counts.quarantined
+    lives = examined(spark, corpus)
     for query, expected in ((one_leader, "leader"), (no_stale_commit, "stale"), (one_owner, "owner")):
-        found = {Path(row.trace).parent.name for row in query(events).collect()}
+        found = {Path(row.trace).parent.name for row in query(lives).collect()}
         assert found == {name for name, (_, breaks) in CASES.items() if breaks == expected}, expected
         alone = {row.trace for row in query(read_table(spark, corpus, "events")).collect()}
         assert not alone, "a part alone does not show it"
@@ -69,7 +69,7 @@ def test_stale_commits_of_adversarial_schedules_are_found_in_parts(spark: SparkS
             (folder := tmp_path / name).mkdir()
             write_in_parts(folder, drawn.header, events, 3)
         expected.add(f"{seed}")
-    ingest_here(corpus, sorted(tmp_path.glob("*/r.*.jsonl")))
+    assert not ingest_here(corpus, sorted(tmp_path.glob("*/r.*.jsonl"))).counts.quarantined
     rows = no_stale_commit(examined(spark, corpus)).collect()
     found = {Path(row.trace).parent.name for row in rows}
     assert found <= expected and len(found) >= 18, len(found)
