@@ -41,7 +41,7 @@ from fencepost.traces.pipeline.judge_corpus import (
 from fencepost.traces.pipeline.lives import IS_PART, PART_COLUMNS, continued_parts, joined_lives, placed_events
 from fencepost.traces.pipeline.parallel import as_pipeline_error, job_progress
 from fencepost.traces.pipeline.queries import EXAMINED, INVARIANTS, VIEWS, count_examined, examined_events
-from fencepost.traces.pipeline.schema import EVENTS, SCHEMAS, TRACES
+from fencepost.traces.pipeline.schema import EVENTS, QUARANTINE, SCHEMAS, TRACES
 from fencepost.traces.pipeline.writers import replace_folder
 
 RESULTS_FILE = "judged.json"
@@ -112,6 +112,8 @@ def judge_corpus(
 
 def find_unreadable(spark: SparkSession, corpus: Corpus, folder: Location) -> None:
     """Write a finding into `folder` for each file of a corpus that could not be read. Raises `PipelineError`."""
+    if not any(True for _ in corpus.files(QUARANTINE)):
+        return
     with as_pipeline_error():
         found = unreadable_files(spark, corpus)
         write_frame(found, folder, FINDINGS_FOLDER, "kind")
