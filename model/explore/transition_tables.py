@@ -208,8 +208,7 @@ class TransitionTables:
                 over = self._over[index].get(state & read)
                 if self.is_dead(index, state) if over is None else over:
                     state &= ~held
-        symmetry = self.system.symmetry
-        return state if symmetry is None else min(self.images(state))
+        return state if self.system.symmetry is None else min((state, *self.images(state)))
 
     def canonical_row(self, row: Sequence[Value]) -> tuple[Value, ...] | None:
         """The row of the state that stands for this row; None if it holds a value that was never met."""
@@ -219,12 +218,12 @@ class TransitionTables:
         return self.values(self.canonical(self.layout.pack(known))) if len(known) == len(numbers) else None
 
     def images(self, state: int) -> list[int]:
-        """The state under every permutation of its blocks."""
+        """The state under every permutation of its blocks but the first, which changes nothing."""
         masks = self._masks
         blocks = [state >> shift & masks.block for shift in masks.blocks]
         others = [(self.renamed_numbers(column), state >> shift & mask, shift) for column, shift, mask in masks.others]
         images = []
-        for which, shifts in enumerate(masks.places):
+        for which, shifts in enumerate(masks.places[1:], 1):
             image = 0
             for block, shift in zip(blocks, shifts, strict=True):
                 image |= block << shift
