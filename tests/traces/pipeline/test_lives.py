@@ -15,21 +15,25 @@ from fencepost.traces.pipeline.queries import no_stale_commit, one_leader, one_o
 from tests.support.altered_traces import write_in_parts
 from tests.support.corpus_tables import ingest_here
 from tests.support.stale_commits import stale_commit
-from tests.support.trace_builder import join_events
-from tests.traces.pipeline.test_queries import LATER, at, commit, sync
+from tests.support.trace_builder import LATER, commit_events, events_at, join_events, sync_events
 
 HEADER = Header("s", Order.TOTAL, "virtual", Settings(), 0)
 RESTART = [Event(4, 0, 0, "", Kind.FAULT, "restart", 0, {})]
 FIRST = join_events(0, 1)
-SECOND = at(LATER, join_events(1, 1, "n", "n"))
+SECOND = events_at(LATER, join_events(1, 1, "n", "n"))
 CASES: dict[str, tuple[list[Event], str]] = {
-    "stale commit": (FIRST + join_events(1, 2) + at(LATER, commit(2, 1) + commit(3, 2)), "stale"),
-    "commit of the generation": (FIRST + commit(1, 1) + at(LATER, commit(2, 1)), ""),
-    "stale commit after a restart": (FIRST + join_events(1, 2) + RESTART + at(LATER, commit(3, 1)), ""),
-    "two leaders": (FIRST + SECOND + at(2 * LATER, sync(2, "m")), "leader"),
+    "stale commit": (FIRST + join_events(1, 2) + events_at(LATER, commit_events(2, 1) + commit_events(3, 2)), "stale"),
+    "commit of the generation": (FIRST + commit_events(1, 1) + events_at(LATER, commit_events(2, 1)), ""),
+    "stale commit after a restart": (FIRST + join_events(1, 2) + RESTART + events_at(LATER, commit_events(3, 1)), ""),
+    "two leaders": (FIRST + SECOND + events_at(2 * LATER, sync_events(2, "m")), "leader"),
     "two leaders, nobody there meanwhile": (FIRST + SECOND, ""),
-    "two leaders of two terms": (FIRST + RESTART + at(LATER, join_events(3, 1, "n", "n")), ""),
-    "two owners": (FIRST + sync(1, "m") + at(LATER, join_events(2, 1, "n") + sync(3, "n") + commit(4, 1)), "owner"),
+    "two leaders of two terms": (FIRST + RESTART + events_at(LATER, join_events(3, 1, "n", "n")), ""),
+    "two owners": (
+        FIRST
+        + sync_events(1, "m")
+        + events_at(LATER, join_events(2, 1, "n") + sync_events(3, "n") + commit_events(4, 1)),
+        "owner",
+    ),
 }
 
 
