@@ -155,13 +155,12 @@ def run_ingest(options: argparse.Namespace, console: Console) -> int:
         files = [each for each in options.traces if not is_topic(each)]
         check_inputs(files)
         corpus = Corpus.create(options.to, options.buckets, options.format)
-        inputs = trace_files(files) if importer is None else []
         with spark_session("ingest", options.master, spark_conf(options)) as spark:
             done = IngestSummary()
             if files:
                 told = StageProgress(display, "MiB", 1 << 20)
                 if importer is None:
-                    done += ingest(spark, corpus, inputs, told)
+                    done += ingest(spark, corpus, trace_files(spark, files), told)
                 else:
                     found = find_imports(spark, importer, files)
                     done += ingest(spark, corpus, found, told, make_task=make_import_task(importer))
@@ -255,7 +254,8 @@ def run_judge(options: argparse.Namespace, console: Console) -> int:
     begun, provenance = time.monotonic(), record_judging()
     to = options.to or join_location(whole.folder, "queried" if options.queries else "judged")
     with whole.read() as corpus, create_folder(to) as folder:
-        with console.progress() as display, spark_session("judge", options.master, spark_conf(options)) as spark:
+        conf, size = spark_conf(options), corpus.size()
+        with console.progress() as display, spark_session("judge", options.master, conf, size=size) as spark:
             find_unreadable(spark, corpus, folder)
             if not options.queries:
                 judge_corpus(spark, corpus, folder, shard_findings, StageProgress(display, "tasks"))

@@ -94,13 +94,21 @@ def is_never_fetched() -> str | None:
     return "polls of 1, two empty partitions: no fetch is ever sent" if first.buffers == second.buffers else None
 
 
+IDEAL_BUFFERS = ((1000, 1000, 1000), (1000, 1000, 0))
+"""KIP-41's two cases of proportional polls: three partitions with records, and two of them."""
+
+
 def is_unequal() -> str | None:
-    """A greedy poll next to equal shares."""
-    ring = Ring(3, 300, PlainBuffers((1000, 1000, 1000)))
-    after = run_poll(ring, Resume.AFTER)
-    taken = tuple(before - after.buffers[place] for place, before in enumerate((1000, 1000, 1000)))
-    equal = share_equally((1000, 1000, 1000), 300)
-    return None if taken == equal else f"three partitions hold 1,000 each: a poll of 300 returns {taken}, not {equal}"
+    """A greedy poll of 300 next to equal shares, in both cases of KIP-41."""
+    shown = []
+    for held in IDEAL_BUFFERS:
+        after = run_poll(Ring(3, 300, PlainBuffers(held)), Resume.AFTER)
+        taken = tuple(before - after.buffers[place] for place, before in enumerate(held))
+        equal = share_equally(held, 300)
+        if taken == equal:
+            return None
+        shown.append(f"with {held} buffered it returns {taken}, not {equal}")
+    return f"a poll of 300: {', and '.join(shown)}"
 
 
 def is_withheld() -> str | None:

@@ -105,7 +105,10 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Symmetry:
-    """Blocks of columns that are alike. `rename` turns the value of another column under a permutation of them."""
+    """Blocks of columns that are alike. `rename` turns the value of another column under a permutation of them.
+
+    The first permutation changes nothing.
+    """
 
     blocks: tuple[tuple[int, ...], ...]
     permutations: tuple[Permutation, ...]

@@ -12,6 +12,11 @@ Effect = tuple[int, int]
 """A move on packed states: `state & keep | put`."""
 
 
+PermutedFields = tuple[tuple[tuple[int, int], ...], tuple[tuple[list[int], int, int], ...]]
+"""What a permutation does to a state: the shifts from and to which it moves each block, and the numbers that it renames
+outside of blocks, each with shift and mask."""
+
+
 @dataclass(slots=True)
 class ActionTable:
     """The moves of a site for each combination seen; `effects` are those that are followed, in the present layout."""
@@ -90,6 +95,7 @@ class TransitionTables:
         """The states of these rows, whose values become known before anything was learned."""
         numbers = [[self._number(column, value) for column, value in enumerate(row)] for row in rows]
         self._fit_layout()
+        self._rename_new_values()
         return [self.canonical(self.layout.pack(row)) for row in numbers]
 
     def _number(self, column: int, value: Value) -> int:
@@ -138,6 +144,7 @@ class TransitionTables:
                 breaches += [move for move, _ in table.transitions[key] if move.violates]
             learned.append(keys)
         before = self._fit_layout()
+        self._rename_new_values()
         if before is not None:
             return before, breaches
         for table, keys in zip(self.actions, learned, strict=True):
@@ -180,10 +187,31 @@ class TransitionTables:
     def _lay_out(self) -> None:
         """Write every table anew for the present layout."""
         self._masks = CanonicalMasks.of(self.system, self.layout)
+        self._permuted = self._permutations()
+        self._clearings = [
+            (index, *masks, known)
+            for index, (masks, known) in enumerate(zip(self._masks.clearings, self._over, strict=True))
+        ]
         for table in self.actions:
             table.mask = self.layout.mask(table.action.columns)
             table.effects, table.cuts = {}, {}
             self._pack(table, table.transitions)
+
+    def _permutations(self) -> list[PermutedFields]:
+        """Every permutation but the first in the present layout."""
+        masks = self._masks
+        return [
+            (
+                tuple(zip(masks.blocks, shifts, strict=True)),
+                tuple((self.renamed_numbers(column)[which], shift, mask) for column, shift, mask in masks.others),
+            )
+            for which, shifts in enumerate(masks.places[1:], 1)
+        ]
+
+    def _rename_new_values(self) -> None:
+        """Learn what new values turn into under each permutation."""
+        for column, _, _ in self._masks.others:
+            self.renamed_numbers(column)
 
     # -- normal forms -------------------------------------------------------------------------------------------
 
@@ -203,13 +231,12 @@ class TransitionTables:
 
     def canonical(self, state: int) -> int:
         """The state that stands for this one and all that differ from it by what is over and by names."""
-        for index, (held, read) in enumerate(self._masks.clearings):
+        for index, held, read, known in self._clearings:
             if state & held:
-                over = self._over[index].get(state & read)
+                over = known.get(state & read)
                 if self.is_dead(index, state) if over is None else over:
                     state &= ~held
-        symmetry = self.system.symmetry
-        return state if symmetry is None else min(self.images(state))
+        return state if self.system.symmetry is None else min((state, *self.images(state)))
 
     def canonical_row(self, row: Sequence[Value]) -> tuple[Value, ...] | None:
         """The row of the state that stands for this row; None if it holds a value that was never met."""
@@ -219,17 +246,14 @@ class TransitionTables:
         return self.values(self.canonical(self.layout.pack(known))) if len(known) == len(numbers) else None
 
     def images(self, state: int) -> list[int]:
-        """The state under every permutation of its blocks."""
-        masks = self._masks
-        blocks = [state >> shift & masks.block for shift in masks.blocks]
-        others = [(self.renamed_numbers(column), state >> shift & mask, shift) for column, shift, mask in masks.others]
-        images = []
-        for which, shifts in enumerate(masks.places):
+        """The state under every permutation of its blocks but the first, which changes nothing."""
+        block, images = self._masks.block, []
+        for moves, renamings in self._permuted:
             image = 0
-            for block, shift in zip(blocks, shifts, strict=True):
-                image |= block << shift
-            for renamed, number, shift in others:
-                image |= renamed[which][number] << shift
+            for source, target in moves:
+                image |= (state >> source & block) << target
+            for renamed, shift, mask in renamings:
+                image |= renamed[state >> shift & mask] << shift
             images.append(image)
         return images
 

@@ -123,7 +123,8 @@ def ingest_place(place: Path) -> dict[str, float]:
 def judge_place(place: Path) -> dict[str, float]:
     """Do what `pipeline judge` does; the seconds until Spark and a Python worker are there, and those after that."""
     begun = time.monotonic()
-    with spark_session("acceptance", "local[2]", SPARK_CONFIG) as spark:
+    size = Corpus.open(place / "corpus").size()
+    with spark_session("acceptance", "local[2]", SPARK_CONFIG, size=size) as spark:
 
         def pass_on(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield from batches

@@ -166,7 +166,7 @@ def pipeline_report(spark: SparkSession, folder: Path, path: Path, importer: Imp
     """The report on a corpus of one source."""
     corpus = Corpus.create(folder, 16)
     if importer is None:
-        ingest(spark, corpus, trace_files([path]), ignore_progress)
+        ingest(spark, corpus, trace_files(spark, [path]), ignore_progress)
     else:
         found = find_imports(spark, importer, [path])
         ingest(spark, corpus, found, ignore_progress, make_task=make_import_task(importer))

@@ -8,7 +8,8 @@ import pytest
 
 from tests.acceptance import __main__ as entry
 from tests.acceptance import framework
-from tests.acceptance.framework import Check, Figure, exactly
+from tests.acceptance.checks.conformance import run_tests
+from tests.acceptance.framework import Check, Figure, MeasurementError, exactly
 
 CHECKS_FOLDER = Path(entry.__file__).parent / "checks"
 
@@ -59,3 +60,10 @@ def test_an_unknown_suite_is_refused(measured: list[str], capsys: pytest.Capture
         "no suite is called 'prove'; there are conformance, pages, targets, proofs" in capsys.readouterr().err
         and not measured
     )
+
+
+def test_a_test_is_named_by_its_file_and_function(tmp_path: Path) -> None:
+    named = "tests/acceptance/test_entry.py::test_each_module_of_checks_is_a_suite"
+    assert run_tests(tmp_path, [named], "-n", "0").passed == 1
+    with pytest.raises(MeasurementError, match="not there"):
+        run_tests(tmp_path, ["tests/acceptance/test_nothing.py::test_nothing"])

@@ -1,6 +1,7 @@
 """Short traces by hand: one member of one group, its requests and responses, restarts and marks."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from fencepost.model.settings import Settings
@@ -10,6 +11,8 @@ from fencepost.traces.verdict import TraceVerdict
 
 SETTINGS = Settings(min_session_timeout=500, initial_rebalance_delay=0)
 SESSION = 10_000
+LATER = 20_000
+"""A time at which no member is certain that was heard of at the beginning."""
 GRACE = 100
 OK = {"error_code": 0}
 
@@ -140,3 +143,20 @@ def join_body(member: str, session: int = SESSION) -> dict[str, Any]:
         "protocol_type": "x",
         "protocols": [{"name": "p", "metadata": b"m"}],
     }
+
+
+def commit_events(number: int, generation: int, error: int = 0, offset: int = 7) -> list[Event]:
+    rows = [{"partition_index": 0, "committed_offset": offset}]
+    done = [{"partition_index": 0, "error_code": error}]
+    claim = {"generation_id_or_member_epoch": generation, "member_id": "m"}
+    request = {**claim, "topics": [{"name": "t", "partitions": rows}]}
+    return exchange_events(number, "OffsetCommit", request, {"topics": [{"name": "t", "partitions": done}]})
+
+
+def sync_events(number: int, member: str, assignments: Sequence[dict[str, Any]] = ()) -> list[Event]:
+    request = {"member_id": member, "generation_id": 1, "assignments": list(assignments)}
+    return exchange_events(number, "SyncGroup", request, {"error_code": 0, "assignment": ASSIGNMENT})
+
+
+def events_at(time: int, events: list[Event]) -> list[Event]:
+    return [replace(each, time=time) for each in events]

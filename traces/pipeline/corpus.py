@@ -185,6 +185,10 @@ class Corpus:
         known = self.committed or self.log.read()
         return [str(join_location(self.data, name)) for name in known.files if table_of(name) == table]
 
+    def size(self) -> int:
+        """The size of the files of all tables in bytes."""
+        return sum((self.committed or self.log.read()).files.values())
+
     def input_rows(self) -> Iterator[InputRow]:
         """Yield the rows of the table of inputs: the inputs, and where ingests of topics go on."""
         return (row for name in self.files(INPUTS) for row in read_inputs(name))

@@ -7,13 +7,14 @@ import json
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.corpus_log import write_atomically
@@ -38,13 +39,16 @@ from fencepost.traces.pipeline.judge_corpus import (
     read_table,
     unreadable_files,
 )
+from fencepost.traces.pipeline.lives import IS_PART, PART_COLUMNS, continued_parts, joined_lives, placed_events
 from fencepost.traces.pipeline.parallel import as_pipeline_error, job_progress
 from fencepost.traces.pipeline.queries import EXAMINED, INVARIANTS, VIEWS, count_examined, examined_events
-from fencepost.traces.pipeline.schema import EVENTS, SCHEMAS
+from fencepost.traces.pipeline.schema import EVENTS, QUARANTINE, SCHEMAS, TRACES
 from fencepost.traces.pipeline.writers import replace_folder
 
 RESULTS_FILE = "judged.json"
 FINDINGS_FOLDER = "findings"
+QUERIES_AT_ONCE = 2
+"""While one is planned, another is at work."""
 StageProgress = Callable[[int, int, str], None]
 
 
@@ -111,6 +115,8 @@ def judge_corpus(
 
 def find_unreadable(spark: SparkSession, corpus: Corpus, folder: Location) -> None:
     """Write a finding into `folder` for each file of a corpus that could not be read. Raises `PipelineError`."""
+    if not any(True for _ in corpus.files(QUARANTINE)):
+        return
     with as_pipeline_error():
         found = unreadable_files(spark, corpus)
         write_frame(found, folder, FINDINGS_FOLDER, "kind")
@@ -121,13 +127,37 @@ def query_corpus(spark: SparkSession, corpus: Corpus, folder: Location, progress
     invariants = {**INVARIANTS, EXAMINED: count_examined}
     with as_pipeline_error():
         events = read_table(spark, corpus, EVENTS, [each for each in SCHEMAS[EVENTS].names if each != "text"])
-        examined = examined_events(events).persist()
+        shared = [examined_events(events)]
+        if (parts := parts_of(spark, corpus)) is not None:
+            shared = [placed := placed_events(events, parts), joined_lives(placed)]
+        examined = [each.persist() for each in shared][-1]
         queries = [(name, query(examined)) for name, query in invariants.items()]
         queries += [(name, query(events)) for name, query in VIEWS.items()]
-        for number, (name, rows) in enumerate(queries):
-            progress(number, len(queries), f"querying {name}")
-            write_frame(rows, folder, name)
-        examined.unpersist()
+        write_queries(spark, queries, folder, progress)
+        for each in shared:
+            each.unpersist()
+
+
+def write_queries(
+    spark: SparkSession, queries: Sequence[tuple[str, DataFrame]], folder: Location, progress: StageProgress
+) -> None:
+    """Write the rows of each query into a table of its name. If one fails, the others are given up."""
+    with ThreadPoolExecutor(QUERIES_AT_ONCE) as pool:
+        written = [pool.submit(write_frame, rows, folder, name) for name, rows in queries]
+        try:
+            for number, (done, (name, _)) in enumerate(zip(written, queries, strict=True)):
+                progress(number, len(queries), f"querying {name}")
+                done.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            spark.sparkContext.cancelAllJobs()
+            raise
+
+
+def parts_of(spark: SparkSession, corpus: Corpus) -> DataFrame | None:
+    """The parts of recordings that follow each other, as `continued_parts` has them; None if there is no recording."""
+    traces = read_table(spark, corpus, TRACES, PART_COLUMNS)
+    return None if traces.where(IS_PART).isEmpty() else continued_parts(traces)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,10 @@ LOCAL_CONF = {
 CLUSTER_CONF = {"spark.sql.adaptive.coalescePartitions.initialPartitionNum": "2000"}
 """Shuffles for many cores; adaptive execution puts small partitions together."""
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+SHORT_WORK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For Java on this machine, if all is over before the code of its better compiler and collector would pay."""
+SHORT_BYTES = 16 << 20
+"""Size of a corpus up to which work on it is short."""
 LOGGING_PROPERTIES = """rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = console
 appender.console.type = Console
@@ -51,12 +55,14 @@ appender.console.layout.pattern = %p %c{1}: %m%n
 
 @contextmanager
 def spark_session(
-    name: str, master: str = LOCAL_MASTER, conf: Mapping[str, str] | None = None
+    name: str, master: str = LOCAL_MASTER, conf: Mapping[str, str] | None = None, *, size: int | None = None
 ) -> Iterator[SparkSession]:
-    """A Spark session for as long as the block lasts. Raises `PipelineError` if none can be started."""
+    """A Spark session for as long as the block lasts, for work on a corpus of `size` bytes, if that is known. Raises
+    `PipelineError` if none can be started."""
     with tempfile.TemporaryDirectory(prefix="fencepost-") as folder:
         home = java_home(Path(folder, "java"))
-        settings = spark_settings(master, conf or {}, Path(folder))
+        is_short = size is not None and size <= SHORT_BYTES
+        settings = spark_settings(master, conf or {}, Path(folder), is_short=is_short)
         python = settings.get("spark.pyspark.python", sys.executable)
         with set_environment({"JAVA_HOME": str(home), "PYSPARK_PYTHON": python, "PYTHONPATH": worker_search_path()}):
             spark = start_spark(name, master, settings)
@@ -66,14 +72,16 @@ def spark_session(
                 stop_spark(spark)
 
 
-def spark_settings(master: str, conf: Mapping[str, str], folder: Path) -> dict[str, str]:
+def spark_settings(master: str, conf: Mapping[str, str], folder: Path, *, is_short: bool = False) -> dict[str, str]:
     """The Spark configuration: defaults, logging and `conf`. Writes the logging properties into `folder`."""
     quiet = folder / "log4j2.properties"
     quiet.write_text(LOGGING_PROPERTIES, encoding="utf-8")
     settings = DEFAULT_CONF | (LOCAL_CONF if master.startswith("local") else CLUSTER_CONF)
     settings["spark.executorEnv.PYTHONPATH"] = worker_search_path()
     settings |= conf
-    settings[JAVA_OPTIONS] = f"-Dlog4j2.configurationFile={quiet.as_uri()} {settings.get(JAVA_OPTIONS, '')}".rstrip()
+    own = [f"-Dlog4j2.configurationFile={quiet.as_uri()}"]
+    own += [SHORT_WORK] if is_short and master.startswith("local") and JAVA_OPTIONS not in settings else []
+    settings[JAVA_OPTIONS] = " ".join([*own, settings.get(JAVA_OPTIONS, "")]).rstrip()
     return settings
 
 

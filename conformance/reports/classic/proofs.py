@@ -1,6 +1,7 @@
 """The output of `fencepost prove`: a line for each theorem, with its coverage and its limits."""
 
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -25,7 +26,8 @@ from fencepost.model.proofs.registry.results import (
 )
 from fencepost.model.proofs.registry.theorem_result import Progress, TheoremResult
 
-WORKER_PROCESSES = 2
+WORKER_PROCESSES = max(2, os.cpu_count() or 1)
+"""An event is proved in one of them."""
 _EXPECTED_VERDICTS = ("proved", "false, as it should be")
 
 

@@ -238,7 +238,7 @@ class PytestResult:
 
 def run_tests(folder: Path, paths: Sequence[str], *options: str) -> PytestResult:
     """Run tests, showing their progress."""
-    missing = [path for path in paths if not (ROOT / path).exists()]
+    missing = [path for path in paths if not (ROOT / path.partition("::")[0]).exists()]
     if missing:
         raise MeasurementError(f"{', '.join(missing)}: not there")
     file = folder / "junit.xml"

@@ -32,7 +32,7 @@ def running(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """The session of the tests in the place of one of its own."""
 
     @contextmanager
-    def here(*_: Any) -> Iterator[SparkSession]:
+    def here(*_: Any, **__: Any) -> Iterator[SparkSession]:
         yield spark
 
     monkeypatch.setattr("fencepost.traces.pipeline.spark_session.spark_session", here)

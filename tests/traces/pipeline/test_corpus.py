@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from fencepost.traces.pipeline.corpus import Corpus, CorpusWriter, InputFile
 from fencepost.traces.pipeline.errors import PipelineError
@@ -142,17 +143,17 @@ def test_errors_are_one_line(tmp_path: Path) -> None:
         Corpus.open(tmp_path / "c").snapshot()
 
 
-def test_folders_and_files_are_sources(tmp_path: Path) -> None:
+def test_folders_and_files_are_sources(spark: SparkSession, tmp_path: Path) -> None:
     for name in ("b.jsonl", "a.jsonl.gz", "notes.txt", "deep/c.jsonl"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
-    found = trace_files([tmp_path, tmp_path / "notes.txt", tmp_path / "b.jsonl"])
+    found = trace_files(spark, [tmp_path, tmp_path / "notes.txt", tmp_path / "b.jsonl"])
     assert [Path(each.path).name for each in found] == ["a.jsonl.gz", "b.jsonl", "c.jsonl", "notes.txt"]
     with pytest.raises(PipelineError, match="no such file"):
-        trace_files([tmp_path / "none"])
+        trace_files(spark, [tmp_path / "none"])
     (tmp_path / "empty").mkdir()
     with pytest.raises(PipelineError, match="no input found"):
-        trace_files([tmp_path / "empty"])
+        trace_files(spark, [tmp_path / "empty"])
 
 
 def test_inputs_come_in_batches() -> None:
@@ -160,3 +161,10 @@ def test_inputs_come_in_batches() -> None:
         [each.size for each in batch] for batch in batch_by_size([InputFile(str(n), n, 0) for n in (5, 5, 20, 1)], 10)
     ]
     assert sizes == [[5, 5], [20], [1]]
+
+
+def test_a_corpus_has_the_size_of_the_files_that_count(tmp_path: Path) -> None:
+    corpus = Corpus.create(tmp_path / "c", 1)
+    assert corpus.size() == 0
+    commit_input(corpus, "a")
+    assert corpus.size() == sum(Path(file).stat().st_size for file in corpus.files(INPUTS)) > 0

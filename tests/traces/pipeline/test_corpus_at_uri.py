@@ -53,7 +53,7 @@ def running(spark: SparkSession, store: ObjectStore, monkeypatch: pytest.MonkeyP
     """The session of the tests in the place of one of its own; its workers know the server."""
 
     @contextmanager
-    def here(*_: Any) -> Iterator[SparkSession]:
+    def here(*_: Any, **__: Any) -> Iterator[SparkSession]:
         yield spark
 
     monkeypatch.setattr("fencepost.traces.pipeline.spark_session.spark_session", here)

@@ -15,7 +15,7 @@ from fencepost.traces.pipeline.extract import extract_trace
 from fencepost.traces.pipeline.file_systems import endpoint_options, find_files, open_input
 from fencepost.traces.pipeline.row_reader import RowReader
 from fencepost.traces.pipeline.schema import TABLES
-from fencepost.traces.pipeline.sources import trace_files
+from fencepost.traces.pipeline.sources import files_at
 from tests.support.altered_traces import altered_trace
 from tests.support.corpus_tables import ingest_files, read_rows
 from tests.support.object_store import ObjectStore, run_object_store
@@ -47,12 +47,12 @@ def bucket(store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_bucket_holds_the_same_traces_as_a_folder(bucket: str, tmp_path: Path) -> None:
-    inputs = trace_files([f"s3a://{bucket}/in", tmp_path / "in" / "deep"])
+    inputs = [*files_at(f"s3a://{bucket}/in"), *files_at(tmp_path / "in" / "deep")]
     assert [each.path for each in inputs[:3]] == [
         f"s3://{bucket}/in/{name}" for name in ("0.jsonl.gz", "cut.jsonl.gz", "deep/1%20%25%3F%23%C3%A9.jsonl")
     ]
     here, there = Corpus.create(tmp_path / "h", 3), Corpus.create(tmp_path / "t", 3)
-    ingest_files(here, trace_files([tmp_path / "in"]))
+    ingest_files(here, files_at(tmp_path / "in"))
     result = ingest_files(there, inputs[:3])
     assert result.flaws and result.counts.is_balanced
     for table in TABLES[:3]:
@@ -77,7 +77,7 @@ def test_errors_are_one_line(bucket: str, tmp_path: Path) -> None:
         ("gopher://x/y", r"^gopher://x/y: .*gopher"),
     ):
         with pytest.raises(PipelineError, match=line) as told:
-            trace_files([place])
+            files_at(place)
         assert "\n" not in str(told.value)
     reader = RowReader(f"s3://{bucket}/in/gone.jsonl")
     (bad,) = reader.rows()

@@ -1,6 +1,5 @@
 """Each invariant query finds its violations, and nothing outside its scope."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,23 +15,18 @@ from fencepost.traces.pipeline.judge_corpus import read_table
 from fencepost.traces.pipeline.queries import count_examined, lag, longest_wait, no_stale_commit, one_leader, one_owner
 from tests.support.corpus_tables import ingest_here
 from tests.support.stale_commits import stale_commit
-from tests.support.trace_builder import ASSIGNMENT, exchange_events, join_events
+from tests.support.trace_builder import (
+    ASSIGNMENT,
+    LATER,
+    commit_events,
+    events_at,
+    exchange_events,
+    join_events,
+    sync_events,
+)
 
 LEAVE = {"members": [{"member_id": "m"}, {"member_id": "n"}]}
 LEFT = exchange_events(1, "LeaveGroup", LEAVE, {"error_code": 0})
-
-
-def commit(number: int, generation: int, error: int = 0, offset: int = 7) -> list[Event]:
-    rows = [{"partition_index": 0, "committed_offset": offset}]
-    done = [{"partition_index": 0, "error_code": error}]
-    claim = {"generation_id_or_member_epoch": generation, "member_id": "m"}
-    request = {**claim, "topics": [{"name": "t", "partitions": rows}]}
-    return exchange_events(number, "OffsetCommit", request, {"topics": [{"name": "t", "partitions": done}]})
-
-
-def sync(number: int, member: str, assignments: Sequence[dict[str, Any]] = ()) -> list[Event]:
-    request = {"member_id": member, "generation_id": 1, "assignments": list(assignments)}
-    return exchange_events(number, "SyncGroup", request, {"error_code": 0, "assignment": ASSIGNMENT})
 
 
 def with_request(events: list[Event], **fields: Any) -> list[Event]:
@@ -47,12 +41,6 @@ def poll(number: int, buffered: dict[str, int], returned: dict[str, int]) -> Eve
     return Event(number, 0, 0, "A", Kind.POLL, "poll", 0, {"buffered": buffered, "returned": returned})
 
 
-def at(time: int, events: list[Event]) -> list[Event]:
-    return [replace(each, time=time) for each in events]
-
-
-LATER = 20_000
-"""A time at which no member is certain that was heard of at the beginning."""
 RESTART = [Event(2, 0, 0, "", Kind.FAULT, "restart", 0, {})]
 TWICE = [{"member_id": each, "assignment": ASSIGNMENT} for each in ("m", "n")]
 CASES: dict[str, tuple[list[Event], str]] = {
@@ -74,33 +62,38 @@ CASES: dict[str, tuple[list[Event], str]] = {
         "",
     ),
     "nobody surely there": (join_events(0, 1) + join_events(1, 1, "n", "n", 10_001), ""),
-    "stale commit": (join_events(0, 1) + join_events(1, 2) + commit(2, 1), "stale"),
-    "stale commit refused": (join_events(0, 1) + join_events(1, 2) + commit(2, 1, 22), ""),
-    "commit of the generation": (join_events(0, 1) + commit(1, 1) + join_events(2, 2), ""),
-    "commit that claims nothing": (join_events(0, 1) + join_events(1, 2) + commit(2, -1), ""),
-    "stale commit in another tenure": (join_events(0, 2) + RESTART + join_events(2, 1) + commit(3, 1), ""),
-    "commit of generation 0": (join_events(0, 1) + commit(1, 0), "stale"),
+    "stale commit": (join_events(0, 1) + join_events(1, 2) + commit_events(2, 1), "stale"),
+    "stale commit refused": (join_events(0, 1) + join_events(1, 2) + commit_events(2, 1, 22), ""),
+    "commit of the generation": (join_events(0, 1) + commit_events(1, 1) + join_events(2, 2), ""),
+    "commit that claims nothing": (join_events(0, 1) + join_events(1, 2) + commit_events(2, -1), ""),
+    "stale commit in another tenure": (join_events(0, 2) + RESTART + join_events(2, 1) + commit_events(3, 1), ""),
+    "commit of generation 0": (join_events(0, 1) + commit_events(1, 0), "stale"),
     "stale commit after nobody was certain": (
-        join_events(0, 1) + at(LATER, join_events(1, 2, "n") + join_events(2, 3, "n")) + at(2 * LATER, commit(3, 2)),
+        join_events(0, 1)
+        + events_at(LATER, join_events(1, 2, "n") + join_events(2, 3, "n"))
+        + events_at(2 * LATER, commit_events(3, 2)),
         "stale",
     ),
     "stale commit of a member who was not seen to join": (
-        join_events(0, 2, "n") + at(LATER, commit(1, 1)),
+        join_events(0, 2, "n") + events_at(LATER, commit_events(1, 1)),
         "",
     ),
-    "commit of a member who was asked to leave": (join_events(0, 2) + LEFT + at(LATER, commit(2, 1)), ""),
+    "commit of a member who was asked to leave": (join_events(0, 2) + LEFT + events_at(LATER, commit_events(2, 1)), ""),
     "commit under an id that was issued again": (
-        join_events(0, 2) + at(LATER, with_request(join_events(1, 1), member_id="") + commit(2, 1)),
+        join_events(0, 2) + events_at(LATER, with_request(join_events(1, 1), member_id="") + commit_events(2, 1)),
         "",
     ),
-    "two owners": (join_events(0, 1) + join_events(1, 1, "n") + sync(2, "m") + sync(3, "n"), "owner"),
-    "two owners by the leader": (join_events(0, 1) + join_events(1, 1, "n") + sync(2, "m", TWICE) + sync(3, "n"), ""),
-    "one owner asks again": (join_events(0, 1) + sync(1, "m") + sync(2, "m"), ""),
+    "two owners": (join_events(0, 1) + join_events(1, 1, "n") + sync_events(2, "m") + sync_events(3, "n"), "owner"),
+    "two owners by the leader": (
+        join_events(0, 1) + join_events(1, 1, "n") + sync_events(2, "m", TWICE) + sync_events(3, "n"),
+        "",
+    ),
+    "one owner asks again": (join_events(0, 1) + sync_events(1, "m") + sync_events(2, "m"), ""),
     "a static owner under its next id": (
         with_instance(join_events(0, 1), "i")
         + with_instance(join_events(1, 1, "n"), "i")
-        + sync(2, "m")
-        + sync(3, "n"),
+        + sync_events(2, "m")
+        + sync_events(3, "n"),
         "",
     ),
     "polls": (
@@ -114,8 +107,8 @@ CASES: dict[str, tuple[list[Event], str]] = {
     ),
     "lag": (
         join_events(0, 1)
-        + commit(1, 1, offset=3)
-        + commit(2, 1, offset=5)
+        + commit_events(1, 1, offset=3)
+        + commit_events(2, 1, offset=5)
         + [
             Event(6, 0, 0, "A", Kind.REQUEST, "Fetch", 12, {}),
             Event(
@@ -136,7 +129,7 @@ CASES: dict[str, tuple[list[Event], str]] = {
         ],
         "",
     ),
-    "lag unknown": (join_events(0, 1) + commit(1, 1), ""),
+    "lag unknown": (join_events(0, 1) + commit_events(1, 1), ""),
 }
 
 
