@@ -5,6 +5,10 @@ Broker and consumers are the bundled programs, in one process on one core, each 
 loopback: the seconds and the memory are those of both ends. With `--groups N` the consumers are spread over N groups of
 that coordinator. A group is stable when each consumer fetches, each partition is fetched by exactly one, and the
 recorded owners say so.
+
+Measured once, on two cores that other work shared (load 8): 5,000 consumers in one group with a session timeout of 30 s
+are stable after 45 s, and 32 s after a death; 119 MiB. Another run, at a load of 9 to 12, was not stable within 80 s.
+Most of the second time is the session timeout, within which the dead consumer may still fetch.
 """
 
 import argparse
