@@ -208,7 +208,7 @@ def learn_of_membership(state: ClientState, operation: Operation, event: Event) 
             state.is_installed_doubtful |= not is_over  # it may be reset by a commit of an older generation
             if state.exchange is not None:
                 state.exchange.is_excused = True
-            learn(state, replace(latest, member_id=None), "", news, event)
+            learn(state, replace(latest, member_id=None), latest.requirement if is_over else "", news, event)
         return
     if state.exchange is not None:
         state.exchange.is_excused = True
