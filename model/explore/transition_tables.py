@@ -188,6 +188,10 @@ class TransitionTables:
         """Write every table anew for the present layout."""
         self._masks = CanonicalMasks.of(self.system, self.layout)
         self._permuted = self._permutations()
+        self._clearings = [
+            (index, *masks, known)
+            for index, (masks, known) in enumerate(zip(self._masks.clearings, self._over, strict=True))
+        ]
         for table in self.actions:
             table.mask = self.layout.mask(table.action.columns)
             table.effects, table.cuts = {}, {}
@@ -227,7 +231,7 @@ class TransitionTables:
 
     def canonical(self, state: int) -> int:
         """The state that stands for this one and all that differ from it by what is over and by names."""
-        for index, ((held, read), known) in enumerate(zip(self._masks.clearings, self._over, strict=True)):
+        for index, held, read, known in self._clearings:
             if state & held:
                 over = known.get(state & read)
                 if self.is_dead(index, state) if over is None else over:

@@ -5,7 +5,7 @@ that returns has the same identity under its next id. Member ids that no respons
 So every row is a violation, and some violations are not found.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from pyspark.sql import DataFrame, Window
@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 Query: TypeAlias = Callable[[DataFrame], DataFrame]
 GROUP_COLUMNS = ("trace", "group")
 INCARNATION_COLUMNS = (*GROUP_COLUMNS, "incarnation")
+GENERATION_COLUMNS = (*INCARNATION_COLUMNS, "generation")
 FIRST_GENERATION = 1
 """The first generation that a member joins."""
 ADMITTED = "leader IS NOT NULL AND error = 0 AND incarnation IS NOT NULL"
@@ -30,12 +31,10 @@ EXAMINED_COLUMNS = (
 
 def one_leader(events: DataFrame) -> DataFrame:
     """T1, one leader for each generation: the generations in which responses name different leaders."""
-    told = join_responses(events).select(*INCARNATION_COLUMNS, "generation", "sequence", F.col("leader").alias("id"))
-    led = told.join(member_identities(events), [*GROUP_COLUMNS, "id"])
+    told = join_responses(events).select(*GENERATION_COLUMNS, "sequence", F.col("leader").alias("id"))
+    led = with_identities(claimed_by_several(told, GENERATION_COLUMNS), events)
     leaders = F.array_sort(F.collect_set("identity"))
-    found = led.groupBy(*INCARNATION_COLUMNS, "generation").agg(
-        leaders.alias("leaders"), F.max("sequence").alias("sequence")
-    )
+    found = led.groupBy(*GENERATION_COLUMNS).agg(leaders.alias("leaders"), F.max("sequence").alias("sequence"))
     return found.where(F.size("leaders") > 1)
 
 
@@ -65,8 +64,7 @@ def one_owner(events: DataFrame) -> DataFrame:
     Partitions that the leader itself assigned twice are skipped: the coordinator passes assignments on.
     """
     granted = events.where(f"intact AND {ASSIGNED}").select(
-        *INCARNATION_COLUMNS,
-        "generation",
+        *GENERATION_COLUMNS,
         "sequence",
         F.col("member_id").alias("id"),
         F.explode("owned").alias("partition"),
@@ -74,12 +72,15 @@ def one_owner(events: DataFrame) -> DataFrame:
     double_assigned = events.where("intact AND double_assigned IS NOT NULL").select(
         *GROUP_COLUMNS, "generation", F.explode("double_assigned").alias("partition")
     )
-    owned = granted.join(member_identities(events), [*GROUP_COLUMNS, "id"]).join(
+    owned_columns = (*GENERATION_COLUMNS, "partition")
+    owned = claimed_by_several(granted, owned_columns).join(
         double_assigned.distinct(), [*GROUP_COLUMNS, "generation", "partition"], "left_anti"
     )
     owners = F.array_sort(F.collect_set("identity"))
-    found = owned.groupBy(*INCARNATION_COLUMNS, "generation", "partition").agg(
-        owners.alias("owners"), F.max("sequence").alias("sequence")
+    found = (
+        with_identities(owned, events)
+        .groupBy(*owned_columns)
+        .agg(owners.alias("owners"), F.max("sequence").alias("sequence"))
     )
     return found.where(F.size("owners") > 1)
 
@@ -121,6 +122,21 @@ def lag(events: DataFrame) -> DataFrame:
 def join_responses(events: DataFrame) -> DataFrame:
     """The JoinGroup responses that admit a member to a generation."""
     return events.where(f"intact AND {ADMITTED}")
+
+
+def claimed_by_several(claims: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """Of claims to what has these columns, those to what several ids claim, each with the last `sequence` of an `id`:
+    few, so that little is left to do."""
+    last = claims.groupBy(*columns, "id").agg(F.max("sequence").alias("sequence"))
+    claimed = last.groupBy(*columns).agg(F.collect_list(F.struct("id", "sequence")).alias("claims"))
+    return claimed.where(F.size("claims") > 1).select(*columns, F.inline("claims"))
+
+
+def with_identities(claims: DataFrame, events: DataFrame) -> DataFrame:
+    """The claims of ids that a response of the trace hands out, with the `identity` behind each."""
+    groups = F.broadcast(claims.select(*GROUP_COLUMNS).distinct())  # without one, no event is read for it
+    known = member_identities(events.join(groups, [*GROUP_COLUMNS], "left_semi"))
+    return claims.join(known, [*GROUP_COLUMNS, "id"])
 
 
 def member_identities(events: DataFrame) -> DataFrame:

@@ -7,6 +7,7 @@ import json
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,6 +47,8 @@ from fencepost.traces.pipeline.writers import replace_folder
 
 RESULTS_FILE = "judged.json"
 FINDINGS_FOLDER = "findings"
+QUERIES_AT_ONCE = 2
+"""While one is planned, another is at work."""
 StageProgress = Callable[[int, int, str], None]
 
 
@@ -130,11 +133,25 @@ def query_corpus(spark: SparkSession, corpus: Corpus, folder: Location, progress
         examined = [each.persist() for each in shared][-1]
         queries = [(name, query(examined)) for name, query in invariants.items()]
         queries += [(name, query(events)) for name, query in VIEWS.items()]
-        for number, (name, rows) in enumerate(queries):
-            progress(number, len(queries), f"querying {name}")
-            write_frame(rows, folder, name)
+        write_queries(spark, queries, folder, progress)
         for each in shared:
             each.unpersist()
+
+
+def write_queries(
+    spark: SparkSession, queries: Sequence[tuple[str, DataFrame]], folder: Location, progress: StageProgress
+) -> None:
+    """Write the rows of each query into a table of its name. If one fails, the others are given up."""
+    with ThreadPoolExecutor(QUERIES_AT_ONCE) as pool:
+        written = [pool.submit(write_frame, rows, folder, name) for name, rows in queries]
+        try:
+            for number, (done, (name, _)) in enumerate(zip(written, queries, strict=True)):
+                progress(number, len(queries), f"querying {name}")
+                done.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            spark.sparkContext.cancelAllJobs()
+            raise
 
 
 def parts_of(spark: SparkSession, corpus: Corpus) -> DataFrame | None:
