@@ -33,7 +33,7 @@ COMMANDS = {
     "judge": ("judge", "judge recorded traces, without a target"),
     "record": ("record", "record real clients on a real cluster"),
     "import": ("importing", "make traces of logs and captures"),
-    "serve": ("serve", "serve the bundled coordinator to Kafka clients"),
+    "serve": ("serve", "serve the bundled coordinator to clients"),
     "list": ("list_requirements", "list the requirements"),
     "explain": ("explain", "explain requirements"),
     "zoo": ("zoo", "hunt known bugs, put back into the bundled coordinator and client"),

@@ -44,6 +44,14 @@ def node_count(text: str) -> int:
     return int(text)
 
 
+def topic_partitions(text: str) -> tuple[str, int]:
+    """The name of a topic and the number of its partitions."""
+    name, _, number = text.rpartition("=")
+    if not name:
+        raise ArgumentTypeError(f"{text!r} is not NAME=N, such as orders=6")
+    return name, count(number)
+
+
 def whole(text: str) -> int:
     """An integer of at least 0."""
     if not _is_number(text):

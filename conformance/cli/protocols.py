@@ -1,4 +1,4 @@
-"""The protocols that `explore` and `prove` know, each with the function that runs it; the first is the default."""
+"""The protocols that `explore`, `prove` and `serve` know, each with what runs it; the first is the default."""
 
 import argparse
 from collections.abc import Callable, Mapping
@@ -14,6 +14,7 @@ EXPLORED = {
     "proposal": "proposal.explore",
 }
 PROVED = {"classic": "prove.run_classic", "push": "designs.prove", "region": "designs.prove"}
+SERVED = {"classic": "serve.run_classic", "push": "serve_push.run"}
 """By the name of the protocol, a function of a module beside this one."""
 
 

@@ -1,10 +1,11 @@
-"""`fencepost serve`: the bundled coordinator as a Kafka server."""
+"""`fencepost serve`: a bundled coordinator as a server."""
 
 import argparse
 from pathlib import Path
 
-from fencepost.conformance.cli.argument_types import listening_port, node_count, whole
+from fencepost.conformance.cli.argument_types import listening_port, node_count, topic_partitions, whole
 from fencepost.conformance.cli.console import Console
+from fencepost.conformance.cli.protocols import SERVED, run_protocol
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,14 +31,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="serve N nodes, all but the first at free ports; SIGUSR1 has the next one coordinate all groups",
     )
+    parser.add_argument(
+        "--topic",
+        metavar="NAME=N",
+        type=topic_partitions,
+        action="append",
+        default=[],
+        help="push: a topic with N partitions; may be given several times",
+    )
+    parser.add_argument("--protocol", choices=list(SERVED), default="classic", help="(default: classic)")
+    parser.set_defaults(default_of=parser.get_default)
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
+    """Serve the protocol that the options name."""
+    return run_protocol(options, console, SERVED)
+
+
+def run_classic(options: argparse.Namespace, console: Console) -> int:
     """Serve until Ctrl-C; the bootstrap address is printed once the server listens."""
     from fencepost.conformance.cli.interruption import run_interruptible
+    from fencepost.conformance.cli.usage import UsageError
     from fencepost.conformance.results import ExitCode
     from fencepost.conformance.run import runner
 
+    if options.topic:
+        raise UsageError("serve", f"--topic says nothing about {options.protocol}")
     serve = (options.runner or runner).serve
     try:
         serving = serve(

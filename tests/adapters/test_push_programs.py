@@ -244,3 +244,12 @@ async def test_what_is_no_request_ends_the_connection(data: bytes) -> None:
         assert await asyncio.wait_for(reader.read(), PATIENCE_SECONDS) == b""
         writer.close()
         assert group.brokers[0].groups == {}
+
+
+@pytest.mark.parametrize("data", [b"", struct.pack(">i", 40) + b"half"])
+async def test_silence_before_a_registration_ends_the_connection(data: bytes) -> None:
+    async with running() as group:
+        reader, writer = await asyncio.open_connection(*group.addresses[0])
+        writer.write(data)
+        assert await asyncio.wait_for(reader.read(), PATIENCE_SECONDS) == b""
+        writer.close()

@@ -103,12 +103,13 @@ class PushBroker:
                 group.request()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve a connection: lookups, then at most one registration. What is no request ends it."""
+        """Serve a connection: lookups, then at most one registration. What is no request ends it, and so does silence
+        before a registration: nobody else would notice."""
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
         try:
-            while (payload := await read_frame(reader)) is not None:
+            while (payload := await self._next_request(reader)) is not None:
                 name, body = decode_push_request(payload, DIALECT)
                 if name == "ClusterMetadata":
                     writer.write(encode_push_response(name, self.describe(), DIALECT))
@@ -116,11 +117,16 @@ class PushBroker:
                 if name == "RegisterConsumer":
                     await self._register(body, reader, writer)
                 return
-        except (MalformedFrame, asyncio.CancelledError):
+        except (MalformedFrame, TimeoutError, ConnectionError, asyncio.CancelledError):
             return
         finally:
             self._tasks.discard(task)
             writer.close()
+
+    async def _next_request(self, reader: asyncio.StreamReader) -> bytes | None:
+        """The next request of a connection without a registration. Raises `TimeoutError` if it does not come."""
+        async with asyncio.timeout(self.settings.maximum_session_timeout_ms / 1000):
+            return await read_frame(reader)
 
     def describe(self) -> Body:
         """The metadata response: the live brokers and the coordinator (PUSH-23)."""
