@@ -109,7 +109,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--patience", type=float, default=240.0, metavar="SECONDS", help="for each of the two times")
     options = parser.parse_args(arguments)
     allow_sockets(options.consumers)
-    figures = asyncio.run(measure(options.consumers, options.groups, options.session, options.patience))
+    try:
+        figures = asyncio.run(measure(options.consumers, options.groups, options.session, options.patience))
+    except TimeoutError:
+        print(f"push_consumers: {options.consumers:,} consumers were not stable after {options.patience:g} s")
+        return 1
     print(f"{options.consumers:,} consumers in {options.groups:,} groups, session timeout {options.session:g} s")
     print(f"  stable after            {figures.seconds_to_stable:8.1f} s")
     print(f"  stable after a death    {figures.seconds_after_death:8.1f} s")

@@ -94,8 +94,10 @@ class GroupJudge:
         self.advance(part, part.operation.sent_at, sent=True)
 
     def repeat_step(self, operation: Operation) -> bool:
-        """Take in a request that does what an earlier one did, with nothing else to be seen; whether it is one. It
-        moves no group to another phase or generation, so `on_advance` is not told."""
+        """Take in a request that does what an earlier one did, with nothing else to be seen; whether it is one.
+
+        It moves no group to another phase or generation, so `on_advance` is not told.
+        """
         trace = self.trace
         if self.stop_reason or trace.on_step is not None or self.silence.unanswered:
             return False
