@@ -48,7 +48,7 @@ ORDER = {
     """,
     "adapters": """
         adapters/bundled  adapters/bundled/classic  adapters/bundled/proposal  adapters/bundled/push
-        adapters/bundled/nodes
+        adapters/bundled/region  adapters/bundled/nodes
         adapters  adapters/security  adapters/wire  adapters/record  adapters/serve  adapters/client
         adapters/client/reference
     """,

@@ -1,0 +1,89 @@
+"""The job control plane: control variables, and the bean of the group that merges checkpoints."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from fencepost.adapters.bundled.region.memory_kafka import Offsets, Partition
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorPart:
+    """An operator's part of a checkpoint: the offsets of what it is assigned over the map that it seeks by (H01)."""
+
+    name: str
+    offsets: Offsets
+    base: Offsets
+
+
+Contribution = tuple[int, OperatorPart]
+"""The number of a checkpoint, and an operator's part of it."""
+
+
+def merge_parts(parts: Iterable[OperatorPart]) -> Offsets:
+    """The union: what was assigned over the maps below, the highest offset where several have one."""
+    below: Offsets = {}
+    above: Offsets = {}
+    for part in parts:
+        for target, offsets in ((below, part.base), (above, part.offsets)):
+            for partition, offset in offsets.items():
+                target[partition] = max(offset, target.get(partition, 0))
+    return below | above
+
+
+@dataclass(eq=False, slots=True)
+class JobControl:
+    """The variables are stored; the bean is not, and is empty after a restart. The job's names are fixed (H02)."""
+
+    names: frozenset[str]
+    variables: Offsets = field(default_factory=dict)
+    """The first offset that the group has sought, by partition."""
+    restarts: int = 0
+    _connected: dict[str, Callable[[], Contribution | None]] = field(default_factory=dict)
+    """What each live operator has contributed to the reset that was its last."""
+    _parts: dict[int, dict[str, OperatorPart]] = field(default_factory=dict)
+    _news: asyncio.Condition = field(default_factory=asyncio.Condition)
+
+    def connect(self, name: str, recall: Callable[[], Contribution | None]) -> None:
+        """An operator connects, and tells what it has contributed whenever it is asked."""
+        self._connected[name] = recall
+
+    def disconnect(self, name: str) -> None:
+        """The operator is gone."""
+        self._connected.pop(name, None)
+
+    def first_offset(self, partition: Partition, start: int) -> int:
+        """The control variable, made with this value if there is none: in one step (H08)."""
+        return self.variables.setdefault(partition, start)
+
+    async def merge(self, checkpoint: int, part: OperatorPart) -> Offsets:
+        """Contribute, and wait until all operators of the job have, as long as the caller lets it (H16).
+
+        Who asks again for a merge that is complete is answered at once (H06).
+        """
+        async with self._news:
+            while True:
+                parts = self._parts.setdefault(checkpoint, {})
+                if part.name not in parts:
+                    parts[part.name] = part
+                    self._news.notify_all()
+                if parts.keys() == self.names:
+                    return merge_parts(parts.values())
+                await self._news.wait()
+
+    def retire(self, checkpoint: int) -> None:
+        """Forget the merges of this checkpoint and of older ones."""
+        self._parts = {one: parts for one, parts in self._parts.items() if one > checkpoint}
+
+    async def restart(self) -> None:
+        """The control plane restarts: merges are lost, and all contribute again (H11), those too that have been reset:
+        others may wait for them."""
+        async with self._news:
+            self.restarts += 1
+            self._parts = {}
+            for recall in self._connected.values():
+                contribution = recall()
+                if contribution is not None:
+                    checkpoint, part = contribution
+                    self._parts.setdefault(checkpoint, {})[part.name] = part
+            self._news.notify_all()

@@ -1,0 +1,175 @@
+"""The bundled region on virtual time: nothing is lost, nothing comes twice downstream, whatever happens on the way."""
+
+import asyncio
+import random
+
+import pytest
+
+from fencepost.adapters.bundled.region.controller import RegionMode, RegionProgram, RegionSettings
+from fencepost.adapters.bundled.region.downstream import Downstream
+from fencepost.adapters.bundled.region.job_control import JobControl, OperatorPart, merge_parts
+from fencepost.adapters.bundled.region.memory_kafka import MemoryKafka, Message, Offsets, Partition
+from fencepost.adapters.bundled.region.operator import QUEUED_POLLS, OperatorState, RegionOperator
+from fencepost.adapters.virtual_clock import run_virtual
+
+NAMES = ("A", "B", "C")
+SETTINGS = RegionSettings(max_poll_records=5, max_attempts=50)
+SEEDS = 20
+ROUNDS = 8
+RESTARTED = 32
+"""A seed with a restart of the control plane after one of three has been reset."""
+
+
+def new_region(partitions: int = 3, records: int = 40, settings: RegionSettings = SETTINGS) -> RegionProgram:
+    kafka = MemoryKafka({("t", number): values(("t", number), 0, records) for number in range(partitions)}, 3.0)
+    return RegionProgram(NAMES, kafka, settings)
+
+
+def values(partition: Partition, first: int, count: int) -> list[str]:
+    return [f"{partition[1]}/{number}" for number in range(first, first + count)]
+
+
+def cause_trouble(region: RegionProgram, chance: random.Random) -> None:
+    """One fault, and a few more records."""
+    kafka = region.kafka
+    for partition, log in kafka.logs.items():
+        log += values(partition, len(log), chance.randrange(12))
+    match chance.randrange(6):
+        case 0:
+            region.crash(chance.choice(NAMES))
+        case 1:
+            region.request_reset()
+        case 2 if kafka.members:
+            kafka.expel(chance.choice(kafka.members))
+        case 3:
+            kafka.rebalance()
+        case 4 if len(kafka.logs) < 6:
+            kafka.add_partition(("t", len(kafka.logs)))
+        case 5:
+            asyncio.ensure_future(region.control.restart())  # noqa: RUF006
+
+
+async def play(seed: int, region: RegionProgram) -> RegionProgram:
+    """Trouble at random moments, then calm until all is through and in a checkpoint, or time is over."""
+    chance = random.Random(seed)
+    running = asyncio.create_task(region.run())
+    try:
+        for _ in range(ROUNDS):
+            await asyncio.sleep(chance.uniform(0.0, 2.5))
+            cause_trouble(region, chance)
+        for _ in range(60):
+            await asyncio.sleep(1.0)
+            if running.done() or faults_of(region.last.downstream, region) == "":
+                break
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+    return region
+
+
+def faults_of(downstream: Downstream, region: RegionProgram) -> str:
+    """What is wrong with what came; empty if nothing is."""
+    due = sorted(value for log in region.kafka.logs.values() for value in log)
+    if downstream.duplicates or downstream.gaps:
+        return f"{downstream.duplicates} came twice, {downstream.gaps} gaps"
+    return "" if sorted(downstream.values) == due else f"{len(downstream.values)} of {len(due)} came"
+
+
+def run_seed(seed: int) -> str:
+    region = run_virtual(play(seed, new_region()))
+    return faults_of(region.last.downstream, region)
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_nothing_is_lost_and_nothing_comes_twice(seed: int) -> None:
+    assert run_seed(seed) == ""
+
+
+def no_base(program: pytest.MonkeyPatch) -> None:
+    """REGION-H01: the seek map is not in the checkpoint."""
+    whole = RegionOperator.checkpoint
+
+    async def write(self: RegionOperator) -> OperatorPart | None:
+        part = await whole(self)
+        return part and OperatorPart(part.name, part.offsets, {})
+
+    program.setattr(RegionOperator, "checkpoint", write)
+
+
+def contributes_once(program: pytest.MonkeyPatch) -> None:
+    """REGION-49: after a restart of the control plane an operator that was reset does not contribute again."""
+    program.setattr(JobControl, "connect", lambda self, name, recall: None)
+
+
+def alone(program: pytest.MonkeyPatch) -> None:
+    """REGION-H02: a merge is complete with its first contribution."""
+
+    async def merge(self: JobControl, checkpoint: int, part: OperatorPart) -> Offsets:
+        return merge_parts([part])
+
+    program.setattr(JobControl, "merge", merge)
+
+
+def keeps_queue(program: pytest.MonkeyPatch) -> None:
+    """REGION-41: a reset leaves the queue."""
+    program.setattr(RegionOperator, "_clear", lambda self: None)
+
+
+def lowest_wins(program: pytest.MonkeyPatch) -> None:
+    """REGION-18: an assignment seeks the control variable, whatever the seek map has."""
+    program.setattr(RegionOperator, "_start_of", lambda self, one: self._control.first_offset(one, 0))
+
+
+def ignores_revocation(program: pytest.MonkeyPatch) -> None:
+    """REGION-13: a revocation requests no reset."""
+    program.setattr(RegionOperator, "_await_reset", lambda self: None)
+
+
+@pytest.mark.parametrize("undo", [no_base, alone, keeps_queue, lowest_wins, ignores_revocation])
+def test_a_region_without_one_of_its_rules_is_seen(undo: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert callable(undo)
+    undo(monkeypatch)
+    assert any(run_seed(seed) for seed in range(SEEDS))
+
+
+def test_an_operator_that_was_reset_contributes_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run_seed(RESTARTED) == ""
+    contributes_once(monkeypatch)
+    assert run_seed(RESTARTED) != ""
+
+
+def test_an_endless_series_of_resets_fails_the_region() -> None:
+    async def insist() -> RegionProgram:
+        region = new_region(settings=RegionSettings(max_attempts=5))
+        running = asyncio.create_task(region.run())
+        while not running.done():
+            region.request_reset()
+            await asyncio.sleep(0.05)
+        return region
+
+    region = run_virtual(insist())
+    assert (region.mode, region.resets) == (RegionMode.FAILED, 5)
+
+
+def test_the_queue_holds_a_hundred_polls() -> None:
+    async def fill() -> RegionOperator:
+        region = new_region(1, 4 * QUEUED_POLLS, RegionSettings(max_poll_records=1, checkpoint_period=60.0))
+        running = asyncio.create_task(region.run())
+        await asyncio.sleep(1.0)
+        await region._close(NAMES)
+        await asyncio.sleep(15.0)
+        fullest = max(region.operators.values(), key=lambda one: one.longest_queue)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        return fullest
+
+    fullest = run_virtual(fill())
+    assert fullest.longest_queue == QUEUED_POLLS
+    assert fullest.state is OperatorState.RECORDS_FETCHED
+
+
+def test_downstream_counts_what_is_twice_and_what_is_missing() -> None:
+    downstream = Downstream()
+    for offset in (0, 2, 1):
+        downstream.take(Message(("t", 0), offset, str(offset)), 0)
+    assert (downstream.duplicates, downstream.gaps) == (1, 1)
