@@ -21,6 +21,8 @@ MAX_EVENTS = 20_000
 """The events of a trace after which a client counts as one that floods the cluster."""
 DOUBLED = "doubled"
 """The fault of a response that comes twice: the client may close the connection, and lose what comes on it."""
+REFUSED = "refused"
+"""The cluster hangs up on a client that sends what no broker takes."""
 _ACKS_ALL = -1
 
 Sees = Callable[[Event], bool]
@@ -149,10 +151,15 @@ class ScriptedCluster:
                 lambda frame: self._respond(frame, respond, decoder, writer),
                 lambda frame: self._record_request(frame, decoder),
                 MAX_EVENTS,
+                lambda why: self._note_refusal(why, decoder),
             )
         finally:
             self._connections.pop(writer, None)
             decoder.on_closed("drop", "the connection is closed")
+
+    def _note_refusal(self, why: Disconnect, decoder: ConnectionDecoder) -> None:
+        if not self.flooded.is_set():
+            self.trace.record_event(Kind.INTERNAL, REFUSED, 0, {"reason": str(why)}, decoder.number, "")
 
     def _record_request(self, frame: bytes, decoder: ConnectionDecoder) -> None:
         self.before_request()

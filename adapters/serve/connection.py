@@ -30,15 +30,20 @@ def ignore_frame(frame: bytes) -> None:
     """Do nothing."""
 
 
+def ignore_refusal(reason: Disconnect) -> None:
+    """Do nothing."""
+
+
 async def serve_connection(
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
     respond: Respond,
     arrive: Callable[[bytes], None] = ignore_frame,
     read_ahead: int = MAX_QUEUED_REQUESTS,
+    refuse: Callable[[Disconnect], None] = ignore_refusal,
 ) -> None:
     """Respond to frame after frame until the client disconnects or misbehaves, then close. `respond` may return None;
-    `arrive` gets each request frame as soon as it is read.
+    `arrive` gets each request frame as soon as it is read, `refuse` why the client is hung up on.
 
     So many frames are read ahead at most, so that a disconnect is noticed while a request is parked; they are handled
     after its response. The parked request of a client that disconnects stays in its group: only the response is lost.
@@ -54,6 +59,7 @@ async def serve_connection(
                 writer.write(len(response).to_bytes(_LENGTH_BYTES) + response)
                 await writer.drain()
     except Disconnect as why:
+        refuse(why)
         _log.warning("closing the connection of %s: %s", writer.get_extra_info("peername"), why)
     except ConnectionError:
         pass

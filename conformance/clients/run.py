@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from fencepost.adapters.client.cluster import REFUSED
 from fencepost.conformance.analysis.report_builder import ReportBuilder
 from fencepost.conformance.clients.findings import add_client_checks, add_client_run, begin_client_report
 from fencepost.conformance.clients.play import ClientPlay, ClientScenarioRun, facts_of, software_of
@@ -24,6 +25,8 @@ from fencepost.conformance.run.ending import CurrentWork, RunLimits
 from fencepost.conformance.run.provenance import describe_machine, record_profile, started_now
 from fencepost.model.catalogue.requirement import Requirement
 from fencepost.model.catalogue.selection import select_requirements
+from fencepost.model.wire.codec import API_NAMES
+from fencepost.traces.events import Event, Kind
 
 MAX_REPLAYS = 2
 """How many scenarios are replayed at most to confirm one violation."""
@@ -293,6 +296,15 @@ def describe_silence(run: ClientScenarioRun | None) -> str:
     """Why a client that never joined cannot be tested."""
     if run is None:
         return "the client was not started"
-    asked = {event.api for event in run.events if event.connection}
-    did = f"it sent only {', '.join(sorted(asked))}" if asked else "it never connected"
-    return f"the client sent no JoinGroup: {did}; {run.blocked}"
+    return f"the client sent no JoinGroup: {describe_requests(run.events)}; {run.blocked}"
+
+
+def describe_requests(events: Sequence[Event]) -> str:
+    """What a client sent that never joined."""
+    asked = {event.api for event in events if event.kind is Kind.REQUEST} & set(API_NAMES.values())
+    refused = next((event.body["reason"] for event in events if event.api == REFUSED), "")
+    if refused and not asked:
+        return f"it sends what is not Kafka's protocol ({refused})"
+    if not asked:
+        return "it never connected"
+    return f"it sent only {', '.join(sorted(asked))}" + (f", and was hung up on ({refused})" if refused else "")

@@ -20,6 +20,8 @@ RECORDS = 20
 """In each partition of a topic."""
 PATIENCE_S = 10.0
 """How long a scenario waits for what a client does by itself."""
+LAST_WORDS_S = 1.0
+"""How long what a driver wrote before it ended may take to be read."""
 CLOSING_S = 12.0
 """How long a client may take to close."""
 START_S = 30.0
@@ -80,8 +82,17 @@ class ClientStage:
         return self.running.application
 
     async def do(self, command: str, **fields: Any) -> None:
-        """Have the application do something. Raises `NotShown` if its driver cannot."""
-        result = await self.application.do(command, **fields)
+        """Have the application do something. Raises `NotShown` if its driver cannot, `StageBlocked` if it ends."""
+        assert self.ended is not None
+        doing = asyncio.ensure_future(self.application.do(command, **fields))
+        try:
+            await asyncio.wait([doing, self.ended], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([doing], timeout=LAST_WORDS_S)
+            if not doing.done():
+                raise StageBlocked(f"the program ended before it could {command}")
+        finally:
+            doing.cancel()
+        result = doing.result()
         if result.get("error") == UNSUPPORTED:
             raise NotShown(f"the driver cannot {command}")
 

@@ -56,7 +56,8 @@ def obey(command: dict[str, Any]) -> str:
                 f"on_{event}": call_back({"assign": "assigned", "revoke": "revoked"}.get(event, event))
                 for event in ("assign", "revoke", "lost")
             }
-            consumer.subscribe(command["topics"], **callbacks)
+            topics = [f"^{command['pattern']}"] if "pattern" in command else command["topics"]
+            consumer.subscribe(topics, **callbacks)
         case "poll":
             return poll(command["ms"])
         case "commit":

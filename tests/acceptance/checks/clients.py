@@ -12,6 +12,7 @@ from typing import Any
 
 from fencepost.conformance.clients.classic import DRIVEN_CLIENTS
 from fencepost.conformance.clients.findings import reason_left_out
+from fencepost.conformance.results import ExitCode
 from fencepost.model.catalogue.classic.client import CLIENT_CATALOGUE
 from tests.acceptance.checks.conformance import command_environment, join_ids
 from tests.acceptance.client_batches import SCHEDULES, ClientBatch, check_client_batches
@@ -33,6 +34,7 @@ from tests.targets.kafka.installation import VERSIONS
 REPORTS_VARIABLE = "FENCEPOST_REPORTS"
 """The folder in which the reports of whole runs are kept."""
 AT_ONCE = 14
+MEASURED = (ExitCode.CONFORMANT, ExitCode.VIOLATION, ExitCode.INCONCLUSIVE)
 MAX_SECONDS = 300
 TESTED = 170
 """Of the catalogue, on at least one real client."""
@@ -56,9 +58,12 @@ def run_client(name: str, folder: Path, command: Sequence[str]) -> tuple[Report,
     done = subprocess.run(
         [sys.executable, "-m", "fencepost", *words], cwd=ROOT, env=command_environment(), stdout=subprocess.DEVNULL
     )
-    if done.returncode not in (0, 1):
+    if done.returncode not in MEASURED:
         raise MeasurementError(f"{name}: exit code {done.returncode}")
-    return json.loads(file.read_text()), round(time.monotonic() - begun, 1)
+    report = json.loads(file.read_text())
+    if report["cut_short"]:
+        raise MeasurementError(f"{name}: the run was cut short")
+    return report, round(time.monotonic() - begun, 1)
 
 
 def ids_with(report: Report, *verdicts: str) -> list[str]:

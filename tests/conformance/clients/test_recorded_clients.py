@@ -2,10 +2,12 @@
 for."""
 
 from collections.abc import Callable, Iterable
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
+from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
 from fencepost.traces.client_judge.classic.client import ClassicClient
 from fencepost.traces.client_judge.judge import judge_client
@@ -60,6 +62,7 @@ CASES: list[tuple[str, str, Change]] = [
     ("unsupported-command", "CALLBACK-11", carry_out_everything),
     ("fetch-during-a-seek", "POLL-02", without(lambda event: event.body.get("offset") == 45)),
     ("expired-session", "CALLBACK-14", be_in_one_generation),
+    ("late-errors", "MEMBER-12", without(lambda event: event.api == "OffsetCommit")),
 ]
 """The name of a trace, the requirement that it seemed to violate, and the change after which it does."""
 
@@ -70,3 +73,19 @@ def test_what_a_client_did_is_no_violation(name: str, requirement: str, change: 
     events = list(stream)
     assert judge_client(header, events, "A", ClassicClient).violations == ()
     assert requirement in judge_client(header, change(events), "A", ClassicClient).violated
+
+
+@pytest.mark.parametrize(("late_ms", "is_excused"), [(0, True), (2_000, False)])
+def test_a_join_is_dropped_for_an_error_that_was_under_way(late_ms: int, is_excused: bool) -> None:
+    header, stream = open_trace(DATA / "late-errors.jsonl.gz")
+    events = list(without(lambda event: event.api == "OffsetCommit")(list(stream)))
+    reset = next(event for event in events if event.body.get("error_code") == Error.ILLEGAL_GENERATION)
+    member_id = next(event for event in events if event.sequence == reset.of).body["member_id"]
+    joins = (event for event in events if event.api == "JoinGroup" and event.sequence > reset.sequence)
+    join, joined = islice(joins, 2)
+    join = evolve(join, time=join.time + late_ms, body={**join.body, "member_id": member_id})
+    joined = evolve(joined, time=join.time)
+    again = evolve(join, sequence=joined.sequence + 1)
+    told = [event for event in events if event.sequence < join.sequence]
+    verdict = judge_client(header, (*told, join, joined, again), "A", ClassicClient)
+    assert ("MEMBER-08" not in verdict.violated) is is_excused

@@ -7,15 +7,17 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from fencepost.adapters.client import cluster
-from fencepost.adapters.client.cluster import start_cluster
+from fencepost.adapters.client.cluster import ScriptedCluster, start_cluster
 from fencepost.adapters.client.program import ClientPlace, launch_program
 from fencepost.adapters.wire.process_use import PROC, processes_of_session, stat_fields
 from fencepost.conformance.cli import main
+from fencepost.conformance.clients.stage import ClientFacts, ClientStage, StageBlocked
 from fencepost.conformance.events import Progress
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.provenance import NamedBy
@@ -140,7 +142,7 @@ time.sleep(60)
         ),
         (["sleep", "60"], "it never connected; no JoinGroup came within 0.5 s"),
         (["sh", "-c", "while :; do echo garbage; echo garbage >&2; done"], "its last words: garbage"),
-        ([sys.executable, "-c", SPEAK_GARBAGE], "no JoinGroup came within"),
+        ([sys.executable, "-c", SPEAK_GARBAGE], "what is not Kafka's protocol (a request of 1195725856 bytes)"),
         (["no-such-program"], "cannot be run: No such file or directory"),
     ],
     ids=["exits", "hangs", "prints", "speaks garbage", "missing"],
@@ -159,6 +161,18 @@ def test_a_program_that_is_no_client(
     assert report.ended is not None and report.ended.kind is EndKind.NOT_STARTED
     assert told in report.ended.reason and "\n" not in report.ended.reason
     assert time.monotonic() - begun < 50  # the programs sleep for 60 s
+
+
+async def test_a_driver_that_ends_during_a_command_is_told() -> None:
+    async def do(command: str) -> None:
+        await asyncio.Future[None]()
+
+    unused: Any = None
+    stage = ClientStage(ScriptedCluster(Settings()), unused, ClientPlace("h:1", "g", "t"), ClientFacts(), 1.0)
+    running: Any = SimpleNamespace(application=SimpleNamespace(do=do))
+    stage.running, stage.ended = running, asyncio.ensure_future(asyncio.sleep(0, 1))
+    with pytest.raises(StageBlocked, match="ended before it could poll"):
+        await stage.do("poll")
 
 
 def test_a_command_is_needed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -88,3 +88,12 @@ def test_kafkajs_keeps_its_requirements(tmp_path: Path, monkeypatch: pytest.Monk
     report = smoke(tmp_path, find("node", "Node 20 or newer"), program, *PLACEHOLDERS, only=only)
     assert report.failed_results() == ()
     assert report.result("MEMBER-02").verdict is Verdict.PASS
+
+
+@pytest.mark.node
+def test_kafkajs_keeps_what_a_driver_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NODE_PATH", str(install_kafkajs()))
+    driver = str(DRIVERS / "kafkajs_driver.js")
+    report = smoke(tmp_path, find("node", "Node 20 or newer"), driver, only=("MEMBER-0[1-5]",), driven=True)
+    assert report.failed_results() == ()
+    assert {report.result(id).verdict for id in ("MEMBER-02", "MEMBER-05")} == {Verdict.PASS}

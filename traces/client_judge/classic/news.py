@@ -44,7 +44,7 @@ def learn_join(state: ClientState, operation: Operation, event: Event) -> None:
         standing = Standing(member, generation, Phase.JOINED, before.assignment)
         state.exchange.skips = bool(body.get("skip_assignment"))
         state.exchange.is_late = state.left is not None
-        if before.requirement in RESETS and before.sequence >= operation.handle:
+        if before.requirement in RESETS and may_be_read_after(state, before, operation):
             state.exchange.is_excused = True  # a late error has reset the client while it joined: it drops the response
             standing = replace(standing, member_id=None)
         if is_contradicting(body):
@@ -64,6 +64,13 @@ def learn_join(state: ClientState, operation: Operation, event: Event) -> None:
         learn(state, before, "MEMBER-14", news, event, owes=True)
     else:
         learn(state, replace(before, member_id=None), "", news, event)
+
+
+def may_be_read_after(state: ClientState, standing: Standing, operation: Operation) -> bool:
+    """Whether a client may have learned of a standing after it sent this JoinGroup; one without a member id comes
+    from a client that was reset before."""
+    was_under_way = standing.time + state.knowledge.grace > operation.sent_at and operation.body["member_id"] != ""
+    return was_under_way or standing.sequence >= operation.handle
 
 
 def is_contradicting(body: Mapping[str, Any]) -> bool:
@@ -196,11 +203,12 @@ def learn_of_membership(state: ClientState, operation: Operation, event: Event) 
         return
     if sent != (latest.member_id, latest.generation):
         is_over = latest.generation == NO_GENERATION
-        if operation.api == "OffsetCommit" and not is_over and error in GENERATION_OVER:
-            state.is_installed_doubtful = True  # it may be reset by a commit of an older generation
+        resets = error == Error.UNKNOWN_MEMBER_ID or (error in GENERATION_OVER and not is_over)
+        if operation.api == "OffsetCommit" and resets:
+            state.is_installed_doubtful |= not is_over  # it may be reset by a commit of an older generation
             if state.exchange is not None:
                 state.exchange.is_excused = True
-            learn(state, replace(latest, member_id=None), "", news, event)
+            learn(state, replace(latest, member_id=None), latest.requirement if is_over else "", news, event)
         return
     if state.exchange is not None:
         state.exchange.is_excused = True
