@@ -74,6 +74,12 @@ func listener(event string) func(context.Context, *kgo.Client, map[string][]int3
 	}
 }
 
+// revoke says the callback and commits: it takes the place of the library's own, which commits with auto-commit.
+func revoke(ctx context.Context, client *kgo.Client, partitions map[string][]int32) {
+	listener("revoked")(ctx, client, partitions)
+	client.CommitUncommittedOffsets(ctx)
+}
+
 func subscribe(bootstrap, group string, topics ...string) (*kgo.Client, error) {
 	return kgo.NewClient(
 		kgo.SeedBrokers(bootstrap),
@@ -88,7 +94,7 @@ func subscribe(bootstrap, group string, topics ...string) (*kgo.Client, error) {
 		kgo.MetadataMinAge(250*time.Millisecond),
 		kgo.AutoCommitInterval(time.Second),
 		kgo.OnPartitionsAssigned(listener("assigned")),
-		kgo.OnPartitionsRevoked(listener("revoked")),
+		kgo.OnPartitionsRevoked(revoke),
 		kgo.OnPartitionsLost(listener("lost")),
 	)
 }
