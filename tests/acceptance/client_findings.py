@@ -20,6 +20,17 @@ SOURCE_OF_FAILURES: Mapping[str, Mapping[str, str]] = {
         "CALLBACK-11": "consumer/group.py, unsubscribe: leaves the group without the listener",
         "MCOMMIT-11": "consumer/group.py, unsubscribe: its commit is sent when the subscription is gone, as nobody "
         "(coordinator/consumer.py: Generation.NO_GENERATION unless partitions_auto_assigned)",
+        "MCOMMIT-18": "consumer/subscription_state.py, assign_from_subscribed: a partition that comes back keeps the "
+        "position that it had",
+        "HBT-06": "coordinator/base.py, _heartbeat_loop: a member that is not stable, as while it waits for SyncGroup, "
+        "stops the loop that counts its poll interval",
+        "MEMBER-29": "coordinator/base.py, maybe_leave_group_async: the generation is reset when LeaveGroup has its "
+        "response; until then a response to JoinGroup leads to SyncGroup",
+        **dict.fromkeys(
+            ("ASSIGN-05", "ASSIGN-06", "RR-02"),
+            "coordinator/assignors/roundrobin.py, assign: behind a member that does not subscribe it takes a pair of "
+            "instance id and member id for a member id, and ends with a KeyError",
+        ),
     },
     "aiokafka": {
         "MEMBER-12": "consumer/group_coordinator.py, reset_generation: drops the member id at ILLEGAL_GENERATION too",

@@ -33,6 +33,8 @@ from fencepost.traces.client_judge.classic.groups import CHECKS_BY_NAME, REPEATE
 FAMILY = ClientScenarioFamily()
 MAX_REPEATS = 2
 """How often a client is told again of a group whose plan left out a topic."""
+METADATA_S = 0.5
+"""How long the answer to such a plan waits, so that Metadata can tell the client of the topic."""
 PLAYED = tuple(check for check in CHECKS if not check.has_racks)
 """The checks that the wire can play; the nodes of the cluster are in no rack."""
 
@@ -145,6 +147,7 @@ class Inventor:
             self.repeats += 1
             self.is_last_try = False
             self.stage.cluster.annotate(REPEATED, {})
+            await asyncio.sleep(METADATA_S)
         elif self.plan is not None and not self.plan.done():
             self.plan.set_result(plan)
         return refusal_of(intercepted.request, Error.REBALANCE_IN_PROGRESS)
