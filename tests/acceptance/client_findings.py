@@ -33,6 +33,13 @@ SOURCE_OF_FAILURES: Mapping[str, Mapping[str, str]] = {
         ),
     },
     "aiokafka": {
+        "MEMBER-07": "consumer/group_coordinator.py, perform_group_join: a response to JoinGroup is dropped if the "
+        "subscription has changed meanwhile",
+        **dict.fromkeys(
+            ("RR-05", "RR-06"),
+            "coordinator/assignors/roundrobin.py, assign: deals in the order of the member ids, without a look at "
+            "instance ids",
+        ),
         "MEMBER-12": "consumer/group_coordinator.py, reset_generation: drops the member id at ILLEGAL_GENERATION too",
         "MEMBER-20": "consumer/group_coordinator.py, _on_join_complete: does not join again after an assignment "
         "that does not fit the subscription",

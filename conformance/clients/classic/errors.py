@@ -6,7 +6,7 @@ from fencepost.adapters.client.faults import edit, hang_up
 from fencepost.conformance.clients.scenario import ClientScenarioFamily
 from fencepost.conformance.clients.stage import ClientStage, NotShown, StageBlocked, has_member_id
 from fencepost.model.errors import Error
-from fencepost.model.wire.codec import Body
+from fencepost.model.wire.codec import Body, DecodedRequest
 
 FAMILY = ClientScenarioFamily()
 
@@ -114,8 +114,9 @@ async def a_commit_during_a_rebalance(stage: ClientStage) -> None:
 
 @FAMILY.add("MCOMMIT-20")
 async def offsets_that_are_unstable(stage: ClientStage) -> None:
-    """OffsetFetch is told that an offset is unstable."""
-    stage.play("OffsetFetch", edit(make_unstable), "the next OffsetFetch gets UNSTABLE_OFFSET_COMMIT")
+    """OffsetFetch is told that an offset is unstable, which no broker says to a client that takes such offsets."""
+    note = "the next OffsetFetch gets UNSTABLE_OFFSET_COMMIT"
+    stage.play("OffsetFetch", edit(make_unstable), note, matches=wants_stable_offsets)
     await stage.start_and_become_stable()
     await stage.request("OffsetFetch")
     await stage.watch(7)
@@ -157,6 +158,11 @@ async def refuse_commit(stage: ClientStage, error: Error) -> None:
     except StageBlocked as reason:
         raise NotShown("the client does not commit by itself") from reason
     await stage.watch_rejoin(commit.sequence)
+
+
+def wants_stable_offsets(request: DecodedRequest) -> bool:
+    """Whether an OffsetFetch asks for stable offsets only."""
+    return bool(request.body.get("require_stable"))
 
 
 def make_unstable(body: Body) -> Body:
