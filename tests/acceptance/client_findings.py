@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 SOURCE_OF_FAILURES: Mapping[str, Mapping[str, str]] = {
     "librdkafka": {
+        "RR-05": "rdkafka_assignor.c, rd_kafka_group_member_cmp: instance ids count only where both members have one",
         "MEMBER-16": "rdkafka_cgrp.c, rd_kafka_cgrp_handle_SyncGroup: on RD_KAFKA_ERR_ACTION_RETRY "
         "rd_kafka_buf_retry repeats it",
         "MEMBER-20": "rdkafka_cgrp.c, rd_kafka_cgrp_handle_SyncGroup_memberstate: takes the assignment as it comes, "
