@@ -1,4 +1,4 @@
-"""The protocols that `explore`, `prove` and `serve` know, each with what runs it; the first is the default."""
+"""The protocols that `explore`, `prove` and `serve` know, with the functions that run them; the first is default."""
 
 import argparse
 from collections.abc import Callable, Mapping

@@ -14,7 +14,7 @@ Effect = tuple[int, int]
 
 PermutedFields = tuple[tuple[tuple[int, int], ...], tuple[tuple[list[int], int, int], ...]]
 """What a permutation does to a state: the shifts from and to which it moves each block, and the numbers that it renames
-outside of blocks, each with shift and mask."""
+outside of blocks, each with shift and mask. The lists of numbers grow with the values (`_rename_new_values`)."""
 
 
 @dataclass(slots=True)

@@ -51,7 +51,7 @@ class Crowd:
         owners = self.zookeeper.owners.get(group, {})
         return all(shares) and len(fetched) == len(self.zookeeper.topics[TOPIC]) and dict(fetched) == owners
 
-    async def until_stable(self) -> float:
+    async def await_stability(self) -> float:
         """The seconds until all groups are stable. Raises `TimeoutError` when patience ends."""
         loop = asyncio.get_running_loop()
         begin = loop.time()
@@ -80,10 +80,10 @@ async def measure(consumers: int, groups: int, session_seconds: float, patience:
     crowd = Crowd(zookeeper, broker, members, patience)
     tasks = {id(one): asyncio.create_task(one.run()) for all_of in members.values() for one in all_of}
     try:
-        stable = await crowd.until_stable()
+        stable = await crowd.await_stability()
         victim = members["g0"].pop()
         tasks[id(victim)].cancel()
-        again = await crowd.until_stable()
+        again = await crowd.await_stability()
     finally:
         for task in tasks.values():
             task.cancel()

@@ -125,8 +125,10 @@ def join_responses(events: DataFrame) -> DataFrame:
 
 
 def claimed_by_several(claims: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """Of claims to what has these columns, those to what several ids claim, each with the last `sequence` of an `id`:
-    few, so that little is left to do."""
+    """The claims of ids to what another id claims too, by these columns, each with the last `sequence` of its `id`.
+
+    They are few, so that the joins after this one are small.
+    """
     last = claims.groupBy(*columns, "id").agg(F.max("sequence").alias("sequence"))
     claimed = last.groupBy(*columns).agg(F.collect_list(F.struct("id", "sequence")).alias("claims"))
     return claimed.where(F.size("claims") > 1).select(*columns, F.inline("claims"))
@@ -152,9 +154,11 @@ def examined_events(events: DataFrame, also: str = "") -> DataFrame:
     """The events that the invariants look at, with the columns that they read: a small part of a corpus; and those with
     the column `also`, if one is named."""
     looked_at = f"({ADMITTED}) OR ({COMMITTED}) OR {ASSIGNED} OR double_assigned IS NOT NULL"
+    columns = list(EXAMINED_COLUMNS)
     if also:
-        return events.select(*EXAMINED_COLUMNS, also).where(f"intact AND ({looked_at} OR {also})")
-    return events.select(*EXAMINED_COLUMNS).where(f"intact AND ({looked_at})")
+        columns.append(also)
+        looked_at = f"{looked_at} OR {also}"
+    return events.select(*columns).where(f"intact AND ({looked_at})")
 
 
 def count_examined(events: DataFrame) -> DataFrame:

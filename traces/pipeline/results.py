@@ -30,6 +30,13 @@ from fencepost.traces.pipeline.file_systems import (
     write_text,
 )
 from fencepost.traces.pipeline.frames import files_below, write_frame
+from fencepost.traces.pipeline.joined_parts import (
+    IS_PART,
+    PART_COLUMNS,
+    continued_parts,
+    join_incarnations,
+    placed_events,
+)
 from fencepost.traces.pipeline.judge_corpus import (
     DEFAULT_SPLIT_EVENTS,
     UNREADABLE,
@@ -39,7 +46,6 @@ from fencepost.traces.pipeline.judge_corpus import (
     read_table,
     unreadable_files,
 )
-from fencepost.traces.pipeline.lives import IS_PART, PART_COLUMNS, continued_parts, joined_lives, placed_events
 from fencepost.traces.pipeline.parallel import as_pipeline_error, job_progress
 from fencepost.traces.pipeline.queries import EXAMINED, INVARIANTS, VIEWS, count_examined, examined_events
 from fencepost.traces.pipeline.schema import EVENTS, QUARANTINE, SCHEMAS, TRACES
@@ -127,10 +133,13 @@ def query_corpus(spark: SparkSession, corpus: Corpus, folder: Location, progress
     invariants = {**INVARIANTS, EXAMINED: count_examined}
     with as_pipeline_error():
         events = read_table(spark, corpus, EVENTS, [each for each in SCHEMAS[EVENTS].names if each != "text"])
-        shared = [examined_events(events)]
-        if (parts := parts_of(spark, corpus)) is not None:
-            shared = [placed := placed_events(events, parts), joined_lives(placed)]
-        examined = [each.persist() for each in shared][-1]
+        parts = parts_of(spark, corpus)
+        if parts is None:
+            shared = [examined_events(events).persist()]
+        else:
+            placed = placed_events(events, parts).persist()
+            shared = [placed, join_incarnations(placed).persist()]
+        examined = shared[-1]
         queries = [(name, query(examined)) for name, query in invariants.items()]
         queries += [(name, query(events)) for name, query in VIEWS.items()]
         write_queries(spark, queries, folder, progress)

@@ -44,9 +44,12 @@ def trace_files(spark: Spark, locations: Sequence[Location]) -> list[InputFile]:
     `PipelineError` for a location without any."""
     check_inputs(locations)
     places = [UnlistedPlace(number, each) for number, each in enumerate(locations)]
-    near = [each for each in places if isinstance(each.location, Path) and not each.location.is_dir()]
-    far = [each for each in places if each not in near]
-    listed = [list_place(each) for each in near]
+    listed, far = list[ListedPlace](), list[UnlistedPlace]()
+    for each in places:
+        if isinstance(each.location, Path) and not each.location.is_dir():
+            listed.append(list_place(each))
+        else:
+            far.append(each)
     if far:
         for part in map_parallel(spark, far, list_places, lambda *_: None):
             listed += part

@@ -205,7 +205,7 @@ class RegionProgram:
         self.downstream = self.last.downstream.copy()
         try:
             async with asyncio.timeout(self.settings.reset_timeout):
-                await self._all_up()
+                await self._await_launches()
                 await self._on_all(self._reset_operator)
         except (OperatorDied, TimeoutError):
             self.request_reset()
@@ -214,7 +214,7 @@ class RegionProgram:
             self.mode = RegionMode.RUN
             await self._open()
 
-    async def _all_up(self) -> None:
+    async def _await_launches(self) -> None:
         while self._launches:
             await asyncio.wait(set(self._launches))
 

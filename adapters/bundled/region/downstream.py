@@ -1,4 +1,4 @@
-"""What is behind the operators, as one program that keeps count of what comes."""
+"""The operators downstream of the region, as one program that counts the tuples it gets."""
 
 from dataclasses import dataclass, field
 

@@ -45,11 +45,11 @@ class JobControl:
     _news: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     def connect(self, name: str, recall: Callable[[], Contribution | None]) -> None:
-        """An operator connects, and tells what it has contributed whenever it is asked."""
+        """Connect an operator; `recall` returns its last contribution."""
         self._connected[name] = recall
 
     def disconnect(self, name: str) -> None:
-        """The operator is gone."""
+        """Disconnect an operator that is gone."""
         self._connected.pop(name, None)
 
     def first_offset(self, partition: Partition, start: int) -> int:
@@ -59,7 +59,7 @@ class JobControl:
     async def merge(self, checkpoint: int, part: OperatorPart) -> Offsets:
         """Contribute, and wait until all operators of the job have, as long as the caller lets it (H16).
 
-        Who asks again for a merge that is complete is answered at once (H06).
+        A merge that is complete returns at once when it is asked for again (H06).
         """
         async with self._news:
             while True:

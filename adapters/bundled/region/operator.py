@@ -173,7 +173,7 @@ class RegionOperator:
         self._drained.clear()
         self.has_messages.clear()
 
-    def assigned(self) -> frozenset[Partition]:
+    def assigned_partitions(self) -> frozenset[Partition]:
         """The partitions that Kafka has assigned, and has not taken back."""
         consumer = self.consumer
         return consumer.kafka.share_of(consumer) if consumer.is_member() else frozenset()
@@ -191,7 +191,7 @@ class RegionOperator:
 
     async def checkpoint(self) -> OperatorPart | None:
         """The operator's part; None where it refuses: it awaits a reset or is not fully assigned (H04, H05)."""
-        is_fit = self.state is not OperatorState.RESET_PENDING and self.offsets.keys() == self.assigned()
+        is_fit = self.state is not OperatorState.RESET_PENDING and self.offsets.keys() == self.assigned_partitions()
         if not is_fit or (self.consumer.has_assignment and not self.consumer.is_member()):
             return None
         return OperatorPart(self.name, dict(self.offsets), dict(self.seek_map))
@@ -214,5 +214,5 @@ class RegionOperator:
         self._clear()
         self.seek_map = self._control.variables | merged
         self.state, self._is_map_old = OperatorState.RESET_COMPLETE, False
-        self._seek(self.assigned())
+        self._seek(self.assigned_partitions())
         self._polls, self._is_throttled = True, True

@@ -34,7 +34,7 @@ FAMILY = ClientScenarioFamily()
 MAX_REPEATS = 2
 """How often a client is told again of a group whose plan left out a topic."""
 METADATA_S = 0.5
-"""How long the answer to such a plan waits, so that Metadata can tell the client of the topic."""
+"""How long the response to such a plan waits, so that Metadata can tell the client of the topic."""
 PLAYED = tuple(check for check in CHECKS if not check.has_racks)
 """The checks that the wire can play; the nodes of the cluster are in no rack."""
 

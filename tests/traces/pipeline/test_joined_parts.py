@@ -1,4 +1,4 @@
-"""What several files of a recording show of a group is examined as one life."""
+"""The queries examine the parts of a recording as one trace, and join the incarnations of a group."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.pipeline.corpus import Corpus
+from fencepost.traces.pipeline.joined_parts import continued_parts, join_incarnations, placed_events
 from fencepost.traces.pipeline.judge_corpus import read_table
-from fencepost.traces.pipeline.lives import continued_parts, joined_lives, placed_events
 from fencepost.traces.pipeline.queries import no_stale_commit, one_leader, one_owner
 from tests.support.altered_traces import write_in_parts
 from tests.support.corpus_tables import ingest_here
@@ -37,12 +37,12 @@ CASES: dict[str, tuple[list[Event], str]] = {
 }
 
 
-def examined(spark: SparkSession, corpus: Corpus) -> DataFrame:
+def join_parts(spark: SparkSession, corpus: Corpus) -> DataFrame:
     parts = continued_parts(read_table(spark, corpus, "traces"))
-    return joined_lives(placed_events(read_table(spark, corpus, "events"), parts).cache()).cache()
+    return join_incarnations(placed_events(read_table(spark, corpus, "events"), parts).cache()).cache()
 
 
-def numbered(events: Sequence[Event]) -> list[Event]:
+def renumber_events(events: Sequence[Event]) -> list[Event]:
     places = {each.sequence: place for place, each in enumerate(events)}
     return [
         replace(each, sequence=places[each.sequence], of=None if each.of is None else places[each.of])
@@ -50,15 +50,15 @@ def numbered(events: Sequence[Event]) -> list[Event]:
     ]
 
 
-def test_what_two_parts_show_is_one_life(spark: SparkSession, tmp_path: Path) -> None:
+def test_two_parts_show_one_incarnation(spark: SparkSession, tmp_path: Path) -> None:
     corpus = Corpus.create(tmp_path / "c", 2)
     for name, (events, _) in CASES.items():
         (folder := tmp_path / name).mkdir()
-        assert len(write_in_parts(folder, HEADER, numbered(events), 2)) == 2
+        assert len(write_in_parts(folder, HEADER, renumber_events(events), 2)) == 2
     assert not ingest_here(corpus, sorted(tmp_path.glob("*/r.*.jsonl"))).counts.quarantined
-    lives = examined(spark, corpus)
+    events_of_all = join_parts(spark, corpus)
     for query, expected in ((one_leader, "leader"), (no_stale_commit, "stale"), (one_owner, "owner")):
-        found = {Path(row.trace).parent.name for row in query(lives).collect()}
+        found = {Path(row.trace).parent.name for row in query(events_of_all).collect()}
         assert found == {name for name, (_, breaks) in CASES.items() if breaks == expected}, expected
         alone = {row.trace for row in query(read_table(spark, corpus, "events")).collect()}
         assert not alone, "a part alone does not show it"
@@ -74,7 +74,7 @@ def test_stale_commits_of_adversarial_schedules_are_found_in_parts(spark: SparkS
             write_in_parts(folder, drawn.header, events, 3)
         expected.add(f"{seed}")
     assert not ingest_here(corpus, sorted(tmp_path.glob("*/r.*.jsonl"))).counts.quarantined
-    rows = no_stale_commit(examined(spark, corpus)).collect()
+    rows = no_stale_commit(join_parts(spark, corpus)).collect()
     found = {Path(row.trace).parent.name for row in rows}
     assert found <= expected and len(found) >= 18, len(found)
     assert {Path(row.trace).name for row in rows} == {"r.0001.jsonl"}, "named by the first part"

@@ -1,8 +1,8 @@
-"""Lives of groups across the parts of a recording: what several files show of a group is examined as one trace.
+"""Incarnations of groups across the parts of a recording: the queries examine several files as one trace.
 
 Each file numbers its incarnations anew, as it does not show who was a member before it. Together the files do: a member
 whose commit or SyncGroup is accepted has been in the group since it joined, for no id is issued twice. So what such a
-member and an incarnation span is of one life, and so is what overlaps with it, within one term of the coordinator.
+member and an incarnation span is one incarnation, and so is what overlaps with it, within one term of the coordinator.
 """
 
 from pyspark.sql import Column, DataFrame, Window
@@ -44,7 +44,7 @@ def placed_events(events: DataFrame, parts: DataFrame) -> DataFrame:
     return looked_at.join(parts, looked_at["trace"] == parts["file"], "left").where("NOT ends OR whole IS NOT NULL")
 
 
-def joined_lives(placed: DataFrame) -> DataFrame:
+def join_incarnations(placed: DataFrame) -> DataFrame:
     """The events that the invariants look at, those of recordings in parts as of one trace, with the `incarnation` of
     the whole; `placed` comes from `placed_events` and is read several times."""
     columns = [each for each in placed.columns if each not in ("ends", "file", "number", "whole")]
@@ -56,8 +56,8 @@ def joined_lives(placed: DataFrame) -> DataFrame:
             "place", F.when(is_join() & ~F.col("ends"), F.col("sequence")).otherwise(F.coalesce("of", "sequence"))
         )
     )
-    joined = shown.join(life_numbers(shown), [*TERM_COLUMNS, "incarnation"], "left")
-    told = joined.withColumn("incarnation", F.col("life")).select(columns)
+    joined = shown.join(first_incarnations(shown), [*TERM_COLUMNS, "incarnation"], "left")
+    told = joined.withColumn("incarnation", F.col("first")).select(columns)
     return placed.where("whole IS NULL").select(columns).unionByName(told)
 
 
@@ -81,8 +81,8 @@ def number_terms(shown: DataFrame) -> DataFrame:
     return numbered.where("mark = 0").withColumn("incarnation", certain)
 
 
-def life_numbers(shown: DataFrame) -> DataFrame:
-    """For each incarnation of a term, as `life` the first of those that are of one life with it."""
+def first_incarnations(shown: DataFrame) -> DataFrame:
+    """For each incarnation that a file numbers, within a term, the `first` of those that are one with it."""
     known = shown.where("incarnation IS NOT NULL")
     of_id = Window.partitionBy(*TERM_COLUMNS, "member_id").orderBy("place")
     highest = F.max(F.when(is_join(), F.col("generation"))).over(of_id)
@@ -99,9 +99,9 @@ def life_numbers(shown: DataFrame) -> DataFrame:
     order = Window.partitionBy(*TERM_COLUMNS).orderBy("begin", "end")
     reached = F.max("end").over(order.rowsBetween(Window.unboundedPreceding, -1))
     begun = spans.withColumn("is_first", F.coalesce(F.col("begin") > reached, F.lit(True)))
-    lives = begun.withColumn("number", F.count_if("is_first").over(order)).where("incarnation IS NOT NULL")
-    life = F.min("incarnation").over(Window.partitionBy(*TERM_COLUMNS, "number"))
-    return lives.select(*TERM_COLUMNS, "incarnation", life.alias("life"))
+    numbered = begun.withColumn("number", F.count_if("is_first").over(order)).where("incarnation IS NOT NULL")
+    first = F.min("incarnation").over(Window.partitionBy(*TERM_COLUMNS, "number"))
+    return numbered.select(*TERM_COLUMNS, "incarnation", first.alias("first"))
 
 
 def is_join() -> Column:
