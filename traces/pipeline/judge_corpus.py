@@ -19,7 +19,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from fencepost.model.errors import COORDINATOR_NOT_READY
 from fencepost.traces.events import Event, Header
-from fencepost.traces.files.jsonl import decode_event, decode_header
+from fencepost.traces.files.event_decoder import EventDecoder
+from fencepost.traces.files.jsonl import decode_header
 from fencepost.traces.operations import PairedEvent
 from fencepost.traces.pipeline.arrow import to_record_batches
 from fencepost.traces.pipeline.corpus import Corpus
@@ -37,6 +38,7 @@ from fencepost.traces.pipeline.schema import EVENTS, QUARANTINE, SCHEMAS, TRACES
 from fencepost.traces.pipeline.shards import (
     LOOKUPS_SHARD,
     UNRELATED_APIS,
+    UNRELATED_BUCKET,
     UNRELATED_KINDS,
     WHOLE_TRACE,
     ShardJudge,
@@ -92,13 +94,14 @@ class Shard:
     """A unit of work: a trace, and the bucket of its groups, or `WHOLE_TRACE`, or `LOOKUPS_SHARD`.
 
     `size` is its number of events, without those that other shards have too. `files` is the number of the trace's
-    files; only one shard of a trace has it, so that each file is counted once.
+    files, and `unread` that of events which no shard has; only one shard of a trace counts them.
     """
 
     trace: str
     bucket: int
     size: int
     files: int
+    unread: int = 0
 
 
 class ShardLine(NamedTuple):
@@ -145,11 +148,13 @@ def judge_shard(shard: Shard, corpus: Corpus, lines: Iterable[ShardLine], analyz
         judge = ShardJudge(header)
     else:
         judge = ShardJudge(header, lambda group: corpus.bucket_of(group) == shard.bucket)
+    judge.own_events = shard.unread
+    decoder = EventDecoder()
 
     def events() -> Iterator[tuple[int, Event]]:
         for number, text, is_own in stream:
             judge.own_events += is_own
-            yield number, decode_event(text)
+            yield number, decoder.decode(text)
 
     yield from analyze(shard, header, judge, pair_shard_operations(events()))
     for _ in stream:
@@ -167,7 +172,7 @@ def corpus_files(spark: SparkSession, corpus: Corpus) -> list[TraceFile]:
 
 
 def shards_of(files: RecordingFiles, split: int) -> Iterator[Shard]:
-    """The shards of a trace: a single one if it has checks, one group bucket, or at most `split` events."""
+    """The shards of a trace: a single one if it has checks, one bucket, or at most `split` events."""
     trace, events = files[0].trace, sum(file.events for file in files)
     sizes: Counter[int] = Counter()
     for file in files:
@@ -175,9 +180,10 @@ def shards_of(files: RecordingFiles, split: int) -> Iterator[Shard]:
     if any(file.marked for file in files) or events <= split or len(sizes) < 2:
         yield Shard(trace, WHOLE_TRACE, events, len(files))
         return
+    unread = sizes.pop(UNRELATED_BUCKET, 0)
     for bucket, size in sizes.items():
         yield Shard(trace, bucket, size, 0)
-    yield Shard(trace, LOOKUPS_SHARD, events - sizes.total(), len(files))
+    yield Shard(trace, LOOKUPS_SHARD, events - sizes.total() - unread, len(files), unread)
 
 
 def read_table(spark: SparkSession, corpus: Corpus, table: str, columns: Sequence[str] | None = None) -> DataFrame:
@@ -232,6 +238,8 @@ def sorted_lines(
     where = spark.createDataFrame(rows, "file string, place int, shard int, begins long, before long, part int")
     begun = [(shard.trace, numbers[shard], part) for part, each in enumerate(parts) for shard in each]
     events = read_table(spark, corpus, EVENTS, LINE_COLUMNS).where("intact").withColumnRenamed("trace", "file")
+    if all(shard.bucket != WHOLE_TRACE for shard in shards):
+        events = events.where(F.col("bucket") != UNRELATED_BUCKET)
     joined = events.join(F.broadcast(where), (events["file"] == where["file"]) & is_in_shard())
     place = (F.col("line") - F.col("begins") + F.col("before")).alias("line")
     own = (F.col("place") == WHOLE_TRACE) | (F.col("place") == F.col("bucket"))

@@ -29,6 +29,7 @@ from fencepost.traces.pipeline.file_systems import (
     resolve_location,
     write_text,
 )
+from fencepost.traces.pipeline.folding import FINDINGS_FOLDER
 from fencepost.traces.pipeline.frames import files_below, write_frame
 from fencepost.traces.pipeline.joined_parts import (
     IS_PART,
@@ -52,7 +53,6 @@ from fencepost.traces.pipeline.schema import EVENTS, QUARANTINE, SCHEMAS, TRACES
 from fencepost.traces.pipeline.writers import replace_folder
 
 RESULTS_FILE = "judged.json"
-FINDINGS_FOLDER = "findings"
 QUERIES_AT_ONCE = 2
 """While one is planned, another is at work."""
 StageProgress = Callable[[int, int, str], None]
@@ -190,20 +190,6 @@ class CorpusResults:
     def unreadable(self) -> Iterator[dict[str, Any]]:
         """Yield `trace`, `line` and `reason` for each file that could not be read, or not to its end."""
         return self.finding_values(UNREADABLE)
-
-    def report_findings(self) -> Iterator[Finding]:
-        """The findings that a report is built from."""
-        for kind in ("verdict", "check", "inconclusive", UNREADABLE, "failure"):
-            yield from (Finding(**row) for row in self.findings(kind))
-
-    def rebalances(self) -> Iterator[dict[str, Any]]:
-        """Yield every rebalance that ended within its trace, with its `duration` in milliseconds."""
-        for row in self.finding_values("rebalance"):
-            yield {**row, "duration": row["ended"] - row["began"]}
-
-    def stuck_rebalances(self) -> Iterator[dict[str, Any]]:
-        """Yield every rebalance that did not end within its trace, with the members it waits for."""
-        return self.finding_values("stuck")
 
     def examined_counts(self) -> dict[str, int]:
         """The number of responses that each invariant looked at, by its name, and of assignments that name no partition

@@ -61,8 +61,7 @@ def spark_session(
     `PipelineError` if none can be started."""
     with tempfile.TemporaryDirectory(prefix="fencepost-") as folder:
         home = java_home(Path(folder, "java"))
-        is_short = size is not None and size <= SHORT_BYTES
-        settings = spark_settings(master, conf or {}, Path(folder), is_short=is_short)
+        settings = spark_settings(master, conf or {}, Path(folder), is_short=size is not None and is_short(size))
         python = settings.get("spark.pyspark.python", sys.executable)
         with set_environment({"JAVA_HOME": str(home), "PYSPARK_PYTHON": python, "PYTHONPATH": worker_search_path()}):
             spark = start_spark(name, master, settings)
@@ -70,6 +69,11 @@ def spark_session(
                 yield spark
             finally:
                 stop_spark(spark)
+
+
+def is_short(size: int) -> bool:
+    """Whether work on a corpus of so many bytes is short."""
+    return size <= SHORT_BYTES
 
 
 def spark_settings(master: str, conf: Mapping[str, str], folder: Path, *, is_short: bool = False) -> dict[str, str]:
