@@ -32,7 +32,6 @@ from fencepost.traces.pipeline.file_systems import (
 from fencepost.traces.pipeline.folding import FINDINGS_FOLDER
 from fencepost.traces.pipeline.frames import files_below, write_frame
 from fencepost.traces.pipeline.joined_parts import (
-    IS_PART,
     PART_COLUMNS,
     continued_parts,
     join_incarnations,
@@ -133,10 +132,10 @@ def query_corpus(spark: SparkSession, corpus: Corpus, folder: Location, progress
     invariants = {**INVARIANTS, EXAMINED: count_examined}
     with as_pipeline_error():
         events = read_table(spark, corpus, EVENTS, [each for each in SCHEMAS[EVENTS].names if each != "text"])
-        parts = parts_of(spark, corpus)
-        if parts is None:
+        if not has_recordings(corpus):
             shared = [examined_events(events).persist()]
         else:
+            parts = continued_parts(read_table(spark, corpus, TRACES, PART_COLUMNS))
             placed = placed_events(events, parts).persist()
             shared = [placed, join_incarnations(placed).persist()]
         examined = shared[-1]
@@ -163,10 +162,10 @@ def write_queries(
             raise
 
 
-def parts_of(spark: SparkSession, corpus: Corpus) -> DataFrame | None:
-    """The parts of recordings that follow each other, as `continued_parts` has them; None if there is no recording."""
-    traces = read_table(spark, corpus, TRACES, PART_COLUMNS)
-    return None if traces.where(IS_PART).isEmpty() else continued_parts(traces)
+def has_recordings(corpus: Corpus) -> bool:
+    """Whether a trace of a corpus may be a part of a recording."""
+    names = (open_parquet(file).read(["recording"])["recording"] for file in corpus.files(TRACES))
+    return any(name != "" for column in names for name in column.unique().to_pylist())
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,7 +190,7 @@ def fetch_events(first: int, **fields: object) -> list[Event]:
 def test_events_are_unrelated_if_no_group_and_no_lookup_has_to_do_with_them(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     odd, good = fetch_events(2, max_bytes="x"), fetch_events(4)
-    refused = fetch_events(6)[:1] + [replace(fetch_events(6)[1], body={"error_code": Error.NOT_COORDINATOR})]
+    refused = [fetch_events(6)[0], replace(fetch_events(6)[1], body={"error_code": Error.NOT_COORDINATOR})]
     polled = Event(8, 0, 1, "F", Kind.POLL, "poll", 0, {"returned": {}, "buffered": {}})
     write_trace_file(path, [*heartbeat_events(0), *odd, *good, *refused, polled])
     rows, _, reader = read_rows(path)
