@@ -29,6 +29,7 @@ from fencepost.traces.pipeline.spark_session import spark_session
 from tests.acceptance.checks.conformance import expect_passing, run_tests
 from tests.acceptance.concurrent_pairs import PAIRS, check_pair
 from tests.acceptance.crash_recovery import SPARK_CONFIG, check_killed, check_side_by_side, ignore_progress
+from tests.acceptance.driver_growth import check_driver
 from tests.acceptance.framework import Check, Figure, at_least, at_most, exactly, without_threshold
 from tests.acceptance.pipeline_speed import check_large, check_ratio
 from tests.acceptance.pipeline_verdicts import check_topic_verdicts, check_verdicts, check_watch_verdicts
@@ -178,7 +179,7 @@ def check_identical(folder: Path) -> Iterator[Figure]:
     yield exactly("with another verdict than the judge's", different, 0)
 
 
-def check_driver(folder: Path) -> Iterator[Figure]:
+def check_plan(folder: Path) -> Iterator[Figure]:
     """What the driver of a judge holds of each trace in Python, and how long it plans: files, shards, and rows."""
     by_events: dict[int, float] = {}
     for events in (1_000, 100_000, 1_000_000):
@@ -281,7 +282,8 @@ CHECKS = (
     ),
     Check("speed-large", "3,000,000 events: 1.8 times as fast as plain `judge`", check_large),
     Check("speed-queries", "the queries on 3,000,000 events, beside DuckDB on the same files", check_queries),
-    Check("driver", "what the driver holds grows with traces, not with their events", check_driver),
+    Check("driver", "what the driver plans grows with traces, not with their events", check_plan),
+    Check("driver-growth", "what the driver takes for 10^5 traces, and for 10^6 on a line", check_driver),
     *(
         Check(
             name,
