@@ -242,7 +242,7 @@ def run_judge(options: argparse.Namespace, console: Console) -> int:
     from fencepost.traces.pipeline.file_systems import join_location
     from fencepost.traces.pipeline.folding import fold_here, fold_on_workers
     from fencepost.traces.pipeline.results import create_folder, find_unreadable, judge_corpus, query_corpus
-    from fencepost.traces.pipeline.spark_session import is_short, spark_session
+    from fencepost.traces.pipeline.spark_session import is_short_work, spark_session
 
     check_report_files(options)
     whole = Corpus.open(options.corpus)
@@ -255,7 +255,7 @@ def run_judge(options: argparse.Namespace, console: Console) -> int:
             if not options.queries:
                 judge_corpus(spark, corpus, folder, shard_findings, StageProgress(display, "tasks"))
             query_corpus(spark, corpus, folder, StageProgress(display, "queries"))
-            found = fold_here(folder, SUMMARY) if is_short(size) else fold_on_workers(spark, folder, SUMMARY)
+            found = fold_here(folder, SUMMARY) if is_short_work(size) else fold_on_workers(spark, folder, SUMMARY)
         tables = f"The tables are in {to if isinstance(folder, Path) else folder}"
         if options.queries:
             return print_queried(found, tables, console, is_empty=not any(row.events for row in corpus.inputs()))
