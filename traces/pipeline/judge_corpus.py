@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import chain, groupby
+from itertools import chain, count, groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -128,6 +128,8 @@ class ShardLine(NamedTuple):
     is_own: bool
 
 
+Parts: TypeAlias = Sequence[Sequence[Shard]]
+"""The shards of each task."""
 ShardAnalysis: TypeAlias = Callable[[Shard, Header, ShardJudge, Iterator[PairedEvent]], Iterator[Finding]]
 """Has the events of a unit judged, and says what came of it."""
 
@@ -243,21 +245,10 @@ def sorted_lines(
     and in order, its header first, which brings the `Shard` itself, pickled."""
     cores = spark.sparkContext.defaultParallelism
     total = sum(shard.size for shard in shards)
-    numbers = {shard: number for number, shard in enumerate(shards)}
     parts = split_evenly(
         shards, max(1, 3 * cores if len(shards) >= 3 * cores else len(shards), -(-total // EVENTS_PER_PART))
     )
-    by_name = {whole[0].trace: line_offsets(whole) for whole in recordings}
-    rows = [
-        (file.trace, shard.bucket, numbers[shard], begins, before, part)
-        for part, each in enumerate(parts)
-        for shard in each
-        for file, begins, before in by_name[shard.trace]
-    ]
-    where = plan_frame(spark, rows, WHERE_SCHEMA)
-    begun = [
-        (shard.trace, numbers[shard], pickle.dumps(shard), part) for part, each in enumerate(parts) for shard in each
-    ]
+    where = spark.createDataFrame(plan_table(place_rows(recordings, parts), WHERE_SCHEMA))
     events = read_table(spark, corpus, EVENTS, LINE_COLUMNS).where("intact").withColumnRenamed("trace", "file")
     if all(shard.bucket != WHOLE_TRACE for shard in shards):
         events = events.where(F.col("bucket") != UNRELATED_BUCKET)
@@ -270,7 +261,7 @@ def sorted_lines(
     headers = read_table(spark, corpus, TRACES, ["trace", "header"]).select(
         "trace", first, F.col("header").alias("text")
     )
-    each_shard = plan_frame(spark, begun, SHARD_SCHEMA)
+    each_shard = spark.createDataFrame(plan_table(shard_rows(parts), SHARD_SCHEMA))
     firsts = headers.join(F.broadcast(each_shard), "trace").select(
         "shard", "line", "text", F.lit(False).alias("own"), "told", "part"
     )
@@ -282,9 +273,29 @@ def sorted_lines(
     )
 
 
-def plan_frame(spark: SparkSession, rows: Iterable[Sequence[Any]], schema: pa.Schema) -> DataFrame:
-    """Rows of a plan as a data frame."""
-    return spark.createDataFrame(pa.Table.from_batches(to_record_batches(rows, schema, ROWS_PER_BATCH), schema))
+def place_rows(recordings: Iterable[RecordingFiles], parts: Parts) -> Iterator[tuple[Any, ...]]:
+    """Yield a row of `WHERE_SCHEMA` for each file of each shard."""
+    by_name = {whole[0].trace: line_offsets(whole) for whole in recordings}
+    for part, number, shard in number_shards(parts):
+        for file, begins, before in by_name[shard.trace]:
+            yield file.trace, shard.bucket, number, begins, before, part
+
+
+def shard_rows(parts: Parts) -> Iterator[tuple[Any, ...]]:
+    """Yield a row of `SHARD_SCHEMA` for each shard."""
+    for part, number, shard in number_shards(parts):
+        yield shard.trace, number, pickle.dumps(shard), part
+
+
+def number_shards(parts: Parts) -> Iterator[tuple[int, int, Shard]]:
+    """Yield each shard with the number of its part, and with its own."""
+    numbers = count()
+    return ((part, next(numbers), shard) for part, shards in enumerate(parts) for shard in shards)
+
+
+def plan_table(rows: Iterable[Sequence[Any]], schema: pa.Schema) -> pa.Table:
+    """Rows of a plan as a table, which takes less memory than they."""
+    return pa.Table.from_batches(to_record_batches(rows, schema, ROWS_PER_BATCH), schema)
 
 
 def is_in_shard() -> Column:

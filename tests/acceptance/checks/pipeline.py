@@ -19,7 +19,15 @@ from fencepost.traces.judge.judge import Judge
 from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.corpus_log import LOGS
 from fencepost.traces.pipeline.ingest import ingest
-from fencepost.traces.pipeline.judge_corpus import DEFAULT_SPLIT_EVENTS, shards_of
+from fencepost.traces.pipeline.judge_corpus import (
+    DEFAULT_SPLIT_EVENTS,
+    SHARD_SCHEMA,
+    WHERE_SCHEMA,
+    place_rows,
+    plan_table,
+    shard_rows,
+    shards_of,
+)
 from fencepost.traces.pipeline.packing import pack_environment
 from fencepost.traces.pipeline.parallel import split_evenly
 from fencepost.traces.pipeline.recordings import TraceFile, group_recordings
@@ -200,16 +208,16 @@ def check_plan(folder: Path) -> Iterator[Figure]:
 
 
 def peak_of_planning(count: int, events: int) -> int:
-    """The most bytes that Python holds while it plans the judging of so many traces."""
+    """The most bytes that the driver's Python holds while it plans the judging of so many traces."""
     tracemalloc.start()
-    plan_judging(count, events)
+    tables = plan_judging(count, events)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    return peak
+    return peak + tables  # of which Python knows nothing
 
 
-def plan_judging(count: int, events: int) -> None:
-    """Plan the judging of so many traces as the driver does."""
+def plan_judging(count: int, events: int) -> int:
+    """Plan the judging of so many traces as the driver does, and return the size of the tables in bytes."""
     sizes = dict.fromkeys(range(16), events // 16)
     files = [
         TraceFile(f"s3://bucket/traces/{number:09}.jsonl", events, events + 1, None, False, dict(sizes))
@@ -218,8 +226,8 @@ def plan_judging(count: int, events: int) -> None:
     recordings = group_recordings(files)
     shards = [shard for recording in recordings for shard in shards_of(recording, DEFAULT_SPLIT_EVENTS)]
     parts = split_evenly(shards, 3 * DRIVER_CORES)
-    rows = [(shard.trace, shard.bucket, part) for part, each in enumerate(parts) for shard in each]
-    assert len(rows) == len(shards)
+    where = plan_table(place_rows(recordings, parts), WHERE_SCHEMA)
+    return int(where.nbytes + plan_table(shard_rows(parts), SHARD_SCHEMA).nbytes)
 
 
 def check_cluster(test: str, folder: Path) -> Iterator[Figure]:
