@@ -39,7 +39,6 @@ from fencepost.traces.pipeline.joined_parts import (
 )
 from fencepost.traces.pipeline.judge_corpus import (
     DEFAULT_SPLIT_EVENTS,
-    UNREADABLE,
     Finding,
     ShardAnalysis,
     corpus_findings,
@@ -185,10 +184,6 @@ class CorpusResults:
         """Yield the decoded values of the findings of one kind, each with its trace."""
         for row in self.findings(kind, ("trace", "value")):
             yield {**json.loads(row["value"]), "trace": row["trace"]}
-
-    def unreadable(self) -> Iterator[dict[str, Any]]:
-        """Yield `trace`, `line` and `reason` for each file that could not be read, or not to its end."""
-        return self.finding_values(UNREADABLE)
 
     def examined_counts(self) -> dict[str, int]:
         """The number of responses that each invariant looked at, by its name, and of assignments that name no partition
