@@ -22,7 +22,7 @@ from fencepost.traces.judge.registry import PROTOCOLS, UnknownProtocol
 from fencepost.traces.verdict import Violation
 from tests.support.lease.judge import LeaseProtocol
 
-PLAIN = Header("s", Order.INTERVALS, "virtual", Settings(), 0)
+PLAIN = Header("s", Order.INTERVALS, "virtual", Settings(), 10)
 LEASE = replace(PLAIN, protocol="lease", limits={"ttl": 321})
 
 
