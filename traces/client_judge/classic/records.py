@@ -35,7 +35,8 @@ def judge_record(
     state.buffers.returned.add(partition)
     if application.manual_since is None:
         title, expected = "A record of a partition that is not assigned", "no record of it"
-        check_event(evidence, partition in application.owned, "POLL-10", event, title, expected, record)
+        owned = application.owned if application.has_callbacks else state.knowledge.allowed_partitions()
+        check_event(evidence, partition in owned, "POLL-10", event, title, expected, record)
     if application.paused:
         title, expected = "A record of a partition that is paused", "no record of it"
         check_event(evidence, partition not in application.paused, "POLL-09", event, title, expected, record)
@@ -155,7 +156,7 @@ def judge_last_commit(state: ClientState, application: Application, operation: O
     sent = dict(application.starts) | application.committed
     for commit in (each for each in state.outstanding.values() if each.api == "OffsetCommit"):
         sent |= {partition: row.offset for partition, row in read_offsets(commit.body, state.topic_names)}
-    for partition in sorted(application.revoked & application.positions.keys()):
+    for partition in sorted((application.revoked & application.positions.keys()) - application.sought):
         position, committed = application.positions[partition], sent.get(partition)
         title, where = "Returned records are not committed", f"{partition[0]}/{partition[1]}"
         expected, observed = f"{position} for {where}", f"{'nothing' if committed is None else committed} for {where}"
