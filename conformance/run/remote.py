@@ -17,19 +17,19 @@ from fencepost.conformance.execution.judge_pool import JudgePool
 from fencepost.conformance.execution.loop_lag import LoopLagMonitor, is_inconclusive
 from fencepost.conformance.execution.pacing import Pacer
 from fencepost.conformance.execution.play import DEFAULT_GRACE_MS
-from fencepost.conformance.execution.pool import ScenarioPool
+from fencepost.conformance.execution.pool import ScenarioPool, play_together
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.protocols.registry import DEFAULT_PROTOCOL
 from fencepost.conformance.results import Report
 from fencepost.conformance.run.ending import RunLimits
 from fencepost.conformance.run.provenance import name_target, record_run
-from fencepost.conformance.run.random_schedules import run_schedules
+from fencepost.conformance.run.random_schedules import FinishScenarios, run_schedules
 from fencepost.conformance.run.run_state import RunState, add_tours, order_scenarios
 from fencepost.conformance.run.stream import Emit
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
-from fencepost.conformance.scenario.selection import select_scenarios
+from fencepost.conformance.scenario.selection import required_capabilities, select_scenarios
 from fencepost.model.catalogue.requirement import Requirement
 from fencepost.traces.events import Event, Kind
 
@@ -105,11 +105,28 @@ class RemoteRun:
     async def play_all(
         self, state: RunState, pool: ScenarioPool, versions_run: ScenarioRun, offered: frozenset[str]
     ) -> None:
-        """Play the scenarios, replay what failed, then play random schedules."""
-        await self.play_and_confirm(state, pool, versions_run)
-        await self.target.watch_idle("after the scenarios")
-        if self.plan.schedules:
-            await self.play_schedules(state, pool, versions_run, offered)
+        """Play the scenarios, replay what failed, then play random schedules.
+
+        Scenarios that wait for clean-up passes go on beside the schedules, unless a restart would end what they wait
+        for.
+        """
+        scenarios = order_scenarios(state.selection.scenarios, self.plan.seed)
+        overlaps = self.plan.schedules > 0 and "restart" not in offered
+        waiting = [each for each in scenarios if overlaps and "retention" in required_capabilities(each)]
+        others = [each for each in scenarios if each not in waiting]
+        until_cleaned_up = asyncio.create_task(self.play_until_conclusive(state, pool, waiting))
+
+        async def finish() -> None:
+            await until_cleaned_up
+            await self.replay_failures(state, pool, versions_run)
+
+        async def play_others() -> None:
+            await self.play_and_confirm(state, pool, versions_run, others)
+            await self.target.watch_idle("after the scenarios")
+            if self.plan.schedules:
+                await self.play_schedules(state, pool, versions_run, offered, finish)
+
+        await play_together([until_cleaned_up, play_others()])
 
     async def clean_up(self, state: RunState, pool: ScenarioPool) -> None:
         """Remove what the run created on the target, and note in the report what stays."""
@@ -155,26 +172,29 @@ class RemoteRun:
             schedule_pool, self.judges, schedules, plan.seed, plan.schedules, dict(decisions), plan.traces
         )
 
-    async def play_and_confirm(self, state: RunState, pool: ScenarioPool, versions_run: ScenarioRun) -> None:
-        """Play the scenarios, play the inconclusive ones again, then replay what failed."""
-        inconclusive: list[Scenario] = []
-
-        def keep(run: ScenarioRun) -> None:
-            state.add_run(run)
-            if is_inconclusive(run):
-                inconclusive.append(run.scenario)
-
-        rest = order_scenarios(state.selection.scenarios, self.plan.seed)
-        if versions_run.scenario in rest:
-            rest.remove(versions_run.scenario)
-            keep(versions_run)
-        await pool.play_all(rest, "run", keep)
-        if self.plan.max_failures is not None:
-            await self.replay_failures(state, pool, versions_run)
-        for attempt in RETRY_NAMES:
-            scenarios, inconclusive = inconclusive, []
-            await pool.play_all(scenarios, attempt, keep)
+    async def play_and_confirm(
+        self, state: RunState, pool: ScenarioPool, versions_run: ScenarioRun, scenarios: Sequence[Scenario]
+    ) -> None:
+        """Play scenarios, play the inconclusive ones again, then replay what failed."""
+        rest = [each for each in scenarios if each != versions_run.scenario]
+        if len(rest) < len(scenarios):
+            state.add_run(versions_run)
+            rest += [versions_run.scenario] if is_inconclusive(versions_run) else []
+        await self.play_until_conclusive(state, pool, rest)
         await self.replay_failures(state, pool, versions_run)
+
+    async def play_until_conclusive(self, state: RunState, pool: ScenarioPool, scenarios: Sequence[Scenario]) -> None:
+        """Play scenarios, and the inconclusive ones again."""
+        for attempt in ("run", *RETRY_NAMES):
+            inconclusive: list[Scenario] = []
+
+            def keep(run: ScenarioRun, inconclusive: list[Scenario] = inconclusive) -> None:
+                state.add_run(run)
+                if is_inconclusive(run):
+                    inconclusive.append(run.scenario)
+
+            await pool.play_all(scenarios, attempt, keep)
+            scenarios = inconclusive
 
     async def replay_failures(self, state: RunState, pool: ScenarioPool, versions_run: ScenarioRun) -> None:
         """Replay the scenarios that failed until nothing is left to confirm."""
@@ -187,9 +207,14 @@ class RemoteRun:
             await pool.play_all(again, "replay", state.confirm_run)
 
     async def play_schedules(
-        self, state: RunState, pool: ScenarioPool, versions_run: ScenarioRun, offered: frozenset[str]
+        self,
+        state: RunState,
+        pool: ScenarioPool,
+        versions_run: ScenarioRun,
+        offered: frozenset[str],
+        finish: FinishScenarios,
     ) -> None:
-        """Play random schedules."""
+        """Play random schedules; `finish` ends the scenarios that are played beside them."""
         from fencepost.conformance.schedules.scope import ScheduleScope
 
         scope = ScheduleScope(
@@ -206,7 +231,7 @@ class RemoteRun:
             await self.replay_failures(state, pool, versions_run)
 
         engine = self.schedule_engine(pool, scope, state.decisions)
-        await run_schedules(state, engine, play, self.target.watch_idle)
+        await run_schedules(state, engine, play, self.target.watch_idle, finish)
 
 
 def kafka_target(address: str, profile: Profile) -> KafkaTarget:
