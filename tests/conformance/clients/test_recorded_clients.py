@@ -94,6 +94,7 @@ CASES: list[tuple[str, str, Change]] = [
     ("seek-during-a-commit", "MCOMMIT-05", without(lambda event: event.api == "OffsetCommit")),
     ("fenced-in-an-older-generation", "HBT-10", without(lambda event: event.sequence == 272)),
     ("unanswered-metadata", "PREFETCH-03", without(lambda event: event.sequence == 159)),
+    ("commit-that-had-to-wait", "MCOMMIT-02", without(lambda event: event.sequence == 572)),
     ("unanswered-lookup", "HBT-05", without(lambda event: event.api == "FindCoordinator" and event.member == "A")),
 ]
 """The name of a trace, the requirement that it seemed to violate, and the change after which it does."""

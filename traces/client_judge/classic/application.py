@@ -76,6 +76,8 @@ class Application:
     """The records that the poll under way has returned."""
     ahead: list[tuple[Operation, TopicPartition, int]] = field(default_factory=list)
     """Commits during the poll under way that are ahead of the position before it."""
+    behind: dict[TopicPartition, ClientViolation] = field(default_factory=dict)
+    """What is wrong with the commits while the application waits for one, if no better one follows."""
     committed: dict[TopicPartition, int] = field(default_factory=dict)
     """The offsets that were committed with success."""
     is_commit_doubtful: bool = False

@@ -137,6 +137,7 @@ def begin_command(state: ClientState, application: Application, event: Event) ->
     application.command_sequence = event.sequence
     application.returned = 0
     application.commit_errors.clear()
+    application.behind.clear()
     if event.body["do"] == "assign":
         application.manual_since = event.time
     if event.body["do"] == "resume":

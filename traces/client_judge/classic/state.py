@@ -97,7 +97,7 @@ class ClientState:
     session_timeout: int = 0
     rebalance_timeout: int = 0
     heard: int = 0
-    """When the coordinator last responded to JoinGroup, SyncGroup or Heartbeat, and did not say that it is elsewhere."""
+    """When the coordinator last responded to JoinGroup, SyncGroup or Heartbeat, but for saying that it is elsewhere."""
     last_sign: int | None = None
     """When the last heartbeat of a stable member was seen, or it became stable."""
     has_sign_while_waiting: bool = False
