@@ -14,6 +14,12 @@ SOURCE_OF_FAILURES: Mapping[str, Mapping[str, str]] = {
         "without a look at the subscription",
         "MEMBER-21": "rdkafka_cgrp.c, rd_kafka_cgrp_metadata_update_check: whoever sees other numbers of "
         "partitions joins again, leader or not",
+        "MEMBER-30": "rdkafka_cgrp.c, rd_kafka_cgrp_handle_SyncGroup: takes a response in the join state WAIT_SYNC, which "
+        "rd_kafka_cgrp_revoke_all_rejoin_maybe leaves as it is when max.poll.interval.ms is exceeded",
+        "HBT-02": "rdkafka_cgrp.c, rd_kafka_cgrp_handle_Heartbeat: UNKNOWN_MEMBER_ID empties rkcg_member_id and keeps "
+        "rkcg_generation_id, with which heartbeats go on until the application has given up its partitions",
+        "MCOMMIT-03": "rdkafka_cgrp.c, rd_kafka_cgrp_session_timeout_check: empties rkcg_member_id and keeps "
+        "rkcg_generation_id, with which the partitions are committed before they are given up",
         "MCOMMIT-12": "rdkafka_cgrp.c, rd_kafka_cgrp_unsubscribe: keeps rkcg_generation_id and rkcg_member_id, with "
         "which every commit is sent",
     },
@@ -46,7 +52,27 @@ SOURCE_OF_FAILURES: Mapping[str, Mapping[str, str]] = {
         "that does not fit the subscription",
         "CALLBACK-01": "consumer/group_coordinator.py: the listener is called by the task of the coordinator",
         "CALLBACK-11": "consumer/consumer.py, unsubscribe: leaves the group without the listener",
+        "MCOMMIT-08": "consumer/group_coordinator.py, commit_offsets: sends what the application commits whatever the "
+        "group does; the generation is the one of JoinGroup while SyncGroup has no response",
         "MCOMMIT-11": "consumer/group_coordinator.py, _do_commit_offsets: sends generation -1 after reset_generation",
+    },
+    "kafkajs": {
+        **dict.fromkeys(
+            ("MEMBER-06", "MEMBER-07"),
+            "consumer/consumerGroup.js, recoverFromFetch: the fetcher of each broker joins again when it sees that "
+            "partitions were added, so that two joins overlap",
+        ),
+        **dict.fromkeys(
+            ("MEMBER-14", "MEMBER-34"),
+            "broker/index.js, joinGroup: the id that came with MEMBER_ID_REQUIRED is forgotten if the JoinGroup that "
+            "has it fails",
+        ),
+        "MEMBER-20": "consumer/consumerGroup.js, [PRIVATE.SYNC]: leaves out topics that are not subscribed, and does "
+        "not join again",
+        "MEMBER-21": "consumer/consumerGroup.js, checkForStaleAssignment: whoever sees more partitions joins again, "
+        "leader or not",
+        "MCOMMIT-08": "consumer/runner.js, commitOffsets: sends what the application commits while the group joins, by "
+        "the offset manager of the generation before",
     },
     "franz-go": {
         "CALLBACK-01": "consumer_group.go: callbacks come from the goroutine that manages the group",
