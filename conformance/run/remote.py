@@ -6,11 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fencepost.adapters.security.loading import load_security
-from fencepost.adapters.target import Description, TargetError
-from fencepost.adapters.wire.move_command import MoveCommand
-from fencepost.adapters.wire.process_control import ProcessControl
-from fencepost.adapters.wire.target import KafkaTarget, parse_target
+from fencepost.adapters.target import Description
 from fencepost.conformance.capabilities import describe_facts, offered_capabilities, requirements_not_told
 from fencepost.conformance.execution.crash_monitor import CrashMonitor
 from fencepost.conformance.execution.judge_pool import JudgePool
@@ -20,6 +16,7 @@ from fencepost.conformance.execution.play import DEFAULT_GRACE_MS
 from fencepost.conformance.execution.pool import ScenarioPool, play_together
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
+from fencepost.conformance.protocols.description import ProtocolDescription
 from fencepost.conformance.protocols.registry import DEFAULT_PROTOCOL
 from fencepost.conformance.results import Report
 from fencepost.conformance.run.ending import RunLimits
@@ -46,15 +43,23 @@ RETRY_NAMES = ("again", "at-last")
 
 
 class RemoteRun:
-    """A run on a Kafka address; `scenarios` are played besides those of the kit."""
+    """A run on an address; `scenarios` are played besides those of the kit."""
 
-    def __init__(self, plan: Plan, profile: Profile, *, scenarios: Sequence[Scenario] = ()) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        profile: Profile,
+        *,
+        scenarios: Sequence[Scenario] = (),
+        protocol: ProtocolDescription | None = None,
+    ) -> None:
         self.plan = plan
+        self.protocol = DEFAULT_PROTOCOL if protocol is None else protocol
         self.scenarios = tuple(scenarios)
         self.profile = profile
         self.token = secrets.token_hex(3)
         self.grace = profile.grace if profile.grace is not None else DEFAULT_GRACE_MS
-        self.target = kafka_target(plan.target, profile)
+        self.target = self.protocol.make_target(plan.target, profile)
         self.judges = JudgePool()
 
     async def run(self, requirements: Sequence[Requirement], emit: Emit) -> Report:
@@ -69,7 +74,7 @@ class RemoteRun:
             pool = self.scenario_pool(opened, lag_monitor)
             advertised = pool.description.versions
             self.judges.start()
-            first = await pool.play(DEFAULT_PROTOCOL.versions_scenario, "versions")
+            first = await pool.play(self.protocol.versions_scenario, "versions")
             description = replace(pool.description, versions=usable_versions(pool.description.versions, first.events))
             pool = replace(pool, description=description)
             offered = offered_capabilities(
@@ -80,13 +85,14 @@ class RemoteRun:
             )
             if not self.profile.survives_restarts:
                 offered -= {"restart"}
-            scenarios = (*DEFAULT_PROTOCOL.scenarios, *self.scenarios)
+            scenarios = (*self.protocol.scenarios, *self.scenarios)
             selection = select_scenarios(scenarios, requirements, offered, smoke=self.plan.smoke)
             selection = replace(selection, not_told=requirements_not_told(requirements, description))
-            selection = add_tours(selection, description.settings, self.plan, DEFAULT_PROTOCOL)
+            selection = add_tours(selection, description.settings, self.plan, self.protocol)
             facts = describe_facts(description, offered)
-            state = RunState(self.plan, selection, emit, self.profile.deviations, limits, facts=facts)
-            state.kafka_release = DEFAULT_PROTOCOL.release_of(advertised)
+            deviations = self.profile.deviations
+            state = RunState(self.plan, selection, emit, deviations, limits, protocol=self.protocol, facts=facts)
+            state.kafka_release = self.protocol.release_of(advertised)
             state.work.playing = pool.playing
             state.plays_at_once = True
             implementation = description.implementation
@@ -167,7 +173,7 @@ class RemoteRun:
             max_concurrency=MAX_CONCURRENT_SCHEDULES,
             pacer=Pacer(self.target.measure_response_time),
         )
-        plan, schedules = self.plan, DEFAULT_PROTOCOL.make_schedules(scope)
+        plan, schedules = self.plan, self.protocol.make_schedules(scope)
         return ConcurrentEngine(
             schedule_pool, self.judges, schedules, plan.seed, plan.schedules, dict(decisions), plan.traces
         )
@@ -232,29 +238,6 @@ class RemoteRun:
 
         engine = self.schedule_engine(pool, scope, state.decisions)
         await run_schedules(state, engine, play, self.target.watch_idle, finish)
-
-
-def kafka_target(address: str, profile: Profile) -> KafkaTarget:
-    """The target at an address, with security, settings and commands of the profile; the empty address stands for the
-    one that its start command prints. Raises `TargetError` for no address, and if a file or secret is missing."""
-    if not address and not profile.start:
-        raise TargetError("no target: name one, such as bundled, or give a --profile with [target] start")
-    if address and profile.start and not profile.kill:
-        raise TargetError(
-            f"{address}: the profile has start and no kill, so that only a target which the kit started can be "
-            "restarted; leave the address out, or give [target] kill"
-        )
-    bootstrap = parse_target(address) if address else None
-    security = load_security(profile.security, wants_tls=bootstrap is not None and bootstrap.wants_tls)
-    lifecycle = ProcessControl(profile.start, profile.kill, profile.folder) if profile.can_restart else None
-    return KafkaTarget(
-        bootstrap,
-        security=security,
-        overrides=profile.settings,
-        may_contradict=profile.overrides_broker,
-        process_control=lifecycle,
-        move_command=MoveCommand(profile.move, profile.folder) if profile.move else None,
-    )
 
 
 def usable_versions(advertised: Mapping[str, tuple[int, int]], events: Sequence[Event]) -> dict[str, tuple[int, int]]:
