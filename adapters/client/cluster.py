@@ -61,6 +61,9 @@ class ClusterServer(Protocol):
     async def close(self) -> None:
         """Close every connection."""
 
+    def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, node_id: int = 0) -> None:
+        """Serve a connection to a node, in a task of its own."""
+
     async def ask(self, api: str, version: int, body: Body) -> Body:
         """Have the coordinator handle a request of the kit."""
         ...

@@ -156,7 +156,9 @@ class UpstreamServer:
         wanted = {"name": name, "num_partitions": partitions, "replication_factor": -1 if version >= 4 else 1}
         await self._request(address, "CreateTopics", version, {"topics": [wanted], "timeout_ms": 10_000})
         version = self._client.nearest_version("Metadata", 5)
-        question = fit_body("MetadataRequest", version, {"topics": [{"name": name}], "allow_auto_topic_creation": False})
+        question = fit_body(
+            "MetadataRequest", version, {"topics": [{"name": name}], "allow_auto_topic_creation": False}
+        )
         deadline = asyncio.get_running_loop().time() + READY_S
         while True:
             body = (await self._client.request(address, "Metadata", version, question)).body
@@ -197,6 +199,10 @@ class UpstreamServer:
                 self._listeners.append(listener)
                 self._ports[broker] = listener.sockets[0].getsockname()[1]
         return self._ports[broker]
+
+    def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, node_id: int = 0) -> None:
+        """Serve a connection to the first broker, in a task of its own."""
+        self._accept(self._upstream, reader, writer)
 
     def _accept(self, broker: Address, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.create_task(self._relay(broker, reader, writer))

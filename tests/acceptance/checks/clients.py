@@ -16,7 +16,7 @@ from fencepost.conformance.results import ExitCode
 from fencepost.model.catalogue.classic.client import CLIENT_CATALOGUE
 from tests.acceptance.checks.conformance import command_environment, join_ids
 from tests.acceptance.client_batches import SCHEDULES, ClientBatch, check_client_batches
-from tests.acceptance.client_findings import SOURCE_OF_FAILURES
+from tests.acceptance.client_findings import SOURCE_OF_FAILURES, SOURCE_OF_REMARKS
 from tests.acceptance.framework import (
     ROOT,
     Check,
@@ -81,6 +81,10 @@ def check_java(version: str, mode: str, folder: Path) -> Iterator[Figure]:
     yield exactly("fail", join_ids(ids_with(report, "fail")), "none")
     yield without_threshold("pass", len(ids_with(report, "pass")))
     yield without_threshold("inconclusive", join_ids(ids_with(report, "inconclusive")))
+    unusual = [row["id"] for row in report["requirements"] if (row.get("remark") or {}).get("kind") == "unusual"]
+    yield without_threshold("recommendations not kept", join_ids(unusual))
+    strange = join_ids(set(unusual) - SOURCE_OF_REMARKS.keys())
+    yield exactly("recommendations not kept, without a place in its source", strange, "none")
     yield without_threshold("seconds", seconds)
 
 
@@ -138,9 +142,6 @@ CHECKS = (
     ),
     Check("java4-schedules", "the client 4.x under random schedules", partial(check_java_schedules, "4")),
     Check("java3-schedules", "the client 3.9.x under random schedules", partial(check_java_schedules, "3")),
-    *(
-        Check(name, f"a full report on {name}", partial(check_other, name))
-        for name in OTHERS
-    ),
+    *(Check(name, f"a full report on {name}", partial(check_other, name)) for name in OTHERS),
     Check("tested", "how much of the catalogue is tested on real clients", check_tested),
 )
