@@ -89,29 +89,30 @@ SOURCE_OF_FAILURES: Mapping[str, Mapping[str, str]] = {
 """For each requirement that a client was seen to break, the place in its source."""
 
 SOURCE_OF_REMARKS: Mapping[str, str] = {
-    "CALLBACK-09": "AbstractCoordinator.joinGroupIfNeeded: a join stays pending until onJoinComplete returns, so that the "
-    "poll after a listener that threw completes it again, with nothing to add; one whose generation was reset meanwhile "
-    "is dropped without a callback",
-    "COOP-05": "ConsumerCoordinator.rejoinNeededOrPending: a leader joins again when its metadata are not those that it "
-    "planned with, whoever keeps what",
-    "COOP-18": "CooperativeStickyAssignor.computePartitionsTransferringOwnership: every claim is ownership, whatever its "
-    "generation",
-    "HBT-04": "AbstractCoordinator.HeartbeatThread.run: reads responses (pollNoWakeup) between its look at the state and "
-    "the heartbeat, which one of them may have reset",
+    "CALLBACK-09": "AbstractCoordinator.joinGroupIfNeeded: a join stays pending until onJoinComplete returns, so that "
+    "the poll after a listener that threw completes it again, with nothing to add; one whose generation "
+    "was reset meanwhile is dropped without a callback",
+    "COOP-05": "ConsumerCoordinator.rejoinNeededOrPending: a leader joins again when its metadata are not those that "
+    "it planned with, whoever keeps what",
+    "COOP-18": "CooperativeStickyAssignor.computePartitionsTransferringOwnership: every claim is ownership, whatever "
+    "its generation",
+    "HBT-04": "AbstractCoordinator.HeartbeatThread.run: reads responses (pollNoWakeup) between its look at the "
+    "state and the heartbeat, which one of them may have reset",
     "HBT-14": "Heartbeat.failHeartbeat: backs off for up to retry.backoff.max.ms, a second, whatever the interval is",
-    "MCOMMIT-17": "ConsumerCoordinator.autoCommitOffsetsAsync: a commit that failed is due again after retry.backoff.ms; "
-    "commitOffsetsAsync: those that wait for a coordinator are sent together once it is found",
-    "POLL-04": "ClassicKafkaConsumer.pollForFetches: responses are read in polls alone, and a poll returns when it has "
-    "read the first, or when its time is over",
-    "POLL-18": "ClassicKafkaConsumer.subscribe: clears what is buffered of topics that are left; what is under way comes "
-    "after that, and the partitions stay assigned until the rebalance",
+    "MCOMMIT-17": "ConsumerCoordinator.autoCommitOffsetsAsync: a commit that failed is due again after "
+    "retry.backoff.ms; commitOffsetsAsync: those that wait for a coordinator are sent together once it is "
+    "found",
+    "POLL-04": "ClassicKafkaConsumer.pollForFetches: responses are read in polls alone, and a poll returns when it "
+    "has read the first, or when its time is over",
+    "POLL-18": "ClassicKafkaConsumer.subscribe: clears what is buffered of topics that are left; what is under way "
+    "comes after that, and the partitions stay assigned until the rebalance",
     "PREFETCH-07": "AbstractFetch.prepareFetchRequests: no second fetch to a broker that has not responded to one",
     "PREFETCH-10": "AbstractFetch.fetchablePartitions: a HashSet, which forgets the order of SubscriptionState",
-    "STICKY-13": "AbstractStickyAssignor.allSubscriptionsEqual: keeps claims of topics that are there, whatever partitions "
-    "they have",
+    "STICKY-13": "AbstractStickyAssignor.allSubscriptionsEqual: keeps claims of topics that are there, whatever "
+    "partitions they have",
     "STICKY-14": "AbstractStickyAssignor.performReassignments: gives a partition back to the member that claimed it "
     "before, without a look at its subscription",
-    "STICKY-15": "AbstractStickyAssignor.performReassignments: fails if the member that claimed it before has no place in "
-    "the assignment",
+    "STICKY-15": "AbstractStickyAssignor.performReassignments: fails if the member that claimed it before has no place "
+    "in the assignment",
 }
 """For each recommendation that Apache Kafka's Java client was seen not to keep, the place in its source."""
