@@ -127,9 +127,9 @@ class UpstreamServer:
         while True:
             try:
                 address = await self._cluster.locate(key, None)
-                response = (await self._client.request(address, api, version, body, alone=True)).body
             except ConnectionLossError as error:
                 raise TargetError(f"{format_address(*self._upstream)}: {error}") from None
+            response = await self._send(address, api, version, body, alone=True)
             is_late = asyncio.get_running_loop().time() > deadline
             if is_late or response.get("error_code", 0) not in COORDINATOR_NOT_READY:
                 return response
@@ -161,7 +161,7 @@ class UpstreamServer:
         )
         deadline = asyncio.get_running_loop().time() + READY_S
         while True:
-            body = (await self._client.request(address, "Metadata", version, question)).body
+            body = await self._send(address, "Metadata", version, question)
             rows = [row for topic in body["topics"] for row in topic["partitions"]]
             leaders = [self._cluster.brokers.get(row["leader_id"]) for row in rows]
             if len(rows) == partitions and all(leaders):
@@ -178,13 +178,16 @@ class UpstreamServer:
         version = self._client.nearest_version("Produce", OFFERED_VERSIONS["Produce"][1])
         await self._request(address, "Produce", version, {"transactional_id": None, "timeout_ms": 10_000, **body})
 
-    async def _request(self, address: Address, api: str, version: int, body: Body) -> None:
-        """Send a request of the kit that must succeed. Raises `TargetError`."""
-        fitting = fit_body(f"{api}Request", version, body)
+    async def _send(self, address: Address, api: str, version: int, body: Body, *, alone: bool = False) -> Body:
+        """Send a request of the kit; the body of the response. Raises `TargetError`."""
         try:
-            response = (await self._client.request(address, api, version, fitting)).body
+            return (await self._client.request(address, api, version, body, alone=alone)).body
         except ConnectionLossError as error:
             raise TargetError(f"{format_address(*address)}: {error}") from None
+
+    async def _request(self, address: Address, api: str, version: int, body: Body) -> None:
+        """Send a request of the kit that must succeed. Raises `TargetError`."""
+        response = await self._send(address, api, version, fit_body(f"{api}Request", version, body))
         failed = next((code for code in error_codes(response) if code), 0)
         if failed:
             raise TargetError(f"{format_address(*address)}: {api} failed with error {Error(failed).name}")
