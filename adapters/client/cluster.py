@@ -3,18 +3,15 @@
 import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol
 
-from fencepost.adapters.address import Address
 from fencepost.adapters.client.faults import Cue, HangUp, InterceptedRequest, Script
-from fencepost.adapters.client.upstream import UpstreamServer
 from fencepost.adapters.serve.connection import Disconnect, Respond, serve_connection
-from fencepost.adapters.serve.server import ServeConnection, Server
+from fencepost.adapters.serve.server import Server
 from fencepost.adapters.target import TargetError
 from fencepost.model.errors import FencepostError
 from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import Body, decode_request, decode_response, encode_response, fit_body
-from fencepost.model.wire.records import Batch, Record, decode_batches, encode_batch, make_batch
+from fencepost.model.wire.records import Record, decode_batches, encode_batch, make_batch
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.frames import ActorLabels, ConnectionDecoder, WireTrace
 
@@ -48,42 +45,6 @@ def flood_error() -> FloodError:
     return FloodError(f"the client and the cluster exchanged {MAX_EVENTS} messages in one scenario")
 
 
-class ClusterServer(Protocol):
-    """What a script asks of the server behind it."""
-
-    @property
-    def address(self) -> tuple[str, int]:
-        """The host and the port of its first node."""
-
-    async def listen(self, host: str, port: int) -> None:
-        """Begin to take connections. Raises `OSError` if the address is taken, `TargetError` without a cluster."""
-
-    async def close(self) -> None:
-        """Close every connection."""
-
-    def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, node_id: int = 0) -> None:
-        """Serve a connection to a node, in a task of its own."""
-
-    async def ask(self, api: str, version: int, body: Body) -> Body:
-        """Have the coordinator handle a request of the kit."""
-        ...
-
-    def create_topic(self, name: str, partitions: int) -> Any:
-        """Create a topic."""
-
-    def grow_topic(self, name: str, partitions: int) -> None:
-        """Add partitions to a topic."""
-
-    def produce(self, body: Body) -> Any:
-        """Append records."""
-
-    def write_transaction(self, topic: str, index: int, batch: Batch) -> None:
-        """Append a batch as a transaction."""
-
-    def move(self) -> None:
-        """Have another node coordinate all groups."""
-
-
 @dataclass(slots=True)
 class Watcher:
     """Somebody who waits for an event."""
@@ -93,20 +54,16 @@ class Watcher:
 
 
 class ScriptedCluster:
-    """The bundled server of two nodes, or a real cluster at an address, and everything that passed between it and the
-    client.
+    """The bundled server of two nodes, and everything that passed between it and the client.
 
     Made for the event loop that runs then; the time of the trace begins at 0.
     """
 
-    def __init__(self, settings: Settings, nodes: int = 2, upstream: Address | None = None) -> None:
+    def __init__(self, settings: Settings, nodes: int = 2) -> None:
         self.loop = asyncio.get_running_loop()
         self.events: list[Event] = []
         self.script = Script()
-        serve: ServeConnection = self._serve
-        self.server: ClusterServer = (
-            Server(settings, None, nodes=nodes, serve=serve) if upstream is None else UpstreamServer(upstream, serve)
-        )
+        self.server = Server(settings, None, nodes=nodes, serve=self._serve)
         self._began = self.loop.time()
         self.trace = WireTrace(self._record, self.now, labels=OneLabel())
         self._watchers: list[Watcher] = []
@@ -142,17 +99,17 @@ class ScriptedCluster:
         """Append records to a partition; behind those of a transaction there is an offset without a record."""
         records = [Record(value.encode(), None, 0) for value in values]
         batch, name = make_batch(records), f"{topic}/{index}"
+        self.annotate("written", {"records": {name: len(records)}, "markers": [name] if is_transaction else []})
         if is_transaction:
             self.server.write_transaction(topic, index, batch)
-        self.annotate("written", {"records": {name: len(records)}, "markers": [name] if is_transaction else []})
-        if not is_transaction:
-            row = {"index": index, "records": encode_batch(batch)}
-            self.server.produce({"acks": _ACKS_ALL, "topic_data": [{"name": topic, "partition_data": [row]}]})
+            return
+        row = {"index": index, "records": encode_batch(batch)}
+        self.server.produce({"acks": _ACKS_ALL, "topic_data": [{"name": topic, "partition_data": [row]}]})
 
     def move(self) -> None:
         """Have the other node coordinate all groups."""
-        self.server.move()
         self.annotate("script", {"step": "the group moves to the other node"})
+        self.server.move()
 
     def hang_up(self) -> None:
         """Close every connection."""
@@ -282,10 +239,9 @@ class ScriptedCluster:
                 watcher.seen.set_exception(flood_error())
 
 
-async def start_cluster(settings: Settings, upstream: Address | None = None) -> ScriptedCluster:
-    """Start a cluster at free ports of this machine, or a proxy before a real one. Raises `TargetError` if there are no
-    ports, or no cluster."""
-    cluster = ScriptedCluster(settings, upstream=upstream)
+async def start_cluster(settings: Settings) -> ScriptedCluster:
+    """Start a cluster at free ports of this machine. Raises `TargetError` if there are none."""
+    cluster = ScriptedCluster(settings)
     try:
         await cluster.server.listen("127.0.0.1", 0)
     except OSError as error:

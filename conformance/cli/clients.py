@@ -2,18 +2,16 @@
 
 import argparse
 import logging
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fencepost.conformance.cli.argument_types import bootstrap, count, duration, whole
+from fencepost.conformance.cli.argument_types import count, duration, whole
 from fencepost.conformance.cli.console import Console
 from fencepost.conformance.cli.report_options import BADGE, add_report_options, report_paths
 from fencepost.conformance.cli.test import add_selection
 from fencepost.conformance.cli.usage import UsageError
 
 if TYPE_CHECKING:
-    from fencepost.adapters.address import Address
     from fencepost.conformance.clients.play import ClientPlay
     from fencepost.conformance.clients.protocol import ClientProtocol
     from fencepost.conformance.clients.run import ClientRun
@@ -23,7 +21,6 @@ EPILOG = (
     "FENCEPOST_GROUP and FENCEPOST_TOPIC in its environment, say where. It polls until SIGTERM, and closes its "
     "consumer then."
 )
-UPSTREAM_HELP = "a real cluster that CMD meets through the kit, in the place of the bundled server"
 PROFILE_HELP = "what the client is ([about]) and its declared deviations ([known]), in TOML"
 START_S = 30.0
 
@@ -47,7 +44,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--at-once", metavar="N", type=count, default=4, help="play N scenarios at once, each with a CMD (default: 4)"
     )
-    parser.add_argument("--upstream", metavar="H:P", type=bootstrap, help=UPSTREAM_HELP)
     parser.add_argument("--schedules", metavar="N", type=whole, default=0, help="play N random schedules as well")
     parser.add_argument("--seed", metavar="S", type=int, default=0, help="the seed of random schedules (default: 0)")
     parser.add_argument(
@@ -117,29 +113,13 @@ def make_run(options: argparse.Namespace) -> "ClientRun":
         seed=options.seed,
         shrink_seconds=options.shrink_seconds,
     )
-    upstream = find_upstream(options)
-    playing, protocol = make_play(command, options.driven, options.startup_seconds, upstream)
+    playing, protocol = make_play(command, options.driven, options.startup_seconds)
     profile = load_profile(options.profile, CLIENT_SECTIONS) if options.profile is not None else Profile()
     return ClientRun(plan, protocol, playing, profile)
 
 
-def find_upstream(options: argparse.Namespace) -> "Address | None":
-    """The address of the cluster behind the kit, None for the bundled server. Raises `UsageError`."""
-    if options.upstream is None:
-        return None
-    if options.upstream.wants_tls:
-        raise UsageError("test-client", "--upstream: a listener without TLS")
-    if options.schedules:
-        raise UsageError("test-client", "--upstream: not with --schedules, which move groups and grow topics")
-    first: Address = options.upstream.addresses[0]
-    return first
-
-
-def make_play(
-    command: tuple[str, ...], is_driven: bool, startup_seconds: float, upstream: "Address | None" = None
-) -> "tuple[ClientPlay, ClientProtocol]":
-    """How the client of a command, or its driver, is played with, before a real cluster if there is one; and the
-    protocol."""
+def make_play(command: tuple[str, ...], is_driven: bool, startup_seconds: float) -> "tuple[ClientPlay, ClientProtocol]":
+    """How the client of a command, or its driver, is played with; and the protocol."""
     from fencepost.adapters.client.cluster import start_cluster
     from fencepost.adapters.client.driven import DrivenProgram
     from fencepost.adapters.client.program import ClientProgram
@@ -151,6 +131,5 @@ def make_play(
     protocol = DRIVEN_CLIENTS if is_driven else CLASSIC_CLIENTS
     subject = DrivenProgram(command) if is_driven else ClientProgram(command)
     name = " ".join(command)
-    start = partial(start_cluster, upstream=upstream)
-    playing = ClientPlay(subject, name, protocol.follow, start, startup_seconds, is_driven=is_driven)
+    playing = ClientPlay(subject, name, protocol.follow, start_cluster, startup_seconds, is_driven=is_driven)
     return playing, protocol

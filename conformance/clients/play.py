@@ -9,7 +9,6 @@ from uuid import uuid4
 from fencepost.adapters.address import format_address
 from fencepost.adapters.client.cluster import CLIENT_LABEL, DOUBLED, FloodError, ScriptedCluster, flood_error
 from fencepost.adapters.client.program import ClientPlace, ClientUnderTest
-from fencepost.adapters.client.upstream import NotInjectableError
 from fencepost.conformance.clients.scenario import ClientScenario
 from fencepost.conformance.clients.stage import ClientFacts, ClientStage, NotShown, StageBlocked, is_request
 from fencepost.conformance.execution.loop_lag import LoopLagMonitor, explain_lag
@@ -93,7 +92,7 @@ class ClientPlay:
             stage.start_task(monitor.watch())
         try:
             await scenario.play(stage)
-        except (NotShown, NotInjectableError) as missing:
+        except NotShown as missing:
             not_shown = str(missing)
         except (StageBlocked, FloodError) as reason:
             blocked = f"{reason}{describe_last_words(stage)}"
