@@ -2,8 +2,8 @@
 
 In a worktree, commits on the first-parent line that touched the model or the traces judge those traces whose verdict is
 another one now: the ends of a stretch, and what lies between them if something differs. Violations, checks, decided
-differences and the number of reasons of doubt are compared; counts of rules and transitions are left out. A change that was
-taken back in the same stretch is not seen.
+differences and the number of reasons of doubt are compared; counts of rules and transitions are left out. What is taken
+back in the same stretch is not seen.
 """
 
 import subprocess
