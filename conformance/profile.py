@@ -7,6 +7,7 @@ A profile is a TOML file; every section and key is optional, and nothing else is
     kill = "kafka/kill 4"         # without warning; the next start has the same storage; not needed if start stays in
                                   # the foreground: then the kit kills its process group
     move = "kafka/cluster move {group}" # has another node coordinate the group; the old one is up when it ends
+    topic = "orders"              # of protocols without a way to create one: it exists, with some partitions
     keeps_storage = true          # false if a start forgets everything: then crashes are survived, no restart tested
 
     [settings]                    # fields of `Settings`; what is not here is asked or measured
@@ -27,6 +28,9 @@ A profile is a TOML file; every section and key is optional, and nothing else is
 
     [about]                       # what the target is, for reports
     name = "acme-broker"          # and version, revision, language, license, url, contact
+
+    [limits]                      # of protocols whose targets tell no settings: see `docs/push.md`
+    response_timeout_ms = 1000
 
     [timing]
     grace_ms = 2000               # how late a timer may fire
@@ -57,16 +61,19 @@ from fencepost.model.settings import SETTING_OF_CONFIG, Settings
 ABOUT_KEYS = ("name", "version", "revision", "language", "license", "url", "contact")
 SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "target": ("start", "kill", "move", "keeps_storage"),
+        "target": ("start", "kill", "move", "keeps_storage", "topic"),
         "settings": (*(setting.name for setting in fields(Settings)), "override"),
         "capabilities": ("offers",),
         "known": tuple(CATALOGUE),
         "about": ABOUT_KEYS,
         "timing": ("grace_ms",),
         "security": SECURITY_KEYS,
+        "limits": (),
     }
 )
 """The keys that each section may have."""
+FREE_SECTIONS = frozenset({"security", "limits"})
+"""The sections whose keys are looked at elsewhere, or are free."""
 CLIENT_SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"known": tuple(CLIENT_CATALOGUE), "about": SECTIONS["about"]}
 )
@@ -103,7 +110,8 @@ class ProfileError(FencepostError):
 class Profile:
     """The contents of a profile. `folder` is where the commands are run; `settings` hold only what the profile names,
     by field of `Settings`, and with `overrides_broker` the broker may say otherwise; `deviations` maps requirement ids
-    to reasons; `about` says what the target is, by `ABOUT_KEYS`; times are in milliseconds."""
+    to reasons; `about` says what the target is, by `ABOUT_KEYS`; times are in milliseconds. `topic` and `limits` are
+    for protocols that have no way to ask for them."""
 
     folder: Path = Path()
     start: tuple[str, ...] = ()
@@ -117,6 +125,8 @@ class Profile:
     deviations: Mapping[str, str] = field(default_factory=dict)
     grace: int | None = None
     about: Mapping[str, str] = field(default_factory=dict)
+    topic: str = ""
+    limits: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def can_restart(self) -> bool:
@@ -160,7 +170,7 @@ def _parse_profile(folder: Path, document: Mapping[str, Any], sections: Mapping[
         if not isinstance(section, dict):
             raise ProfileError(f"{name}: not a section; write [{name}] on a line of its own")
         for key in section:
-            if key not in sections[name] and name != "security":
+            if key not in sections[name] and name not in FREE_SECTIONS:
                 written = _dotted_name(key, section[key])
                 raise ProfileError(f"[{name}] {written}: {_unknown_key(name, written, sections[name])}")
     target, timing = document.get("target", {}), document.get("timing", {})
@@ -179,6 +189,8 @@ def _parse_profile(folder: Path, document: Mapping[str, Any], sections: Mapping[
         deviations={key: _read_text(f"[known] {key}", value) for key, value in document.get("known", {}).items()},
         grace=_read_number("[timing] grace_ms", timing["grace_ms"]) if timing else None,
         about={key: _read_text(f"[about] {key}", value) for key, value in document.get("about", {}).items()},
+        topic=_read_text("[target] topic", target["topic"]) if "topic" in target else "",
+        limits={key: _read_number(f"[limits] {key}", value) for key, value in document.get("limits", {}).items()},
     )
 
 

@@ -46,18 +46,24 @@ class PushBroker:
     election: int | None = None
     groups: dict[str, GroupRebalancer] = field(default_factory=dict)
     _server: asyncio.Server | None = None
+    _address: tuple[str, int] = ("", 0)
     _tasks: set["asyncio.Task[None]"] = field(default_factory=set)
     _queues: tuple[asyncio.Lock, ...] = field(default_factory=lambda: tuple(asyncio.Lock() for _ in range(QUEUES)))
     _quiet_until: float = 0.0
 
     async def start(self, host: str = "127.0.0.1", port: int = 0) -> tuple[str, int]:
         """Listen, try to be elected, and return the address."""
-        self._server = await asyncio.start_server(self._serve, host, port)
+        self._server = await asyncio.start_server(self.serve, host, port)
         address: tuple[str, int] = self._server.sockets[0].getsockname()[:2]
+        self.begin(address)
+        return address
+
+    def begin(self, address: tuple[str, int]) -> None:
+        """Try to be elected, as the broker that is reached at this address."""
+        self._address = address
         self.zookeeper.addresses[self.id] = address
         self._elect()
         self._spawn(self._ping_consumers())
-        return address
 
     async def close(self) -> None:
         """Die: channels and memory are gone, and ZooKeeper misses the broker."""
@@ -68,6 +74,13 @@ class PushBroker:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self.zookeeper.end_session(self.id)
+
+    def lose_session(self) -> None:
+        """The session with ZooKeeper is over: step down, and begin a new one as a candidate (PUSH-06)."""
+        self.step_down()
+        self.zookeeper.end_session(self.id)
+        self.zookeeper.addresses[self.id] = self._address
+        self._elect()
 
     def step_down(self) -> None:
         """Stop acting and close every channel: PUSH-02, PUSH-44."""
@@ -102,7 +115,7 @@ class PushBroker:
             if group.wants(topic):
                 group.request()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve a connection: lookups, then at most one registration. What is no request ends it, and so does silence
         before a registration: nobody else would notice."""
         task = asyncio.current_task()
