@@ -29,7 +29,7 @@ A profile is a TOML file; every section and key is optional, and nothing else is
     [about]                       # what the target is, for reports
     name = "acme-broker"          # and version, revision, language, license, url, contact
 
-    [limits]                      # of protocols whose targets tell no settings: see `docs/push.md`
+    [limits]                      # of a push coordinator, which tells no settings
     response_timeout_ms = 1000
 
     [timing]
@@ -59,6 +59,15 @@ from fencepost.model.errors import FencepostError
 from fencepost.model.settings import SETTING_OF_CONFIG, Settings
 
 ABOUT_KEYS = ("name", "version", "revision", "language", "license", "url", "contact")
+LIMIT_KEYS = (
+    "session_timeout_ms",
+    "min_session_timeout",
+    "max_session_timeout",
+    "response_timeout_ms",
+    "maximum_retries",
+    "backoff_ms",
+    "tick_ms",
+)
 SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "target": ("start", "kill", "move", "keeps_storage", "topic"),
@@ -68,12 +77,10 @@ SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "about": ABOUT_KEYS,
         "timing": ("grace_ms",),
         "security": SECURITY_KEYS,
-        "limits": (),
+        "limits": LIMIT_KEYS,
     }
 )
 """The keys that each section may have."""
-FREE_SECTIONS = frozenset({"security", "limits"})
-"""The sections whose keys are looked at elsewhere, or are free."""
 CLIENT_SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"known": tuple(CLIENT_CATALOGUE), "about": SECTIONS["about"]}
 )
@@ -170,7 +177,7 @@ def _parse_profile(folder: Path, document: Mapping[str, Any], sections: Mapping[
         if not isinstance(section, dict):
             raise ProfileError(f"{name}: not a section; write [{name}] on a line of its own")
         for key in section:
-            if key not in sections[name] and name not in FREE_SECTIONS:
+            if key not in sections[name] and name != "security":
                 written = _dotted_name(key, section[key])
                 raise ProfileError(f"[{name}] {written}: {_unknown_key(name, written, sections[name])}")
     target, timing = document.get("target", {}), document.get("timing", {})

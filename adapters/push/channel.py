@@ -1,7 +1,7 @@
 """The connections of one scenario to push brokers."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -47,6 +47,8 @@ class PushChannel:
     connect: Connect
     bootstrap: tuple[Address, ...]
     hooks: PushHooks | None = None
+    known: Mapping[str, list[str]] = field(default_factory=dict)
+    """The topics with their partitions, where no hook tells them."""
     connections: list[PushConnection] = field(default_factory=list)
 
     async def open(self, member: str, address: Address) -> PushConnection | None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from fencepost.adapters.address import Address, format_address
 from fencepost.adapters.push.channel import PushChannel, Streams
-from fencepost.adapters.push.probe import probe_topic
+from fencepost.adapters.push.probe import UnusableTarget, probe_topic
 from fencepost.adapters.remote_base import RemoteTargetBase
 from fencepost.adapters.target import Description, TargetError, TraceBuilder
 from fencepost.model.settings import Settings
@@ -32,24 +32,28 @@ class PushTarget(RemoteTargetBase):
         self.name = f"push://{','.join(format_address(*each) for each in addresses)}"
         self.topic = topic
         self.limits = dict(limits)
+        self.known: dict[str, list[str]] = {}
+        """The partitions of the topic, once it is open."""
 
     async def open(self) -> Description:
         """Reach a broker, and see that a consumer of the topic gets partitions. Raises `TargetError`."""
         recorder = TraceBuilder(lambda: 0)
         channel = PushChannel(recorder, connect, self.addresses)
         try:
-            problem = await probe_topic(channel, self.topic, self.limits)
+            self.known[self.topic] = await probe_topic(channel, self.topic, self.limits)
+        except UnusableTarget as error:
+            raise TargetError(f"{self.name}: {error}") from None
         finally:
             await channel.close()
-        if problem:
-            raise TargetError(f"{self.name}: {problem}")
+        if not self.known[self.topic]:
+            raise TargetError(f"{self.name}: topic {self.topic!r} has no partitions; name another in [target] topic")
         return Description(
             self.name, Order.INTERVALS, "wall", VERSIONS, Settings(), self.topic, protocol="push", limits=self.limits
         )
 
     def channel(self, recorder: TraceBuilder) -> PushChannel:
         """A channel to the brokers."""
-        return PushChannel(recorder, connect, self.addresses)
+        return PushChannel(recorder, connect, self.addresses, known=self.known)
 
     async def is_alive(self) -> bool:
         """Whether a broker accepts a connection."""

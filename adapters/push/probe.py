@@ -47,27 +47,33 @@ async def find_coordinator(channel: PushChannel, member: str = "") -> Address | 
     return None
 
 
-async def probe_topic(channel: PushChannel, topic: str, limits: Mapping[str, int]) -> str:
-    """Register a consumer of the topic and wait for its partitions: what is wrong with the target, "" if nothing is."""
+class UnusableTarget(Exception):
+    """What is wrong with a target, in words."""
+
+
+async def probe_topic(channel: PushChannel, topic: str, limits: Mapping[str, int]) -> list[str]:
+    """Register a consumer of the topic and return its partitions. Raises `UnusableTarget`."""
     address = await find_coordinator(channel)
     if address is None:
-        return "no broker answers with a coordinator"
+        raise UnusableTarget("no broker answers with a coordinator")
     connection = await channel.open("", address)
     if connection is None:
-        return "its coordinator cannot be reached"
+        raise UnusableTarget("its coordinator cannot be reached")
     timeout = limits.get("session_timeout_ms", PROBE_TIMEOUT_MS)
     answer = await connection.ask("RegisterConsumer", registration("probe", "probe", Interest(((topic, 1),)), timeout))
     if answer is None or answer["error_code"]:
         told = "no response" if answer is None else f"error {answer['error_code']}"
-        return f"a registration with a session timeout of {timeout} ms gets {told}; say session_timeout_ms in [limits]"
+        raise UnusableTarget(
+            f"a registration with a session timeout of {timeout} ms gets {told}; say session_timeout_ms in [limits]"
+        )
     try:
         async with asyncio.timeout(PROBE_SECONDS):
             while (request := await connection.next_request()) is not None:
                 attempt = {"attempt": request.body["attempt"]} if "attempt" in request.body else {}
                 if request.api == "Start":
                     connection.respond(request, {**attempt, "error_code": 0})
-                    return "" if request.body["partitions"] else f"topic {topic!r} has no partitions; name another"
+                    return [entry["partition"] for entry in request.body["partitions"]]
                 connection.respond(request, {**attempt, **({"partitions": []} if request.api == "Stop" else {})})
     except TimeoutError:
         pass
-    return f"a consumer of {topic!r} is told of no partitions within {PROBE_SECONDS:g} s"
+    raise UnusableTarget(f"a consumer of {topic!r} is told of no partitions within {PROBE_SECONDS:g} s")

@@ -34,6 +34,8 @@ class BrokerSettings:
     response_timeout_ms: int = 1000
     tick_ms: int = 20
     """How often the schedule of pings is looked at."""
+    offset_interval_ms: int = 0
+    """How often offsets are written to ZooKeeper, which are in memory alone until then; 0: at once."""
 
 
 @dataclass(eq=False, slots=True)
@@ -63,7 +65,7 @@ class PushBroker:
         self._address = address
         self.zookeeper.addresses[self.id] = address
         self._elect()
-        self._spawn(self._ping_consumers())
+        self._spawn(self.ping_consumers())
 
     async def close(self) -> None:
         """Die: channels and memory are gone, and ZooKeeper misses the broker."""
@@ -95,7 +97,7 @@ class PushBroker:
 
     def _elect(self) -> None:
         # PUSH-06: the listener comes first, so that no change after the election is missed.
-        self.zookeeper.watch_topics(self.id, self._on_topic)
+        self.zookeeper.watch_topics(self.id, self.on_topic)
         self.election = self.zookeeper.elect(self.id, self._elect)
         if self.election is not None and self.election > 1:
             self._quiet_until = self._now() + self.settings.maximum_session_timeout_ms / 1000
@@ -109,7 +111,7 @@ class PushBroker:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    def _on_topic(self, topic: str) -> None:
+    def on_topic(self, topic: str) -> None:
         """A topic is new or has a new partition (PUSH-13, PUSH-14)."""
         for group in self.groups.values():
             if group.wants(topic):
@@ -154,18 +156,14 @@ class PushBroker:
 
     async def _register(self, body: Body, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Accept or refuse a registration, and then take the consumer's responses."""
-        error = self._registration_error(body)
+        error = self.registration_error(body)
         writer.write(encode_push_response("RegisterConsumer", {"error_code": error}, DIALECT))
         if error:
             await writer.drain()
             return
         group = self.groups.get(body["group"])
         if group is None:
-            settings = self.settings
-            group = GroupRebalancer(body["group"], self.zookeeper, self.queue_of(body["group"]), self.election or 0)
-            group.retries, group.backoff = settings.maximum_retries, settings.backoff_ms / 1000
-            group.wait, group.quiet_until = settings.response_timeout_ms / 1000, self._quiet_until
-            self.groups[body["group"]] = group
+            group = self.groups[body["group"]] = self.new_group(body["group"])
             group.task = self._spawn(group.run())
         timeout = body["session_timeout_ms"] / 1000
         topics = parse_interest(body["topic_count"])
@@ -173,7 +171,16 @@ class PushBroker:
         group.add(channel)
         await channel.read_responses()
 
-    def _registration_error(self, body: Body) -> int:
+    def new_group(self, name: str) -> GroupRebalancer:
+        """A group without members."""
+        settings = self.settings
+        group = GroupRebalancer(name, self.zookeeper, self.queue_of(name), self.election or 0)
+        group.retries, group.backoff = settings.maximum_retries, settings.backoff_ms / 1000
+        group.wait, group.quiet_until = settings.response_timeout_ms / 1000, self._quiet_until
+        group.offset_interval = settings.offset_interval_ms / 1000
+        return group
+
+    def registration_error(self, body: Body) -> int:
         """The error of a registration, 0 if it is accepted (PUSH-26, PUSH-27)."""
         if self.election is None:
             return NOT_COORDINATOR
@@ -187,12 +194,13 @@ class PushBroker:
         group = self.groups.get(body["group"])
         return DUPLICATE_ID if group is not None and body["consumer"] in group.members else 0
 
-    async def _ping_consumers(self) -> None:
+    async def ping_consumers(self) -> None:
         """Ping every consumer at a third of its session timeout, and remove those that were not heard for the whole
         of it: by then each has stopped by itself (PUSH-07, PUSH-09, PUSH-11)."""
         while True:
             now = self._now()
             for group in list(self.groups.values()):
+                group.write_due_offsets(now)
                 for channel in list(group.members.values()):
                     if now > channel.heard_at + channel.session_timeout:
                         channel.close()

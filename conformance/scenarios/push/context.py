@@ -28,6 +28,7 @@ class KitConsumer:
     """A consumer of the kit. It handles requests in order, and none while it is paused."""
 
     context: "PushContext"
+    group: str
     name: str
     label: str
     timeout_ms: int
@@ -52,9 +53,7 @@ class KitConsumer:
         connection = await self.context.channel.open(self.label, address)
         if connection is None:
             return -1
-        body = registration(
-            self.context.group_id, self.name, self.interest, self.timeout_ms, auto_commit=self.auto_commit
-        )
+        body = registration(self.group, self.name, self.interest, self.timeout_ms, auto_commit=self.auto_commit)
         response = await connection.ask("RegisterConsumer", body, **marks)
         if response is None:
             return -1
@@ -180,7 +179,7 @@ class PushContext:
         """A new consumer, by default of the kit's topic and with a short session timeout."""
         label = chr(ord("A") + len(self.consumers))
         wanted = Interest(((self.topic, 1),)) if interest is None else interest
-        made = KitConsumer(self, name, label, timeout_ms or self.short_timeout, wanted, auto_commit)
+        made = KitConsumer(self, self.group_id, name, label, timeout_ms or self.short_timeout, wanted, auto_commit)
         self.consumers.append(made)
         return made
 
@@ -257,5 +256,7 @@ class PushContext:
 
     def tell_partitions(self) -> None:
         """Put the partitions on record, if they are known."""
-        if self.channel.hooks is not None:
-            self.base.recorder.record(Kind.INTERNAL, "partitions", 0, {"topics": self.channel.hooks.topics()})
+        hooks = self.channel.hooks
+        topics = dict(self.channel.known) if hooks is None else hooks.topics()
+        if topics:
+            self.base.recorder.record(Kind.INTERNAL, "partitions", 0, {"topics": topics})

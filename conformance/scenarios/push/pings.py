@@ -49,7 +49,7 @@ async def held_channel_gets_no_ping(context: PushContext) -> None:
     await context.sleep(context.short_timeout)
 
 
-@pings.add("11")
+@pings.add("07", "08")
 async def consumer_that_answers_stays(context: PushContext) -> None:
     await context.group_of("a", "b")
     await context.sleep(5 * context.short_timeout)

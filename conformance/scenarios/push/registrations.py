@@ -28,7 +28,7 @@ async def consumers_share_partitions(context: PushContext) -> None:
     await context.sleep(context.short_timeout)
 
 
-@registrations.add("34", "35", "38")
+@registrations.add("18", "34", "35", "38")
 async def consumers_join_at_once(context: PushContext) -> None:
     for name in "abc":
         await context.consumer(name).join()

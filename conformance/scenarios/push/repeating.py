@@ -21,10 +21,11 @@ def repeat_trace(events: Sequence[Event]) -> Scenario:
 
     async def play(context: PushContext) -> None:
         consumers: dict[int, KitConsumer] = {}
+        groups = list(dict.fromkeys(step.body["group"] for step in steps if step.api == "RegisterConsumer"))
         begun = context.base.now_ms - steps[0].time
         for step in steps:
             await context.sleep(max(0, begun + step.time - context.base.now_ms))
-            await take_step(context, step, consumers)
+            await take_step(context, step, consumers, groups)
         await context.sleep(max(0, begun + events[-1].time - context.base.now_ms))
 
     return Scenario("replay", (), playable(play))
@@ -43,11 +44,13 @@ HOOKED = ("partitions", "lost-coordinator")
 """What the kit did beside the wire."""
 
 
-async def take_step(context: PushContext, step: Event, consumers: dict[int, KitConsumer]) -> None:
+async def take_step(
+    context: PushContext, step: Event, consumers: dict[int, KitConsumer], groups: Sequence[str]
+) -> None:
     """Do again what the kit did in one event."""
     consumer = consumers.get(step.connection)
     if step.api == "RegisterConsumer":
-        consumers[step.connection] = await register_again(context, step)
+        consumers[step.connection] = await register_again(context, step, groups.index(step.body["group"]))
     elif step.api == "partitions":
         add_partitions(context, step)
     elif step.api == "lost-coordinator":
@@ -61,8 +64,8 @@ async def take_step(context: PushContext, step: Event, consumers: dict[int, KitC
         await respond_again(context, consumer, step)
 
 
-async def register_again(context: PushContext, step: Event) -> KitConsumer:
-    """Register the consumer of a request, in the group of this replay."""
+async def register_again(context: PushContext, step: Event, place: int) -> KitConsumer:
+    """Register the consumer of a request, in the group of this replay that stands at this place."""
     body = step.body
     try:
         interest = parse_interest(body["topic_count"])
@@ -70,12 +73,15 @@ async def register_again(context: PushContext, step: Event) -> KitConsumer:
         raise Blocked(str(error)) from error
     consumer = context.consumer(body["consumer"], body["session_timeout_ms"], interest, auto_commit=body["auto_commit"])
     consumer.label, consumer.is_paused = step.member, True
+    consumer.group += f"-{place}" if place else ""
     await consumer.register()
     return consumer
 
 
 def add_partitions(context: PushContext, step: Event) -> None:
     """Add the partitions that are not there yet."""
+    if step.body["topics"] == context.channel.known:
+        return
     for topic, names in step.body["topics"].items():
         while len(context.hooks.topics().get(topic, ())) < len(names):
             context.add_partition(topic)

@@ -18,6 +18,7 @@ SHORT = (("short", 1),)
 CONSUMER_MOVES = (
     *(Move("join", who) for who in CONSUMERS),
     *(Move("join", who, SHORT) for who in CONSUMERS),
+    Move("join-unwelcome", 3),
     *(Move(kind, who) for kind in ("crash", "pause", "pause-at-stop", "pause-at-start") for who in CONSUMERS),
     *(Move(kind, who) for kind in ("resume", "resume", "step", "consume") for who in CONSUMERS),
     *(Move(WAIT, 0, (("ms", milliseconds),)) for milliseconds in (30, 100, 300, 700, 1_200, 2_500)),
@@ -73,7 +74,10 @@ async def make_move(context: PushContext, move: Move, memory: dict[int, KitConsu
         except Blocked:
             return
         if not refused:
+            made.consumes = 2
             memory[move.who] = made
+    elif move.kind == "join-unwelcome":
+        await context.consumer("e", context.limits.get("min_session_timeout", 1)).register()
     elif move.kind == "grow":
         context.add_partition()
     elif move.kind == "new-topic":

@@ -6,8 +6,8 @@ from typing import NamedTuple
 from fencepost.model.push.messages import StartRequest
 from fencepost.traces.events import Event
 from fencepost.traces.judge.push.followed_group import FollowedGroup
-from fencepost.traces.judge.push.member_facts import MemberFacts, Partition
-from fencepost.traces.judge.push.world import PushWorld
+from fencepost.traces.judge.push.member_facts import MemberFacts
+from fencepost.traces.judge.push.world import Partition, PushWorld
 
 Topics = Mapping[str, tuple[str, ...]]
 
@@ -40,7 +40,7 @@ def diagnose_start(
         return Diagnosis("PUSH-42", "early", told, f"{event.time} ms")
     if member.stop != number or member.start == number:
         return Diagnosis("PUSH-37", "order", f"a Stop of attempt {number} on the channel first", "none since")
-    found = unstopped_member(group, member, number) or still_fetching(group, member, partitions, event.time)
+    found = unstopped_member(group, member, number) or still_fetching(group, member, number, partitions, event.time)
     if found is not None:
         return found
     found = wrong_partitions(group, member, number, partitions, topics)
@@ -66,12 +66,14 @@ def unstopped_member(group: FollowedGroup, member: MemberFacts, number: int) -> 
 
 
 def still_fetching(
-    group: FollowedGroup, member: MemberFacts, partitions: Sequence[Partition], now: int
+    group: FollowedGroup, member: MemberFacts, number: int, partitions: Sequence[Partition], now: int
 ) -> Diagnosis | None:
     """A consumer that may still fetch what is given to another: its lease is not over."""
     for other in group.members.values():
         common = set(other.fetching) & set(partitions)
-        if other is not member and common and not other.is_closed and now < other.times.lease_end:
+        if other is member or not common or other.is_closed or other.start == number:
+            continue
+        if now < other.times.lease_end:
             told = f"none of {other.consumer}'s partitions before it has stopped"
             return Diagnosis("PUSH-42", "partitions", told, format_partitions(common))
     return None
@@ -96,12 +98,18 @@ def wrong_partitions(
             is_all = set(other.share) <= set(partitions)
             told = f"none of those that {other.consumer} was given"
             return Diagnosis("PUSH-35" if is_all else "PUSH-34", "partitions", told, format_partitions(common))
-    waiting = [other for other in group.participants(number) if other is not member and other.start != number]
-    given = {*partitions}.union(*(other.share for other in started))
-    if not waiting and wanted and given not in wanted:
-        missing = wanted[-1] - given
-        return Diagnosis("PUSH-34", "partitions", "every partition given to somebody", format_partitions(missing))
     return None
+
+
+def missing_partitions(group: FollowedGroup, number: int, topics: Sequence[Topics]) -> Diagnosis | None:
+    """The partitions that nobody is given once every member of an attempt has its Start."""
+    members = group.participants(number)
+    wanted = [group.partitions_wanted(each, number) for each in topics]
+    given = {partition for member in members if member.start == number for partition in member.share}
+    if any(member.start != number for member in members) or not wanted or given in wanted:
+        return None
+    told = "every partition given to somebody"
+    return Diagnosis("PUSH-34", "partitions", told, f"nobody has {format_partitions(wanted[-1] - given)}")
 
 
 def name_owed(world: PushWorld, group: FollowedGroup) -> Diagnosis:

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from fencepost.traces.events import Event
 from fencepost.traces.judge.push.evidence import Evidence
 from fencepost.traces.judge.push.group_worlds import GroupWorlds
-from fencepost.traces.judge.push.member_facts import MemberFacts, Partition
+from fencepost.traces.judge.push.member_facts import MemberFacts
 from fencepost.traces.judge.push.offsets import GroupOffsets
-from fencepost.traces.judge.push.world import PushWorld, Surroundings
+from fencepost.traces.judge.push.world import Partition, PushWorld, Surroundings
 
 RULE_EVIDENCE: Mapping[str, tuple[str, ...]] = {
     "rebalance.again": ("PUSH-15", "PUSH-19"),
@@ -38,6 +38,8 @@ class FollowedGroup:
     """When its first Stop was seen."""
     looked_at: int = -1
     """When it was last looked at for what is overdue."""
+    held_up_since: int | None = None
+    """Since when a rebalance of another group may hold it up."""
     is_lost: bool = False
     """After a violation nothing more is said of it."""
 
@@ -112,8 +114,9 @@ class FollowedGroup:
             return
         evidence.add(event, "PUSH-37")
         started = [member for member in self.participants(number) if member.start == number]
+        evidence.add(event, "PUSH-34")
         if len(started) > 1:
-            evidence.add(event, "PUSH-34", "PUSH-35", "PUSH-38", "PUSH-39")
+            evidence.add(event, "PUSH-35", "PUSH-38", "PUSH-39")
         if any(self.offsets.earlier.values()):
             evidence.add(event, "PUSH-46")
 

@@ -1,6 +1,6 @@
 """Follows a whole trace of push: groups by their worlds, channels by their times, lookups by themselves."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import pairwise
 
 from fencepost.model.push.interest import NO_INTEREST, UnusableInterest, parse_interest
@@ -9,7 +9,7 @@ from fencepost.model.push.wire import NO_COORDINATOR
 from fencepost.traces.events import FAULT, INTERNAL, REQUEST, Event, Header
 from fencepost.traces.judge.groups.records import GroupFindings
 from fencepost.traces.judge.push.channel_times import ChannelTimes
-from fencepost.traces.judge.push.diagnosis import Diagnosis, Topics, diagnose_start, name_owed
+from fencepost.traces.judge.push.diagnosis import Diagnosis, Topics, diagnose_start, missing_partitions, name_owed
 from fencepost.traces.judge.push.evidence import Evidence
 from fencepost.traces.judge.push.followed_group import FollowedGroup
 from fencepost.traces.judge.push.group_worlds import PendingRegistration, TooManyWorlds
@@ -83,13 +83,18 @@ class PushFollower:
         return Surroundings(
             now,
             self.slack,
-            self.topics[-1][1] if self.topics else {},
+            {topic: tuple((topic, name) for name in names) for topic, names in self.known_topics.items()},
             frozenset(member.registration for member in known if member.is_closed),
             frozenset(member.registration for member in known if now > member.times.lease_end + margin),
             self.limits.get("response_timeout_ms"),
             self.limits.get("backoff_ms"),
             self.limits.get("maximum_retries"),
         )
+
+    @property
+    def known_topics(self) -> Topics:
+        """The topics with their partitions at present."""
+        return self.topics[-1][1] if self.topics else {}
 
     def break_off(self, event: Event, group: FollowedGroup, found: Diagnosis) -> Violation:
         """The violation of a group, of which nothing more is said."""
@@ -118,7 +123,11 @@ class PushFollower:
     def on_registration(self, event: Event) -> None:
         """A consumer asks to be registered."""
         body = event.body
-        group = self.groups.setdefault(body["group"], FollowedGroup(body["group"]))
+        group = self.groups.get(body["group"])
+        if group is None:
+            group = self.groups[body["group"]] = FollowedGroup(body["group"])
+            if self.lost_at is not None:
+                group.worlds.reset(self.lost_at + self.limits.get("max_session_timeout", 0))
         timeout = int(body["session_timeout_ms"])
         may_be_accepted = not body.get("_elsewhere", False)
         try:
@@ -172,24 +181,40 @@ class PushFollower:
         if member.held and event.api == "Start":
             self.evidence.add(event, "PUSH-09")
         member.on_command(event, number, partitions)
+        missing = missing_partitions(group, number, self.recent_topics(group, event.time)) if entries else None
+        if missing is not None and event.api == "Start":
+            yield self.break_off(event, group, missing)
+            return
+        if group.held_up_since is not None:
+            self.evidence.add(event, "PUSH-52")
         group.credit(self.evidence, event, rules, knows_retries="maximum_retries" in self.limits)
 
     def diagnose(self, event: Event, group: FollowedGroup, member: MemberFacts) -> Diagnosis | None:
         """What is wrong with a Stop or Start by what is known of the channels."""
         if event.api == "Stop":
             return None
-        quiet_until = 0
-        if self.lost_at is not None and "max_session_timeout" in self.limits:
-            quiet_until = self.lost_at + self.limits["max_session_timeout"]
+        return diagnose_start(event, group, member, self.recent_topics(group, event.time), self.quiet_until, self.slack)
+
+    @property
+    def quiet_until(self) -> int:
+        """Until when a coordinator waits for the consumers of the one before, 0 if that is not known."""
+        if self.lost_at is None or "max_session_timeout" not in self.limits:
+            return 0
+        return self.lost_at + self.limits["max_session_timeout"]
+
+    def recent_topics(self, group: FollowedGroup, now: int) -> list[Topics]:
+        """The topics with their partitions of each moment that the snapshot of a group's attempt may be of."""
         begun = group.begun_at - 2 * self.slack
-        topics = [known for (_, known), (until, _) in pairwise((*self.topics, (event.time, {}))) if until >= begun]
-        return diagnose_start(event, group, member, topics, quiet_until, self.slack)
+        return [known for (_, known), (until, _) in pairwise((*self.topics, (now, {}))) if until >= begun]
 
     def diagnose_unexplained(self, event: Event, group: FollowedGroup, at: Surroundings) -> Diagnosis:
         """The requirement that forbids what no explanation of the group has."""
         told = "nothing that follows from what was seen before"
+        if event.time < self.quiet_until - self.slack:
+            return Diagnosis("PUSH-42", "early", f"none before {self.quiet_until} ms", f"{event.time} ms")
         if event.api == "Start":
-            return Diagnosis("PUSH-39", "order", told, "a Start")
+            behind = [one for one in group.open_members() if one.stop != event.body.get("attempt", 0)]
+            return Diagnosis("PUSH-38" if behind else "PUSH-39", "order", told, "a Start", "rebalance.starting")
         if group.worlds.is_early(at):
             return Diagnosis("PUSH-21", "early", "a retry once the wait and the back-off are over", "a Stop before")
         if group.is_rebalancing(at):
@@ -272,7 +297,7 @@ class PushFollower:
     def on_annotation(self, event: Event) -> None:
         """The kit tells what it did: the partitions there are, or that the coordinator loses its place."""
         if event.api == "partitions":
-            before: Mapping[str, tuple[str, ...]] = self.topics[-1][1] if self.topics else {}
+            before = self.known_topics
             topics = {topic: tuple(names) for topic, names in event.body["topics"].items()}
             self.topics.append((event.time, topics))
             changed = [topic for topic, names in topics.items() if before.get(topic) != names]
@@ -354,7 +379,25 @@ class PushFollower:
             elif member.is_open and not is_rebalancing and (due := member.times.overdue_ping(now)) is not None:
                 return Diagnosis("PUSH-08" if member.times.pings else "PUSH-07", "ping", f"one at {due} ms", "none")
         at = self.surroundings(group, now, certainly=True)
-        if now <= group.worlds.changed_at + 2 * self.slack:
+        is_held_up, is_too_long = self.look_at_others(group, now)
+        if (is_held_up and not is_too_long) or now <= group.worlds.changed_at + 2 * self.slack:
             return None
-        owed = group.worlds.owed(at)
+        owed = group.worlds.settle(at)
+        if owed is not None and is_too_long:
+            return Diagnosis("PUSH-52", "late", "its turn once a slow group has had its retries", "nothing")
         return None if owed is None else name_owed(owed, group)
+
+    def look_at_others(self, group: FollowedGroup, now: int) -> tuple[bool, bool]:
+        """Whether a group may wait for the rebalance of another one in its queue, and whether that takes too long."""
+        others = (each for each in self.groups.values() if each is not group and not each.is_lost)
+        if not any(each.is_rebalancing(self.surroundings(each, now)) for each in others):
+            if group.held_up_since is not None:
+                group.held_up_since, group.worlds.changed_at = None, now
+            return False, False
+        if group.held_up_since is None:
+            group.held_up_since = now
+        known = [self.limits.get(name) for name in ("maximum_retries", "response_timeout_ms", "backoff_ms")]
+        if None in known:
+            return True, False
+        retries, wait, backoff = (value or 0 for value in known)
+        return True, now > group.held_up_since + (retries + 1) * (wait + backoff) + 2 * self.slack

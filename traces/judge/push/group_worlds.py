@@ -1,7 +1,7 @@
 """Follows one group: keeps the worlds that explain what its consumers saw."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from fencepost.model.push.dialect import REPAIRED
@@ -48,7 +48,7 @@ class GroupWorlds:
 
     def reset(self, not_before: int) -> None:
         """Another coordinator begins with nothing, and lets consumers of the one before run out first."""
-        self.worlds = frozenset((PushWorld(not_before=not_before),))
+        self.worlds = frozenset((PushWorld(not_before=not_before, due=not_before),))
         self.pending.clear()
 
     # --- what happens -------------------------------------------------------------------------------------------
@@ -156,35 +156,37 @@ class GroupWorlds:
 
     # --- what is owed -------------------------------------------------------------------------------------------
 
-    def owed(self, at: Surroundings) -> PushWorld | None:
-        """A world in which the coordinator has sent or must still send something, if that is so in every one. What it
-        may do only after a time that is not over does not count."""
+    def settle(self, at: Surroundings) -> PushWorld | None:
+        """Let every world come to rest that must have by now. A world in which the coordinator has sent or must still
+        send something, if that is so in every one; what it may do only after a time that is not over does not count."""
         patient = replace(at, now=at.now - 2 * at.slack, expired=frozenset())
-        found = None
-        for world in self.worlds:
-            unsettled = self.unsettled(world, patient)
-            if unsettled is None:
-                return None
-            found = unsettled
-        return found
+        advanced = [advance(world, patient) for world in self.worlds]
+        resting = [world for world in advanced if not world.outbox and not world.answers]
+        if not resting:
+            return min(advanced, key=lambda world: len(world.trail))
+        # Those with something to be seen would have shown it by now.
+        self.worlds = frozenset(resting)
+        return None
 
-    def unsettled(self, world: PushWorld, at: Surroundings) -> PushWorld | None:
-        """The first world on the way of this one with something to be seen; None if it comes to rest before."""
-        seen = {world}
-        while True:
-            if world.outbox or world.answers:
-                return world
-            after = next((each for each in forced_steps(world, at) if each not in seen), None)
-            if after is None:
-                return None
-            seen.add(after)
-            world = after
+
+def advance(world: PushWorld, at: Surroundings) -> PushWorld:
+    """The first world on the way of this one with something to be seen, else the one in which it comes to rest."""
+    seen = {world}
+    while not (world.outbox or world.answers):
+        after = next((each for each in forced_steps(world, at) if each not in seen), None)
+        if after is None:
+            return world
+        seen.add(after)
+        world = after
+    return world
 
 
 def forced_steps(world: PushWorld, at: Surroundings) -> Iterator[PushWorld]:
     """The steps that the coordinator must take by now: waits are over only once their time is known to be."""
     run = world.run
     if run is not None and run.phase in WAITING and not is_wait_over(world, at):
+        return
+    if (run is None or run.phase is RebalancePhase.COMPUTE) and at.now < world.due:
         return
     yield from own_steps(world, replace(at, slack=0))
 
@@ -194,6 +196,6 @@ def is_wait_over(world: PushWorld, at: Surroundings) -> bool:
     return at.response_timeout is not None and at.now >= world.since + at.response_timeout
 
 
-def has_topics(interest: Interest, topics: Mapping[str, tuple[str, ...]]) -> bool:
+def has_topics(interest: Interest, topics: Iterable[str]) -> bool:
     """Whether one of the topics exists."""
     return any(interest.matches(topic) for topic in topics)

@@ -6,9 +6,7 @@ from fencepost.model.push.group import Registration
 from fencepost.model.push.interest import Interest
 from fencepost.traces.events import Event
 from fencepost.traces.judge.push.channel_times import ChannelTimes
-
-Partition = tuple[str, str]
-"""A topic, and a partition's name."""
+from fencepost.traces.judge.push.world import Partition
 
 
 @dataclass(slots=True)

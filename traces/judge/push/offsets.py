@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from fencepost.model.push.dialect import REPAIRED
 from fencepost.model.push.offsets import OffsetTable, accept_offset
 from fencepost.traces.events import Body
-from fencepost.traces.judge.push.member_facts import Partition
+from fencepost.traces.judge.push.world import Partition
 
 
 @dataclass(slots=True)

@@ -20,9 +20,12 @@ from fencepost.model.push.rebalance import (
     time_out_wait,
 )
 
+Partition = tuple[str, str]
+"""A topic, and a partition's name."""
 PHASE = RebalancePhase
 STALE = -1
 """The attempt of a response that echoes no attempt under way."""
+NEVER = 1 << 62
 MAX_NUMBERS = 8
 """How many of the newest attempts are remembered."""
 
@@ -34,7 +37,7 @@ class Surroundings:
 
     now: int
     slack: int
-    topics: Mapping[str, tuple[str, ...]]
+    topics: Mapping[str, tuple[Partition, ...]]
     closed: frozenset[Registration] = frozenset()
     """The registrations whose channel is gone."""
     expired: frozenset[Registration] = frozenset()
@@ -63,6 +66,8 @@ class PushWorld:
     """When the wait for responses began, at the earliest."""
     not_before: int = 0
     """When the next attempt may begin."""
+    due: int = 0
+    """When it must begin at the latest, if there is a reason for one."""
     has_failed: bool = False
     """A member has refused the attempt."""
     answers: frozenset[tuple[int, bool]] = frozenset()
@@ -123,7 +128,7 @@ def rebalance_steps(world: PushWorld, group: PushGroup, run: PushRebalance, at: 
     # Where the limit is not known, each attempt may be the last one of its series.
     retries = at.retries or 0
     if run.phase is PHASE.COMPUTE:
-        step = compute_assignment(group, at.topics) if at.now >= world.not_before - at.slack else None
+        step = compute_assignment(group, wanted_topics(group, at)) if at.now >= world.not_before - at.slack else None
         if step is not None:
             yield world.after(step)
     elif run.phase is PHASE.CHECK:
@@ -135,7 +140,7 @@ def rebalance_steps(world: PushWorld, group: PushGroup, run: PushRebalance, at: 
     elif run.phase is PHASE.STOP:
         step = send_stops(group, world.next_attempt(), REPAIRED)
         if step is not None:
-            sent = replace(world.after(step), since=at.now, has_failed=False)
+            sent = replace(world.after(step), since=at.now, has_failed=False, due=0)
             yield forget_closed(sent, at.closed)
     elif run.phase is PHASE.START:
         step = send_starts(group, run.attempt)
@@ -159,6 +164,16 @@ def rebalance_steps(world: PushWorld, group: PushGroup, run: PushRebalance, at: 
             yield wait_for_backoff(world.after(step), failed_at, at)
 
 
+def wanted_topics(group: PushGroup, at: Surroundings) -> dict[str, tuple[Partition, ...]]:
+    """The topics that a member wants."""
+    wanted = [member.interest for member in group.members]
+    return {
+        topic: partitions
+        for topic, partitions in at.topics.items()
+        if any(interest.matches(topic) for interest in wanted)
+    }
+
+
 def may_give_up(world: PushWorld, run: PushRebalance, at: Surroundings) -> bool:
     """Whether the wait for responses may be over without them: in time, or as one will never come. What was sent was
     seen by then."""
@@ -175,8 +190,10 @@ def may_fail_early(world: PushWorld, run: PushRebalance, at: Surroundings) -> bo
 
 
 def wait_for_backoff(world: PushWorld, failed_at: int, at: Surroundings) -> PushWorld:
-    """The world in which an attempt has failed, at this moment or later."""
-    return replace(world, not_before=failed_at + at.backoff) if at.backoff is not None else world
+    """The world in which an attempt has failed, between this moment and now."""
+    if at.backoff is None:
+        return replace(world, due=NEVER)
+    return replace(world, not_before=failed_at + at.backoff, due=at.now + at.backoff)
 
 
 def forget_closed(world: PushWorld, closed: frozenset[Registration]) -> PushWorld:
