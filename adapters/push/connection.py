@@ -56,7 +56,7 @@ class PushConnection:
     async def next_request(self) -> Event | None:
         """The next request of the coordinator; None if the connection is over."""
         payload = await self.read_payload(forever=True)
-        if payload is None:
+        if payload is None or self.is_over:  # what was under way when it was closed is read by nobody
             return None
         try:
             api, body = decode_push_request(payload, DIALECT)

@@ -11,6 +11,7 @@ from fencepost.conformance.scenarios.push.registry import playable
 from fencepost.conformance.schedules.random_moves import WAIT, RandomMoves
 from fencepost.conformance.schedules.schedule import Move, Schedule
 from fencepost.conformance.schedules.scope import ScheduleScope
+from fencepost.model.push.interest import Interest
 
 CONSUMERS = range(4)
 SHORT = (("short", 1),)
@@ -18,6 +19,7 @@ SHORT = (("short", 1),)
 CONSUMER_MOVES = (
     *(Move("join", who) for who in CONSUMERS),
     *(Move("join", who, SHORT) for who in CONSUMERS),
+    Move("join-wild", 2),
     Move("join-unwelcome", 3),
     *(Move(kind, who) for kind in ("crash", "pause", "pause-at-stop", "pause-at-start") for who in CONSUMERS),
     *(Move(kind, who) for kind in ("resume", "resume", "step", "consume") for who in CONSUMERS),
@@ -66,9 +68,10 @@ class BundledPushSchedules(PushSchedules):
 async def make_move(context: PushContext, move: Move, memory: dict[int, KitConsumer]) -> None:
     """Make one move; a consumer that has not joined makes none."""
     consumer = memory.get(move.who)
-    if move.kind == "join":
+    if move.kind in ("join", "join-wild"):
         timeout = context.short_timeout if move.number("short") else context.long_timeout
-        made = context.consumer("abcd"[move.who], timeout, auto_commit=move.who % 2 == 1)
+        interest = Interest(pattern=f"{context.topic}.*") if move.kind == "join-wild" else None
+        made = context.consumer("abcd"[move.who], timeout, interest, auto_commit=move.who % 2 == 1)
         try:
             refused = await made.register()
         except Blocked:

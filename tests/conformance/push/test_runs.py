@@ -23,8 +23,10 @@ from fencepost.conformance.protocols.push import PUSH
 from fencepost.conformance.reports.json_report import from_json, to_json
 from fencepost.conformance.results import Report, Verdict
 from fencepost.conformance.run.bundled import BundledRun
+from fencepost.conformance.run.remote import RemoteRun
 from fencepost.conformance.run.scenario_replay import replay_scenario
 from fencepost.conformance.run.stream import consume, stream_events
+from fencepost.conformance.scenarios.push import ALL
 from fencepost.conformance.schedules.bench import Bench
 from fencepost.conformance.schedules.falsify import Counterexample, falsify
 from fencepost.conformance.schedules.push.schedules import BundledPushSchedules
@@ -33,7 +35,6 @@ from tests.support.push.faults import FAULTS
 from tests.support.push.requirements import NOT_ON_THE_WIRE
 
 Capture = pytest.CaptureFixture[str]
-PORT = "127.0.0.1"
 
 
 def run_push(name: str, folder: Path, *patterns: str, schedules: int = 0) -> Report:
@@ -50,7 +51,7 @@ def test_bundled_coordinator_fails_nothing(tmp_path: Path) -> None:
     verdicts = {result.id: result.verdict for result in report.results}
     assert {id for id, verdict in verdicts.items() if verdict is not Verdict.PASS} == NOT_ON_THE_WIRE
     assert Verdict.FAIL not in verdicts.values() and Verdict.INCONCLUSIVE not in verdicts.values()
-    assert (report.schedules, [*tmp_path.iterdir()]) == (30, [])
+    assert (report.schedules, [*tmp_path.iterdir()]) == (len(ALL) + 30, [])
     assert from_json(to_json(report)) == report
 
 
@@ -81,7 +82,7 @@ def test_counterexample_is_shrunk() -> None:
     found = falsify(Bench(BundledPushSchedules(), FAULTS["AcceptsDuplicates"].make_target), seed=1, seconds=60)
     assert isinstance(found, Counterexample)
     assert found.requirement == "PUSH-26"
-    assert [move.kind for move in found.shrunk.moves] == ["join", "join"]
+    assert [move.kind.partition("-")[0] for move in found.shrunk.moves] == ["join", "join"]
 
 
 def test_command_line_on_the_bundled_coordinator(tmp_path: Path, capsys: Capture) -> None:
@@ -113,14 +114,13 @@ async def serving(settings: BrokerSettings) -> AsyncIterator[str]:
         await broker.close()
 
 
+@pytest.mark.slow
 @pytest.mark.real_time
 async def test_run_over_the_network() -> None:
     settings = BrokerSettings(maximum_session_timeout_ms=2_000)
     limits = {"session_timeout_ms": 600, "min_session_timeout": 100, "max_session_timeout": 2_000}
     async with serving(settings) as address:
-        plan = Plan(address, ("PUSH-25", "PUSH-26", "PUSH-27", "PUSH-34", "PUSH-38"))
-        from fencepost.conformance.run.remote import RemoteRun
-
+        plan = Plan(address, ("PUSH-25", "PUSH-26", "PUSH-27"))
         run = RemoteRun(plan, replace(Profile(), limits=limits, grace=1_000), protocol=PUSH)
         chosen = [SPECIFICATION.requirements[id] for id in plan.patterns]
         report = await consume(stream_events(lambda emit: run.run(chosen, emit)), TraceSaver())

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from fencepost.adapters.bundled.push.broker import BrokerSettings, PushBroker
 from fencepost.adapters.bundled.push.channel import ConsumerChannel
@@ -94,6 +95,10 @@ class CountsStaleResponses(GroupRebalancer):
         }
         sent = {who: channel.send(name, {"attempt": self.attempts, **bodies[who]}) for who, channel in channels.items()}
         futures = {who: owed[who] or sent[who] for who in channels}
+        for who, future in sent.items() if name == "Stop" else ():
+            future.add_done_callback(partial(self.on_stopped, who))
+        if not futures:
+            return {}
         await asyncio.wait(futures.values(), timeout=self.wait)
         if not all(future.done() and not future.cancelled() for future in futures.values()):
             return None
@@ -279,7 +284,7 @@ def fault(broker: type[PushBroker], *numbers: str) -> PushFault:
 TRAINING = (
     fault(with_group(NoBarrier), "38"),
     fault(with_group(ForgetsChanges), "15", "29", "14"),
-    fault(with_group(BelievesRecordedMap), "36", "33", "43"),
+    fault(with_group(BelievesRecordedMap), "36", "33", "41", "43"),
     fault(with_group(GivesUpForGood), "20"),
     fault(with_group(CountsStaleResponses), "39"),
     fault(with_group(LeavesLastOut), "34"),

@@ -5,7 +5,7 @@ from fencepost.traces.events import Event
 from fencepost.traces.verdict import CheckResult, CheckStatus, FieldDifference, Violation
 
 
-class Evidence:
+class PushEvidence:
     """Collects the requirements that a trace puts to the test, with the event that first shows each to hold."""
 
     def __init__(self) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fencepost.traces.events import Event
-from fencepost.traces.judge.push.evidence import Evidence
+from fencepost.traces.judge.push.evidence import PushEvidence
 from fencepost.traces.judge.push.group_worlds import GroupWorlds
 from fencepost.traces.judge.push.member_facts import MemberFacts
 from fencepost.traces.judge.push.offsets import GroupOffsets
@@ -100,7 +100,7 @@ class FollowedGroup:
 
         self.worlds.on_change(concerns, now)
 
-    def credit(self, evidence: Evidence, event: Event, rules: frozenset[str], *, knows_retries: bool) -> None:
+    def credit(self, evidence: PushEvidence, event: Event, rules: frozenset[str], *, knows_retries: bool) -> None:
         """Note what a Stop or Start that is explained by these rules shows to hold."""
         number = int(event.body.get("attempt", 0))
         evidence.add(event, "PUSH-17", "PUSH-18", "PUSH-50", "PUSH-51")

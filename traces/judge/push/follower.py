@@ -9,8 +9,8 @@ from fencepost.model.push.wire import NO_COORDINATOR
 from fencepost.traces.events import FAULT, INTERNAL, REQUEST, Event, Header
 from fencepost.traces.judge.groups.records import GroupFindings
 from fencepost.traces.judge.push.channel_times import ChannelTimes
-from fencepost.traces.judge.push.diagnosis import Diagnosis, Topics, diagnose_start, missing_partitions, name_owed
-from fencepost.traces.judge.push.evidence import Evidence
+from fencepost.traces.judge.push.diagnosis import PushDiagnosis, Topics, diagnose_start, missing_partitions, name_owed
+from fencepost.traces.judge.push.evidence import PushEvidence
 from fencepost.traces.judge.push.followed_group import FollowedGroup
 from fencepost.traces.judge.push.group_worlds import PendingRegistration, TooManyWorlds
 from fencepost.traces.judge.push.member_facts import MemberFacts
@@ -28,7 +28,7 @@ class PushFollower:
         self.limits = header.limits
         self.slack = header.grace + header.limits.get("tick_ms", DEFAULT_TICK_MS)
         self.findings = GroupFindings()
-        self.evidence = Evidence()
+        self.evidence = PushEvidence()
         self.topics: list[tuple[int, Topics]] = []
         """The topics with their partitions, each from a moment on."""
         self.groups: dict[str, FollowedGroup] = {}
@@ -96,7 +96,7 @@ class PushFollower:
         """The topics with their partitions at present."""
         return self.topics[-1][1] if self.topics else {}
 
-    def break_off(self, event: Event, group: FollowedGroup, found: Diagnosis) -> Violation:
+    def break_off(self, event: Event, group: FollowedGroup, found: PushDiagnosis) -> Violation:
         """The violation of a group, of which nothing more is said."""
         group.is_lost = True
         return self.evidence.violation(event, group.name, *found)
@@ -110,11 +110,11 @@ class PushFollower:
             return
         group = self.owners.get(event.connection)
         member = None if group is None else group.members.get(event.connection)
-        if group is None or member is None or group.is_lost:
+        if group is None or member is None or group.is_lost or member.is_closed:
             return
         if member.is_past and event.time > (self.lost_at or 0) + self.slack:
             told = "nothing from a coordinator that has lost its place"
-            yield self.break_off(event, group, Diagnosis("PUSH-02", "request", told, event.api))
+            yield self.break_off(event, group, PushDiagnosis("PUSH-02", "request", told, event.api))
         elif event.api == "Ping":
             yield from self.on_ping(event, group, member)
         else:
@@ -149,12 +149,12 @@ class PushFollower:
     def on_ping(self, event: Event, group: FollowedGroup, member: MemberFacts) -> Iterator[Violation]:
         """A consumer saw a ping."""
         at = self.surroundings(group, event.time)
-        if member.held and all(world.run is not None and world.run.pending for world in group.worlds.close(at)):
+        if member.held and all(world.holds(member.registration) for world in group.worlds.close(at)):
             told = "none between a Stop and the end of its attempt"
-            yield self.break_off(event, group, Diagnosis("PUSH-09", "ping", told, "a ping", "scheduler.ping"))
+            yield self.break_off(event, group, PushDiagnosis("PUSH-09", "ping", told, "a ping", "scheduler.ping"))
             return
         for found in member.times.on_ping(event.body, event.time):
-            yield self.break_off(event, group, Diagnosis(*found, "scheduler.ping"))
+            yield self.break_off(event, group, PushDiagnosis(*found, "scheduler.ping"))
             return
         self.findings.rules["scheduler.ping"] += 1
         self.evidence.add(event, "PUSH-50", "PUSH-51", *(("PUSH-07", "PUSH-08") if member.times.pings > 1 else ()))
@@ -172,7 +172,7 @@ class PushFollower:
         if found is None and rules is None:
             found = self.diagnose_unexplained(event, group, at)
         if found is not None or rules is None:
-            yield self.break_off(event, group, found or Diagnosis("", event.api, "", ""))
+            yield self.break_off(event, group, found or PushDiagnosis("", event.api, "", ""))
             return
         if event.api == "Start":
             group.offsets.on_start(member.connection, entries)
@@ -189,7 +189,7 @@ class PushFollower:
             self.evidence.add(event, "PUSH-52")
         group.credit(self.evidence, event, rules, knows_retries="maximum_retries" in self.limits)
 
-    def diagnose(self, event: Event, group: FollowedGroup, member: MemberFacts) -> Diagnosis | None:
+    def diagnose(self, event: Event, group: FollowedGroup, member: MemberFacts) -> PushDiagnosis | None:
         """What is wrong with a Stop or Start by what is known of the channels."""
         if event.api == "Stop":
             return None
@@ -207,22 +207,24 @@ class PushFollower:
         begun = group.begun_at - 2 * self.slack
         return [known for (_, known), (until, _) in pairwise((*self.topics, (now, {}))) if until >= begun]
 
-    def diagnose_unexplained(self, event: Event, group: FollowedGroup, at: Surroundings) -> Diagnosis:
+    def diagnose_unexplained(self, event: Event, group: FollowedGroup, at: Surroundings) -> PushDiagnosis:
         """The requirement that forbids what no explanation of the group has."""
         told = "nothing that follows from what was seen before"
         if event.time < self.quiet_until - self.slack:
-            return Diagnosis("PUSH-42", "early", f"none before {self.quiet_until} ms", f"{event.time} ms")
+            return PushDiagnosis("PUSH-42", "early", f"none before {self.quiet_until} ms", f"{event.time} ms")
         if event.api == "Start":
             behind = [one for one in group.open_members() if one.stop != event.body.get("attempt", 0)]
-            return Diagnosis("PUSH-38" if behind else "PUSH-39", "order", told, "a Start", "rebalance.starting")
+            return PushDiagnosis("PUSH-38" if behind else "PUSH-39", "order", told, "a Start", "rebalance.starting")
         if group.worlds.is_early(at):
-            return Diagnosis("PUSH-21", "early", "a retry once the wait and the back-off are over", "a Stop before")
+            return PushDiagnosis("PUSH-21", "early", "a retry once the wait and the back-off are over", "a Stop before")
         if group.is_rebalancing(at):
-            return Diagnosis("PUSH-18", "order", "the end of the attempt under way first", "another Stop")
+            return PushDiagnosis("PUSH-18", "order", "the end of the attempt under way first", "another Stop")
         since = self.topics[-1][0] if self.topics else 0
         if self.topics and since and event.time <= since + 4 * self.slack:
-            return Diagnosis("PUSH-14", "group", "no rebalance of a group that wants none of what changed", "a Stop")
-        return Diagnosis("", "order", told, "a Stop")
+            return PushDiagnosis(
+                "PUSH-14", "group", "no rebalance of a group that wants none of what changed", "a Stop"
+            )
+        return PushDiagnosis("", "order", told, "a Stop")
 
     # --- responses ----------------------------------------------------------------------------------------------
 
@@ -270,14 +272,16 @@ class PushFollower:
         timeout = member.times.session_timeout
         return self.limits.get("min_session_timeout", timeout) < timeout
 
-    def diagnose_registration(self, group: FollowedGroup, member: MemberFacts, error: int) -> Diagnosis:
+    def diagnose_registration(self, group: FollowedGroup, member: MemberFacts, error: int) -> PushDiagnosis:
         """What is wrong with the response to a registration."""
         if error:
-            return Diagnosis("PUSH-25", "error_code", "0: the id is new, and the timeout allowed", str(error))
+            return PushDiagnosis("PUSH-25", "error_code", "0: the id is new, and the timeout allowed", str(error))
         if group.has_other(member):
-            return Diagnosis("PUSH-26", "error_code", "an error: a live member has the id", "0", "register.duplicate")
+            return PushDiagnosis(
+                "PUSH-26", "error_code", "an error: a live member has the id", "0", "register.duplicate"
+            )
         told = f"an error: {member.times.session_timeout} ms is out of bounds"
-        return Diagnosis("PUSH-27", "error_code", told, "0", "register.timeout-too-small")
+        return PushDiagnosis("PUSH-27", "error_code", told, "0", "register.timeout-too-small")
 
     def on_metadata(self, event: Event) -> Iterator[Violation]:
         """A broker has told where the coordinator is."""
@@ -346,7 +350,7 @@ class PushFollower:
         known = [member for each in self.groups.values() for member in each.members.values()]
         if any(member.is_open and member.times.registered_at < event.time for member in known):
             told = "an open channel: its consumer has answered in time"
-            yield self.break_off(event, group, Diagnosis("PUSH-11", "channel", told, "closed"))
+            yield self.break_off(event, group, PushDiagnosis("PUSH-11", "channel", told, "closed"))
             return
         for each in self.groups.values():
             each.on_lost_coordinator(0, 0)
@@ -364,7 +368,7 @@ class PushFollower:
             if found is not None:
                 yield self.break_off(event, group, found)
 
-    def overdue_of(self, group: FollowedGroup, now: int) -> Diagnosis | None:
+    def overdue_of(self, group: FollowedGroup, now: int) -> PushDiagnosis | None:
         """What is overdue in a group."""
         is_rebalancing = group.is_rebalancing(self.surroundings(group, now))
         for member in group.members.values():
@@ -372,19 +376,19 @@ class PushFollower:
                 member.times.freed_at = max(member.times.freed_at, now)
             if member.is_past:
                 if member.is_open and now > (self.lost_at or 0) + 2 * self.slack:
-                    return Diagnosis("PUSH-44", "channel", "closed: its coordinator has lost its place", "open")
+                    return PushDiagnosis("PUSH-44", "channel", "closed: its coordinator has lost its place", "open")
             elif member.is_open and now > member.times.lease_end + 2 * self.slack + member.times.session_timeout // 3:
                 told = f"closed after {member.times.session_timeout} ms without a response"
-                return Diagnosis("PUSH-11", "channel", told, "open")
+                return PushDiagnosis("PUSH-11", "channel", told, "open")
             elif member.is_open and not is_rebalancing and (due := member.times.overdue_ping(now)) is not None:
-                return Diagnosis("PUSH-08" if member.times.pings else "PUSH-07", "ping", f"one at {due} ms", "none")
+                return PushDiagnosis("PUSH-08" if member.times.pings else "PUSH-07", "ping", f"one at {due} ms", "none")
         at = self.surroundings(group, now, certainly=True)
         is_held_up, is_too_long = self.look_at_others(group, now)
         if (is_held_up and not is_too_long) or now <= group.worlds.changed_at + 2 * self.slack:
             return None
         owed = group.worlds.settle(at)
         if owed is not None and is_too_long:
-            return Diagnosis("PUSH-52", "late", "its turn once a slow group has had its retries", "nothing")
+            return PushDiagnosis("PUSH-52", "late", "its turn once a slow group has had its retries", "nothing")
         return None if owed is None else name_owed(owed, group)
 
     def look_at_others(self, group: FollowedGroup, now: int) -> tuple[bool, bool]:

@@ -88,6 +88,15 @@ class PushWorld:
         """The number of an attempt on the wire, None if it was not seen."""
         return dict(self.numbers).get(attempt)
 
+    def holds(self, registration: Registration) -> bool:
+        """Whether a channel is held for the attempt under way, and its consumer has seen that: a ping may still come
+        before a Stop."""
+        return (
+            self.run is not None
+            and bool(self.run.pending)
+            and not any((each.consumer, each.number) == registration for each in self.outbox)
+        )
+
     def next_attempt(self) -> int:
         """An attempt that nothing which was seen, or is still to be seen, belongs to."""
         sent = (getattr(each.message, "attempt", 0) for each in self.outbox)
