@@ -8,7 +8,10 @@ from fencepost.conformance.protocols.description import ProtocolDescription
 from fencepost.traces import events
 
 DEFAULT_PROTOCOL = CLASSIC
-OTHERS = {"push": "fencepost.conformance.protocols.push.PUSH"}
+OTHERS = {
+    "push": "fencepost.conformance.protocols.push.PUSH",
+    "region": "fencepost.conformance.protocols.region.REGION",
+}
 """The descriptions of other protocols, each imported when it is asked for, by the scheme of addresses and the name in
 headers of traces."""
 
