@@ -55,6 +55,8 @@ from fencepost.adapters.security.settings import SECURITY_KEYS, SecurityError, S
 from fencepost.adapters.wire.move_command import GROUP_PLACE
 from fencepost.model.catalogue.classic import CAPABILITIES, CATALOGUE
 from fencepost.model.catalogue.classic.client import CLIENT_CATALOGUE
+from fencepost.model.catalogue.push import PUSH_CATALOGUE
+from fencepost.model.catalogue.region import REGION_CATALOGUE
 from fencepost.model.errors import FencepostError
 from fencepost.model.settings import SETTING_OF_CONFIG, Settings
 
@@ -73,7 +75,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "target": ("start", "kill", "move", "keeps_storage", "topic"),
         "settings": (*(setting.name for setting in fields(Settings)), "override"),
         "capabilities": ("offers",),
-        "known": tuple(CATALOGUE),
+        "known": (*CATALOGUE, *PUSH_CATALOGUE, *REGION_CATALOGUE),
         "about": ABOUT_KEYS,
         "timing": ("grace_ms",),
         "security": SECURITY_KEYS,
