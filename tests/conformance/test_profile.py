@@ -71,8 +71,8 @@ def test_an_empty_profile_says_nothing(tmp_path: Path) -> None:
     [
         (
             "[targets]",
-            "targets: unknown section; the sections are target, settings, capabilities, known, about, timing, security, "
-            "limits",
+            "targets: unknown section; the sections are target, settings, capabilities, known, about, timing, "
+            "security, limits",
         ),
         ("target = 1", "target: not a section; write [target] on a line of its own"),
         ("[target]\nstrat = 'x'", "[target] strat: unknown key; the keys are start, kill, move, keeps_storage, topic"),
