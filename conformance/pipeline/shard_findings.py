@@ -9,7 +9,9 @@ from typing import Any
 
 from fencepost.conformance.analysis.trace_report import MALFORMED_ERRORS, MalformedMessageError, TraceJudging
 from fencepost.conformance.pipeline.merge import RankedFailure, shortest_failures
+from fencepost.conformance.recorded_members import RecordedMembers
 from fencepost.conformance.reports.typed_json import to_plain
+from fencepost.traces.client_judge.judge import is_recording
 from fencepost.traces.events import Header
 from fencepost.traces.history.state_history import StateHistory
 from fencepost.traces.operations import PairedEvent
@@ -28,6 +30,7 @@ def shard_findings(
 ) -> Iterator[Finding]:
     """Judge the events of a shard and yield its findings."""
     judging = TraceJudging(Path(shard.trace), judge.judge, later=moments)
+    judging.members = RecordedMembers(header, judge.owns_group) if is_recording(header) else None
     rows = FindingRows(shard)
     try:
         for moment in moments:
@@ -46,6 +49,7 @@ def shard_findings(
     for stuck in judge.history.stuck_rebalances():
         yield rows.finding("stuck", stuck._asdict(), time=stuck.since, group=stuck.group)
     yield from rows.final_findings(header, verdict, judging, judge.own_events)
+    yield from rows.member_findings(header, judging)
 
 
 class FindingRows:
@@ -118,3 +122,19 @@ class FindingRows:
             "inconclusive": len(verdict.inconclusive),
         }
         yield self.finding("verdict", summary)
+
+    def member_findings(self, header: Header, judging: TraceJudging) -> Iterator[Finding]:
+        """What the members of a recording kept, broke and did wrong."""
+        checks = judging.member_checks()
+        if checks is None:
+            return
+        failures = (
+            RankedFailure(requirement, (number,), failure)
+            for number, (requirement, failure) in enumerate(judging.member_failures)
+        )
+        for each in shortest_failures(failures, MAX_SHOWN):
+            shown = replace(each.failure, trace=self.shard.trace)  # a URI is no path
+            value = {"requirement": each.requirement, "rank": each.rank, "failure": to_plain(shown)}
+            yield self.finding("member-failure", value, sequence=shown.step)
+        told = {"source": header.source, "checks": [asdict(check) for check in checks.values()]}
+        yield self.finding("members", told)

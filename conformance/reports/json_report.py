@@ -84,6 +84,7 @@ def report_of(document: ReportDocument, specification: Specification) -> Report:
         idle_findings=document.idle_findings,
         provenance=document.provenance,
         kit=None if document.kit == describe_kit(specification) else document.kit,
+        members=report_of(document.members, SPECIFICATIONS[document.members.subject]) if document.members else None,
     )
 
 

@@ -70,6 +70,11 @@ def is_client_trace(header: Header) -> bool:
     return header.implementation.get("subject") == "client"
 
 
+def is_recording(header: Header) -> bool:
+    """Whether a trace shows real members: it was recorded, or imported."""
+    return "recorder" in header.implementation
+
+
 def is_driven_trace(header: Header) -> bool:
     """Whether a trace of a client has its application in it."""
     return "driver" in header.implementation

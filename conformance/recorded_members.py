@@ -1,0 +1,5 @@
+"""How members in recordings are judged where no protocol is named."""
+
+from fencepost.traces.client_judge.classic.recorded import RecordedMembers
+
+__all__ = ["RecordedMembers"]
