@@ -12,7 +12,7 @@ from typing import Protocol
 
 from fencepost.model.errors import FencepostError
 from fencepost.model.settings import Settings
-from fencepost.traces.events import Body, Event, Kind, Order
+from fencepost.traces.events import CLASSIC, Body, Event, Kind, Order
 
 
 class SettingOrigin(StrEnum):
@@ -63,6 +63,9 @@ class Description:
     can_move: bool = False
     """Whether a group can be moved to another node while its old one stays up."""
     implementation: Mapping[str, str] = field(default_factory=dict)
+    protocol: str = CLASSIC
+    limits: Mapping[str, int] = field(default_factory=dict)
+    """As in the header of a trace."""
     origins: Mapping[str, SettingOrigin] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
 

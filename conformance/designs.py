@@ -1,8 +1,5 @@
-"""Designs that no implementation is judged by yet, push and region: what `explain` tells of them."""
+"""Protocols that began as the text of a design, push and region: what `explain` tells of the holes of the text."""
 
-from collections.abc import Sequence
-
-from fencepost.conformance.specification import SPECIFICATIONS, select_from
 from fencepost.model.catalogue.design_hole import DesignHole
 from fencepost.model.catalogue.push.holes import PUSH_HOLES
 from fencepost.model.catalogue.region.holes import REGION_HOLES
@@ -13,11 +10,6 @@ from fencepost.model.region.rules import REGION
 
 DESIGNS = ((PUSH, PUSH_HOLES), (REGION, REGION_HOLES))
 """The specification of each design, with the holes of its text."""
-
-
-def select_to_explain(patterns: Sequence[str]) -> tuple[Requirement, ...]:
-    """The requirements of all specifications and designs whose ids match a pattern. Raises `UnknownRequirement`."""
-    return select_from((*SPECIFICATIONS.values(), *(specification for specification, _ in DESIGNS)), patterns)
 
 
 def design_of(requirement: Requirement) -> tuple[Specification, tuple[DesignHole, ...]] | None:

@@ -1,7 +1,9 @@
-"""The specifications of runs and reports that name none: of the modules that every command loads, the only one of this
-package that names a protocol."""
+"""The specifications of runs and reports: of the modules that every command loads, the only one of this package that
+names protocols."""
 
 from collections.abc import Iterable, Sequence
+from functools import cache
+from importlib import import_module
 
 from fencepost.model.catalogue.requirement import Requirement
 from fencepost.model.catalogue.selection import select_requirements
@@ -12,14 +14,33 @@ from fencepost.model.classic.rules.specification import CLASSIC
 DEFAULT_SPECIFICATION = CLASSIC
 CLIENT_SPECIFICATION = CLASSIC_CLIENT
 """The requirements of clients."""
-SPECIFICATIONS = {each.subject: each for each in (DEFAULT_SPECIFICATION, CLIENT_SPECIFICATION)}
-"""By the subject of their requirements."""
+OTHERS = {
+    "push coordinator": "fencepost.model.push.rules.PUSH",
+    "consistent region": "fencepost.model.region.rules.REGION",
+}
+"""The specifications of other protocols, each imported when it is asked for, by the subject of its requirements."""
+
+
+@cache
+def specification_named(subject: str) -> Specification:
+    """The specification whose requirements are about this subject. Raises KeyError if there is none."""
+    for each in (DEFAULT_SPECIFICATION, CLIENT_SPECIFICATION):
+        if each.subject == subject:
+            return each
+    module, _, name = OTHERS[subject].rpartition(".")
+    found: Specification = getattr(import_module(module), name)
+    return found
+
+
+def all_specifications() -> tuple[Specification, ...]:
+    """The specifications of all protocols, coordinators and clients of the default one first."""
+    return (DEFAULT_SPECIFICATION, CLIENT_SPECIFICATION, *map(specification_named, OTHERS))
 
 
 def select_from_all(patterns: Sequence[str]) -> tuple[Requirement, ...]:
     """The requirements of all specifications whose ids match a pattern; all of them without patterns. Raises
     `UnknownRequirement` for a pattern that no id matches."""
-    return select_from(SPECIFICATIONS.values(), patterns)
+    return select_from(all_specifications(), patterns)
 
 
 def select_from(specifications: Iterable[Specification], patterns: Sequence[str]) -> tuple[Requirement, ...]:
@@ -29,4 +50,11 @@ def select_from(specifications: Iterable[Specification], patterns: Sequence[str]
 
 def specification_of(requirement: Requirement) -> Specification:
     """The specification that has a requirement."""
-    return next(each for each in SPECIFICATIONS.values() if requirement.id in each.requirements)
+    return next(each for each in all_specifications() if requirement.id in each.requirements)
+
+
+def needs_of(id: str) -> tuple[str, ...]:
+    """The capabilities without which a requirement cannot be tested. Raises KeyError for an unknown id."""
+    if id in DEFAULT_SPECIFICATION.requirements:
+        return DEFAULT_SPECIFICATION.requirements[id].needs
+    return next(each.requirements[id].needs for each in all_specifications() if id in each.requirements)

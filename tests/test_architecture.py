@@ -78,7 +78,6 @@ ENGINES = """
 """The packages whose modules know no protocol. A protocol's own part of an engine is in a folder of its name."""
 PROTOCOLS = ("classic", "draining", "assignors", "push", "region")
 KNOWS_A_PROTOCOL = {
-    "traces/judge/registry.py": "fencepost.traces.judge.classic.protocol.ClassicProtocol",  # the default of judges
     "conformance/run/runner.py": "fencepost.adapters.bundled.classic.log.CorruptLogError",  # `fencepost serve`
 }
 """The modules of engines that name a protocol, each with the only name of one that it may import."""

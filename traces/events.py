@@ -9,6 +9,8 @@ from fencepost.model.frozen import fast_frozen
 from fencepost.model.settings import Settings
 
 FORMAT_VERSION = 1
+CLASSIC = "classic"
+"""The protocol of a trace that names none: that of consumer groups since Kafka 0.9."""
 SAVED = "saved"
 """The name of the internal event that says for which requirements a failing trace was saved."""
 
@@ -46,7 +48,8 @@ class Header:
     """First line of a trace.
 
     `clock` is "virtual" or "wall"; `settings` are the target's; a timer may fire up to `grace` milliseconds after its
-    deadline; `implementation` describes the target.
+    deadline; `implementation` describes the target. `protocol` names the protocol; `limits` are bounds and times of the
+    target that `settings` has no field for, by name.
     """
 
     source: str
@@ -55,6 +58,8 @@ class Header:
     settings: Settings
     grace: int
     implementation: Mapping[str, str] = field(default_factory=dict)
+    protocol: str = CLASSIC
+    limits: Mapping[str, int] = field(default_factory=dict)
 
 
 @fast_frozen

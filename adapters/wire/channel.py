@@ -173,6 +173,8 @@ class _InFlightRequest:
         self._record(Kind.RESPONSE, api, version, body)
         assert self._address is not None and self._connection is not None
         self._channel.client.pool.release(self._address, self._connection)
+        if api == "JoinGroup" and body.get("error_code") == Error.MEMBER_ID_REQUIRED:
+            self._channel.cluster.reserve_id(self.key, body.get("member_id"))
         if self.options.broker is None and Error.NOT_COORDINATOR in error_codes(body):
             self._channel.cluster.forget_coordinator(self.key)
         self._resolve(body)

@@ -69,6 +69,14 @@ class Cluster:
         self._coordinators: dict[CoordinatorKey, int] = {}
         self.groups: set[str] = set()
         """The groups that channels sent requests about."""
+        self.reserved_ids: dict[str, set[str]] = {}
+        """The member ids that groups gave with MEMBER_ID_REQUIRED. A rebalance waits for them, and DescribeGroups names
+        none of them."""
+
+    def reserve_id(self, key: CoordinatorKey | None, member_id: str | None) -> None:
+        """Note a member id that a group gave with MEMBER_ID_REQUIRED, if the response has one."""
+        if key is not None and member_id:
+            self.reserved_ids.setdefault(key[1], set()).add(member_id)
 
     def known_address(self, key: CoordinatorKey | None, broker: int | None) -> Address | None:
         """The address that a request goes to; None if its coordinator has to be looked up."""

@@ -91,8 +91,9 @@ class GroupRequests:
         return sorted(found)
 
     async def remove_groups(self, groups: Collection[str], patience_s: float = REMOVAL_PATIENCE_S) -> list[str]:
-        """Delete groups, those with members after these have left; returns the groups that remain. An empty group may
-        still be in the join phase of members that are gone, so that it is tried again for `patience_s` seconds."""
+        """Delete groups, those with members after these have left, and those that ids are reserved for; returns the
+        groups that remain. An empty group may still be in the join phase of members that are gone, so that it is tried
+        again for `patience_s` seconds."""
         if not self.offers("DeleteGroups"):
             return sorted(groups)
         loop = asyncio.get_running_loop()
@@ -127,7 +128,8 @@ class GroupRequests:
         described = await self.send("DescribeGroups", group, {"groups": [group]}, 4)
         rows: list[Body] = described.get("groups") or []
         members = [member.get("member_id") for row in rows for member in row.get("members") or ()]
-        await self.leave(group, [member for member in members if member])
+        reserved = sorted(self._cluster.reserved_ids.get(group, ()))
+        await self.leave(group, [member for member in (*members, *reserved) if member])
         return await self._delete_group(group)
 
     async def _delete_group(self, group: str) -> bool:

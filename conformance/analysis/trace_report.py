@@ -32,6 +32,7 @@ from fencepost.traces.history.observer import MakeObserver, TraceObserver
 from fencepost.traces.judge.groups.judged_protocol import JudgedProtocol
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.judge.minimize import is_annotation, minimize_trace
+from fencepost.traces.judge.registry import UnknownProtocol
 from fencepost.traces.operations import Lookahead, Operation, PairedEvent
 from fencepost.traces.verdict import TraceVerdict
 
@@ -191,7 +192,17 @@ class TraceJudging:
         origin = Origin(str(self.path), "")
         for violation in violations_in(verdict):
             events = self.events_leading_to(violation)
-            yield violation, build_failure(events, violation, origin, replayed=False, header=self.judge.header)
+            yield (
+                violation,
+                build_failure(
+                    events,
+                    violation,
+                    origin,
+                    replayed=False,
+                    header=self.judge.header,
+                    specification=self.judge.protocol.specification,
+                ),
+            )
 
     def events_leading_to(self, violation: RequirementViolation) -> list[Event]:
         """The last events of the group up to a violation; of a short trace only those that it depends on."""
@@ -252,6 +263,8 @@ class TraceReport:
         """Of the files that could not be read, or not to their end."""
         self.builder = ReportBuilder()
         self.members = MemberFindings()
+        self.protocol = ""
+        """That of all traces so far."""
 
     def report_progress(self, path: Path) -> None:
         """Report how far the judging has come; `path` is being judged."""
@@ -265,7 +278,11 @@ class TraceReport:
         if is_client_trace(header):
             raise TraceError(str(path), 0, "the trace of a client; name its file alone, or with others of clients")
         observer = self.observe(str(path), header) if self.observe is not None else None
-        judge = Judge(header, on_step=observer.on_step if observer is not None else None)
+        try:
+            judge = Judge(header, on_step=observer.on_step if observer is not None else None)
+        except UnknownProtocol as error:
+            raise TraceError(str(path), 1, str(error)) from None
+        self.take_protocol(path, judge)
         moments = Lookahead(events).pair_operations()
         judging, before = TraceJudging(path, judge, observer, files=files, later=moments), self.events
         judging.members = RecordedMembers(header) if is_recording(header) else None
@@ -282,6 +299,15 @@ class TraceReport:
         except TraceError:
             self.events = before
             raise
+
+    def take_protocol(self, path: Path, judge: Judge) -> None:
+        """Report on the protocol of the first trace. Raises `TraceError` for a trace of another one."""
+        if self.protocol not in ("", judge.header.protocol):
+            told = f"of the protocol {judge.header.protocol}, the traces before of {self.protocol}; judge them apart"
+            raise TraceError(str(path), 1, told)
+        if not self.protocol:
+            self.protocol = judge.header.protocol
+            self.builder = ReportBuilder(specification=judge.protocol.specification)
 
     def finish_trace(self, judging: TraceJudging) -> None:
         """Add the findings of a trace, as far as it was read."""

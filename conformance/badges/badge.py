@@ -24,7 +24,12 @@ from fencepost.conformance.reports.json_report import to_json
 from fencepost.conformance.results import Report, Scope, Verdict
 from fencepost.model.catalogue.requirement import Tier
 
-LABELS = {"coordinator": "kafka group protocol", "client": "kafka group client"}
+LABELS = {
+    "coordinator": "kafka group protocol",
+    "client": "kafka group client",
+    "push coordinator": "kafka push coordinator",
+    "consistent region": "consistent region",
+}
 """The labels of badges by the subject of their reports."""
 DIGEST_LENGTH = 7
 """How much of the digest of the catalogue is in the line."""

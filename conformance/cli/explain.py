@@ -13,7 +13,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, console: Console) -> int:
     """Print sentence, source, needs, rules, scenarios and an example of each requirement."""
     from fencepost.conformance.clients.classic import DRIVEN_CLIENTS
-    from fencepost.conformance.designs import design_of, select_to_explain
+    from fencepost.conformance.designs import design_of
     from fencepost.conformance.reports.layout import line_width
     from fencepost.conformance.reports.requirements import (
         explain_client_requirement,
@@ -22,9 +22,9 @@ def run(options: argparse.Namespace, console: Console) -> int:
     )
     from fencepost.conformance.results import ExitCode
     from fencepost.conformance.run.example import example_schedule
-    from fencepost.conformance.specification import DEFAULT_SPECIFICATION
+    from fencepost.conformance.specification import DEFAULT_SPECIFICATION, select_from_all
 
-    chosen = select_to_explain(options.patterns)
+    chosen = select_from_all(options.patterns)
     with line_width(console.width()):
         for number, each in enumerate(chosen):
             if each.id in DEFAULT_SPECIFICATION.requirements:

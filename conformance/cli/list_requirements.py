@@ -5,6 +5,9 @@ import json
 
 from fencepost.conformance.cli.console import Console
 
+SUBJECTS = {"coordinator": "", "client": "  of clients"}
+"""What is said of a family by the subject of its requirements, if it is not its name."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `fencepost list`."""
@@ -40,7 +43,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         return ExitCode.CONFORMANT
     for (subject, family), members in groupby(chosen, key=lambda each: (specification_of(each).subject, each.family)):
         requirements = list(members)
-        console.print_line(f"{family}  {len(requirements)}{'  of clients' if subject == 'client' else ''}")
+        console.print_line(f"{family}  {len(requirements)}{SUBJECTS.get(subject, f'  of the {subject}')}")
         for each in requirements:
             needs = f"  [needs {', '.join(each.needs)}]" if each.needs else ""
             console.print_line(f"  {each.id:<12}{each.level:<8}{each.tier:<14}{each.title}{needs}")

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from fencepost.conformance.plan import Plan
 
 TARGET_HELP = (
-    "bundled, host:port, or kafka+ssl://host:port for TLS; with commas, several addresses; "
+    "bundled, host:port, or kafka+ssl://host:port for TLS; with commas, several addresses; another scheme names "
+    "another protocol; "
     "without one, the profile starts it"
 )
 NO_TARGET = "name a TARGET, or a --profile that starts it"
@@ -107,10 +108,9 @@ def run(options: argparse.Namespace, console: Console) -> int:
     from fencepost.conformance.results import ExitCode
     from fencepost.conformance.run import runner
     from fencepost.conformance.run.stream import progress_consumer
-    from fencepost.conformance.scenario.selection import select_requirements
 
     plan = plan_of(options)
-    requirements = select_requirements(plan.patterns, plan.excluded)
+    requirements = runner.requirements_of(plan)
     require_libraries(plan)
     check_outputs(report_paths(options), {"--save": options.save, "--traces": options.traces}, [options.profile])
     files = ReportFiles(console, report_paths(options))

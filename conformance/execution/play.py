@@ -48,6 +48,8 @@ async def record_scenario(
         settings=description.settings,
         grace=grace,
         implementation=description.implementation,
+        protocol=description.protocol,
+        limits=description.limits,
     )
     channel = target.channel(recorder)
     move = target.move if description.can_move else None

@@ -6,7 +6,7 @@ and the one that brings the target down is looked for and played alone.
 
 import asyncio
 import math
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -245,7 +245,7 @@ class ScenarioPool:
         return was_down
 
 
-async def play_together(playing: Iterable[Coroutine[Any, Any, object]]) -> None:
+async def play_together(playing: Iterable[Awaitable[object]]) -> None:
     """Await all of them. The first error cancels the others, so that nothing is played on behind a run that ends."""
     tasks = [asyncio.ensure_future(each) for each in playing]
     try:

@@ -6,6 +6,7 @@ Tours and random schedules are imported late: NetworkX and Hypothesis are for th
 from collections.abc import Sequence
 
 from fencepost.conformance.protocols.description import ProtocolDescription, ReplayRules
+from fencepost.conformance.protocols.kafka_address import kafka_target
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenarios.classic import ALL
 from fencepost.conformance.scenarios.classic.versions import versions
@@ -63,4 +64,5 @@ CLASSIC = ProtocolDescription(
     known_transitions,
     ReplayRules(IdTranslation, with_defaults, is_transient, SETUP_APIS, STATELESS_RULES),
     latest_release,
+    kafka_target,
 )

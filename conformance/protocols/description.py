@@ -3,6 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from fencepost.adapters.target import TargetError
+from fencepost.conformance.execution.remote_target import RemoteTarget
+from fencepost.conformance.profile import Profile
 from fencepost.conformance.scenario.context import ScenarioContext
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.schedules.protocol import CoverageGoals, TargetScheduleProtocol
@@ -44,6 +47,11 @@ async def play_nothing(context: ScenarioContext) -> None:
     """Send no request."""
 
 
+def no_target(address: str, profile: Profile) -> RemoteTarget:
+    """Raises TargetError: the protocol is not spoken over the network."""
+    raise TargetError(f"{address}: no target of this protocol is reached over the network")
+
+
 NO_SCENARIO = Scenario("nothing", (), play_nothing)
 
 
@@ -72,7 +80,9 @@ class ProtocolDescription:
     one that finds out which versions of requests a target over the network takes. `make_tours` makes so many tours of
     the model's transitions by a seed, `make_schedules` random schedules; `known_transitions` are those that
     their coverage is measured against. `release_of` names the release of the reference implementation that advertises
-    exactly these versions, "" if it is none of those that are known to do otherwise.
+    exactly these versions, "" if it is none of those that are known to do otherwise. `make_target` makes the target at
+    an address, as its profile says, and raises `TargetError`. `repeat` makes the scenario that plays a trace again,
+    where that is not done request by request.
     """
 
     specification: Specification
@@ -84,6 +94,8 @@ class ProtocolDescription:
     known_transitions: Callable[[], frozenset[Transition]] = frozenset
     replay: ReplayRules = ReplayRules()
     release_of: Callable[[Mapping[str, tuple[int, int]]], str] = no_release
+    make_target: Callable[[str, Profile], RemoteTarget] = no_target
+    repeat: Callable[[Sequence[Event]], Scenario] | None = None
 
     def coverage_goals(self) -> CoverageGoals:
         """What the coverage by random schedules is measured against."""

@@ -15,7 +15,12 @@ from fencepost.conformance.reports.json_report import ReportError, from_json
 from fencepost.conformance.results import Report
 from fencepost.model.errors import FencepostError
 
-FOLDERS = {"coordinator": "coordinators", "client": "clients"}
+FOLDERS = {
+    "coordinator": "coordinators",
+    "client": "clients",
+    "push coordinator": "push",
+    "consistent region": "regions",
+}
 """The folders of a registry by the subject of their reports."""
 REPORT_FILE, PROFILE_FILE, ABOUT_FILE = "report.json", "profile.toml", "about.toml"
 TEXT_KEYS = frozenset({"name", "url", "language", "license", "contact", "notes"})

@@ -15,7 +15,7 @@ from fencepost.conformance.registry.feed import to_feed
 from fencepost.conformance.reports.document import count_tiers
 from fencepost.conformance.reports.text import outcome_line
 from fencepost.conformance.results import RequirementResult, Verdict
-from fencepost.conformance.specification import DEFAULT_SPECIFICATION, SPECIFICATIONS
+from fencepost.conformance.specification import DEFAULT_SPECIFICATION, specification_named
 from fencepost.model.catalogue.requirement import Requirement, Tier
 
 RULES = (
@@ -66,7 +66,7 @@ def requirements_of(entries: Sequence[RegistryEntry]) -> dict[str, Requirement]:
     subjects = {DEFAULT_SPECIFICATION.subject, *(entry.report.specification.subject for entry in entries)}
     found: dict[str, Requirement] = {}
     for subject in sorted(subjects, key=list(FOLDERS).index):
-        found |= SPECIFICATIONS[subject].requirements
+        found |= specification_named(subject).requirements
     return found
 
 

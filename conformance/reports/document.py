@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from fencepost.conformance.analysis.causes import find_causes
 from fencepost.conformance.provenance import Kit, Provenance, describe_kit
@@ -36,6 +36,10 @@ class Outcome:
     scope: Scope
     checked: Count
     verdicts: Mapping[str, Count]
+
+
+Subject = Literal["coordinator", "client", "push coordinator", "consistent region"]
+"""What the requirements of a report are about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +91,7 @@ class ReportDocument:
 
     fencepost: Literal[2]
     kit: Kit
-    subject: Literal["coordinator", "client"]
+    subject: Subject
     target: Mapping[str, str]
     outcome: Outcome
     tiers: Mapping[str, Mapping[str, Count]]
@@ -140,9 +144,9 @@ def make_document(report: Report, histories: Sequence[TraceHistory] | None = Non
     )
 
 
-def subject_of(report: Report) -> Literal["coordinator", "client"]:
+def subject_of(report: Report) -> Subject:
     """What the requirements of a report are about."""
-    return "client" if report.specification.subject == "client" else "coordinator"
+    return next((each for each in get_args(Subject) if each == report.specification.subject), "coordinator")
 
 
 def describe_outcome(report: Report) -> Outcome:

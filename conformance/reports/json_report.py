@@ -8,7 +8,7 @@ from fencepost.conformance.provenance import describe_kit
 from fencepost.conformance.reports.document import REPORT_VERSION, ReportDocument, RequirementEntry, make_document
 from fencepost.conformance.reports.typed_json import FormError, from_plain, schema_of, to_plain, to_text
 from fencepost.conformance.results import Report, RequirementResult
-from fencepost.conformance.specification import SPECIFICATIONS
+from fencepost.conformance.specification import specification_named
 from fencepost.model.catalogue.specification import Specification
 from fencepost.model.errors import FencepostError
 from fencepost.traces.history.timeline import TraceHistory
@@ -51,7 +51,7 @@ def from_json(text: str, specification: Specification | None = None) -> Report:
         raise ReportError(str(error)) from None
     if "name" not in document.target:
         raise ReportError("target.name is missing")
-    report = report_of(document, specification or SPECIFICATIONS[document.subject])
+    report = report_of(document, specification or specification_named(document.subject))
     check_derived(document, make_document(report), is_own=report.kit is None)
     return report
 
@@ -84,7 +84,9 @@ def report_of(document: ReportDocument, specification: Specification) -> Report:
         idle_findings=document.idle_findings,
         provenance=document.provenance,
         kit=None if document.kit == describe_kit(specification) else document.kit,
-        members=report_of(document.members, SPECIFICATIONS[document.members.subject]) if document.members else None,
+        members=report_of(document.members, specification_named(document.members.subject))
+        if document.members
+        else None,
     )
 
 

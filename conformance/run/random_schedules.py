@@ -14,20 +14,28 @@ PlayScenarios = Callable[[Sequence[Scenario]], Awaitable[None]]
 """Plays scenarios, adds their runs, and replays those that fail."""
 WatchIdle = Callable[[str], Awaitable[None]]
 """Looks at a target that is idle, as the phrase says, such as "after the scenarios"."""
+FinishScenarios = Callable[[], Awaitable[None]]
+"""Waits for the scenarios that are played beside the random schedules, and replays those that fail."""
 
 
 async def run_schedules(
-    state: RunState, engine: ScheduleEngine, play: PlayScenarios, watch: WatchIdle | None = None
+    state: RunState,
+    engine: ScheduleEngine,
+    play: PlayScenarios,
+    watch: WatchIdle | None = None,
+    finish: FinishScenarios | None = None,
 ) -> None:
     """Play random schedules, then shrink and replay those that violate what no scenario violates.
 
-    Before that, scenarios that were left out are asked what they say of it: `play` plays and replays them. Whenever
-    nothing is in flight, `watch` looks at the target.
+    Before that, scenarios that were left out are asked what they say of it: `play` plays and replays them, once
+    `finish` has waited for those under way. Whenever nothing is in flight, `watch` looks at the target.
     """
     state.statistics = engine.statistics
     state.work.stage = "random schedules"
     state.pace_from = (state.limits.elapsed_seconds(), len({run.scenario.name for run in state.runs}))
     await engine.run(state.add_schedule)
+    if finish is not None:
+        await finish()
     if watch is not None:
         await watch(f"after {state.plan.schedules} random schedules")
     neighbours = state.neighbouring_scenarios()

@@ -6,30 +6,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fencepost.adapters.security.loading import load_security
-from fencepost.adapters.target import Description, TargetError
-from fencepost.adapters.wire.move_command import MoveCommand
-from fencepost.adapters.wire.process_control import ProcessControl
-from fencepost.adapters.wire.target import KafkaTarget, parse_target
+from fencepost.adapters.target import Description
 from fencepost.conformance.capabilities import describe_facts, offered_capabilities, requirements_not_told
 from fencepost.conformance.execution.crash_monitor import CrashMonitor
 from fencepost.conformance.execution.judge_pool import JudgePool
 from fencepost.conformance.execution.loop_lag import LoopLagMonitor, is_inconclusive
 from fencepost.conformance.execution.pacing import Pacer
 from fencepost.conformance.execution.play import DEFAULT_GRACE_MS
-from fencepost.conformance.execution.pool import ScenarioPool
+from fencepost.conformance.execution.pool import ScenarioPool, play_together
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
+from fencepost.conformance.protocols.description import ProtocolDescription
 from fencepost.conformance.protocols.registry import DEFAULT_PROTOCOL
 from fencepost.conformance.results import Report
 from fencepost.conformance.run.ending import RunLimits
 from fencepost.conformance.run.provenance import name_target, record_run
-from fencepost.conformance.run.random_schedules import run_schedules
+from fencepost.conformance.run.random_schedules import FinishScenarios, run_schedules
 from fencepost.conformance.run.run_state import RunState, add_tours, order_scenarios
 from fencepost.conformance.run.stream import Emit
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
-from fencepost.conformance.scenario.selection import select_scenarios
+from fencepost.conformance.scenario.selection import required_capabilities, select_scenarios
 from fencepost.model.catalogue.requirement import Requirement
 from fencepost.traces.events import Event, Kind
 
@@ -46,15 +43,23 @@ RETRY_NAMES = ("again", "at-last")
 
 
 class RemoteRun:
-    """A run on a Kafka address; `scenarios` are played besides those of the kit."""
+    """A run on an address; `scenarios` are played besides those of the kit."""
 
-    def __init__(self, plan: Plan, profile: Profile, *, scenarios: Sequence[Scenario] = ()) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        profile: Profile,
+        *,
+        scenarios: Sequence[Scenario] = (),
+        protocol: ProtocolDescription | None = None,
+    ) -> None:
         self.plan = plan
+        self.protocol = DEFAULT_PROTOCOL if protocol is None else protocol
         self.scenarios = tuple(scenarios)
         self.profile = profile
         self.token = secrets.token_hex(3)
         self.grace = profile.grace if profile.grace is not None else DEFAULT_GRACE_MS
-        self.target = kafka_target(plan.target, profile)
+        self.target = self.protocol.make_target(plan.target, profile)
         self.judges = JudgePool()
 
     async def run(self, requirements: Sequence[Requirement], emit: Emit) -> Report:
@@ -69,7 +74,7 @@ class RemoteRun:
             pool = self.scenario_pool(opened, lag_monitor)
             advertised = pool.description.versions
             self.judges.start()
-            first = await pool.play(DEFAULT_PROTOCOL.versions_scenario, "versions")
+            first = await pool.play(self.protocol.versions_scenario, "versions")
             description = replace(pool.description, versions=usable_versions(pool.description.versions, first.events))
             pool = replace(pool, description=description)
             offered = offered_capabilities(
@@ -80,13 +85,14 @@ class RemoteRun:
             )
             if not self.profile.survives_restarts:
                 offered -= {"restart"}
-            scenarios = (*DEFAULT_PROTOCOL.scenarios, *self.scenarios)
+            scenarios = (*self.protocol.scenarios, *self.scenarios)
             selection = select_scenarios(scenarios, requirements, offered, smoke=self.plan.smoke)
             selection = replace(selection, not_told=requirements_not_told(requirements, description))
-            selection = add_tours(selection, description.settings, self.plan, DEFAULT_PROTOCOL)
+            selection = add_tours(selection, description.settings, self.plan, self.protocol)
             facts = describe_facts(description, offered)
-            state = RunState(self.plan, selection, emit, self.profile.deviations, limits, facts=facts)
-            state.kafka_release = DEFAULT_PROTOCOL.release_of(advertised)
+            deviations = self.profile.deviations
+            state = RunState(self.plan, selection, emit, deviations, limits, protocol=self.protocol, facts=facts)
+            state.kafka_release = self.protocol.release_of(advertised)
             state.work.playing = pool.playing
             state.plays_at_once = True
             implementation = description.implementation
@@ -105,11 +111,28 @@ class RemoteRun:
     async def play_all(
         self, state: RunState, pool: ScenarioPool, versions_run: ScenarioRun, offered: frozenset[str]
     ) -> None:
-        """Play the scenarios, replay what failed, then play random schedules."""
-        await self.play_and_confirm(state, pool, versions_run)
-        await self.target.watch_idle("after the scenarios")
-        if self.plan.schedules:
-            await self.play_schedules(state, pool, versions_run, offered)
+        """Play the scenarios, replay what failed, then play random schedules.
+
+        Scenarios that wait for clean-up passes go on beside the schedules, unless a restart would end what they wait
+        for.
+        """
+        scenarios = order_scenarios(state.selection.scenarios, self.plan.seed)
+        overlaps = self.plan.schedules > 0 and "restart" not in offered
+        waiting = [each for each in scenarios if overlaps and "retention" in required_capabilities(each)]
+        others = [each for each in scenarios if each not in waiting]
+        until_cleaned_up = asyncio.create_task(self.play_until_conclusive(state, pool, waiting))
+
+        async def finish() -> None:
+            await until_cleaned_up
+            await self.replay_failures(state, pool, versions_run)
+
+        async def play_others() -> None:
+            await self.play_and_confirm(state, pool, versions_run, others)
+            await self.target.watch_idle("after the scenarios")
+            if self.plan.schedules:
+                await self.play_schedules(state, pool, versions_run, offered, finish)
+
+        await play_together([until_cleaned_up, play_others()])
 
     async def clean_up(self, state: RunState, pool: ScenarioPool) -> None:
         """Remove what the run created on the target, and note in the report what stays."""
@@ -150,31 +173,34 @@ class RemoteRun:
             max_concurrency=MAX_CONCURRENT_SCHEDULES,
             pacer=Pacer(self.target.measure_response_time),
         )
-        plan, schedules = self.plan, DEFAULT_PROTOCOL.make_schedules(scope)
+        plan, schedules = self.plan, self.protocol.make_schedules(scope)
         return ConcurrentEngine(
             schedule_pool, self.judges, schedules, plan.seed, plan.schedules, dict(decisions), plan.traces
         )
 
-    async def play_and_confirm(self, state: RunState, pool: ScenarioPool, versions_run: ScenarioRun) -> None:
-        """Play the scenarios, play the inconclusive ones again, then replay what failed."""
-        inconclusive: list[Scenario] = []
-
-        def keep(run: ScenarioRun) -> None:
-            state.add_run(run)
-            if is_inconclusive(run):
-                inconclusive.append(run.scenario)
-
-        rest = order_scenarios(state.selection.scenarios, self.plan.seed)
-        if versions_run.scenario in rest:
-            rest.remove(versions_run.scenario)
-            keep(versions_run)
-        await pool.play_all(rest, "run", keep)
-        if self.plan.max_failures is not None:
-            await self.replay_failures(state, pool, versions_run)
-        for attempt in RETRY_NAMES:
-            scenarios, inconclusive = inconclusive, []
-            await pool.play_all(scenarios, attempt, keep)
+    async def play_and_confirm(
+        self, state: RunState, pool: ScenarioPool, versions_run: ScenarioRun, scenarios: Sequence[Scenario]
+    ) -> None:
+        """Play scenarios, play the inconclusive ones again, then replay what failed."""
+        rest = [each for each in scenarios if each != versions_run.scenario]
+        if len(rest) < len(scenarios):
+            state.add_run(versions_run)
+            rest += [versions_run.scenario] if is_inconclusive(versions_run) else []
+        await self.play_until_conclusive(state, pool, rest)
         await self.replay_failures(state, pool, versions_run)
+
+    async def play_until_conclusive(self, state: RunState, pool: ScenarioPool, scenarios: Sequence[Scenario]) -> None:
+        """Play scenarios, and the inconclusive ones again."""
+        for attempt in ("run", *RETRY_NAMES):
+            inconclusive: list[Scenario] = []
+
+            def keep(run: ScenarioRun, inconclusive: list[Scenario] = inconclusive) -> None:
+                state.add_run(run)
+                if is_inconclusive(run):
+                    inconclusive.append(run.scenario)
+
+            await pool.play_all(scenarios, attempt, keep)
+            scenarios = inconclusive
 
     async def replay_failures(self, state: RunState, pool: ScenarioPool, versions_run: ScenarioRun) -> None:
         """Replay the scenarios that failed until nothing is left to confirm."""
@@ -187,9 +213,14 @@ class RemoteRun:
             await pool.play_all(again, "replay", state.confirm_run)
 
     async def play_schedules(
-        self, state: RunState, pool: ScenarioPool, versions_run: ScenarioRun, offered: frozenset[str]
+        self,
+        state: RunState,
+        pool: ScenarioPool,
+        versions_run: ScenarioRun,
+        offered: frozenset[str],
+        finish: FinishScenarios,
     ) -> None:
-        """Play random schedules."""
+        """Play random schedules; `finish` ends the scenarios that are played beside them."""
         from fencepost.conformance.schedules.scope import ScheduleScope
 
         scope = ScheduleScope(
@@ -206,30 +237,7 @@ class RemoteRun:
             await self.replay_failures(state, pool, versions_run)
 
         engine = self.schedule_engine(pool, scope, state.decisions)
-        await run_schedules(state, engine, play, self.target.watch_idle)
-
-
-def kafka_target(address: str, profile: Profile) -> KafkaTarget:
-    """The target at an address, with security, settings and commands of the profile; the empty address stands for the
-    one that its start command prints. Raises `TargetError` for no address, and if a file or secret is missing."""
-    if not address and not profile.start:
-        raise TargetError("no target: name one, such as bundled, or give a --profile with [target] start")
-    if address and profile.start and not profile.kill:
-        raise TargetError(
-            f"{address}: the profile has start and no kill, so that only a target which the kit started can be "
-            "restarted; leave the address out, or give [target] kill"
-        )
-    bootstrap = parse_target(address) if address else None
-    security = load_security(profile.security, wants_tls=bootstrap is not None and bootstrap.wants_tls)
-    lifecycle = ProcessControl(profile.start, profile.kill, profile.folder) if profile.can_restart else None
-    return KafkaTarget(
-        bootstrap,
-        security=security,
-        overrides=profile.settings,
-        may_contradict=profile.overrides_broker,
-        process_control=lifecycle,
-        move_command=MoveCommand(profile.move, profile.folder) if profile.move else None,
-    )
+        await run_schedules(state, engine, play, self.target.watch_idle, finish)
 
 
 def usable_versions(advertised: Mapping[str, tuple[int, int]], events: Sequence[Event]) -> dict[str, tuple[int, int]]:

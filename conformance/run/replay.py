@@ -18,9 +18,10 @@ from fencepost.conformance.execution.saving import saved_requirements
 from fencepost.conformance.plan import BUNDLED, ReplayOutcome, ReplayResult
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.protocols.description import ProtocolDescription, ReplayRules
-from fencepost.conformance.protocols.registry import DEFAULT_PROTOCOL
+from fencepost.conformance.protocols.registry import DEFAULT_PROTOCOL, name_of_target, protocol_named
 from fencepost.conformance.run.judged_trace import JudgedTrace, judge_trace
-from fencepost.conformance.run.remote import CLEAN_UP_S, kafka_target
+from fencepost.conformance.run.remote import CLEAN_UP_S
+from fencepost.conformance.run.scenario_replay import replay_scenario
 from fencepost.conformance.scenario.context import RESPONSE_TIMEOUT_MS
 from fencepost.model.errors import error_name
 from fencepost.model.settings import Settings
@@ -50,25 +51,33 @@ Replay = Callable[[str, ReplayScript, Settings], Awaitable[tuple[Header, "Repeat
 
 async def replay_trace(path: Path, target: str, profile: Profile) -> ReplayResult:
     """Drive the schedule of a trace against a target. Raises `TraceError` and `TargetError`."""
+    protocol = protocol_to_replay(path, target)
     if target == BUNDLED:
         return await replay_in_process(path, InProcessTarget)
     grace = profile.grace if profile.grace is not None else DEFAULT_GRACE_MS
-    kafka = kafka_target(target, profile)
-
+    remote = protocol.make_target(target, profile)
     token = secrets.token_hex(3)
+    if protocol.repeat is not None:
+        return await replay_scenario(path, protocol, remote, f"replay-{token}", grace)
     stays: list[str] = []
 
     async def clean_up() -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(CLEAN_UP_S):
-                stays.extend(await kafka.remove_traces(token))
+                stays.extend(await remote.remove_traces(token))
 
     async def drive(name: str, script: ReplayScript, settings: Settings) -> tuple[Header, RepeatedTrace]:
-        return await replay_script(
-            name, script, kafka, f"replay-{token}", grace, DEFAULT_PROTOCOL.replay, clean_up=clean_up
-        )
+        return await replay_script(name, script, remote, f"replay-{token}", grace, protocol.replay, clean_up=clean_up)
 
-    return replace(await compare_replay(path, drive, DEFAULT_PROTOCOL), stays=tuple(stays))
+    return replace(await compare_replay(path, drive, protocol), stays=tuple(stays))
+
+
+def protocol_to_replay(path: Path, target: str) -> ProtocolDescription:
+    """The protocol of a trace, which must be that of the target. Raises `TraceError`."""
+    name, spoken = open_trace(path)[0].protocol, name_of_target(target)
+    if name != spoken:
+        raise TraceError(str(path), 1, f"of the protocol {name}; {target or 'the target'} speaks {spoken}")
+    return protocol_named(name)
 
 
 async def replay_in_process(

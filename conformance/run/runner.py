@@ -14,6 +14,7 @@ from fencepost.conformance.events import Progress, RunEvent
 from fencepost.conformance.execution.saving import TraceSaver
 from fencepost.conformance.plan import BUNDLED, Plan, ReplayResult
 from fencepost.conformance.profile import Profile, load_profile
+from fencepost.conformance.protocols.registry import protocol_of_target
 from fencepost.conformance.results import Report
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.run.provenance import record_judging
@@ -22,6 +23,7 @@ from fencepost.conformance.run.replay import replay_trace as replay_script
 from fencepost.conformance.run.stream import consume, stream_events
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenario.selection import select_requirements
+from fencepost.model.catalogue.requirement import Requirement
 from fencepost.model.settings import Settings
 from fencepost.traces.history.observer import MakeObserver
 
@@ -33,7 +35,7 @@ def stream(plan: Plan) -> AsyncGenerator[RunEvent, None]:
     `UnknownRequirement` at once, `TargetError` when it is iterated.
     """
     profile = profile_or_default(plan.profile)
-    requirements = select_requirements(plan.patterns, plan.excluded)
+    requirements = requirements_of(plan)
     run = make_run(plan, profile)
     return stream_events(lambda emit: run.run(requirements, emit), TraceSaver(plan.save, plan.traces))
 
@@ -43,7 +45,13 @@ def make_run(plan: Plan, profile: Profile, scenarios: Sequence[Scenario] = ()) -
     if plan.target == BUNDLED:
         refuse_network_sections(profile)
         return BundledRun(plan, profile, scenarios=scenarios)
-    return RemoteRun(plan, profile, scenarios=scenarios)
+    return RemoteRun(plan, profile, scenarios=scenarios, protocol=protocol_of_target(plan.target))
+
+
+def requirements_of(plan: Plan) -> tuple[Requirement, ...]:
+    """The requirements that the plan selects, of the protocol that its target speaks. Raises `UnknownRequirement`."""
+    specification = protocol_of_target(plan.target).specification
+    return select_requirements(plan.patterns, plan.excluded, specification)
 
 
 def refuse_network_sections(profile: Profile) -> None:

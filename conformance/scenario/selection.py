@@ -5,13 +5,14 @@ from dataclasses import dataclass, replace
 
 from fencepost.conformance.capabilities import REMEDIES
 from fencepost.conformance.scenario.scenario import Scenario
+from fencepost.conformance.specification import DEFAULT_SPECIFICATION, needs_of
 from fencepost.model.catalogue import selection
 from fencepost.model.catalogue.classic import (
     CAPABILITIES,
-    CATALOGUE,
     Requirement,
     Verifiability,
 )
+from fencepost.model.catalogue.specification import Specification
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +34,12 @@ class Selection:
         return replace(self, scenarios=(*self.scenarios, *scenarios))
 
 
-def select_requirements(patterns: Sequence[str], excluded: Sequence[str] = ()) -> tuple[Requirement, ...]:
-    """The requirements of coordinators whose ids match a pattern and no excluded one; without patterns all but those.
-    Raises `UnknownRequirement` for a pattern that no id matches, and if nothing is left."""
-    return selection.select_requirements(CATALOGUE.values(), patterns, excluded)
+def select_requirements(
+    patterns: Sequence[str], excluded: Sequence[str] = (), specification: Specification = DEFAULT_SPECIFICATION
+) -> tuple[Requirement, ...]:
+    """The requirements of the specification whose ids match a pattern and no excluded one; without patterns all but
+    those. Raises `UnknownRequirement` for a pattern that no id matches, and if nothing is left."""
+    return selection.select_requirements(specification.requirements.values(), patterns, excluded)
 
 
 def select_scenarios(
@@ -58,7 +61,7 @@ def select_scenarios(
 
 def required_capabilities(scenario: Scenario) -> set[str]:
     """The capabilities that a scenario needs: its own, and those of its requirements."""
-    return set(scenario.needs).union(*(CATALOGUE[each].needs for each in scenario.requirements))
+    return set(scenario.needs).union(*map(needs_of, scenario.requirements))
 
 
 def reason_left_out(requirement: Requirement, relevant: Sequence[Scenario], offered: frozenset[str]) -> str:

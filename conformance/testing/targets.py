@@ -15,8 +15,8 @@ from fencepost.conformance.api.targets import AnyTarget, KafkaTarget, target_fac
 from fencepost.conformance.execution.play import DEFAULT_GRACE_MS, play_scenario
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile, load_profile
+from fencepost.conformance.protocols.kafka_address import kafka_target
 from fencepost.conformance.run.bundled import BundledRun
-from fencepost.conformance.run.remote import kafka_target
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.testing.in_memory import ASYNC_GRACE_MS, InMemory, InMemoryRun

@@ -21,6 +21,8 @@ from fencepost.conformance.reports.text import outcome_line, render_report
 from fencepost.conformance.scenarios.classic import ALL
 from fencepost.model.catalogue.classic import CATALOGUE
 from fencepost.model.catalogue.classic.client import CLIENT_CATALOGUE
+from fencepost.model.catalogue.push import PUSH_CATALOGUE
+from fencepost.model.catalogue.region import REGION_CATALOGUE
 from tests.support.fake_runner import FakeRunner
 from tests.support.sample_reports import VIOLATED
 
@@ -269,9 +271,11 @@ def test_list(capsys: Capture) -> None:
     assert "  FIND-04     MUST    cluster       " in lines[1] and lines[1].endswith("[needs second-node]")
     assert main(["list", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
-    everything = {**CATALOGUE, **CLIENT_CATALOGUE}
+    everything = {**CATALOGUE, **CLIENT_CATALOGUE, **PUSH_CATALOGUE, **REGION_CATALOGUE}
     assert [(row["id"], row["tier"]) for row in rows] == [(id, str(each.tier)) for id, each in everything.items()]
     assert {row["subject"] for row in rows if row["id"] in CLIENT_CATALOGUE} == {"client"}
+    assert main(["list", "PUSH-01"]) == 0
+    assert capsys.readouterr().out.startswith("PUSH  1  of the push coordinator\n")
 
 
 @pytest.mark.parametrize("id", ["JOIN-29", "FIND-04", "FAILOVER-09", "GEN-01"])

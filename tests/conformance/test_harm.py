@@ -29,6 +29,7 @@ pytestmark = pytest.mark.real_time
 
 SETTINGS = Settings(min_session_timeout=500, initial_rebalance_delay=200, offsets_partitions=2)
 PATIENCE_S = 240
+LONG_SESSION_MS = 30_000
 WRITING_APIS = {"OffsetCommit", "TxnOffsetCommit", "OffsetDelete", "DeleteGroups", "AddOffsetsToTxn"}
 """APIs that change offsets or groups without membership."""
 INTRUSIVE = [scenario for scenario in ALL if "intrusive" in required_capabilities(scenario)]
@@ -124,6 +125,42 @@ def test_no_group_of_the_kit_is_left(tmp_path: Path) -> None:
         assert asyncio.run(groups_on(bootstrap)) == []
     remarks = json.loads(report.read_text())["facts"]["remarks"]
     assert remarks == ["the topic fencepost stays, which the kit created"]
+
+
+async def leave_with_a_reserved_id(bootstrap: str) -> tuple[str, ...]:
+    """What stays of a group that rebalances, and waits for a member that has an id and does not join."""
+    target = KafkaTarget(parse_target(bootstrap))
+    try:
+        await target.open()
+        channel = target.channel(TraceBuilder(lambda: 0))
+        join = {
+            "group_id": f"reserved-{FIRST}-run",
+            "session_timeout_ms": LONG_SESSION_MS,
+            "rebalance_timeout_ms": LONG_SESSION_MS,
+            "member_id": "",
+            "protocol_type": "consumer",
+            "protocols": [{"name": "range", "metadata": b""}],
+        }
+        first = await channel.send("JoinGroup", 4, join).response
+        assert first is not None
+        again = {**join, "member_id": first["member_id"]}
+        await channel.send("JoinGroup", 4, again).response
+        await channel.send("JoinGroup", 4, join).response
+        channel.send("JoinGroup", 4, {**again, "protocols": [{"name": "range", "metadata": b"changed"}]})
+        state = ""
+        async with asyncio.timeout(20):
+            while state != "PreparingRebalance":
+                described = await channel.send("DescribeGroups", 4, {"groups": [join["group_id"]]}).response
+                assert described is not None
+                state = described["groups"][0]["group_state"]
+        return await target.remove_traces(FIRST)
+    finally:
+        await target.close()
+
+
+def test_a_group_that_waits_for_a_reserved_id_is_removed() -> None:
+    with serve_in_thread(SETTINGS, make_server=TopicDeletingServer) as bootstrap:
+        assert asyncio.run(leave_with_a_reserved_id(bootstrap)) == ()
 
 
 async def remove_from(broker: FakeBroker) -> tuple[str, ...]:

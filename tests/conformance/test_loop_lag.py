@@ -118,7 +118,7 @@ def attempts_made(state: RunState, first: ScenarioRun, *outcomes: ScenarioRun) -
         run = RemoteRun(state.plan, Profile())
         monitor = CrashMonitor(run.target, can_restart=False)
         pool = FakePool(run.target, DESCRIPTION, monitor, LoopLagMonitor(), None, "token", 2_000)
-        await run.play_and_confirm(state, pool, first)
+        await run.play_and_confirm(state, pool, first, state.selection.scenarios)
         run.judges.close()
 
     asyncio.run(story())

@@ -15,7 +15,7 @@ from fencepost.adapters.security.loading import load_security
 from fencepost.adapters.target import Description, TargetError, TraceBuilder
 from fencepost.adapters.wire.pool import ConnectionPool
 from fencepost.conformance.profile import load_profile
-from fencepost.conformance.run.remote import kafka_target
+from fencepost.conformance.protocols.kafka_address import kafka_target
 from fencepost.traces.events import Kind
 from tests.support.fake_broker import FakeBroker, serve_brokers
 from tests.support.guarded_server import CERTIFICATES, Door, guarded_server

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol, TypeAlias
 
 from fencepost.traces.client_judge.evidence import ClientVerdict
-from fencepost.traces.events import Event, Header, Kind
+from fencepost.traces.events import CLASSIC, Event, Header, Kind
 from fencepost.traces.operations import Lookahead, Operation
 
 
@@ -71,8 +71,8 @@ def is_client_trace(header: Header) -> bool:
 
 
 def is_recording(header: Header) -> bool:
-    """Whether a trace shows real members: it was recorded, or imported."""
-    return "recorder" in header.implementation
+    """Whether a trace shows real members of consumer groups: it was recorded, or imported."""
+    return "recorder" in header.implementation and header.protocol == CLASSIC
 
 
 def is_driven_trace(header: Header) -> bool:

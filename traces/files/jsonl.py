@@ -13,6 +13,7 @@ from typing import Any
 
 from fencepost.model.settings import Settings
 from fencepost.traces.events import (
+    CLASSIC,
     FAULT,
     FORMAT_VERSION,
     INTERNAL,
@@ -54,7 +55,7 @@ def _encode_line(value: Mapping[str, Any]) -> bytes:
 
 
 def _header_json(header: Header) -> dict[str, Any]:
-    return {
+    line = {
         "fencepost_trace": FORMAT_VERSION,
         "source": header.source,
         "order": header.order.value,
@@ -63,6 +64,11 @@ def _header_json(header: Header) -> dict[str, Any]:
         "grace": header.grace,
         "implementation": _to_json(header.implementation),
     }
+    if header.protocol != CLASSIC:
+        line["protocol"] = header.protocol
+    if header.limits:
+        line["limits"] = dict(header.limits)
+    return line
 
 
 def _event_json(event: Event) -> dict[str, Any]:
@@ -238,6 +244,7 @@ _HEADER_TYPES = {
     "grace": int,
     "implementation": dict,
 }
+_HEADER_OPTIONS: Mapping[str, type] = {"protocol": str, "limits": dict}
 _SETTING_NAMES = frozenset(field.name for field in fields(Settings))
 _TYPE_NAMES = {int: "an integer", str: "a string", dict: "an object", bytes: "bytes"}
 
@@ -364,7 +371,8 @@ def _header_from(line: dict[str, Any]) -> Header:
     if version != FORMAT_VERSION or type(version) is not int:
         raise MalformedLineError(f"trace format {version!r} is unknown; this Fencepost reads {FORMAT_VERSION}")
     _require_types(line, _HEADER_TYPES)
-    _refuse_unknown_keys(line, _HEADER_TYPES)
+    _require_types(line, {name: wanted for name, wanted in _HEADER_OPTIONS.items() if name in line})
+    _refuse_unknown_keys(line, (*_HEADER_TYPES, *_HEADER_OPTIONS))
     order = _ORDER_BY_NAME.get(line["order"])
     if order is None:
         raise MalformedLineError(f"unknown order {line['order']!r}; known: {', '.join(_ORDER_BY_NAME)}")
@@ -376,7 +384,12 @@ def _header_from(line: dict[str, Any]) -> Header:
     for key, value in implementation.items():
         if type(value) is not str:
             raise MalformedLineError(f"{key!r} in 'implementation' is not a string")
-    return Header(line["source"], order, line["clock"], _settings_from(line["settings"]), line["grace"], implementation)
+    limits = line.get("limits", {})
+    for key, value in limits.items():
+        if type(value) is not int:
+            raise MalformedLineError(f"{key!r} in 'limits' is not an integer")
+    settings, protocol = _settings_from(line["settings"]), line.get("protocol", CLASSIC)
+    return Header(line["source"], order, line["clock"], settings, line["grace"], implementation, protocol, limits)
 
 
 def _settings_from(line: dict[str, Any]) -> Settings:

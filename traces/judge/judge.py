@@ -9,6 +9,7 @@ from fencepost.traces.judge.checks import checked_sequence, evaluate_check
 from fencepost.traces.judge.groups.group_judge import AdvanceObserver, GroupJudge, StepObserver, TraceContext
 from fencepost.traces.judge.groups.partial_group import PartialGroup, TraceGap
 from fencepost.traces.judge.groups.records import GroupFindings
+from fencepost.traces.judge.groups.trace_follower import TraceFollower
 from fencepost.traces.judge.registry import DEFAULT_PROTOCOL, MakeProtocol
 from fencepost.traces.judge.search.configuration import GroupOperation, Request
 from fencepost.traces.judge.search.eager import EAGER_BEAM_WIDTH
@@ -47,6 +48,7 @@ class Judge:
         self.is_shared_judged = is_shared_judged
         self.make_protocol = protocol
         self.protocol = protocol(header)
+        self.follower = self.protocol.new_follower()
         self.trace = TraceContext(
             self.protocol, header.settings, decisions or {}, beam_width, max_configurations, eager, on_step, on_advance
         )
@@ -73,7 +75,9 @@ class Judge:
     def on_event(self, event: Event, operation: Operation | None) -> None:
         """Judge one event; `operation` is the one that it begins or ends."""
         self.events += 1
-        if event.kind is REQUEST:
+        if self.follower is not None:
+            self.follow(self.follower, event)
+        elif event.kind is REQUEST:
             if operation is not None:
                 self.on_request(operation)
         elif event.kind is RESPONSE:
@@ -85,6 +89,12 @@ class Judge:
             handle = HANDLERS.get((event.kind, event.api)) or HANDLERS.get((event.kind, ANY_API))
             if handle is not None:
                 handle(self, event, operation)
+
+    def follow(self, follower: TraceFollower, event: Event) -> None:
+        """Have the protocol follow the whole trace by itself."""
+        for violation in follower.on_event(event):
+            self.record_shared(violation)
+        self.records.of(event.sequence + 1)
 
     def on_request(self, operation: Operation) -> None:
         """Hand a request to every group that it concerns."""
@@ -228,6 +238,8 @@ class Judge:
     def finish(self) -> TraceVerdict:
         """Everything found, once the trace is over."""
         self.commit_histories()
+        for violation in () if self.follower is None else self.follower.finish():
+            self.record_shared(violation)
         rules, transitions = Counter[str](), Counter[TransitionFields]()
         inconclusive: list[str] = []
         for findings in self.findings():
@@ -251,6 +263,8 @@ class Judge:
 
     def findings(self) -> Iterator[GroupFindings]:
         """What came to light in the groups."""
+        if self.follower is not None:
+            yield self.follower.findings
         for group in self.groups.values():
             yield group.findings
             if isinstance(group, PartialGroup) and group.judge is not None:

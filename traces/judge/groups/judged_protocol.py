@@ -11,6 +11,7 @@ from fencepost.traces.judge.groups.group_judge import GroupJudge, TraceContext
 from fencepost.traces.judge.groups.partial_group import PartialGroup, TraceGap
 from fencepost.traces.judge.groups.protocol import GroupProtocol
 from fencepost.traces.judge.groups.records import OperationRecord
+from fencepost.traces.judge.groups.trace_follower import TraceFollower
 from fencepost.traces.judge.search.configuration import GroupOperation, Mismatch, Path, Request, State
 from fencepost.traces.judge.search.stepper import Stepper
 from fencepost.traces.model_transitions import TransitionFields
@@ -39,6 +40,10 @@ class JudgedProtocol(GroupProtocol, Protocol):
     def new_stepper(self, group: str, settings: Settings) -> Stepper:
         """A stepper for a group of which nothing was seen yet."""
         return self.stepper(group, self.header.order, self.header.grace)
+
+    def new_follower(self) -> TraceFollower | None:
+        """What follows the whole trace by itself; None for a protocol whose groups are searched for explanations."""
+        return None
 
     def build_violation(self, group: str, part: GroupOperation, mismatch: Mismatch, rules: frozenset[str]) -> Violation:
         """The mismatch of a body in words, with the requirements that its rule has for the fields that differ."""
