@@ -1,7 +1,7 @@
 """Which member of a group has which partitions, and for how long, as the requests of the members show it.
 
-A member has what its SyncGroup brought until it joins again under an eager protocol, gets another assignment, leaves, or
-is told that its membership is over. One that a generation begins without has had it until it was heard last.
+A member has what its SyncGroup brought until it joins again under an eager protocol, gets another assignment, leaves,
+or is told that its membership is over. One that a generation begins without has had it until it was heard last.
 """
 
 from collections.abc import Iterator
