@@ -1,5 +1,6 @@
 """Who has which partitions, and for how long, as a recording shows it."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,14 +9,15 @@ from fencepost.model.assignors.consumer_protocol import encode_subscription
 from fencepost.model.assignors.group import Subscription
 from fencepost.model.errors import Error
 from fencepost.traces.client_judge.classic.ownership import Ownership, OwnershipEnd, OwnershipHistory
+from fencepost.traces.events import Kind
 from fencepost.traces.operations import Lookahead
 from tests.support.member_recording import T0, T1, T2, MemberRecording, record_stable_member
 
 B = encode_subscription(Subscription(("t",)))
 
 
-def periods(recording: MemberRecording) -> list[Ownership]:
-    history = OwnershipHistory()
+def periods(recording: MemberRecording, history: OwnershipHistory | None = None) -> list[Ownership]:
+    history = history or OwnershipHistory()
     found = [
         each
         for moment in Lookahead(recording.events).pair_operations()
@@ -81,6 +83,23 @@ def test_a_member_that_a_generation_begins_without_had_it_until_it_was_heard_las
     recording.exchange("JoinGroup", 5, body, {"error_code": 0, "member_id": "b", "members": members}, **other)
     (first,) = periods(recording)
     assert (first.until, first.end) == (heard, OwnershipEnd.EXPELLED)
+
+
+def test_a_static_member_that_another_client_has_become() -> None:
+    recording = record_stable_member()
+    recording.events = [
+        replace(event, body={**event.body, "group_instance_id": "i"}) if event.kind is Kind.REQUEST else event
+        for event in recording.events
+    ]
+    body = {"member_id": "", "group_instance_id": "i", "protocols": [{"name": "range", "metadata": B}]}
+    recording.exchange("JoinGroup", 5, body, {"error_code": 0, "member_id": "b", "members": []}, member="B")
+    assert ends(recording) == [(ALL, OwnershipEnd.REPLACED)]
+
+
+def test_only_chosen_groups_are_followed() -> None:
+    recording = record_stable_member()
+    assert periods(recording, OwnershipHistory(lambda group: group != "g")) == []
+    assert len(periods(recording, OwnershipHistory(lambda group: group == "g"))) == 1
 
 
 @pytest.mark.parametrize(("group", "end"), [(None, "gap"), ("g", "gap"), ("another", "trace")])

@@ -4,7 +4,7 @@ A member has what its SyncGroup brought until it joins again under an eager prot
 or is told that its membership is over. One that a generation begins without has had it until it was heard last.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -29,6 +29,8 @@ class OwnershipEnd(StrEnum):
     LEFT = "left"
     OVER = "over"
     """It was told that its membership is over."""
+    REPLACED = "replaced"
+    """Another client joined as the same static member."""
     EXPELLED = "expelled"
     """A generation began without it: until then it was not heard for a while."""
     GAP = "gap"
@@ -62,12 +64,15 @@ class Owner:
     sequence: int
     heard: int
     """When its last request came."""
+    instance: str | None = None
+    """The id of a static member."""
 
 
 @dataclass(slots=True)
 class OwnershipHistory:
-    """Follows who has what in all groups of a trace; each period is yielded when it is over."""
+    """Follows who has what in groups of a trace, in all or those that are chosen; each period is yielded when it is over."""
 
+    owns_group: Callable[[str], bool] | None = None
     owners: dict[str, dict[str, Owner]] = field(default_factory=dict)
     """By group and member id."""
     time: int = 0
@@ -80,7 +85,7 @@ class OwnershipHistory:
         if operation is None or "_findings" in operation.body or "_findings" in event.body:
             return
         group = operation.body.get("group_id")
-        if not isinstance(group, str):
+        if not isinstance(group, str) or not (self.owns_group is None or self.owns_group(group)):
             return
         if operation.api == "LeaveGroup" and event.kind is Kind.REQUEST:
             for row in operation.body.get("members") or (operation.body,):
@@ -109,13 +114,20 @@ class OwnershipHistory:
         error = body.get("error_code", 0)
         if error in OVER:
             yield from self._end(group, member, event.time, OwnershipEnd.OVER)
-        elif operation.api == "JoinGroup" and not error and body.get("members"):
-            remaining = {row["member_id"] for row in body["members"]}
-            for gone in self.owners.get(group, {}).keys() - remaining:
-                heard = self.owners[group][gone].heard
-                yield from self._end(group, gone, heard, OwnershipEnd.EXPELLED)
+        elif operation.api == "JoinGroup" and not error:
+            yield from self._on_joined(group, operation, event)
         elif operation.api == "SyncGroup" and not error and member:
             yield from self._assign(group, member, operation, event)
+
+    def _on_joined(self, group: str, operation: Operation, event: Event) -> Iterator[Ownership]:
+        """A member has joined: as the static member that another one was, or as the leader, who is told who is there."""
+        owners, instance = self.owners.get(group, {}), operation.body.get("group_instance_id")
+        for other, owner in list(owners.items()):
+            if instance is not None and owner.instance == instance and other != event.body.get("member_id"):
+                yield from self._end(group, other, event.time, OwnershipEnd.REPLACED)
+        remaining = {row["member_id"] for row in event.body.get("members") or ()}
+        for gone in [each for each in owners if remaining and each not in remaining]:
+            yield from self._end(group, gone, owners[gone].heard, OwnershipEnd.EXPELLED)
 
     def _assign(self, group: str, member: str, operation: Operation, event: Event) -> Iterator[Ownership]:
         """SyncGroup brings an assignment; one that is none of Kafka's consumers' counts as nothing."""
@@ -127,7 +139,8 @@ class OwnershipHistory:
         if assigned:
             names = tuple(f"{topic}/{number}" for topic, number in sorted(assigned))
             generation = int(operation.body.get("generation_id", -1))
-            owner = Owner(generation, names, event.time, event.sequence, event.time)
+            instance = operation.body.get("group_instance_id")
+            owner = Owner(generation, names, event.time, event.sequence, event.time, instance)
             self.owners.setdefault(group, {})[member] = owner
 
     def _end(self, group: str, member: Any, until: int, end: OwnershipEnd) -> Iterator[Ownership]:
