@@ -2,14 +2,14 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from fencepost.conformance.analysis.trace_report import MALFORMED_ERRORS, MalformedMessageError, TraceJudging
 from fencepost.conformance.pipeline.merge import RankedFailure, shortest_failures
-from fencepost.conformance.recorded_members import RecordedMembers
+from fencepost.conformance.recorded_members import Ownership, OwnershipHistory, RecordedMembers
 from fencepost.conformance.reports.typed_json import to_plain
 from fencepost.traces.client_judge.judge import is_recording
 from fencepost.traces.events import Header
@@ -30,12 +30,14 @@ def shard_findings(
 ) -> Iterator[Finding]:
     """Judge the events of a shard and yield its findings."""
     judging = TraceJudging(Path(shard.trace), judge.judge, later=moments)
+    owners = OwnershipHistory(judge.owns_group) if is_recording(header) else None
     judging.members = RecordedMembers(header, judge.owns_group) if is_recording(header) else None
     rows = FindingRows(shard)
     try:
         for moment in moments:
             judging.judge_event(moment)
             yield from rows.new_findings(judge.history)
+            yield from rows.periods(owners.on_event(*moment) if owners is not None else ())
         verdict = judging.finish()
     except MalformedMessageError as error:
         yield rows.unreadable(error.reason, error.sequence)
@@ -44,6 +46,7 @@ def shard_findings(
         yield rows.unreadable(f"the judge cannot go on: {type(error).__name__}: {error}", FOUND_AT_THE_END)
         return
     yield from rows.new_findings(judge.history)
+    yield from rows.periods(owners.finish() if owners is not None else ())
     for doubt in verdict.inconclusive:
         yield rows.finding("inconclusive", {"reason": doubt})
     for stuck in judge.history.stuck_rebalances():
@@ -84,6 +87,12 @@ class FindingRows:
                 yield self.finding("rebalance", round._asdict(), time=round.began, group=round.group)
             history.state_changes.clear()
             history.rebalances.clear()
+
+    def periods(self, periods: Iterable[Ownership]) -> Iterator[Finding]:
+        """The periods in which members had partitions, that are over."""
+        for each in periods:
+            value = {name: told for name, told in asdict(each).items() if name not in ("group", "sequence")}
+            yield self.finding("ownership", value, each.sequence, each.since, each.group)
 
     def final_findings(
         self, header: Header, verdict: TraceVerdict, judging: TraceJudging, events: int

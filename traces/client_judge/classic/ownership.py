@@ -70,7 +70,7 @@ class Owner:
 
 @dataclass(slots=True)
 class OwnershipHistory:
-    """Follows who has what in groups of a trace, in all or those that are chosen; each period is yielded when it is over."""
+    """Follows who has what in the groups of a trace, all or those chosen; each period is yielded when it is over."""
 
     owns_group: Callable[[str], bool] | None = None
     owners: dict[str, dict[str, Owner]] = field(default_factory=dict)
@@ -122,7 +122,7 @@ class OwnershipHistory:
     def _on_joined(self, group: str, operation: Operation, event: Event) -> Iterator[Ownership]:
         """A member has joined: as the static member that another one was, or as the leader, who is told who is there."""
         owners, instance = self.owners.get(group, {}), operation.body.get("group_instance_id")
-        for other, owner in list(owners.items()):
+        for other, owner in tuple(owners.items()):
             if instance is not None and owner.instance == instance and other != event.body.get("member_id"):
                 yield from self._end(group, other, event.time, OwnershipEnd.REPLACED)
         remaining = {row["member_id"] for row in event.body.get("members") or ()}
