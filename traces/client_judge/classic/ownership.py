@@ -120,7 +120,7 @@ class OwnershipHistory:
             yield from self._assign(group, member, operation, event)
 
     def _on_joined(self, group: str, operation: Operation, event: Event) -> Iterator[Ownership]:
-        """A member has joined: as the static member that another one was, or as the leader, who is told who is there."""
+        """A member has joined: as the static member that another one was, or as the leader, who hears who is there."""
         owners, instance = self.owners.get(group, {}), operation.body.get("group_instance_id")
         for other, owner in tuple(owners.items()):
             if instance is not None and owner.instance == instance and other != event.body.get("member_id"):
