@@ -54,7 +54,7 @@ class MemberRecording:
         **more: Any,
     ) -> int:
         if metadata is None:
-            metadata = encode_subscription(Subscription(tuple(topics), tuple(owned), generation - 1))
+            metadata = encode_subscription(Subscription(tuple(topics), None, tuple(owned), generation - 1))
         body = {
             "session_timeout_ms": 6_000,
             "rebalance_timeout_ms": 6_000,
