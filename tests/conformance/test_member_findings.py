@@ -18,7 +18,7 @@ from fencepost.conformance.results import ExitCode, Report, Verdict
 from fencepost.model.errors import Error
 from fencepost.traces.files.trace_files import write_trace
 from fencepost.traces.pipeline.corpus import Corpus
-from tests.support.member_recording import RECORDED, T0, MemberRecording, record_stable_member
+from tests.support.member_recording import RECORDED, MemberRecording, record_stable_member
 from tests.support.shards import findings_in
 
 
@@ -32,8 +32,7 @@ def record_wrong_member() -> MemberRecording:
     recording = record_stable_member()
     recording.heartbeat(error=Error.UNKNOWN_MEMBER_ID)
     recording.wait(2_000)
-    recording.join(generation=2)
-    recording.sync((T0,), 2)
+    recording.join(generation=2, error=Error.UNKNOWN_MEMBER_ID)
     return recording
 
 
@@ -59,7 +58,7 @@ def test_a_wrong_member_is_told_apart_from_its_coordinator(tmp_path: Path, capsy
     trace = save(tmp_path / "t.jsonl", record_wrong_member())
     assert main(["judge", str(trace), "--html", str(tmp_path / "r.html"), "--junit", str(tmp_path / "r.xml")]) == 1
     text = capsys.readouterr().out
-    assert "FAIL MEMBER-13 must: " in text
+    assert "FAIL MEMBER-13 MUST: " in text
     assert "A in group 'g': JoinGroup has the wrong member_id" in text
     assert "Target: members of kafka://broker" in text
     assert text.rstrip().rpartition("\n")[2].startswith("NOT CONFORMANT: 1 requirement violated by members")

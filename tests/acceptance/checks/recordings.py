@@ -34,7 +34,7 @@ MODES = {
     "sticky": ("StickyAssignor", "RoundRobinAssignor"),
 }
 """The strategies of the members of a group."""
-MEMBERS, STEPS, STEP_SECONDS, PARTITIONS = 3, 14, 2.0, 6
+MEMBERS, STEPS, STEP_SECONDS, PARTITIONS = 3, 12, 3.0, 6
 """Of each group: its members at most, and what happens to it, a step at a time."""
 SETTINGS = (
     "group.protocol=classic",
@@ -101,7 +101,9 @@ def check_java(version: str, folder: Path) -> Iterator[Figure]:
     """Members of Apache Kafka's client in four groups at once, that come, go, die and stand still."""
     try:
         jars = install(VERSIONS[version]) / "jars"
-        command = (find_java(), *JVM_OPTIONS, "-Xmx128m", "-cp", f"{jars}/*", str(PROGRAM))
+        java = Path(find_java())
+        compile_program(str(java.with_name("javac")), f"{jars}/*", folder)
+        command = (str(java), *JVM_OPTIONS, "-Xmx128m", "-cp", f"{jars}/*:{folder}", PROGRAM.stem)
     except MissingDependencyError as error:
         raise MeasurementError(str(error)) from None
     path, kinds = folder / "recorded.jsonl", Counter[str]()
@@ -125,6 +127,13 @@ def check_java(version: str, folder: Path) -> Iterator[Figure]:
     if kept is not None:
         (Path(kept) / f"java{version}.jsonl").write_bytes(path.read_bytes())
     yield from figures_of(path, kinds)
+
+
+def compile_program(compiler: str, path: str, folder: Path) -> None:
+    """Compile the program into a folder: to do that at each start takes longer than a step. Raises MeasurementError."""
+    done = subprocess.run([compiler, "-cp", path, "-d", str(folder), str(PROGRAM)], capture_output=True, text=True)
+    if done.returncode:
+        raise MeasurementError(f"{PROGRAM.name} cannot be compiled: {done.stderr.strip()}")
 
 
 def figures_of(path: Path, kinds: Counter[str]) -> Iterator[Figure]:
