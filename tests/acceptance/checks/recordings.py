@@ -101,7 +101,7 @@ def check_java(version: str, folder: Path) -> Iterator[Figure]:
     """Members of Apache Kafka's client in four groups at once, that come, go, die and stand still."""
     try:
         jars = install(VERSIONS[version]) / "jars"
-        java = Path(find_java())
+        java = Path(find_java()).resolve()
         compile_program(str(java.with_name("javac")), f"{jars}/*", folder)
         command = (str(java), *JVM_OPTIONS, "-Xmx128m", "-cp", f"{jars}/*:{folder}", PROGRAM.stem)
     except MissingDependencyError as error:
