@@ -1,12 +1,12 @@
 """What the members of recorded groups did, as results of a report beside those of their coordinator."""
 
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from fencepost.conformance.analysis.client_schedule import MAX_STEPS, schedule_of
 from fencepost.conformance.analysis.failures import excerpt_of
-from fencepost.conformance.analysis.report_builder import ReportBuilder, TraceSummary
+from fencepost.conformance.analysis.report_builder import ReportBuilder
 from fencepost.conformance.analysis.schedule_text import MemberLabels
 from fencepost.conformance.recorded_members import RecordedMembers
 from fencepost.conformance.results import Failure, Report
@@ -19,50 +19,73 @@ from fencepost.traces.verdict import CheckStatus
 
 @dataclass(frozen=True, slots=True)
 class MemberChecks:
-    """How often the members in a trace, or in a part of it, kept a requirement, and broke it; `remark` is the first one
-    on how they keep it."""
+    """How often members kept a requirement, in the usual way or not, and broke it; `remark` is the first one on how they
+    keep it."""
 
-    requirement: str
-    passes: int
-    unusual: int
-    violations: int
+    passes: int = 0
+    unusual: int = 0
+    violations: int = 0
     remark: str = ""
+
+    def with_checks(self, other: "MemberChecks") -> "MemberChecks":
+        """Both together."""
+        return MemberChecks(
+            self.passes + other.passes,
+            self.unusual + other.unusual,
+            self.violations + other.violations,
+            self.remark or other.remark,
+        )
 
 
 @dataclass(slots=True)
 class MemberFindings:
-    """The findings about members of all traces, in any order."""
+    """What members did in some traces. Findings add up; `recordings` counts the traces that show members."""
 
-    builder: ReportBuilder = field(
-        default_factory=lambda: ReportBuilder(RecordedMembers.requirements, specification=CLIENT_SPECIFICATION)
-    )
-    recordings: set[Hashable] = field(default_factory=set)
+    recordings: int = 0
+    checks: dict[str, MemberChecks] = field(default_factory=dict)
+    """By requirement."""
 
-    def add_trace(self, key: Hashable, source: str, checks: Mapping[str, MemberChecks]) -> None:
-        """Add the counts of a trace, or of a part of it: parts of one trace have the same key."""
-        self.recordings.add(key)
-        violations = {each.requirement: each.violations for each in checks.values() if each.violations}
-        self.builder.add_trace(key, TraceSummary(source, {}, {}, violations, {}))
-        for each in checks.values():
-            found = self.builder.findings[each.requirement]
-            found.counts[CheckStatus.PASS] += each.passes
-            if each.unusual:
-                found.add_check(CheckStatus.UNUSUAL, each.remark)
-                found.counts[CheckStatus.UNUSUAL] += each.unusual - 1
+    def add_checks(self, checks: Mapping[str, MemberChecks]) -> None:
+        """Add those of a trace, or of a part of it."""
+        for id, each in checks.items():
+            self.checks[id] = self.checks.get(id, MemberChecks()).with_checks(each)
 
-    def add_failure(self, requirement: str, failure: Failure) -> None:
-        """Show a violation that the counts of its trace include."""
-        self.builder.show_failure(requirement, failure)
+    def add_findings(self, other: "MemberFindings") -> None:
+        """Add those of other traces."""
+        self.recordings += other.recordings
+        self.add_checks(other.checks)
 
-    def add_to(self, report: Report) -> Report:
-        """The report on coordinators, with that on members if a trace is a recording."""
+    def violated_ids(self) -> set[str]:
+        """The requirements that members violate."""
+        return {id for id, each in self.checks.items() if each.violations}
+
+    def add_to(self, report: Report, failures: Iterable[tuple[str, Failure]]) -> Report:
+        """The report on coordinators, with that on members if a trace shows any; `failures` are the violations to show,
+        each with its requirement."""
         if not self.recordings:
             return report
-        name = f"members of {report.target['name']}"
-        members = self.builder.build(
-            target={"name": name}, schedules=len(self.recordings), events=report.events, seconds=report.seconds
+        builder = ReportBuilder(RecordedMembers.requirements, specification=CLIENT_SPECIFICATION)
+        for id, each in self.checks.items():
+            found = builder.findings[id]
+            found.counts.update({CheckStatus.PASS: each.passes, CheckStatus.FAIL: each.violations})
+            if each.unusual:
+                found.add_check(CheckStatus.UNUSUAL, each.remark)
+                found.counts[CheckStatus.UNUSUAL] = each.unusual
+        for id, failure in failures:
+            builder.show_failure(id, failure)
+        members = builder.build(
+            target={"name": f"members of {report.target['name']}"},
+            schedules=self.recordings,
+            events=report.events,
+            seconds=report.seconds,
         )
-        return replace(report, members=members)
+        counted = (
+            replace(each, more_failures=max(0, self.checks[each.id].violations - len(each.failures)))
+            if each.failures
+            else each
+            for each in members.results
+        )
+        return replace(report, members=replace(members, results=tuple(counted)))
 
 
 def count_member_checks(members: RecordedMembers, violations: Mapping[str, int]) -> dict[str, MemberChecks]:
@@ -70,11 +93,13 @@ def count_member_checks(members: RecordedMembers, violations: Mapping[str, int])
     counts = members.checks
     return {
         id: MemberChecks(
-            id, counts[id, CheckStatus.PASS], counts[id, CheckStatus.UNUSUAL], violations.get(id, 0), notes
+            counts[id, CheckStatus.PASS],
+            counts[id, CheckStatus.UNUSUAL],
+            violations.get(id, 0),
+            members.notes.get(id, ""),
         )
         for id in members.requirements
-        if any(counts[id, each] for each in CheckStatus) or id in violations
-        for notes in [members.notes.get(id, "")]
+        if counts[id, CheckStatus.PASS] or counts[id, CheckStatus.UNUSUAL] or id in violations
     }
 
 

@@ -263,13 +263,14 @@ class TraceReport:
         """Of the files that could not be read, or not to their end."""
         self.builder = ReportBuilder()
         self.members = MemberFindings()
+        self.member_failures: list[tuple[str, Failure]] = []
         self.protocol = ""
         """That of all traces so far."""
 
     def report_progress(self, path: Path) -> None:
         """Report how far the judging has come; `path` is being judged."""
         seconds = time.monotonic() - self.started_at
-        violated = len(self.builder.violated_ids() | self.members.builder.violated_ids())
+        violated = len(self.builder.violated_ids() | self.members.violated_ids())
         self.progress(Progress(self.done, self.total, seconds, violated, f"{path.name}, {self.events} events"))
 
     def add_trace(self, path: Path, header: Header, events: Iterable[Event], files: Sequence[Path]) -> None:
@@ -314,13 +315,11 @@ class TraceReport:
         verdict = judging.finish()
         if judging.observer is not None:
             judging.observer.finish()
-        number = len(self.builder.traces)
-        self.builder.add_trace(number, summarize_trace(judging.judge.header, verdict))
+        self.builder.add_trace(len(self.builder.traces), summarize_trace(judging.judge.header, verdict))
         checks = judging.member_checks()
         if checks is not None:
-            self.members.add_trace(number, judging.judge.header.source, checks)
-            for requirement, failure in judging.member_failures:
-                self.members.add_failure(requirement, failure)
+            self.members.add_findings(MemberFindings(1, checks))
+            self.member_failures += judging.member_failures
         self.builder.undecided += (f"{judging.path}: {reason}" for reason in sorted(verdict.inconclusive))
         for violation, failure in judging.failures(verdict):
             self.builder.show_failure(violation.requirement, failure)
@@ -342,4 +341,4 @@ class TraceReport:
             cut_short=self.cut_short or self.done < self.total,
             ended=ended,
         )
-        return self.members.add_to(report)
+        return self.members.add_to(report, self.member_failures)

@@ -129,12 +129,9 @@ class CorpusFindings:
 
     def member_findings(self) -> MemberFindings:
         """The findings about members."""
-        members = MemberFindings()
+        members = MemberFindings(len({row.trace for row in self.members}))
         for row in self.members:
-            checks = (MemberChecks(**check) for check in row.value["checks"])
-            members.add_trace(row.trace, row.value["source"], {each.requirement: each for each in checks})
-        for each in self.member_failures:
-            members.add_failure(each.requirement, each.failure)
+            members.add_checks({id: MemberChecks(**told) for id, told in row.value.items()})
         return members
 
     def count_files(self) -> int:
@@ -167,7 +164,10 @@ def merge_findings(findings: Iterable[Finding], seconds: float, provenance: Prov
         cut_short=judged < total,
         ended=Ending(EndKind.QUARANTINED, describe_unreadable(errors, total), seconds) if errors else None,
     )
-    return replace(found.member_findings().add_to(report), provenance=provenance)
+    return replace(
+        found.member_findings().add_to(report, ((each.requirement, each.failure) for each in found.member_failures)),
+        provenance=provenance,
+    )
 
 
 def read_summary(value: dict[str, Any]) -> TraceSummary:

@@ -52,7 +52,7 @@ def shard_findings(
     for stuck in judge.history.stuck_rebalances():
         yield rows.finding("stuck", stuck._asdict(), time=stuck.since, group=stuck.group)
     yield from rows.final_findings(header, verdict, judging, judge.own_events)
-    yield from rows.member_findings(header, judging)
+    yield from rows.member_findings(judging)
 
 
 class FindingRows:
@@ -132,7 +132,7 @@ class FindingRows:
         }
         yield self.finding("verdict", summary)
 
-    def member_findings(self, header: Header, judging: TraceJudging) -> Iterator[Finding]:
+    def member_findings(self, judging: TraceJudging) -> Iterator[Finding]:
         """What the members of a recording kept, broke and did wrong."""
         checks = judging.member_checks()
         if checks is None:
@@ -145,5 +145,4 @@ class FindingRows:
             shown = replace(each.failure, trace=self.shard.trace)  # a URI is no path
             value = {"requirement": each.requirement, "rank": each.rank, "failure": to_plain(shown)}
             yield self.finding("member-failure", value, sequence=shown.step)
-        told = {"source": header.source, "checks": [asdict(check) for check in checks.values()]}
-        yield self.finding("members", told)
+        yield self.finding("members", {id: asdict(each) for id, each in checks.items()})
