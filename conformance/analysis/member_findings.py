@@ -19,8 +19,8 @@ from fencepost.traces.verdict import CheckStatus
 
 @dataclass(frozen=True, slots=True)
 class MemberChecks:
-    """How often members kept a requirement, in the usual way or not, and broke it; `remark` is the first one on how they
-    keep it."""
+    """How often members kept a requirement, in the usual way or not, and broke it. `remark` is the first on how they keep
+    it."""
 
     passes: int = 0
     unusual: int = 0
@@ -90,17 +90,12 @@ class MemberFindings:
 
 def count_member_checks(members: RecordedMembers, violations: Mapping[str, int]) -> dict[str, MemberChecks]:
     """The counts of a trace by requirement; `violations` counts those that were found."""
-    counts = members.checks
-    return {
-        id: MemberChecks(
-            counts[id, CheckStatus.PASS],
-            counts[id, CheckStatus.UNUSUAL],
-            violations.get(id, 0),
-            members.notes.get(id, ""),
-        )
-        for id in members.requirements
-        if counts[id, CheckStatus.PASS] or counts[id, CheckStatus.UNUSUAL] or id in violations
-    }
+    found: dict[str, MemberChecks] = {}
+    for id in members.requirements:
+        passes, unusual = (members.checks[id, status] for status in (CheckStatus.PASS, CheckStatus.UNUSUAL))
+        if passes or unusual or id in violations:
+            found[id] = MemberChecks(passes, unusual, violations.get(id, 0), members.notes.get(id, ""))
+    return found
 
 
 def build_member_failure(header: Header, trace: str, found: MemberViolation) -> Failure:

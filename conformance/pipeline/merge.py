@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fencepost.conformance.analysis.causes import schedule_length
-from fencepost.conformance.analysis.member_findings import MemberChecks, MemberFindings
 from fencepost.conformance.analysis.report_builder import ReportBuilder, TraceSummary
 from fencepost.conformance.analysis.root_cause import UNCLASSIFIED
 from fencepost.conformance.analysis.trace_report import describe_unreadable
@@ -52,13 +51,6 @@ def shortest_failures(failures: Iterable[RankedFailure], limit: int) -> list[Ran
     return sorted(kept, key=lambda each: each.rank)
 
 
-def hold_failure(failures: list[RankedFailure], failure: RankedFailure) -> None:
-    """Add a failure; of very many the longer ones are dropped."""
-    failures.append(failure)
-    if len(failures) > MAX_HELD_FAILURES:
-        failures[:] = shortest_failures(failures, MAX_SHOWN_FAILURES)
-
-
 class FindingRow(NamedTuple):
     """A finding with its place in the order of `fencepost judge`, which has the traces by path."""
 
@@ -76,8 +68,6 @@ class CorpusFindings:
     undecided: list[FindingRow] = field(default_factory=list)
     unreadable: list[FindingRow] = field(default_factory=list)
     failures: list[RankedFailure] = field(default_factory=list)
-    members: list[FindingRow] = field(default_factory=list)
-    member_failures: list[RankedFailure] = field(default_factory=list)
 
     def add(self, finding: Finding) -> None:
         """Add a finding; those that no report is made of are ignored."""
@@ -86,20 +76,17 @@ class CorpusFindings:
             "check": self.checks,
             "inconclusive": self.undecided,
             UNREADABLE: self.unreadable,
-            "members": self.members,
         }.get(finding.kind)
-        if rows is None and finding.kind not in ("failure", "member-failure"):
+        if rows is None and finding.kind != "failure":
             return
         value, path = json.loads(finding.value), Path(finding.trace)
         if rows is not None:
             rows.append(FindingRow((path, finding.bucket, value.get("rank", 0)), finding.trace, value))
             return
         failure = from_plain(Failure, value["failure"])
-        ranked = RankedFailure(value["requirement"], (path, *value["rank"]), failure)
-        if finding.kind == "member-failure":
-            hold_failure(self.member_failures, ranked)
-        else:
-            hold_failure(self.failures, ranked)
+        self.failures.append(RankedFailure(value["requirement"], (path, *value["rank"]), failure))
+        if len(self.failures) > MAX_HELD_FAILURES:
+            self.failures = shortest_failures(self.failures, MAX_SHOWN_FAILURES)
 
     def without_malformed(self) -> "CorpusFindings":
         """The findings by rank, without all that is known of traces with a malformed message: `fencepost judge` says
@@ -112,27 +99,9 @@ class CorpusFindings:
         by_place = sorted(self.unreadable, key=lambda row: row.rank[2], reverse=True)
         first = {row.trace: row for row in by_place if row.value["malformed"]}
         unreadable = sorted([*first.values(), *kept(self.unreadable)], key=lambda row: row.rank)
-
-        def shown(failures: Iterable[RankedFailure]) -> list[RankedFailure]:
-            whole = (each for each in failures if each.failure.trace not in malformed)
-            return shortest_failures(whole, MAX_SHOWN_FAILURES)
-
-        return CorpusFindings(
-            kept(self.verdicts),
-            kept(self.checks),
-            kept(self.undecided),
-            unreadable,
-            shown(self.failures),
-            kept(self.members),
-            shown(self.member_failures),
-        )
-
-    def member_findings(self) -> MemberFindings:
-        """The findings about members."""
-        members = MemberFindings(len({row.trace for row in self.members}))
-        for row in self.members:
-            members.add_checks({id: MemberChecks(**told) for id, told in row.value.items()})
-        return members
+        failures = [each for each in self.failures if each.failure.trace not in malformed]
+        shown = shortest_failures(failures, MAX_SHOWN_FAILURES)
+        return CorpusFindings(kept(self.verdicts), kept(self.checks), kept(self.undecided), unreadable, shown)
 
     def count_files(self) -> int:
         """The number of trace files that the findings are about."""
@@ -164,10 +133,7 @@ def merge_findings(findings: Iterable[Finding], seconds: float, provenance: Prov
         cut_short=judged < total,
         ended=Ending(EndKind.QUARANTINED, describe_unreadable(errors, total), seconds) if errors else None,
     )
-    return replace(
-        found.member_findings().add_to(report, ((each.requirement, each.failure) for each in found.member_failures)),
-        provenance=provenance,
-    )
+    return replace(report, provenance=provenance)
 
 
 def read_summary(value: dict[str, Any]) -> TraceSummary:
