@@ -19,8 +19,8 @@ from fencepost.traces.verdict import CheckStatus
 
 @dataclass(frozen=True, slots=True)
 class MemberChecks:
-    """How often members kept a requirement, in the usual way or not, and broke it. `remark` is the first on how they keep
-    it."""
+    """How often members kept a requirement, in the usual way or not, and broke it; with the first remark on how they
+    keep it."""
 
     passes: int = 0
     unusual: int = 0

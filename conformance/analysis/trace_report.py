@@ -18,8 +18,9 @@ from fencepost.conformance.analysis.member_findings import (
     build_member_failure,
     count_member_checks,
 )
-from fencepost.conformance.analysis.report_builder import ReportBuilder, summarize_trace
+from fencepost.conformance.analysis.report_builder import ReportBuilder
 from fencepost.conformance.analysis.root_cause import RequirementViolation, violations_in
+from fencepost.conformance.analysis.trace_totals import summarize_trace
 from fencepost.conformance.events import Progress
 from fencepost.conformance.recorded_members import RecordedMembers
 from fencepost.conformance.results import Ending, EndKind, Failure, Report, Verdict
@@ -243,9 +244,9 @@ def read_files(paths: Iterable[Path]) -> Iterator[Event]:
             yield from open_trace(path)[1]
 
 
-def describe_unreadable(errors: Sequence[TraceError], total: int) -> str:
-    """Why a report is not on all of `total` files, in words."""
-    return f"{len(errors)} of {total} files could not be read to the end; the first: {errors[0]}"
+def describe_unreadable(count: int, total: int, first: object) -> str:
+    """Why a report is not on all of `total` files, in words: so many could not be read, of which this is the first."""
+    return f"{count} of {total} files could not be read to the end; the first: {first}"
 
 
 class TraceReport:
@@ -315,7 +316,7 @@ class TraceReport:
         verdict = judging.finish()
         if judging.observer is not None:
             judging.observer.finish()
-        self.builder.add_trace(len(self.builder.traces), summarize_trace(judging.judge.header, verdict))
+        self.builder.add_trace(summarize_trace(judging.judge.header, verdict))
         checks = judging.member_checks()
         if checks is not None:
             self.members.add_findings(MemberFindings(1, checks))
@@ -330,7 +331,7 @@ class TraceReport:
         ended = None
         if self.errors:
             self.builder.undecided += (f"not judged: {error}" for error in self.errors)
-            reason = describe_unreadable(self.errors, self.total)
+            reason = describe_unreadable(len(self.errors), self.total, self.errors[0])
             ended = Ending(EndKind.UNREADABLE, reason, time.monotonic() - self.started_at)
         elif self.cut_short:
             ended = Ending(EndKind.INTERRUPTED, "interrupted", time.monotonic() - self.started_at)

@@ -4,8 +4,12 @@ The periods in which a member had partitions are findings of the judge (`Ownersh
 recording is in no period, and is nobody's fault: time behind one is not counted.
 """
 
+from collections.abc import Mapping
+
 from pyspark.sql import DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
+
+from fencepost.traces.pipeline.queries import Query
 
 PERIOD = "member_id string, generation int, partitions array<string>, since long, until long, end string"
 """The value of a finding of the kind `ownership`."""
@@ -82,3 +86,8 @@ def earlier() -> WindowSpec:
     """The periods of the partition that begin before this one."""
     placed = Window.partitionBy(*PARTITION_COLUMNS).orderBy("since", "sequence")
     return placed.rowsBetween(Window.unboundedPreceding, -1)
+
+
+PERIOD_QUERIES: Mapping[str, Query] = {"unowned": unowned, "owned-twice": owned_twice}
+"""Queries about the periods of partitions."""
+POLL_SHARES = "poll-shares"

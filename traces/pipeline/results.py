@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from fencepost.traces.pipeline.corpus import Corpus
@@ -21,6 +22,7 @@ from fencepost.traces.pipeline.corpus_log import write_atomically
 from fencepost.traces.pipeline.errors import PipelineError
 from fencepost.traces.pipeline.file_systems import (
     Location,
+    file_sizes,
     find_files,
     join_location,
     open_parquet,
@@ -29,9 +31,9 @@ from fencepost.traces.pipeline.file_systems import (
     resolve_location,
     write_text,
 )
-from fencepost.traces.pipeline.frames import files_below, write_frame
+from fencepost.traces.pipeline.folding import FINDINGS_FOLDER
+from fencepost.traces.pipeline.frames import SizedFile, files_below, read_files, write_frame
 from fencepost.traces.pipeline.joined_parts import (
-    IS_PART,
     PART_COLUMNS,
     continued_parts,
     join_incarnations,
@@ -39,20 +41,24 @@ from fencepost.traces.pipeline.joined_parts import (
 )
 from fencepost.traces.pipeline.judge_corpus import (
     DEFAULT_SPLIT_EVENTS,
-    UNREADABLE,
+    FINDING_SCHEMA,
     Finding,
     ShardAnalysis,
     corpus_findings,
     read_table,
     unreadable_files,
 )
+from fencepost.traces.pipeline.ownership_queries import PERIOD_QUERIES, POLL_SHARES, poll_shares, read_periods
 from fencepost.traces.pipeline.parallel import as_pipeline_error, job_progress
 from fencepost.traces.pipeline.queries import EXAMINED, INVARIANTS, VIEWS, count_examined, examined_events
 from fencepost.traces.pipeline.schema import EVENTS, QUARANTINE, SCHEMAS, TRACES
 from fencepost.traces.pipeline.writers import replace_folder
 
+OWNERSHIP = "ownership"
+"""The kind of findings that say who had which partitions."""
+OWNERSHIP_SCHEMA = pa.schema([FINDING_SCHEMA.field(name) for name in ("trace", "group", "sequence", "value")])
+LONGEST_WAIT = "longest-wait"
 RESULTS_FILE = "judged.json"
-FINDINGS_FOLDER = "findings"
 QUERIES_AT_ONCE = 2
 """While one is planned, another is at work."""
 StageProgress = Callable[[int, int, str], None]
@@ -133,10 +139,10 @@ def query_corpus(spark: SparkSession, corpus: Corpus, folder: Location, progress
     invariants = {**INVARIANTS, EXAMINED: count_examined}
     with as_pipeline_error():
         events = read_table(spark, corpus, EVENTS, [each for each in SCHEMAS[EVENTS].names if each != "text"])
-        parts = parts_of(spark, corpus)
-        if parts is None:
+        if not has_recordings(corpus):
             shared = [examined_events(events).persist()]
         else:
+            parts = continued_parts(read_table(spark, corpus, TRACES, PART_COLUMNS))
             placed = placed_events(events, parts).persist()
             shared = [placed, join_incarnations(placed).persist()]
         examined = shared[-1]
@@ -145,6 +151,21 @@ def query_corpus(spark: SparkSession, corpus: Corpus, folder: Location, progress
         write_queries(spark, queries, folder, progress)
         for each in shared:
             each.unpersist()
+        write_queries(spark, list(further_queries(spark, folder, events)), folder, progress)
+
+
+def further_queries(spark: SparkSession, folder: Location, events: DataFrame) -> Iterator[tuple[str, DataFrame]]:
+    """Yield the queries about members in recordings and about polls, if the corpus shows any, by name."""
+    findings = files_below(folder, f"{FINDINGS_FOLDER}/kind={OWNERSHIP}")
+    if findings:
+        sizes = file_sizes(folder, findings)
+        files = [
+            SizedFile(str(join_location(folder, name)), size or 0) for name, size in zip(findings, sizes, strict=True)
+        ]
+        periods = read_periods(read_files(spark, files, OWNERSHIP_SCHEMA))
+        yield from ((name, query(periods)) for name, query in PERIOD_QUERIES.items())
+    if any(open_parquet(file).metadata.num_rows for file in files_below(folder, LONGEST_WAIT).values()):
+        yield POLL_SHARES, poll_shares(events)
 
 
 def write_queries(
@@ -163,10 +184,10 @@ def write_queries(
             raise
 
 
-def parts_of(spark: SparkSession, corpus: Corpus) -> DataFrame | None:
-    """The parts of recordings that follow each other, as `continued_parts` has them; None if there is no recording."""
-    traces = read_table(spark, corpus, TRACES, PART_COLUMNS)
-    return None if traces.where(IS_PART).isEmpty() else continued_parts(traces)
+def has_recordings(corpus: Corpus) -> bool:
+    """Whether a trace of a corpus may be a part of a recording."""
+    names = (open_parquet(file).read(["recording"])["recording"] for file in corpus.files(TRACES))
+    return any(name != "" for column in names for name in column.unique().to_pylist())
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,24 +207,6 @@ class CorpusResults:
         """Yield the decoded values of the findings of one kind, each with its trace."""
         for row in self.findings(kind, ("trace", "value")):
             yield {**json.loads(row["value"]), "trace": row["trace"]}
-
-    def unreadable(self) -> Iterator[dict[str, Any]]:
-        """Yield `trace`, `line` and `reason` for each file that could not be read, or not to its end."""
-        return self.finding_values(UNREADABLE)
-
-    def report_findings(self) -> Iterator[Finding]:
-        """The findings that a report is built from."""
-        for kind in ("verdict", "check", "inconclusive", UNREADABLE, "failure"):
-            yield from (Finding(**row) for row in self.findings(kind))
-
-    def rebalances(self) -> Iterator[dict[str, Any]]:
-        """Yield every rebalance that ended within its trace, with its `duration` in milliseconds."""
-        for row in self.finding_values("rebalance"):
-            yield {**row, "duration": row["ended"] - row["began"]}
-
-    def stuck_rebalances(self) -> Iterator[dict[str, Any]]:
-        """Yield every rebalance that did not end within its trace, with the members it waits for."""
-        return self.finding_values("stuck")
 
     def examined_counts(self) -> dict[str, int]:
         """The number of responses that each invariant looked at, by its name, and of assignments that name no partition
