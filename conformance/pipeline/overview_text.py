@@ -81,8 +81,8 @@ def owner_lines(overview: Overview) -> Iterator[str]:
     if twice.count:
         yield f"Partitions that two members had at once: {twice.count} times"
     for each in twice.shown():
-        who = f"{each['other']!r} and {each['member_id']!r}"
-        yield f"  {each['both']} ms: {each['group']!r}, {each['partition']}, {who} ({each['trace']}, event {each['sequence']})"
+        what = f"{each['group']!r}, {each['partition']}, {each['other']!r} and {each['member_id']!r}"
+        yield f"  {each['both']} ms: {what} ({each['trace']}, event {each['sequence']})"
 
 
 def wait_lines(overview: Overview) -> Iterator[str]:

@@ -15,25 +15,15 @@ from fencepost.conformance.reports.json_report import from_json, to_json
 from fencepost.conformance.reports.junit import to_junit
 from fencepost.conformance.reports.text import render_report
 from fencepost.conformance.results import ExitCode, Report, Verdict
-from fencepost.model.errors import Error
 from fencepost.traces.files.trace_files import write_trace
 from fencepost.traces.pipeline.corpus import Corpus
-from tests.support.member_recording import RECORDED, MemberRecording, record_stable_member
+from tests.support.member_recording import RECORDED, MemberRecording, record_stable_member, record_wrong_member
 from tests.support.shards import findings_in
 
 
 def save(path: Path, recording: MemberRecording) -> Path:
     write_trace(path, RECORDED, recording.events)
     return path
-
-
-def record_wrong_member() -> MemberRecording:
-    """A member that keeps its id, which the coordinator does not know."""
-    recording = record_stable_member()
-    recording.heartbeat(error=Error.UNKNOWN_MEMBER_ID)
-    recording.wait(2_000)
-    recording.join(generation=2, error=Error.UNKNOWN_MEMBER_ID)
-    return recording
 
 
 def judge(*paths: Path) -> Report:

@@ -130,3 +130,12 @@ def record_stable_member(strategy: str = "range") -> MemberRecording:
     recording.sync((T0, T1, T2))
     recording.heartbeat()
     return recording
+
+
+def record_wrong_member() -> MemberRecording:
+    """A member that keeps its id, which the coordinator does not know."""
+    recording = record_stable_member()
+    recording.heartbeat(error=Error.UNKNOWN_MEMBER_ID)
+    recording.wait(2_000)
+    recording.join(generation=2, error=Error.UNKNOWN_MEMBER_ID)
+    return recording
