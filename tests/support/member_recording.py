@@ -64,14 +64,12 @@ class MemberRecording:
             "protocols": [{"name": self.strategy, "metadata": metadata}],
         }
         members = {"a": metadata, **others} if leader == "a" else {}
-        response = {
-            "error_code": error,
-            "generation_id": generation,
-            "protocol_name": self.strategy,
-            "leader": leader,
-            "member_id": "a",
-            "members": [{"member_id": id, "group_instance_id": None, "metadata": data} for id, data in members.items()],
-        }
+        response: dict[str, Any] = {"error_code": error, "generation_id": -1, "protocol_name": "", "leader": ""}
+        response |= {"member_id": member_id or "a", "members": []}
+        if not error:
+            rows = [{"member_id": id, "group_instance_id": None, "metadata": data} for id, data in members.items()]
+            told = {"protocol_name": self.strategy, "leader": leader, "member_id": "a", "members": rows}
+            response |= {"generation_id": generation, **told}
         return self.exchange("JoinGroup", 5, body, response, **more)
 
     def sync(

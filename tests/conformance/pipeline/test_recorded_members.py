@@ -42,8 +42,8 @@ def test_members_are_judged_and_their_partitions_are_followed(spark: SparkSessio
         (Path(row["trace"]).name, row["partition"]): (row["periods"], row["unowned"])
         for row in CorpusResults(folder).query_rows("unowned")
     }
-    assert rows["a.jsonl", "t/0"] == (2, 220) and rows["a.jsonl", "t/1"] == (1, 0)
+    assert rows["a.jsonl", "t/0"] == (2, 210) and rows["a.jsonl", "t/1"] == (1, 0)
     assert rows["b.jsonl", "t/0"] == (1, 0)
-    assert "Partitions without an owner for a while: 1 of 6, at most 220 ms at a stretch" in overview_lines(
+    assert "Partitions without an owner for a while: 1 of 6, at most 210 ms at a stretch" in overview_lines(
         summary.overview
     )
