@@ -68,7 +68,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """The keys that each section may have."""
 CLIENT_SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {"known": tuple(CLIENT_CATALOGUE), "about": SECTIONS["about"]}
+    {"known": tuple(CLIENT_CATALOGUE), "about": SECTIONS["about"], "security": SECTIONS["security"]}
 )
 """The same for a profile of a client."""
 

@@ -1,17 +1,18 @@
 """The cluster that a client under test meets: the bundled server, with a script over it and a trace of all frames."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from fencepost.adapters.client.brokers import Brokers, BundledBrokers
 from fencepost.adapters.client.faults import Cue, HangUp, InterceptedRequest, Script
 from fencepost.adapters.serve.connection import Disconnect, Respond, serve_connection
-from fencepost.adapters.serve.server import Server
+from fencepost.adapters.serve.server import ServeConnection
 from fencepost.adapters.target import TargetError
 from fencepost.model.errors import FencepostError
 from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import Body, decode_request, decode_response, encode_response, fit_body
-from fencepost.model.wire.records import Record, decode_batches, encode_batch, make_batch
+from fencepost.model.wire.records import Record, decode_batches
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.frames import ActorLabels, ConnectionDecoder, WireTrace
 
@@ -23,9 +24,10 @@ DOUBLED = "doubled"
 """The fault of a response that comes twice: the client may close the connection, and lose what comes on it."""
 REFUSED = "refused"
 """The cluster hangs up on a client that sends what no broker takes."""
-_ACKS_ALL = -1
 
 Sees = Callable[[Event], bool]
+MakeBrokers = Callable[[Settings, ServeConnection], Brokers]
+"""Makes the brokers of a cluster, whose connections are served by the function given."""
 
 
 class FloodError(FencepostError):
@@ -54,16 +56,16 @@ class Watcher:
 
 
 class ScriptedCluster:
-    """The bundled server of two nodes, and everything that passed between it and the client.
+    """Brokers, the script over them, and everything that passed between them and the client.
 
     Made for the event loop that runs then; the time of the trace begins at 0.
     """
 
-    def __init__(self, settings: Settings, nodes: int = 2) -> None:
+    def __init__(self, settings: Settings, make_brokers: MakeBrokers = BundledBrokers) -> None:
         self.loop = asyncio.get_running_loop()
         self.events: list[Event] = []
         self.script = Script()
-        self.server = Server(settings, None, nodes=nodes, serve=self._serve)
+        self.brokers = make_brokers(settings, self._serve)
         self._began = self.loop.time()
         self.trace = WireTrace(self._record, self.now, labels=OneLabel())
         self._watchers: list[Watcher] = []
@@ -82,34 +84,30 @@ class ScriptedCluster:
         """Record something that the kit did or saw beside the wire."""
         self.trace.record_event(Kind.INTERNAL, api, 0, body, 0, "")
 
-    def create_topic(self, name: str, partitions: int, records: int) -> None:
+    async def create_topic(self, name: str, partitions: int, records: int) -> None:
         """Create a topic with so many records in each partition."""
-        self.server.create_topic(name, partitions)
-        if records:
-            for index in range(partitions):
-                self.produce(name, index, (f"{name}-{index}-{number}" for number in range(records)))
+        await self.brokers.create_topic(name, partitions)
+        for index in range(partitions if records else 0):
+            await self.produce(name, index, [f"{name}-{index}-{number}" for number in range(records)])
         self.annotate("topics", {"topics": {name: partitions}})
 
-    def grow_topic(self, name: str, partitions: int) -> None:
+    async def grow_topic(self, name: str, partitions: int) -> None:
         """Add partitions to a topic, so that it has so many."""
-        self.server.grow_topic(name, partitions)
+        await self.brokers.grow_topic(name, partitions)
         self.annotate("topics", {"topics": {name: partitions}})
 
-    def produce(self, topic: str, index: int, values: Iterable[str], *, is_transaction: bool = False) -> None:
-        """Append records to a partition; behind those of a transaction there is an offset without a record."""
+    async def produce(self, topic: str, index: int, values: Sequence[str], *, is_transaction: bool = False) -> None:
+        """Append records to a partition; behind those of a transaction there is an offset without a record. Raises
+        `NotOffered`."""
+        name = f"{topic}/{index}"
+        self.annotate("written", {"records": {name: len(values)}, "markers": [name] if is_transaction else []})
         records = [Record(value.encode(), None, 0) for value in values]
-        batch, name = make_batch(records), f"{topic}/{index}"
-        self.annotate("written", {"records": {name: len(records)}, "markers": [name] if is_transaction else []})
-        if is_transaction:
-            self.server.write_transaction(topic, index, batch)
-            return
-        row = {"index": index, "records": encode_batch(batch)}
-        self.server.produce({"acks": _ACKS_ALL, "topic_data": [{"name": topic, "partition_data": [row]}]})
+        await self.brokers.write(topic, index, records, is_transaction=is_transaction)
 
-    def move(self) -> None:
-        """Have the other node coordinate all groups."""
+    async def move(self) -> None:
+        """Have the other node coordinate all groups. Raises `NotOffered`."""
         self.annotate("script", {"step": "the group moves to the other node"})
-        self.server.move()
+        await self.brokers.move()
 
     def hang_up(self) -> None:
         """Close every connection."""
@@ -239,11 +237,11 @@ class ScriptedCluster:
                 watcher.seen.set_exception(flood_error())
 
 
-async def start_cluster(settings: Settings) -> ScriptedCluster:
+async def start_cluster(settings: Settings, make_brokers: MakeBrokers = BundledBrokers) -> ScriptedCluster:
     """Start a cluster at free ports of this machine. Raises `TargetError` if there are none."""
-    cluster = ScriptedCluster(settings)
+    cluster = ScriptedCluster(settings, make_brokers)
     try:
-        await cluster.server.listen("127.0.0.1", 0)
+        await cluster.brokers.listen()
     except OSError as error:
         raise TargetError(f"no port to listen on: {error.strerror}") from None
     return cluster

@@ -94,6 +94,6 @@ class ScriptedMember:
         """Have the cluster handle a request, and record it."""
         trace = self._cluster.trace
         request = trace.record_event(Kind.REQUEST, api, version, body, 0, self.label)
-        response = await self._cluster.server.ask(api, version, body)
+        response = await self._cluster.brokers.ask(api, version, body)
         trace.record_event(Kind.RESPONSE, api, version, response, 0, self.label, request.sequence)
         return response

@@ -2,26 +2,34 @@
 
 import argparse
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fencepost.conformance.cli.argument_types import count, duration, whole
+from fencepost.conformance.cli.argument_types import bootstrap, count, duration, whole
 from fencepost.conformance.cli.console import Console
 from fencepost.conformance.cli.report_options import BADGE, add_report_options, report_paths
 from fencepost.conformance.cli.test import add_selection
 from fencepost.conformance.cli.usage import UsageError
 
 if TYPE_CHECKING:
+    from fencepost.adapters.address import Bootstrap
+    from fencepost.adapters.serve.server import ServeConnection
     from fencepost.conformance.clients.play import ClientPlay
     from fencepost.conformance.clients.protocol import ClientProtocol
     from fencepost.conformance.clients.run import ClientRun
+    from fencepost.conformance.profile import Profile
 
 EPILOG = (
     "CMD runs one consumer: {bootstrap}, {group} and {topic} in its arguments, and FENCEPOST_BOOTSTRAP, "
     "FENCEPOST_GROUP and FENCEPOST_TOPIC in its environment, say where. It polls until SIGTERM, and closes its "
     "consumer then."
 )
-PROFILE_HELP = "what the client is ([about]) and its declared deviations ([known]), in TOML"
+PROFILE_HELP = "what the client is ([about]), its deviations ([known]), and the [security] of --upstream, in TOML"
+UPSTREAM_HELP = (
+    "play the script before a real cluster in the place of the bundled one; kafka+ssl://H:P for TLS, a,b for several "
+    "addresses"
+)
 START_S = 30.0
 
 
@@ -44,6 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--at-once", metavar="N", type=count, default=4, help="play N scenarios at once, each with a CMD (default: 4)"
     )
+    parser.add_argument("--upstream", metavar="H:P", type=bootstrap, help=UPSTREAM_HELP)
     parser.add_argument("--schedules", metavar="N", type=whole, default=0, help="play N random schedules as well")
     parser.add_argument("--seed", metavar="S", type=int, default=0, help="the seed of random schedules (default: 0)")
     parser.add_argument(
@@ -71,6 +80,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
     if not options.command:
         raise UsageError("test-client", "name the command of a client behind --")
+    if options.upstream is not None and options.schedules:
+        raise UsageError("test-client", "--schedules moves groups, which a real cluster does not: leave out --upstream")
     job = make_run(options)
     requirements = job.requirements()
     check_outputs(report_paths(options), {"--save": options.save, "--traces": options.traces}, [options.profile])
@@ -113,9 +124,28 @@ def make_run(options: argparse.Namespace) -> "ClientRun":
         seed=options.seed,
         shrink_seconds=options.shrink_seconds,
     )
-    playing, protocol = make_play(command, options.driven, options.startup_seconds)
     profile = load_profile(options.profile, CLIENT_SECTIONS) if options.profile is not None else Profile()
+    playing, protocol = make_play(command, options.driven, options.startup_seconds)
+    if options.upstream is not None:
+        playing = play_upstream(playing, options.upstream, profile)
     return ClientRun(plan, protocol, playing, profile)
+
+
+def play_upstream(playing: "ClientPlay", upstream: "Bootstrap", profile: "Profile") -> "ClientPlay":
+    """The same before a real cluster."""
+    from functools import partial
+
+    from fencepost.adapters.client.cluster import start_cluster
+    from fencepost.adapters.client.upstream_brokers import UpstreamBrokers
+    from fencepost.adapters.security.loading import load_security
+    from fencepost.model.settings import Settings
+
+    security = load_security(profile.security, wants_tls=upstream.wants_tls)
+
+    def make_brokers(settings: Settings, serve: "ServeConnection") -> UpstreamBrokers:
+        return UpstreamBrokers(upstream, serve, security)
+
+    return replace(playing, start_cluster=partial(start_cluster, make_brokers=make_brokers))
 
 
 def make_play(command: tuple[str, ...], is_driven: bool, startup_seconds: float) -> "tuple[ClientPlay, ClientProtocol]":

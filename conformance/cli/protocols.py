@@ -14,7 +14,7 @@ EXPLORED = {
     "proposal": "proposal.explore",
 }
 PROVED = {"classic": "prove.run_classic", "push": "designs.prove", "region": "designs.prove"}
-SERVED = {"classic": "serve.run_classic", "push": "serve_push.run"}
+SERVED = {"classic": "serve.run_classic", "push": "serve_push.run", "region": "serve_region.run"}
 """By the name of the protocol, a function of a module beside this one."""
 
 

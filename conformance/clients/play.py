@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from uuid import uuid4
 
 from fencepost.adapters.address import format_address
+from fencepost.adapters.client.brokers import NotOffered
 from fencepost.adapters.client.cluster import CLIENT_LABEL, DOUBLED, FloodError, ScriptedCluster, flood_error
 from fencepost.adapters.client.program import ClientPlace, ClientUnderTest
 from fencepost.conformance.clients.scenario import ClientScenario
@@ -83,7 +84,7 @@ class ClientPlay:
         """Play a scenario."""
         cluster = await self.start_cluster(CLIENT_SETTINGS)
         unique = uuid4().hex[:8]
-        host, port = cluster.server.address
+        host, port = cluster.brokers.address
         place = ClientPlace(format_address(host, port), f"fencepost-{unique}", f"topic-{unique}")
         stage = ClientStage(cluster, self.subject, place, facts, self.start_seconds)
         blocked = not_shown = ""
@@ -92,7 +93,7 @@ class ClientPlay:
             stage.start_task(monitor.watch())
         try:
             await scenario.play(stage)
-        except NotShown as missing:
+        except (NotShown, NotOffered) as missing:
             not_shown = str(missing)
         except (StageBlocked, FloodError) as reason:
             blocked = f"{reason}{describe_last_words(stage)}"

@@ -17,6 +17,7 @@ from fencepost.conformance.clients.scenario import ClientScenario
 from fencepost.conformance.clients.schedule_protocol import ClientScheduleProtocol
 from fencepost.conformance.clients.stage import ClientFacts
 from fencepost.conformance.events import Progress
+from fencepost.conformance.execution.pool import play_together
 from fencepost.conformance.execution.saving import save_trace, trace_file, with_requirements
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.provenance import NamedBy, PlanRecord, Provenance
@@ -145,9 +146,7 @@ class ClientRun:
                 await self._play_one(scenario, work, is_replay=is_replay)
             self._show_progress()
 
-        async with asyncio.TaskGroup() as group:
-            for scenario in scenarios:
-                group.create_task(play(scenario))
+        await play_together(play(scenario) for scenario in scenarios)
 
     async def _play_one(self, scenario: ClientScenario, work: CurrentWork, *, is_replay: bool = False) -> None:
         work.playing.add(scenario.name)

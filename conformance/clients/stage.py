@@ -66,7 +66,7 @@ class ClientStage:
 
     async def start(self) -> None:
         """Start the client. Raises `TargetError`."""
-        self.cluster.create_topic(self.place.topic, PARTITIONS, RECORDS)
+        await self.cluster.create_topic(self.place.topic, PARTITIONS, RECORDS)
         self.running = await self.subject.start(self.place, self.cluster)
         self.ended = asyncio.ensure_future(self._watch(self.running))
 
@@ -120,7 +120,7 @@ class ClientStage:
             await asyncio.gather(self.ended, return_exceptions=True)
         if self.running is not None:
             await self.running.kill()
-        await self.cluster.server.close()
+        await self.cluster.brokers.close()
 
     # -- waiting --------------------------------------------------------------------------------------------------
 
@@ -223,7 +223,7 @@ class ClientStage:
     async def remove(self, member_id: str) -> None:
         """Have the coordinator remove a member."""
         row = {"member_id": member_id, "group_instance_id": None}
-        await self.cluster.server.ask("LeaveGroup", 3, {"group_id": self.place.group, "members": [row]})
+        await self.cluster.brokers.ask("LeaveGroup", 3, {"group_id": self.place.group, "members": [row]})
 
     def add_member(self, label: str = "B") -> ScriptedMember:
         """A second member, which offers what the client offers."""

@@ -7,7 +7,7 @@ from fencepost.conformance.protocols.description import ProtocolDescription
 from fencepost.traces import events
 
 DEFAULT_PROTOCOL = CLASSIC
-OTHERS: dict[str, str] = {}
+OTHERS: dict[str, str] = {"region": "fencepost.conformance.protocols.region.REGION"}
 """The descriptions of other protocols, each imported when it is asked for, by the scheme of addresses and the name in
 headers of traces."""
 

@@ -14,8 +14,9 @@ MOST_ROUNDS = 5
 
 def rejoin(assignor: Assignor, member: GroupMember, assignment: Assignment, generation: int) -> GroupMember:
     """The member as it joins after the assignment of this generation, which it owns when it joins if it is
-    cooperative. Otherwise it owns nothing any more, and its user data say what it had."""
-    partitions = assignment[member.id]
+    cooperative. Otherwise it owns nothing any more, and its user data say what it had. One that is left out has
+    nothing."""
+    partitions = assignment.get(member.id, ())
     subscription = evolve(
         member.subscription,
         user_data=assignor.user_data(partitions, generation),

@@ -52,10 +52,16 @@ def resume(operator: Operator) -> OperatorStep:
 
 
 def reset_to(
-    operator: Operator, seek_map: Offsets, variables: Offsets, dialect: RegionDialect, rule: str
+    operator: Operator,
+    seek_map: Offsets,
+    variables: Offsets,
+    dialect: RegionDialect,
+    rule: str,
+    starts: Offsets | None = None,
 ) -> OperatorStep:
-    """Stop polling, clear buffer and queue, seek what is assigned, poll throttled (X1, X4)."""
-    found, made = start_offsets(seek_map, variables, keys_of(operator.positions))
+    """Stop polling, clear buffer and queue, seek what is assigned, poll throttled (X1, X4). `starts` are the start
+    positions, 0 if None."""
+    found, made = start_offsets(seek_map, variables, keys_of(operator.positions), starts)
     after = evolve(
         operator,
         seek_map=lay_over(found, seek_map) if dialect.checkpoints_seek_map else seek_map,
@@ -71,7 +77,9 @@ def reset_to(
     return OperatorStep(after, rule, variables=None if made == variables else made)
 
 
-def reset_to_initial(operator: Operator, variables: Offsets, dialect: RegionDialect) -> OperatorStep:
+def reset_to_initial(
+    operator: Operator, variables: Offsets, dialect: RegionDialect, starts: Offsets | None = None
+) -> OperatorStep:
     """Seek the control variables (X1); repaired, know those of all partitions."""
     assigned = keys_of(operator.positions)
     every = (
@@ -79,18 +87,18 @@ def reset_to_initial(operator: Operator, variables: Offsets, dialect: RegionDial
         if dialect.checkpoints_seek_map
         else tuple(offset if partition in assigned else None for partition, offset in enumerate(variables))
     )
-    return reset_to(operator, every, variables, dialect, "reset.initial")
+    return reset_to(operator, every, variables, dialect, "reset.initial", starts)
 
 
 def reset_to_merge(
-    operator: Operator, checkpoint: int, variables: Offsets, dialect: RegionDialect
+    operator: Operator, checkpoint: int, variables: Offsets, dialect: RegionDialect, starts: Offsets | None = None
 ) -> OperatorStep | None:
     """Seek the merged map, if its notification has come (X4)."""
     if operator.notice is None or operator.notice[0] != checkpoint:
         return None
     merged = operator.notice[1]
     known = lay_over(variables, merged) if dialect.checkpoints_seek_map else merged
-    return reset_to(operator, known, variables, dialect, "reset.merged")
+    return reset_to(operator, known, variables, dialect, "reset.merged", starts)
 
 
 def may_be_reset(operator: Operator, dialect: RegionDialect) -> bool:

@@ -117,9 +117,13 @@ def on_revoked(operator: Operator) -> OperatorStep:
 
 
 def on_assigned(
-    operator: Operator, partitions: tuple[int, ...], variables: Offsets, dialect: RegionDialect
+    operator: Operator,
+    partitions: tuple[int, ...],
+    variables: Offsets,
+    dialect: RegionDialect,
+    starts: Offsets | None = None,
 ) -> OperatorStep:
-    """onPartitionsAssigned after a revocation of everything (A1 to A3)."""
+    """onPartitionsAssigned after a revocation of everything (A1 to A3). `starts` are the start positions, 0 if None."""
     every = range(len(operator.offsets))
     unsought = tuple(UNSOUGHT if one in partitions else None for one in every)
     kept = tuple(operator.offsets[one] if one in partitions else None for one in every)
@@ -133,7 +137,7 @@ def on_assigned(
         return OperatorStep(member, "assign.pending")
     if dialect.outdates_seek_map and operator.is_map_old and partitions:
         return request_reset_from(member)
-    found, made = start_offsets(operator.seek_map, variables, partitions)
+    found, made = start_offsets(operator.seek_map, variables, partitions, starts)
     known = lay_over(found, operator.seek_map) if dialect.checkpoints_seek_map else operator.seek_map
     sought = evolve(member, positions=found, offsets=found, seek_map=known)
     return OperatorStep(sought, "assign.sought", variables=None if made == variables else made)
@@ -151,15 +155,17 @@ def on_added(operator: Operator, added: tuple[int, ...]) -> OperatorStep:
     return OperatorStep(evolve(operator, offsets=offsets, positions=positions), "assign.added")
 
 
-def start_offsets(seek_map: Offsets, variables: Offsets, partitions: tuple[int, ...]) -> tuple[Offsets, Offsets]:
+def start_offsets(
+    seek_map: Offsets, variables: Offsets, partitions: tuple[int, ...], starts: Offsets | None = None
+) -> tuple[Offsets, Offsets]:
     """Where the partitions are sought, and the control variables after that (A2): the seek map, else the variable, else
-    the start position, which is the beginning here and goes into a new variable."""
+    the start position, which goes into a new variable."""
     found, made = no_offsets(len(variables)), variables
     for partition in partitions:
         offset = seek_map[partition]
         if offset is None:
             if made[partition] is None:
-                made = put_offset(made, partition, 0)
+                made = put_offset(made, partition, 0 if starts is None else starts[partition])
             offset = made[partition]
         found = put_offset(found, partition, offset)
     return found, made

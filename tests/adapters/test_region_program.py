@@ -3,13 +3,15 @@
 import asyncio
 import random
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import pytest
 
 from fencepost.adapters.bundled.region.controller import RegionMode, RegionProgram, RegionSettings
 from fencepost.adapters.bundled.region.downstream import Downstream
 from fencepost.adapters.bundled.region.job_control import JobControl, OperatorPart, merge_parts
-from fencepost.adapters.bundled.region.memory_kafka import MemoryKafka, Message, Offsets, Partition
+from fencepost.adapters.bundled.region.kafka_port import Message, Offsets
+from fencepost.adapters.bundled.region.memory_kafka import MemoryKafka
 from fencepost.adapters.bundled.region.operator import QUEUED_POLLS, OperatorState, RegionOperator
 from fencepost.adapters.virtual_clock import run_virtual
 
@@ -17,24 +19,28 @@ NAMES = ("A", "B", "C")
 SETTINGS = RegionSettings(max_poll_records=5, max_attempts=50)
 SEEDS = 20
 ROUNDS = 8
-RESTARTED = 32
+RESTARTED = 65
 """A seed with a restart of the control plane after one of three has been reset."""
 
 
-def new_region(partitions: int = 3, records: int = 40, settings: RegionSettings = SETTINGS) -> RegionProgram:
-    kafka = MemoryKafka({("t", number): values(("t", number), 0, records) for number in range(partitions)}, 3.0)
-    return RegionProgram(NAMES, kafka, settings)
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A region and its Kafka."""
+
+    region: RegionProgram
+    kafka: MemoryKafka
 
 
-def values(partition: Partition, first: int, count: int) -> list[str]:
-    return [f"{partition[1]}/{number}" for number in range(first, first + count)]
+def new_job(partitions: int = 3, records: int = 40, settings: RegionSettings = SETTINGS) -> Job:
+    kafka = MemoryKafka({("t", number): records for number in range(partitions)}, 3.0)
+    return Job(RegionProgram(NAMES, kafka.make_consumer, settings), kafka)
 
 
-def cause_trouble(region: RegionProgram, chance: random.Random) -> None:
+def cause_trouble(job: Job, chance: random.Random) -> None:
     """One fault, and a few more records."""
-    kafka = region.kafka
-    for partition, log in kafka.logs.items():
-        log += values(partition, len(log), chance.randrange(12))
+    region, kafka = job.region, job.kafka
+    for partition in kafka.ends:
+        kafka.ends[partition] += chance.randrange(12)
     match chance.randrange(6):
         case 0:
             region.crash(chance.choice(NAMES))
@@ -44,41 +50,41 @@ def cause_trouble(region: RegionProgram, chance: random.Random) -> None:
             kafka.expel(chance.choice(kafka.members))
         case 3:
             kafka.rebalance()
-        case 4 if len(kafka.logs) < 6:
-            kafka.add_partition(("t", len(kafka.logs)))
+        case 4 if len(kafka.ends) < 6:
+            kafka.add_partition(("t", len(kafka.ends)))
         case 5:
             asyncio.ensure_future(region.control.restart())  # noqa: RUF006
 
 
-async def play(seed: int, region: RegionProgram) -> RegionProgram:
+async def play(seed: int, job: Job) -> Job:
     """Trouble at random moments, then calm until all is through and in a checkpoint, or time is over."""
     chance = random.Random(seed)
-    running = asyncio.create_task(region.run())
+    running = asyncio.create_task(job.region.run())
     try:
         for _ in range(ROUNDS):
             await asyncio.sleep(chance.uniform(0.0, 2.5))
-            cause_trouble(region, chance)
+            cause_trouble(job, chance)
         for _ in range(60):
             await asyncio.sleep(1.0)
-            if running.done() or faults_of(region.last.downstream, region) == "":
+            if running.done() or faults_of(job.region.last.downstream, job.kafka) == "":
                 break
     finally:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
-    return region
+    return job
 
 
-def faults_of(downstream: Downstream, region: RegionProgram) -> str:
+def faults_of(downstream: Downstream, kafka: MemoryKafka) -> str:
     """The losses and duplicates downstream in words; empty if there are none."""
-    due = sorted(value for log in region.kafka.logs.values() for value in log)
     if downstream.duplicates or downstream.gaps:
         return f"{downstream.duplicates} came twice, {downstream.gaps} gaps"
-    return "" if sorted(downstream.values) == due else f"{len(downstream.values)} of {len(due)} came"
+    due = {partition: end for partition, end in kafka.ends.items() if end}
+    return "" if downstream.taken == due else f"{sum(downstream.taken.values())} of {sum(due.values())} came"
 
 
 def run_seed(seed: int) -> str:
-    region = run_virtual(play(seed, new_region()))
-    return faults_of(region.last.downstream, region)
+    job = run_virtual(play(seed, new_job()))
+    return faults_of(job.region.last.downstream, job.kafka)
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
@@ -92,14 +98,14 @@ def leave_out_seek_map(program: pytest.MonkeyPatch) -> None:
 
     async def write(self: RegionOperator) -> OperatorPart | None:
         part = await whole(self)
-        return part and OperatorPart(part.name, part.offsets, {})
+        return part and replace(part, base={})
 
     program.setattr(RegionOperator, "checkpoint", write)
 
 
 def contribute_once(program: pytest.MonkeyPatch) -> None:
     """REGION-49: after a restart of the control plane an operator that was reset does not contribute again."""
-    program.setattr(JobControl, "connect", lambda self, name, recall: None)
+    program.setattr(JobControl, "connect", lambda self, name, region, recall: None)
 
 
 def merge_one_part(program: pytest.MonkeyPatch) -> None:
@@ -118,7 +124,7 @@ def keep_queue(program: pytest.MonkeyPatch) -> None:
 
 def ignore_seek_map(program: pytest.MonkeyPatch) -> None:
     """REGION-18: an assignment seeks the control variable, whatever the seek map has."""
-    program.setattr(RegionOperator, "_start_of", lambda self, one: self._control.first_offset(one, 0))
+    program.setattr(RegionOperator, "_first_of", lambda self, one: self._control.first_offset(one, 0))
 
 
 def ignore_revocation(program: pytest.MonkeyPatch) -> None:
@@ -142,7 +148,7 @@ def test_an_operator_that_was_reset_contributes_again(monkeypatch: pytest.Monkey
 
 def test_an_endless_series_of_resets_fails_the_region() -> None:
     async def insist() -> RegionProgram:
-        region = new_region(settings=RegionSettings(max_attempts=5))
+        region = new_job(settings=RegionSettings(max_attempts=5)).region
         running = asyncio.create_task(region.run())
         while not running.done():
             region.request_reset()
@@ -155,12 +161,12 @@ def test_an_endless_series_of_resets_fails_the_region() -> None:
 
 def test_the_queue_holds_a_hundred_polls() -> None:
     async def fill() -> RegionOperator:
-        region = new_region(1, 4 * QUEUED_POLLS, RegionSettings(max_poll_records=1, checkpoint_period=60.0))
+        region = new_job(1, 4 * QUEUED_POLLS, RegionSettings(max_poll_records=1, checkpoint_period=60.0)).region
         running = asyncio.create_task(region.run())
         await asyncio.sleep(1.0)
         await region._close(NAMES)
         await asyncio.sleep(15.0)
-        fullest = max(region.operators.values(), key=lambda one: one.longest_queue)
+        fullest = max((one.operator for one in region.operators.values()), key=lambda one: one.longest_queue)
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
         return fullest
@@ -173,5 +179,5 @@ def test_the_queue_holds_a_hundred_polls() -> None:
 def test_downstream_counts_what_is_twice_and_what_is_missing() -> None:
     downstream = Downstream()
     for offset in (0, 2, 1):
-        downstream.take(Message(("t", 0), offset, str(offset)), 0)
+        downstream.take(Message(("t", 0), offset), 0)
     assert (downstream.duplicates, downstream.gaps) == (1, 1)

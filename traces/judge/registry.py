@@ -11,7 +11,10 @@ from fencepost.traces.judge.groups.judged_protocol import JudgedProtocol
 
 MakeProtocol: TypeAlias = Callable[[Header], JudgedProtocol]
 """Makes the reader of a trace from its header."""
-PROTOCOLS = {CLASSIC: "fencepost.traces.judge.classic.protocol.ClassicProtocol"}
+PROTOCOLS = {
+    CLASSIC: "fencepost.traces.judge.classic.protocol.ClassicProtocol",
+    "region": "fencepost.traces.judge.region.protocol.RegionProtocol",
+}
 """The readers by the names of protocols; each is imported with the first trace that needs it."""
 
 

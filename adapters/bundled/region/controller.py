@@ -4,14 +4,14 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 from fencepost.adapters.bundled.region.downstream import Downstream
 from fencepost.adapters.bundled.region.job_control import JobControl, OperatorPart
-from fencepost.adapters.bundled.region.memory_kafka import CommitFailed, MemoryKafka
-from fencepost.adapters.bundled.region.operator import OperatorDied, RegionOperator
-
-TUPLE_SECONDS = 0.001
+from fencepost.adapters.bundled.region.kafka_port import CommitFailed, MakeConsumer
+from fencepost.adapters.bundled.region.operator import Polling, RegionOperator
+from fencepost.adapters.bundled.region.threads import OperatorDied, OperatorThreads
 
 
 class RegionMode(StrEnum):
@@ -34,6 +34,8 @@ class RegionSettings:
     max_attempts: int = 5
     """Resets that may follow one another without a checkpoint."""
     max_poll_records: int = 500
+    tuple_seconds: float = 0.001
+    """How long a submission takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ class RegionProgram:
     """A job of one region with these operators."""
 
     names: tuple[str, ...]
-    kafka: MemoryKafka
+    make_consumer: MakeConsumer
     settings: RegionSettings = RegionSettings()
     downstream: Downstream = field(default_factory=Downstream)
     mode: RegionMode = RegionMode.RUN
@@ -58,7 +60,7 @@ class RegionProgram:
     attempts: int = 0
     control: JobControl = field(init=False)
     last: RegionCheckpoint = field(init=False)
-    operators: dict[str, RegionOperator] = field(default_factory=dict)
+    operators: dict[str, OperatorThreads] = field(default_factory=dict)
     _closed: set[str] = field(default_factory=set)
     _permits: asyncio.Condition = field(default_factory=asyncio.Condition)
     _held: set[str] = field(default_factory=set)
@@ -72,7 +74,7 @@ class RegionProgram:
     async def run(self) -> None:
         """Run until cancelled, or until the region has failed."""
         for name in self.names:
-            self._launch(name, polls=True)
+            self._launch(name, Polling.FULL)
         try:
             while self.mode is not RegionMode.FAILED:
                 try:
@@ -89,30 +91,36 @@ class RegionProgram:
 
     # -- operators ------------------------------------------------------------------------------------------------
 
-    def _launch(self, name: str, polls: bool) -> None:
-        self.operators[name] = RegionOperator(
-            name, self, self.control, self.kafka, self.settings.max_poll_records, polls
+    def _launch(self, name: str, polling: Polling) -> None:
+        operator = RegionOperator(
+            name,
+            self.control,
+            self.make_consumer,
+            self.request_reset,
+            max_poll_records=self.settings.max_poll_records,
+            polling=polling,
         )
+        self.operators[name] = OperatorThreads(operator, self, self.control.disconnect)
 
     def crash(self, name: str) -> None:
         """An operator's PE dies. It comes back, and waits for a reset before it polls."""
-        operator = self.operators.pop(name, None)
-        if operator is not None:
+        threads = self.operators.pop(name, None)
+        if threads is not None:
             self.request_reset()
-            task = asyncio.create_task(self._relaunch(operator))
+            task = asyncio.create_task(self._relaunch(threads))
             self._launches.add(task)
             task.add_done_callback(self._launches.discard)
 
-    async def _relaunch(self, operator: RegionOperator) -> None:
-        await operator.kill()
+    async def _relaunch(self, threads: OperatorThreads) -> None:
+        await threads.kill()
         await asyncio.sleep(self.settings.relaunch)
-        self._launch(operator.name, polls=False)
+        self._launch(threads.operator.name, Polling.OFF)
 
     def request_reset(self) -> None:
         """Reset the region; while it resets, once more after that (H07)."""
         self._requested.set()
 
-    async def _on_all(self, ask: Callable[[RegionOperator], Coroutine[Any, Any, None]]) -> None:
+    async def _on_all(self, ask: Callable[[OperatorThreads], Coroutine[Any, Any, None]]) -> None:
         """Ask every operator at once; OperatorDied if one is down or dies."""
         if self.operators.keys() != set(self.names):
             raise OperatorDied
@@ -127,21 +135,22 @@ class RegionProgram:
 
     async def submit(self, operator: RegionOperator) -> None:
         """Take the operator's next message under a permit, not before (H03), and submit it."""
-        async with self._permits:
-            await self._permits.wait_for(lambda: operator.name not in self._closed)
-            if not operator.queue:
-                return
-            message = operator.queue.popleft()
-            self._held.add(operator.name)
+        if operator.name in self._closed:
+            async with self._permits:
+                await self._permits.wait_for(lambda: operator.name not in self._closed)
+        if not operator.take():
+            return
+        self._held.add(operator.name)
         try:
-            await asyncio.sleep(TUPLE_SECONDS)
-            if message.partition in operator.offsets:  # H10: revoked since
+            await asyncio.sleep(self.settings.tuple_seconds)
+            message = operator.submit()
+            if message is not None:
                 self.downstream.take(message, self.control.variables[message.partition])
-                operator.offsets[message.partition] = message.offset + 1
         finally:
             self._held.discard(operator.name)
-            async with self._permits:
-                self._permits.notify_all()
+            if self._closed:
+                async with self._permits:
+                    self._permits.notify_all()
 
     async def _close(self, names: Iterable[str]) -> None:
         """No submission by these from now on; those under way end first."""
@@ -161,18 +170,22 @@ class RegionProgram:
         """Drain all, then have all write; any refusal, failure or request for a reset meanwhile voids it."""
         parts: dict[str, OperatorPart] = {}
 
-        async def drain(operator: RegionOperator) -> None:
+        async def drain(threads: OperatorThreads) -> None:
+            name = threads.operator.name
             try:
-                await self._close((operator.name,))
-                await operator.ask(operator.drain)
+                await self._close((name,))
+                await threads.ask(threads.operator.drain)
             except CommitFailed:
-                self.crash(operator.name)
-                raise OperatorDied(operator.name) from None
+                self.crash(name)
+                raise OperatorDied(name) from None
 
-        async def write(operator: RegionOperator) -> None:
-            part = await operator.ask(operator.checkpoint)
+        async def write(threads: OperatorThreads) -> None:
+            part = await threads.ask(threads.operator.checkpoint)
             if part is not None:
-                parts[operator.name] = part
+                parts[part.name] = part
+
+        async def resume(threads: OperatorThreads) -> None:
+            await threads.ask(partial(do_now, threads.operator.resume))
 
         try:
             self.mode = RegionMode.DRAIN
@@ -185,7 +198,7 @@ class RegionProgram:
             self.control.retire(self.last.number)
             self.last = RegionCheckpoint(self.last.number + 1, parts, self.downstream.copy())
             self.attempts = 0
-            await self._on_all(lambda operator: operator.ask(operator.resume))
+            await self._on_all(resume)
         except OperatorDied:
             self.request_reset()
             return
@@ -218,6 +231,12 @@ class RegionProgram:
         while self._launches:
             await asyncio.wait(set(self._launches))
 
-    async def _reset_operator(self, operator: RegionOperator) -> None:
+    async def _reset_operator(self, threads: OperatorThreads) -> None:
+        operator = threads.operator
         part = self.last.parts.get(operator.name)
-        await operator.ask(lambda: operator.reset(self.last.number, part))
+        await threads.ask(partial(operator.reset, self.last.number, part))
+
+
+async def do_now(work: Callable[[], None]) -> None:
+    """Do something that waits for nothing."""
+    work()

@@ -4,7 +4,11 @@ import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from fencepost.adapters.bundled.region.memory_kafka import Offsets, Partition
+from fencepost.adapters.bundled.region.kafka_port import Offsets, Partition
+
+
+class WrongRegion(Exception):
+    """The operator is in another region than its group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,6 +16,7 @@ class OperatorPart:
     """An operator's part of a checkpoint: the offsets of what it is assigned over the map that it seeks by (H01)."""
 
     name: str
+    names: frozenset[str]
     offsets: Offsets
     base: Offsets
 
@@ -39,13 +44,18 @@ class JobControl:
     variables: Offsets = field(default_factory=dict)
     """The first offset that the group has sought, by partition."""
     restarts: int = 0
+    region: int | None = None
+    """The index of the group's region, once an operator has connected."""
     _connected: dict[str, Callable[[], Contribution | None]] = field(default_factory=dict)
     """What each live operator has contributed to the reset that was its last."""
     _parts: dict[int, dict[str, OperatorPart]] = field(default_factory=dict)
     _news: asyncio.Condition = field(default_factory=asyncio.Condition)
 
-    def connect(self, name: str, recall: Callable[[], Contribution | None]) -> None:
-        """Connect an operator; `recall` returns its last contribution."""
+    def connect(self, name: str, region: int, recall: Callable[[], Contribution | None]) -> None:
+        """Connect an operator; `recall` returns its last contribution. Raises `WrongRegion`."""
+        if self.region not in (None, region):
+            raise WrongRegion(f"operator {name} is in region {region}, and its group in region {self.region}")
+        self.region = region
         self._connected[name] = recall
 
     def disconnect(self, name: str) -> None:
@@ -56,20 +66,23 @@ class JobControl:
         """The control variable, made with this value if there is none: in one step (H08)."""
         return self.variables.setdefault(partition, start)
 
-    async def merge(self, checkpoint: int, part: OperatorPart) -> Offsets:
-        """Contribute, and wait until all operators of the job have, as long as the caller lets it (H16).
+    def contribute(self, checkpoint: int, part: OperatorPart) -> None:
+        """Add a part to the merge of a checkpoint, once for each operator."""
+        self._parts.setdefault(checkpoint, {}).setdefault(part.name, part)
 
-        A merge that is complete returns at once when it is asked for again (H06).
-        """
+    def merged(self, checkpoint: int) -> Offsets | None:
+        """The merged map if all operators of the job have contributed; at once when it is asked for again (H06)."""
+        parts = self._parts.get(checkpoint, {})
+        return merge_parts(parts.values()) if parts.keys() == self.names else None
+
+    async def merge(self, checkpoint: int, part: OperatorPart) -> Offsets:
+        """Contribute, and wait until all operators of the job have, as long as the caller lets it (H16)."""
         async with self._news:
-            while True:
-                parts = self._parts.setdefault(checkpoint, {})
-                if part.name not in parts:
-                    parts[part.name] = part
-                    self._news.notify_all()
-                if parts.keys() == self.names:
-                    return merge_parts(parts.values())
+            self.contribute(checkpoint, part)
+            self._news.notify_all()
+            while (found := self.merged(checkpoint)) is None:
                 await self._news.wait()
+            return found
 
     def retire(self, checkpoint: int) -> None:
         """Forget the merges of this checkpoint and of older ones."""
@@ -84,6 +97,5 @@ class JobControl:
             for recall in self._connected.values():
                 contribution = recall()
                 if contribution is not None:
-                    checkpoint, part = contribution
-                    self._parts.setdefault(checkpoint, {})[part.name] = part
+                    self.contribute(*contribution)
             self._news.notify_all()

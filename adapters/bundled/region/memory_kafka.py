@@ -2,41 +2,17 @@
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import Protocol
 
-Partition = tuple[str, int]
-Offsets = dict[Partition, int]
+from fencepost.adapters.bundled.region.kafka_port import CommitFailed, Listener, Message, Offsets, Partition
+
 POLL_SECONDS = 0.01
-
-
-class CommitFailed(Exception):
-    """The member that commits is not one of the group's present generation."""
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """A record with its place."""
-
-    partition: Partition
-    offset: int
-    value: str
-
-
-class Listener(Protocol):
-    """What is called inside a poll."""
-
-    def on_revoked(self) -> None:
-        """All partitions are revoked, or were lost."""
-
-    def on_assigned(self, partitions: frozenset[Partition]) -> None:
-        """These are the partitions now."""
 
 
 @dataclass(eq=False, slots=True)
 class MemoryKafka:
-    """The logs, and a group whose rebalance is over once every member has joined it."""
+    """The ends of the logs, and a group whose rebalance is over once every member has joined it."""
 
-    logs: dict[Partition, list[str]]
+    ends: Offsets
     session_seconds: float = 1.0
     committed: Offsets = field(default_factory=dict)
     members: list["MemoryConsumer"] = field(default_factory=list)
@@ -45,6 +21,10 @@ class MemoryKafka:
     joined: set["MemoryConsumer"] = field(default_factory=set)
     """The members that are in it."""
 
+    def make_consumer(self, listener: Listener) -> "MemoryConsumer":
+        """A consumer of the group."""
+        return MemoryConsumer(self, listener)
+
     def rebalance(self) -> None:
         """Every member must join again."""
         self.generation += 1
@@ -52,7 +32,7 @@ class MemoryKafka:
 
     def add_partition(self, partition: Partition) -> None:
         """Add a partition; Kafka divides them anew."""
-        self.logs[partition] = []
+        self.ends[partition] = 0
         self.rebalance()
 
     def expel(self, member: "MemoryConsumer") -> None:
@@ -67,7 +47,7 @@ class MemoryKafka:
 
     def share_of(self, member: "MemoryConsumer") -> frozenset[Partition]:
         """The partitions of a member, dealt out in turn."""
-        return frozenset(sorted(self.logs)[self.members.index(member) :: len(self.members)])
+        return frozenset(sorted(self.ends)[self.members.index(member) :: len(self.members)])
 
 
 @dataclass(eq=False, slots=True)
@@ -81,8 +61,8 @@ class MemoryConsumer:
     """The rebalance that it has joined; -1 if none."""
     has_assignment: bool = False
 
-    async def poll(self, limit: int) -> list[Message]:
-        """Callbacks, then at most so many records; 0 keeps the membership alone."""
+    async def take_records(self, limit: int) -> list[Message]:
+        """As `KafkaConsumer.take_records`."""
         await asyncio.sleep(POLL_SECONDS)
         self._follow_group()
         return self._fetch(limit) if self.has_assignment else []
@@ -109,21 +89,25 @@ class MemoryConsumer:
     def _fetch(self, limit: int) -> list[Message]:
         found: list[Message] = []
         for partition, position in sorted(self.positions.items()):
-            values = self.kafka.logs[partition][position : position + limit - len(found)]
-            found += [Message(partition, position + index, value) for index, value in enumerate(values)]
-            self.positions[partition] = position + len(values)
+            end = min(self.kafka.ends[partition], position + limit - len(found))
+            found += [Message(partition, offset) for offset in range(position, end)]
+            self.positions[partition] = max(position, end)
         return found
 
-    def is_member(self) -> bool:
-        """Whether the group has it in its present generation, and no rebalance is under way."""
-        return self in self.kafka.members and self.generation == self.kafka.generation and self.has_assignment
+    def seek(self, offsets: Offsets) -> None:
+        """As `KafkaConsumer.seek`."""
+        self.positions = dict(offsets)
 
-    def commit(self, offsets: Offsets) -> None:
-        """One request for all partitions."""
-        if not self.is_member():
+    async def commit(self, offsets: Offsets) -> None:
+        """As `KafkaConsumer.commit`."""
+        if not await self.is_member():
             raise CommitFailed
         self.kafka.committed |= offsets
 
+    async def is_member(self) -> bool:
+        """As `KafkaConsumer.is_member`: no rebalance is under way either."""
+        return self in self.kafka.members and self.generation == self.kafka.generation and self.has_assignment
+
     def abandon(self) -> None:
-        """Its process has died: the group learns of it when its session is over."""
+        """As `KafkaConsumer.abandon`."""
         asyncio.get_running_loop().call_later(self.kafka.session_seconds, self.kafka.expel, self)

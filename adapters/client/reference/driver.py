@@ -41,7 +41,7 @@ class ReferenceDriver(ReferenceClient):
     """A client in the cluster of a test: a running client, and its own driver if it `is_driven`."""
 
     def __init__(self, cluster: ScriptedCluster, settings: ClientSettings, is_driven: bool) -> None:
-        super().__init__(settings, MemoryNetwork(cluster.server.accept), cluster.now)
+        super().__init__(settings, MemoryNetwork(cluster.brokers.accept), cluster.now)
         self.application = Application(cluster, self._take_command) if is_driven else None
         self._committing: asyncio.Future[str] | None = None
         self.listener: Mapping[str, Any] = {}

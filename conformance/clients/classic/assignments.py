@@ -15,7 +15,7 @@ METADATA_S = 8.0
 async def an_assignment_outside_the_subscription(stage: ClientStage) -> None:
     """The client is assigned a partition of a topic that it does not subscribe to."""
     foreign = f"{stage.place.topic}-foreign"
-    stage.cluster.create_topic(foreign, 1, 1)
+    await stage.cluster.create_topic(foreign, 1, 1)
 
     def change(body: Body) -> Body:
         return {**body, "assignment": encode_assignment([(foreign, 0), (stage.place.topic, 0)], version=0)}
@@ -31,7 +31,7 @@ async def a_topic_that_grows(stage: ClientStage) -> None:
     """The topic gets more partitions while the client leads."""
     await stage.start_and_become_stable()
     since = stage.mark()
-    stage.cluster.grow_topic(stage.place.topic, PARTITIONS + 2)
+    await stage.cluster.grow_topic(stage.place.topic, PARTITIONS + 2)
     try:
         await stage.request("Metadata", since=since, seconds=METADATA_S)
     except StageBlocked as reason:

@@ -30,7 +30,7 @@ async def partitions_with_many_records(stage: ClientStage) -> None:
     await consume(stage, RECORDS)
     stage.application.stop_polling()
     for number, count in enumerate((MANY, MANY, FEW, MANY)):
-        produce_to(stage, number, count)
+        await produce_to(stage, number, count)
     await stage.do("poll", ms=100)
     await stage.watch(1.5)
     stage.application.go_on_polling()
@@ -43,12 +43,12 @@ async def a_partition_that_is_refilled(stage: ClientStage) -> None:
     await consume(stage, RECORDS)
     stage.application.stop_polling()
     for number in range(PARTITIONS):
-        produce_to(stage, number, MANY if number > 1 else FEW)
+        await produce_to(stage, number, MANY if number > 1 else FEW)
         await stage.watch(0 if number else 0.4)
     for _ in range(10):
         await stage.do("poll", ms=100)
-        produce_to(stage, 0, FEW)
-        produce_to(stage, 1, FEW)
+        await produce_to(stage, 0, FEW)
+        await produce_to(stage, 1, FEW)
         await stage.watch(0.2)
     stage.application.go_on_polling()
     await stage.watch(7)
@@ -59,7 +59,7 @@ async def records_of_one_partition_at_a_time(stage: ClientStage) -> None:
     """The partitions get records in turn, so that a response has those of one."""
     await consume(stage, RECORDS)
     for turn in range(12):
-        produce_to(stage, turn % PARTITIONS, FEW)
+        await produce_to(stage, turn % PARTITIONS, FEW)
         await stage.watch(0.7)
 
 
@@ -69,8 +69,8 @@ async def offsets_without_records(stage: ClientStage) -> None:
     await consume(stage, RECORDS)
     for _ in range(10):
         for number in range(PARTITIONS):
-            values = map(str, range(3 + number))
-            stage.cluster.produce(stage.place.topic, number, values, is_transaction=True)
+            values = list(map(str, range(3 + number)))
+            await stage.cluster.produce(stage.place.topic, number, values, is_transaction=True)
         await stage.watch(0.3)
     await stage.watch(1)
 
@@ -80,7 +80,7 @@ async def positions_of_the_application(stage: ClientStage) -> None:
     """The application asks for its positions while records are buffered."""
     await consume(stage, RECORDS)
     stage.application.stop_polling()
-    produce(stage, MANY)
+    await produce(stage, MANY)
     everything = [[stage.place.topic, number] for number in range(PARTITIONS)]
     for _ in range(3):
         await stage.do("poll", ms=100)
@@ -94,9 +94,9 @@ async def an_error_of_one_partition(stage: ClientStage) -> None:
     """A Fetch response has an error for one partition, and records of others."""
     await consume(stage, RECORDS)
     stage.play("Fetch", fail_partition(0), "the next Fetch with records has an error for partition 0", times=30)
-    produce(stage, FEW)
+    await produce(stage, FEW)
     await stage.watch(2)
-    produce(stage, FEW)
+    await produce(stage, FEW)
     await stage.watch(2)
 
 
@@ -135,7 +135,7 @@ async def a_broker_that_falls_silent(stage: ClientStage) -> None:
     """Records are buffered, and then no Fetch is answered any more: polls that may take long return."""
     await consume(stage, RECORDS)
     stage.application.stop_polling()
-    produce(stage, MANY)
+    await produce(stage, MANY)
     await stage.do("poll", ms=100)
     await stage.watch(1.2)
     stage.play("Fetch", wait_for(stage, 4), "Fetch gets no response for 4 s", times=1_000)
@@ -167,7 +167,7 @@ async def an_application_that_is_slow(stage: ClientStage) -> None:
     interval = poll_interval(stage)
     stage.application.stop_polling()
     await stage.do("poll", ms=10)
-    produce(stage, FEW)
+    await produce(stage, FEW)
     await stage.watch(0.3)
     await stage.do("poll", ms=100)
     await stage.watch(min(4.0, interval - 1.5))
@@ -175,6 +175,6 @@ async def an_application_that_is_slow(stage: ClientStage) -> None:
     await stage.watch(0.5)
 
 
-def produce_to(stage: ClientStage, number: int, count: int) -> None:
+async def produce_to(stage: ClientStage, number: int, count: int) -> None:
     """Write so many records to one partition."""
-    stage.cluster.produce(stage.place.topic, number, map(str, range(count)))
+    await stage.cluster.produce(stage.place.topic, number, list(map(str, range(count))))

@@ -66,7 +66,7 @@ async def partitions_that_are_paused(stage: ClientStage) -> None:
     await consume(stage, RECORDS)
     paused = [[stage.place.topic, number] for number in range(2)]
     await stage.do("pause", partitions=paused)
-    produce(stage, 10)
+    await produce(stage, 10)
     await stage.watch(2.5)
     await stage.do("resume", partitions=paused)
     await stage.watch(2)
@@ -76,7 +76,7 @@ async def partitions_that_are_paused(stage: ClientStage) -> None:
 async def a_seek_backwards(stage: ClientStage) -> None:
     """The application sets a position back, and to the end of what is buffered."""
     await consume(stage, RECORDS)
-    produce(stage, 30)
+    await produce(stage, 30)
     await stage.watch(0.2)
     await stage.do("seek", topic=stage.place.topic, partition=0, offset=5)
     await stage.do("seek", topic=stage.place.topic, partition=1, offset=RECORDS + 25)
@@ -87,7 +87,7 @@ async def a_seek_backwards(stage: ClientStage) -> None:
 async def many_records(stage: ClientStage) -> None:
     """There are more records than a poll returns."""
     await stage.start_and_become_stable()
-    produce(stage, MANY_RECORDS)
+    await produce(stage, MANY_RECORDS)
     await stage.watch(4)
 
 
@@ -95,10 +95,10 @@ async def many_records(stage: ClientStage) -> None:
 async def another_subscription(stage: ClientStage) -> None:
     """The application subscribes to another topic."""
     other = f"{stage.place.topic}-other"
-    stage.cluster.create_topic(other, PARTITIONS, RECORDS)
+    await stage.cluster.create_topic(other, PARTITIONS, RECORDS)
     await consume(stage, RECORDS)
     since = stage.mark()
-    produce(stage, 10)
+    await produce(stage, 10)
     await stage.do("subscribe", topics=[other])
     await stage.watch_rejoin(since)
     await stage.watch(1)
@@ -146,7 +146,7 @@ async def partitions_that_the_application_assigns(stage: ClientStage) -> None:
     stage.application.stop_polling()
     await stage.do("unsubscribe")
     await stage.do("assign", partitions=[[stage.place.topic, number] for number in range(2)])
-    produce(stage, 10)
+    await produce(stage, 10)
     stage.application.go_on_polling()
     await stage.watch(3)
     stage.application.stop_polling()
@@ -167,7 +167,7 @@ async def records_during_a_rebalance(stage: ClientStage) -> None:
     await stage.become_stable(since=since)
     taking_part.cancel()
     await stage.request("JoinGroup", since=stage.mark())
-    produce(stage, 10)
+    await produce(stage, 10)
     await stage.watch(2.5)
     stage.start_task(member.take_part())
     await stage.become_stable(since=since)
@@ -182,10 +182,10 @@ def poll_interval(stage: ClientStage) -> float:
     return interval / 1000
 
 
-def produce(stage: ClientStage, count: int) -> None:
+async def produce(stage: ClientStage, count: int) -> None:
     """Write so many records to each partition of the client's topic."""
     for number in range(PARTITIONS):
-        stage.cluster.produce(stage.place.topic, number, map(str, range(count)))
+        await stage.cluster.produce(stage.place.topic, number, list(map(str, range(count))))
 
 
 async def consume(stage: ClientStage, count: int) -> None:

@@ -79,9 +79,10 @@ class Inventor:
 
     async def ask(self, assignor: str, check: AssignorCheck, group: MissingPlan) -> Assignment | None:
         """The plan of the client for a group, None if it fails at it. Raises `StageBlocked`."""
-        self.plan = asyncio.get_running_loop().create_future()
+        topics = await self.name_topics(group)
         existing = frozenset(topic for topic, count in group.cluster.partitions.items() if count)
-        self.groups.put_nowait(InventedGroup(assignor, check, group.members, self.name_topics(group), existing))
+        self.plan = asyncio.get_running_loop().create_future()
+        self.groups.put_nowait(InventedGroup(assignor, check, group.members, topics, existing))
         assert self.stage.ended is not None
         waiting: list[asyncio.Future[Any]] = [self.plan, self.stage.ended]
         await asyncio.wait(waiting, timeout=PATIENCE_S, return_when=asyncio.FIRST_COMPLETED)
@@ -93,13 +94,13 @@ class Inventor:
             raise StageBlocked(f"the client did not join again within {PATIENCE_S:g} s")
         return None
 
-    def name_topics(self, group: MissingPlan) -> dict[str, str]:
+    async def name_topics(self, group: MissingPlan) -> dict[str, str]:
         """Create the topics of a group; their names on the wire."""
         shape = tuple(sorted(group.cluster.partitions.items()))
         is_new = shape not in self.shapes
         prefix = self.shapes.setdefault(shape, f"{self.stage.place.topic}-{len(self.shapes)}-")
         for topic, count in shape if is_new else ():
-            self.stage.cluster.create_topic(prefix + topic, count, 0)
+            await self.stage.cluster.create_topic(prefix + topic, count, 0)
         wanted = {topic for member in group.members for topic in member.subscription.topics}
         claimed = {topic for member in group.members for topic, _ in member.subscription.owned}
         self.missing |= {prefix + topic for topic in wanted - group.cluster.partitions.keys()}
@@ -137,7 +138,9 @@ class Inventor:
         }
 
     async def sync(self, intercepted: InterceptedRequest) -> Body | None:
-        """The client plans, and is told of another rebalance."""
+        """The client plans, and is told of another rebalance. A plan that it made for a group before says nothing."""
+        if intercepted.request.body["generation_id"] != self.generation:
+            return refusal_of(intercepted.request, Error.REBALANCE_IN_PROGRESS)
         try:
             rows = intercepted.request.body["assignments"]
             plan = {row["member_id"]: self.read_plan(row["assignment"]) for row in rows}

@@ -36,7 +36,7 @@ async def a_topic_that_grows_during_a_rebalance(stage: ClientStage) -> None:
 async def grow_and_tell(stage: ClientStage) -> None:
     """The topic grows, and the client asks for metadata. Raises `NotShown` if it does not."""
     since = stage.mark()
-    stage.cluster.grow_topic(stage.place.topic, PARTITIONS + 2)
+    await stage.cluster.grow_topic(stage.place.topic, PARTITIONS + 2)
     try:
         await stage.request("Metadata", since=since, seconds=METADATA_S)
     except StageBlocked as reason:
@@ -53,7 +53,7 @@ async def a_topic_that_comes_later(stage: ClientStage) -> None:
     await stage.do("subscribe", topics=[stage.place.topic, later])
     await stage.watch_rejoin(since)
     since = stage.mark()
-    stage.cluster.create_topic(later, 2, RECORDS)
+    await stage.cluster.create_topic(later, 2, RECORDS)
     await stage.watch_request("Metadata", since=since, seconds=METADATA_S)
     await stage.watch_rejoin(since)
 
@@ -62,7 +62,7 @@ async def a_topic_that_comes_later(stage: ClientStage) -> None:
 async def a_subscription_that_changes_while_joining(stage: ClientStage) -> None:
     """The application of a follower subscribes to a topic more while JoinGroup is parked."""
     other = f"{stage.place.topic}-other"
-    stage.cluster.create_topic(other, 2, RECORDS)
+    await stage.cluster.create_topic(other, 2, RECORDS)
     member = await lead(stage)
     await stage.request("JoinGroup", seconds=stage.start_seconds)
     own = [(stage.place.topic, number) for number in range(1, PARTITIONS)]
@@ -180,14 +180,14 @@ async def a_coordinator_that_moves_from_a_manual_assignment(stage: ClientStage) 
     stage.application.stop_polling()
     await stage.do("unsubscribe")
     await stage.do("assign", partitions=[[stage.place.topic, number] for number in range(2)])
-    produce(stage, 10)
+    await produce(stage, 10)
     stage.application.go_on_polling()
     await stage.watch(1)
     since = stage.mark()
     stage.refuse("OffsetCommit", Error.NOT_COORDINATOR)
     await stage.watch_request("OffsetCommit", since=since, seconds=7)
     await stage.watch(0.5)
-    produce(stage, 10)
+    await produce(stage, 10)
     await stage.watch(6.5)
 
 

@@ -33,7 +33,7 @@ async def a_leader_that_is_told_to_skip(stage: ClientStage) -> None:
     await stage.become_stable(since=join.sequence)
     await stage.watch(0.5)
     since = stage.mark()
-    stage.cluster.grow_topic(stage.place.topic, PARTITIONS + 2)
+    await stage.cluster.grow_topic(stage.place.topic, PARTITIONS + 2)
     try:
         await stage.request("Metadata", since=since, seconds=METADATA_S)
     except StageBlocked as reason:
@@ -176,7 +176,7 @@ async def polls_without_a_coordinator(stage: ClientStage) -> None:
         stage.refuse(api, Error.NOT_COORDINATOR, times=1_000) for api in ("Heartbeat", "OffsetCommit", "JoinGroup")
     ]
     for _ in range(int(interval) + 3):
-        await stage.cluster.server.ask("Heartbeat", heartbeat.version, heartbeat.body)
+        await stage.cluster.brokers.ask("Heartbeat", heartbeat.version, heartbeat.body)
         await stage.watch(1)
     for cue in (lost, *moved):
         stage.cluster.script.drop(cue)
@@ -248,6 +248,6 @@ async def a_topic_that_matches_a_pattern(stage: ClientStage) -> None:
     stage.application.go_on_polling()
     await stage.watch(2)
     since = stage.mark()
-    stage.cluster.create_topic(f"{stage.place.topic}-fresh", 1, 1)
+    await stage.cluster.create_topic(f"{stage.place.topic}-fresh", 1, 1)
     await stage.watch_rejoin(since)
     await stage.watch(1)

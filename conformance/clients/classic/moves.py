@@ -15,7 +15,7 @@ async def a_coordinator_that_moves(stage: ClientStage) -> None:
     await stage.start_and_become_stable()
     await stage.request("Heartbeat")
     since = stage.mark()
-    stage.cluster.move()
+    await stage.cluster.move()
     await stage.request("FindCoordinator", since=since)
     await stage.response("Heartbeat", since=since)
     await stage.watch(0.5)

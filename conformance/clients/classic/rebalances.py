@@ -86,7 +86,7 @@ async def a_follower(stage: ClientStage) -> None:
     await stage.become_stable()
     since = stage.mark()
     stage.start_task(keep_alive(member))
-    stage.cluster.grow_topic(stage.place.topic, PARTITIONS + 2)
+    await stage.cluster.grow_topic(stage.place.topic, PARTITIONS + 2)
     try:
         await stage.request("Metadata", since=since, seconds=4)
     except StageBlocked as reason:

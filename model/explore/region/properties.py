@@ -6,7 +6,7 @@ from fencepost.model.explore.region.row import BEAN, REGION, RegionBounds
 from fencepost.model.explore.transition_system import Check, PropertyKind
 from fencepost.model.region.bean import GroupBean
 from fencepost.model.region.controller import Region, RegionMode
-from fencepost.model.region.offsets import keys_of
+from fencepost.model.region.offsets import UNSOUGHT, keys_of
 from fencepost.model.region.operator import ClientState, Membership, Operator
 
 SENTENCES = {
@@ -20,6 +20,8 @@ SENTENCES = {
     "G13": "Outside callbacks a member keeps offsets of exactly the partitions that its client has.",
     "G17": "A message taken before a reset is never submitted after it.",
     "H13": "No assignment seeks an offset before that of the last complete checkpoint.",
+    "H04-swap": "No checkpoint completes while all operators wait for a reset with partitions that they never sought.",
+    "H04-twice": "What downstream has seen twice is in no complete checkpoint.",
     "V1": "An operator waits for a reset only while one of it is to come.",
     "V6": "In a reset, a merge that an operator waits for is still to be completed or told.",
 }
@@ -43,6 +45,7 @@ def region_checks(bounds: RegionBounds) -> tuple[Check, ...]:
             Check("V1", (REGION, column), will_be_reset(name))
             for name, column in zip(bounds.names, columns, strict=True)
         ),
+        Check("H04-swap", (REGION, *columns), lambda region, *operators: not has_swapped(region, operators)),
         Check("V6", (REGION, BEAN, *columns), lambda region, bean, *rest: merge_goes_on(bounds, region, bean, rest)),
         settled,
     )
@@ -87,6 +90,17 @@ def holds_nothing(name: str) -> Callable[[Region, Operator], bool]:
         return not (was_reset and fresh and own.hand is not None)
 
     return holds
+
+
+def has_swapped(region: Region, operators: tuple[Operator, ...]) -> bool:
+    """H04: a checkpoint has just been completed by operators that got others' partitions and wait for a reset."""
+    return (
+        region.mode is RegionMode.RUN
+        and region.last > 0
+        and all(
+            own.is_drained and own.state is ClientState.RESET_PENDING and UNSOUGHT in own.offsets for own in operators
+        )
+    )
 
 
 def will_be_reset(name: str) -> Callable[[Region, Operator], bool]:

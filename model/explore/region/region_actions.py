@@ -149,7 +149,7 @@ def broken_checkpoint(store: CheckpointStore, variables: Offsets) -> tuple[str, 
         if start != due:
             broken.add("G5" if start < due else "G4")
     if store.snapshot.has_duplicate:
-        broken.add("G5")
+        broken |= {"G5", "H04-twice"}
     if store.snapshot.has_gap:
         broken.add("G4")
     return tuple(sorted(broken))

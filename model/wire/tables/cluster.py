@@ -91,6 +91,22 @@ api CreateTopics 19, versions 0-7, flexible 5+
         config_source          int8         = -1
         is_sensitive           bool
 
+api CreatePartitions 37, versions 0-3, flexible 2+
+  request
+    topics           []
+      name           string
+      count          int32
+      assignments    []?
+        broker_ids   []int32
+    timeout_ms       int32   = 60000
+    validate_only    bool
+  response
+    throttle_time_ms  int32
+    results           []
+      name            string
+      error_code      int16
+      error_message   string?
+
 api DeleteTopics 20, versions 1-5, flexible 4+
   request
     topic_names         []string

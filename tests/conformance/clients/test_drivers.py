@@ -72,7 +72,7 @@ async def test_a_driver_talks_through_pipes(says: str, problem: str) -> None:
     seen = [event.body["do"] for event in cluster.events if event.kind is Kind.INTERNAL and event.api == "command"]
     assert seen == (["subscribe"] if problem else ["subscribe", "close"])
     await running.kill()
-    await cluster.server.close()
+    await cluster.brokers.close()
 
 
 def test_a_driver_that_breaks_its_protocol_cannot_be_tested(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -209,9 +209,9 @@ async def test_a_program_is_told_where_to_go() -> None:
 @pytest.mark.real_time
 async def test_a_cluster_listens_on_loopback() -> None:
     scripted = await start_cluster(Settings())
-    host, port = scripted.server.address
+    host, port = scripted.brokers.address
     assert host == "127.0.0.1" and port
-    await scripted.server.close()
+    await scripted.brokers.close()
 
 
 def test_placeholders_are_those_of_the_environment() -> None:

@@ -182,7 +182,7 @@ async def cut(play: ClientSchedulePlay, move: Move) -> None:
 @kind("move")
 async def move_group(play: ClientSchedulePlay, move: Move) -> None:
     """The other node coordinates from now on."""
-    play.stage.cluster.move()
+    await play.stage.cluster.move()
 
 
 @kind("grow")
@@ -191,7 +191,7 @@ async def grow(play: ClientSchedulePlay, move: Move) -> None:
     topic, cluster = play.stage.place.topic, play.stage.cluster
     counts = partition_counts(cluster)
     if topic in counts:
-        cluster.grow_topic(topic, min(counts[topic] + move.number("by", 1), MAX_PARTITIONS))
+        await cluster.grow_topic(topic, min(counts[topic] + move.number("by", 1), MAX_PARTITIONS))
 
 
 @kind("produce")
@@ -199,7 +199,7 @@ async def produce(play: ClientSchedulePlay, move: Move) -> None:
     """Records are written to every partition."""
     for topic, count in partition_counts(play.stage.cluster).items():
         for number in range(count):
-            play.stage.cluster.produce(topic, number, map(str, range(move.number("records", 5))))
+            await play.stage.cluster.produce(topic, number, list(map(str, range(move.number("records", 5)))))
 
 
 # -- other members --------------------------------------------------------------------------------------------------
@@ -291,5 +291,5 @@ async def subscribe(play: ClientSchedulePlay, move: Move) -> None:
     topic = play.stage.place.topic
     other = f"{topic}-other"
     if other not in partition_counts(play.stage.cluster):
-        play.stage.cluster.create_topic(other, 2, 5)
+        await play.stage.cluster.create_topic(other, 2, 5)
     play.command("subscribe", topics=(([topic], [other], [topic, other])[move.number("topics", 0) % 3]))

@@ -1,0 +1,50 @@
+"""The consumer group in a consistent region as runs, replays and reports see it."""
+
+from collections.abc import Sequence
+
+from fencepost.adapters.address import parse_address
+from fencepost.adapters.region.line_target import LineTarget, connect_over_tcp
+from fencepost.adapters.target import TargetError
+from fencepost.conformance.profile import Profile
+from fencepost.conformance.protocols.description import ProtocolDescription
+from fencepost.conformance.scenario.context import ScenarioContext
+from fencepost.conformance.scenario.scenario import Scenario
+from fencepost.conformance.scenarios.region import ALL
+from fencepost.conformance.scenarios.region.job import Job
+from fencepost.conformance.schedules.protocol import TargetScheduleProtocol
+from fencepost.conformance.schedules.scope import ScheduleScope
+from fencepost.model.region.rules import REGION as SPECIFICATION
+from fencepost.traces.events import Event, Kind
+from fencepost.traces.judge.region.protocol import RegionProtocol
+
+
+def make_schedules(scope: ScheduleScope) -> TargetScheduleProtocol:
+    """Random schedules of one job."""
+    from fencepost.conformance.schedules.region.protocol import RegionSchedules
+
+    return RegionSchedules()
+
+
+def make_target(address: str, profile: Profile) -> LineTarget:
+    """The program at `region://host:port`. Raises `TargetError`."""
+    found = parse_address(address.strip().partition("://")[2])
+    if found is None:
+        raise TargetError(f"{address!r} is no address of a region: write it as region://host:port")
+    return LineTarget(address.strip(), connect_over_tcp(*found), "wall")
+
+
+def repeat(events: Sequence[Event]) -> Scenario:
+    """A scenario that sends the requests of a trace again, with what operators write into checkpoints this time."""
+
+    async def play(context: ScenarioContext) -> None:
+        job = Job(context, ())
+        for event in events:
+            if event.kind is Kind.REQUEST:
+                await job.repeat(event.api, event.body)
+
+    return Scenario("replay", (), play)
+
+
+REGION = ProtocolDescription(
+    SPECIFICATION, RegionProtocol, ALL, make_schedules=make_schedules, make_target=make_target, repeat=repeat
+)

@@ -1,0 +1,149 @@
+"""A walk through the transition system of a region, with the requests that each step stands for.
+
+Kafka, the region's controller and the operators downstream are columns of the row; the operators' columns say what they
+are expected to do, so that no request asks for what cannot be.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from fencepost.model.explore.region.row import KAFKA, REGION, VARIABLES, RegionBounds, RegionFaults
+from fencepost.model.explore.region.system import region_system
+from fencepost.model.explore.transition_system import Action, Transition, TransitionSystem
+from fencepost.model.region.controller import Region
+from fencepost.model.region.group import has_member
+from fencepost.model.region.offsets import keys_of
+from fencepost.model.region.operator import Membership, Operator
+
+FAULTS = RegionFaults(failures=2, crashes=2, expulsions=2, rebalances=2, partitions=1, restarts=2)
+BOUNDS = RegionBounds(operators=3, partitions=2, records=4, checkpoints=4, capacity=4, faults=FAULTS)
+FIRST_OFFSETS = (10, 20, 30)
+"""Where each partition begins; the model's begin at 0."""
+KNOWN = 200_000
+"""Steps that are remembered."""
+LATER = 5
+"""How much further a start position is once somebody has read the partition."""
+Row = tuple[Any, ...]
+
+
+SYSTEM = region_system(BOUNDS)
+ACTIONS: Mapping[str, Action] = {action.name: action for action in SYSTEM.actions}
+"""The actions by name; those of operators begin with theirs."""
+
+
+@dataclass(frozen=True, slots=True)
+class WalkRequest:
+    """A request of the line protocol. `operator` is empty where it is about none."""
+
+    api: str
+    operator: str = ""
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class RegionWalk:
+    """Where a walk has come to."""
+
+    row: Row = field(default_factory=lambda: tuple(BOUNDS.initial()))
+    system: TransitionSystem = SYSTEM
+
+    def enabled(self) -> list[tuple[Action, tuple[Transition, ...]]]:
+        """The actions that can be taken, with their transitions."""
+        found = ((action, transitions_of(action, self.row)) for action in self.system.actions)
+        return [(action, transitions) for action, transitions in found if transitions]
+
+    def take(self, name: str, choice: int) -> tuple[Transition | None, tuple[WalkRequest, ...]]:
+        """Take the action of this name, if it is possible; `choice` selects one of its transitions."""
+        action = ACTIONS.get(name)
+        transitions = () if action is None else transitions_of(action, self.row)
+        if not transitions:
+            return None, ()
+        transition = transitions[choice % len(transitions)]
+        before, self.row = self.row, write(self.row, transition)
+        if name == "control plane restarts":
+            self._connect_all()
+        return transition, tuple(requests_of(name, transition, before, self.row))
+
+    def _connect_all(self) -> None:
+        """All operators that are up connect again at once."""
+        for name in BOUNDS.names:
+            for transition in transitions_of(ACTIONS[f"{name} registers"], self.row):
+                self.row = write(self.row, transition)
+
+
+def transitions_of(action: Action, row: Row) -> tuple[Transition, ...]:
+    """What an action can do."""
+    return known_transitions(action, tuple(row[column] for column in action.columns))
+
+
+@lru_cache(maxsize=KNOWN)
+def known_transitions(action: Action, values: Row) -> tuple[Transition, ...]:
+    """What an action can do where its columns have these values, of which few differ from those of the step before."""
+    return action.transitions(*values)
+
+
+def write(row: Row, transition: Transition) -> Row:
+    """The row after a transition."""
+    changed = list(row)
+    for column, value in transition.writes:
+        changed[column] = value
+    return tuple(changed)
+
+
+def requests_of(name: str, transition: Transition, before: Row, after: Row) -> list[WalkRequest]:
+    """The requests that an action stands for."""
+    if name == "control plane restarts":
+        return [WalkRequest("restart")]
+    who, _, what = name.partition(" ")
+    if who not in BOUNDS.names:
+        return []
+    own, then = before[BOUNDS.column(who)], after[BOUNDS.column(who)]
+    region: Region = before[REGION]
+    match what:
+        case "joins":
+            return [WalkRequest("revoke", who)] if own.membership is Membership.MEMBER else []
+        case "is assigned":
+            return [WalkRequest("assign", who, assignment_fields(own, then, before))]
+        case "fetches":
+            return [WalkRequest("poll", who, {"records": [fetched_record(own, then)]})]
+        case "takes":
+            return [WalkRequest("take", who, {"permit": True})]
+        case "submits":
+            return [WalkRequest("submit", who, {"permit": True})]
+        case "drains":
+            error = "ILLEGAL_GENERATION" if transition.rule == "drain.commit-failed" else ""
+            return [WalkRequest("drain", who, {"error": error})]
+        case "checkpoints":
+            member = has_member(before[KAFKA].group, who)
+            written = [WalkRequest("checkpoint", who, {"number": region.last + 1, "member": member})]
+            is_over = transition.rule == "checkpoint.complete" and region.last > 0
+            return written + ([WalkRequest("retire", "", {"number": region.last})] if is_over else [])
+        case "resumes":
+            return [WalkRequest("resume", who)]
+        case "contributes":
+            return [WalkRequest("reset", who, {"number": region.last})]
+        case "is reset":
+            return [WalkRequest("finish" if region.last else "reset", who, {"number": region.last})]
+        case "dies":
+            return [WalkRequest("crash", who)]
+        case "comes back":
+            return [WalkRequest("launch", who, {"region": 0, "again": True})]
+    return []
+
+
+def assignment_fields(own: Operator, then: Operator, before: Row) -> dict[str, Any]:
+    """The partitions that an operator is assigned, and the start positions, which move on once somebody has read."""
+    variables = before[VARIABLES]
+    partitions = keys_of(then.positions)
+    starts = {str(one): FIRST_OFFSETS[one] + (0 if variables[one] is None else LATER) for one in partitions}
+    return {"partitions": list(partitions), "starts": starts}
+
+
+def fetched_record(own: Operator, then: Operator) -> list[int]:
+    """The record by which the positions differ."""
+    for partition, (old, new) in enumerate(zip(own.positions, then.positions, strict=True)):
+        if old != new and old is not None:
+            return [partition, old + FIRST_OFFSETS[partition]]
+    raise AssertionError("nothing was fetched")

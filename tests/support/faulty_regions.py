@@ -1,0 +1,272 @@
+"""Faults in the operators of the bundled region, put in from outside: each replaces one method."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+import pytest
+
+from fencepost.adapters.bundled.region.job_control import JobControl, OperatorPart, merge_parts
+from fencepost.adapters.bundled.region.kafka_port import Message, Offsets, Partition
+from fencepost.adapters.bundled.region.operator import OperatorState, Polling, RegionOperator
+
+Fault = Callable[[pytest.MonkeyPatch], None]
+FOUND: dict[str, tuple[Fault, tuple[str, ...], bool]] = {}
+
+
+def fault(*requirements: str, heldout: bool = False) -> Callable[[Fault], Fault]:
+    """Register a fault with the requirements one of which it is found by. A held-out fault was written after scenarios,
+    schedules and judge, and nothing was changed for it."""
+
+    def register(put_in: Fault) -> Fault:
+        FOUND[put_in.__name__] = put_in, requirements, heldout
+        return put_in
+
+    return register
+
+
+@fault("REGION-31")
+def leave_out_seek_map(patch: pytest.MonkeyPatch) -> None:
+    """H01: the seek map is not in the checkpoint."""
+    whole = RegionOperator.checkpoint
+
+    async def write(self: RegionOperator) -> OperatorPart | None:
+        part = await whole(self)
+        return part and replace(part, base={})
+
+    patch.setattr(RegionOperator, "checkpoint", write)
+
+
+@fault("REGION-33")
+def merge_first_part(patch: pytest.MonkeyPatch) -> None:
+    """H02: a merge is complete with its first contribution."""
+
+    def merged(self: JobControl, checkpoint: int) -> Offsets | None:
+        parts = self._parts.get(checkpoint, {})
+        return merge_parts(parts.values()) if parts else None
+
+    patch.setattr(JobControl, "merged", merged)
+
+
+@fault("REGION-30")
+def write_while_pending(patch: pytest.MonkeyPatch) -> None:
+    """H04: an operator that waits for a reset writes a checkpoint."""
+
+    async def write(self: RegionOperator) -> OperatorPart | None:
+        if self._assigned is not None and not await self.consumer.is_member():
+            return None
+        return OperatorPart(self.name, self._control.names, dict(self.offsets), dict(self.seek_map))
+
+    patch.setattr(RegionOperator, "checkpoint", write)
+
+
+@fault("REGION-32")
+def trust_membership(patch: pytest.MonkeyPatch) -> None:
+    """H05: an operator that was expelled writes a checkpoint."""
+
+    async def write(self: RegionOperator) -> OperatorPart | None:
+        is_settled = self.offsets.keys() == (self._assigned or frozenset())
+        if self.state is OperatorState.RESET_PENDING or not is_settled:
+            return None
+        return OperatorPart(self.name, self._control.names, dict(self.offsets), dict(self.seek_map))
+
+    patch.setattr(RegionOperator, "checkpoint", write)
+
+
+@fault("REGION-37")
+def notify_once(patch: pytest.MonkeyPatch) -> None:
+    """H06: the bean tells each operator once that a merge is complete."""
+    whole = JobControl.merged
+    told: dict[tuple[JobControl, int], int] = {}
+
+    def merged(self: JobControl, checkpoint: int) -> Offsets | None:
+        found = whole(self, checkpoint)
+        if found is not None:
+            told[self, checkpoint] = told.get((self, checkpoint), 0) + 1
+        return found if told.get((self, checkpoint), 0) <= len(self.names) else None
+
+    patch.setattr(JobControl, "merged", merged)
+
+
+@fault("REGION-42")
+def submit_late(patch: pytest.MonkeyPatch) -> None:
+    """H10: a message is submitted whatever has become of its partition."""
+
+    def submit(self: RegionOperator) -> Message | None:
+        message, self.hand = self.hand, None
+        if message is not None:
+            self.offsets[message.partition] = message.offset + 1
+        return message
+
+    patch.setattr(RegionOperator, "submit", submit)
+
+
+@fault("REGION-49")
+def contribute_once(patch: pytest.MonkeyPatch) -> None:
+    """H11: after a restart of the control plane nobody contributes again."""
+
+    async def restart(self: JobControl) -> None:
+        self._parts = {}
+
+    patch.setattr(JobControl, "restart", restart)
+
+
+@fault("REGION-45")
+def trust_old_map(patch: pytest.MonkeyPatch) -> None:
+    """H13: an operator seeks by a map that is older than the last checkpoint."""
+    whole = RegionOperator.resume
+
+    def resume(self: RegionOperator) -> None:
+        whole(self)
+        self._is_map_old = False
+
+    patch.setattr(RegionOperator, "resume", resume)
+
+
+@fault("REGION-13", "REGION-42")
+def ignore_revocation(patch: pytest.MonkeyPatch) -> None:
+    """A revocation requests no reset."""
+    patch.setattr(RegionOperator, "on_revoked", lambda self: self._clear())
+
+
+@fault("REGION-41", "REGION-13")
+def keep_queue(patch: pytest.MonkeyPatch) -> None:
+    """A reset leaves queue and buffer."""
+    patch.setattr(RegionOperator, "_clear", lambda self: None)
+
+
+@fault("REGION-18", "REGION-35")
+def ignore_seek_map(patch: pytest.MonkeyPatch) -> None:
+    """An assignment seeks the control variable, whatever the seek map has."""
+
+    def first_of(self: RegionOperator, partition: Partition) -> int:
+        return self._control.first_offset(partition, self._start_of(partition))
+
+    patch.setattr(RegionOperator, "_first_of", first_of)
+
+
+@fault("REGION-18", "REGION-21")
+def ignore_variables(patch: pytest.MonkeyPatch) -> None:
+    """H08: an operator seeks the start position although a control variable is there."""
+
+    def first_of(self: RegionOperator, partition: Partition) -> int:
+        start = self._start_of(partition)
+        self._control.first_offset(partition, start)
+        return self.seek_map.get(partition, start)
+
+    patch.setattr(RegionOperator, "_first_of", first_of)
+
+
+@fault("REGION-44")
+def poll_fully_after_reset(patch: pytest.MonkeyPatch) -> None:
+    """Polling is not throttled after a reset."""
+    whole = RegionOperator.reset_to
+
+    def reset_to(self: RegionOperator, merged: Offsets) -> None:
+        whole(self, merged)
+        self.polling = Polling.FULL
+
+    patch.setattr(RegionOperator, "reset_to", reset_to)
+
+
+@fault("REGION-24")
+def lose_drain_buffer(patch: pytest.MonkeyPatch) -> None:
+    """What a drain has put aside does not come back."""
+    whole = RegionOperator.resume
+
+    def resume(self: RegionOperator) -> None:
+        self.drained.clear()
+        whole(self)
+
+    patch.setattr(RegionOperator, "resume", resume)
+
+
+@fault("REGION-25")
+def commit_positions_before(patch: pytest.MonkeyPatch) -> None:
+    """A drain commits the offset of the last tuple and not the one after it."""
+    whole = RegionOperator.drain
+
+    async def drain(self: RegionOperator) -> Offsets:
+        return {partition: max(offset - 1, 0) for partition, offset in (await whole(self)).items()}
+
+    patch.setattr(RegionOperator, "drain", drain)
+
+
+@fault("REGION-14", "REGION-13")
+def queue_while_pending(patch: pytest.MonkeyPatch) -> None:
+    """Records are queued although a reset is waited for."""
+
+    def receive(self: RegionOperator, messages: list[Message]) -> None:
+        self.queue.extend(messages)
+        if messages and self.state is not OperatorState.RESET_PENDING:
+            self.state = OperatorState.RECORDS_FETCHED
+
+    patch.setattr(RegionOperator, "receive", receive)
+
+
+@fault("REGION-17", "REGION-30", heldout=True)
+def keep_old_offsets(patch: pytest.MonkeyPatch) -> None:
+    """An assignment leaves the offsets of partitions that are gone."""
+    whole = RegionOperator.on_assigned
+
+    def on_assigned(self: RegionOperator, partitions: frozenset[Partition]) -> None:
+        before = dict(self.offsets)
+        whole(self, partitions)
+        self.offsets = before | self.offsets
+
+    patch.setattr(RegionOperator, "on_assigned", on_assigned)
+
+
+@fault("REGION-34", "REGION-35", heldout=True)
+def merge_lowest(patch: pytest.MonkeyPatch) -> None:
+    """A merge takes the map below over what was assigned."""
+
+    def merged(self: JobControl, checkpoint: int) -> Offsets | None:
+        parts = self._parts.get(checkpoint, {})
+        if parts.keys() != self.names:
+            return None
+        return {**merge_parts(parts.values()), **next(iter(parts.values())).base}
+
+    patch.setattr(JobControl, "merged", merged)
+
+
+@fault("REGION-44", "REGION-41", heldout=True)
+def stay_fetched(patch: pytest.MonkeyPatch) -> None:
+    """A reset leaves the state."""
+    whole = RegionOperator.reset_to
+
+    def reset_to(self: RegionOperator, merged: Offsets) -> None:
+        state = self.state
+        whole(self, merged)
+        self.state = state
+
+    patch.setattr(RegionOperator, "reset_to", reset_to)
+
+
+@fault("REGION-10", heldout=True)
+def forget_hand(patch: pytest.MonkeyPatch) -> None:
+    """A message is taken twice."""
+
+    def take(self: RegionOperator) -> bool:
+        if not self.queue:
+            return False
+        self.hand = self.queue[0]
+        if len(self.queue) > 1:
+            self.queue.popleft()
+        return True
+
+    patch.setattr(RegionOperator, "take", take)
+
+
+@fault("REGION-40", "REGION-37", heldout=True)
+def retire_all(patch: pytest.MonkeyPatch) -> None:
+    """Retiring a checkpoint forgets all merges."""
+
+    def retire(self: JobControl, checkpoint: int) -> None:
+        self._parts = {}
+
+    patch.setattr(JobControl, "retire", retire)
+
+
+FAULTS: Mapping[str, tuple[Fault, tuple[str, ...], bool]] = MappingProxyType(FOUND)
+"""By name: what puts it in, the requirements one of which finds it, whether it is held out."""

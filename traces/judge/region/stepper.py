@@ -1,0 +1,242 @@
+"""The steps of a job: each request of the line protocol as the handler of the model that is about it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from fencepost.model.frozen import evolve
+from fencepost.model.region import draining
+from fencepost.model.region import operator as handlers
+from fencepost.model.region.bean import GroupBean, contribute, register, retire
+from fencepost.model.region.dialect import REPAIRED
+from fencepost.model.region.metrics import assignment_metrics
+from fencepost.model.region.offsets import lay_over, put_offset
+from fencepost.model.region.operator import Operator, OperatorStep
+from fencepost.model.region.settings import accepts_control_port, accepts_start_position, must_pause
+from fencepost.traces.events import Body
+from fencepost.traces.judge.region.job_state import (
+    WIDTH,
+    JobState,
+    body_of,
+    offsets_of,
+    put_operator,
+    view_of,
+)
+from fencepost.traces.judge.search.configuration import GroupOperation
+from fencepost.traces.judge.search.handler_stepper import HandlerStepper
+from fencepost.traces.judge.search.time_interval import Instant
+
+JobStep: TypeAlias = tuple[JobState, str, Body]
+"""The job after a request, the rule, and what the response must show."""
+TOPIC = "t"
+"""The line protocol names partitions by numbers alone."""
+SOUGHT = frozenset({"assign.sought", "reset.initial", "reset.merged"})
+"""Rules by which the client is made to seek."""
+
+
+class UnfitRequest(Exception):
+    """The operator is down, or has nothing of what the request is about: the model has no step for it."""
+
+
+def open_job(state: JobState, request: Body) -> JobStep:
+    """A new job."""
+    return JobState(tuple(sorted(request["operators"])), request["max_poll_records"]), "job.opened", {}
+
+
+def launch(state: JobState, request: Body) -> JobStep:
+    """An operator registers and subscribes (I1 to I4)."""
+    name, index = request["operator"], request["region"]
+    if state.region not in (None, index):
+        return state, "bean.refused", {"refused": True}
+    if not accepts_control_port(bool(request.get("control_port"))):
+        return state, "operator.control-port", {"refused": True}
+    if not accepts_start_position(request.get("start_position", "Beginning")):
+        return state, "operator.start-position", {"refused": True}
+    operator = handlers.new_operator(WIDTH)
+    if request.get("again"):
+        operator = handlers.relaunch(operator)
+    bean, _ = register(state.bean, name)
+    after = put_operator(evolve(state, region=index, bean=bean), name, operator)
+    return after, "bean.registered", {**view_of(operator), "refused": False}
+
+
+def crash(state: JobState, request: Body) -> JobStep:
+    """The PE dies."""
+    return put_operator(state, request["operator"], None), "operator.missed", {}
+
+
+def restart(state: JobState, request: Body) -> JobStep:
+    """The job control plane restarts: operators connect again, and repeat what they contributed (H11)."""
+    bean = GroupBean()
+    for name, _ in state.operators:
+        bean, _ = register(bean, name)
+    for _, (number, part) in sorted(state.contributions, key=lambda one: one[1][0]):
+        bean, _ = contribute(bean, number, part, state.job, REPAIRED)
+    return evolve(state, bean=bean), "bean.created", {}
+
+
+def retire_checkpoint(state: JobState, request: Body) -> JobStep:
+    """Merges up to a number are forgotten (M3)."""
+    number = request["number"]
+    kept = tuple(one for one in state.parts if one[0] > number)
+    return evolve(state, bean=retire(state.bean, number), parts=kept), "bean.retired", {}
+
+
+def take_operator_step(state: JobState, request: Body, step: OperatorStep, **more: object) -> JobStep:
+    """The job after a step of an operator, with what the response shows of it."""
+    after = put_operator(state, request["operator"], step.operator)
+    if step.variables is not None:
+        after = evolve(after, variables=step.variables)
+    seeks = step.operator.positions if step.rule in SOUGHT else None
+    return after, step.rule, {**view_of(step.operator, seeks, step.requests_reset), **more}
+
+
+def operator_of(state: JobState, request: Body) -> Operator:
+    """The operator of a request. Raises `UnfitRequest` if it is down."""
+    found = state.operator(request["operator"])
+    if found is None:
+        raise UnfitRequest(f"operator {request['operator']} is down")
+    return found
+
+
+def revoke(state: JobState, request: Body) -> JobStep:
+    """onPartitionsRevoked."""
+    return take_operator_step(state, request, handlers.on_revoked(operator_of(state, request)))
+
+
+def assign(state: JobState, request: Body) -> JobStep:
+    """onPartitionsAssigned."""
+    starts = lay_over(state.starts, offsets_of(request["starts"]))
+    partitions = tuple(sorted(request["partitions"]))
+    operator = operator_of(state, request)
+    step = handlers.on_assigned(operator, partitions, state.variables, REPAIRED, starts)
+    count, topics = assignment_metrics((TOPIC, one) for one in partitions)
+    return take_operator_step(evolve(state, starts=starts), request, step, partitions=count, topics=topics)
+
+
+def poll(state: JobState, request: Body) -> JobStep:
+    """A poll returns records, as many as there is room for (P1 to P4)."""
+    operator = operator_of(state, request)
+    pauses = must_pause(len(operator.queue), state.max_poll_records)
+    if pauses:
+        return take_operator_step(state, request, OperatorStep(operator, "poll.paused"), pauses=True)
+    step = OperatorStep(operator, "poll.empty")
+    for partition, offset in request["records"]:
+        placed = evolve(step.operator, positions=put_offset(step.operator.positions, partition, offset))
+        step = handlers.fetch(placed, partition)
+    return take_operator_step(state, request, step, pauses=False)
+
+
+def take(state: JobState, request: Body) -> JobStep:
+    """The process thread takes a message (P6)."""
+    operator = operator_of(state, request)
+    step = handlers.take_message(operator, bool(request["permit"]), REPAIRED)
+    if step is None:
+        return take_operator_step(state, request, OperatorStep(operator, "process.waits"), taken=False)
+    return take_operator_step(state, request, step, taken=True)
+
+
+def submit(state: JobState, request: Body) -> JobStep:
+    """It submits or drops the message (P7)."""
+    operator = operator_of(state, request)
+    step = handlers.submit_message(operator, bool(request["permit"]), REPAIRED)
+    if step is None:
+        return take_operator_step(state, request, OperatorStep(operator, "process.waits"), tuple=None)
+    told = None if step.submitted is None else list(step.submitted)
+    return take_operator_step(state, request, step, tuple=told)
+
+
+def drain(state: JobState, request: Body) -> JobStep:
+    """Drain and commit (D1 to D4); a commit that fails restarts the PE."""
+    operator = operator_of(state, request)
+    commit = body_of(draining.offsets_to_commit(operator))
+    if request["error"] and commit:
+        return put_operator(state, request["operator"], None), "drain.commit-failed", {"commit": commit, "fails": True}
+    return take_operator_step(state, request, draining.drain(operator), commit=commit, fails=False)
+
+
+def checkpoint(state: JobState, request: Body) -> JobStep:
+    """Write a checkpoint, or refuse (K1)."""
+    name, number, operator = request["operator"], request["number"], operator_of(state, request)
+    if not draining.is_fit_for_checkpoint(operator, bool(request["member"]), REPAIRED):
+        refused = OperatorStep(operator, "checkpoint.refused")
+        return take_operator_step(state, request, refused, written=None, names=None)
+    part = draining.write_checkpoint(operator, name, state.job, REPAIRED)
+    kept = tuple(one for one in state.parts if one[0] != number or one[1].name != name)
+    after = evolve(state, parts=(*kept, (number, part)))
+    step = OperatorStep(operator, "checkpoint.written")
+    return take_operator_step(after, request, step, written=body_of(part.offsets), names=list(state.names))
+
+
+def resume(state: JobState, request: Body) -> JobStep:
+    """The checkpoint is complete (K2)."""
+    return take_operator_step(state, request, draining.resume(operator_of(state, request)))
+
+
+def reset(state: JobState, request: Body) -> JobStep:
+    """Be reset to the initial state (X1), or contribute to the merge of a checkpoint (X2)."""
+    name, number, operator = request["operator"], request["number"], operator_of(state, request)
+    if number == 0:
+        step = draining.reset_to_initial(operator, state.variables, REPAIRED, state.starts)
+        return take_operator_step(state, request, step, done=True)
+    part = state.part_of(name, number)
+    if part is None:
+        raise UnfitRequest(f"operator {name} wrote no checkpoint {number}")
+    bean, rule = contribute(state.bean, number, part, state.job, REPAIRED)
+    others = tuple(one for one in state.contributions if one[0] != name)
+    after = evolve(state, bean=bean, contributions=(*others, (name, (number, part))))
+    return take_operator_step(after, request, OperatorStep(operator, rule), done=False)
+
+
+def finish(state: JobState, request: Body) -> JobStep:
+    """Hear of the merge, and seek it (X4)."""
+    number, operator = request["number"], operator_of(state, request)
+    bean = state.bean
+    if bean.checkpoint != number or bean.merged is None:
+        return take_operator_step(state, request, OperatorStep(operator, "merge.waiting"), done=False)
+    told = evolve(operator, notice=(number, bean.merged))
+    step = draining.reset_to_merge(told, number, state.variables, REPAIRED, state.starts)
+    if step is None:
+        raise UnfitRequest(f"there is no merge {number}")
+    return take_operator_step(state, request, step, done=True)
+
+
+STEPS: Mapping[str, Callable[[JobState, Body], JobStep]] = {
+    "open": open_job,
+    "launch": launch,
+    "crash": crash,
+    "restart": restart,
+    "retire": retire_checkpoint,
+    "revoke": revoke,
+    "assign": assign,
+    "poll": poll,
+    "take": take,
+    "submit": submit,
+    "drain": drain,
+    "checkpoint": checkpoint,
+    "resume": resume,
+    "reset": reset,
+    "finish": finish,
+}
+"""The step of each request."""
+
+
+@dataclass(slots=True)
+class RegionStepper(HandlerStepper):
+    """Takes single steps of one job, which has no timers."""
+
+    def initial_state(self) -> JobState:
+        """A job that is not open."""
+        return JobState()
+
+    def armed_timers(self, state: JobState) -> Sequence[Any]:
+        """None."""
+        return ()
+
+    def take_step(self, state: JobState, part: GroupOperation | None, now: Instant) -> JobStep:
+        """The step of a request."""
+        assert part is not None
+        try:
+            return STEPS[part.operation.api](state, part.operation.body)
+        except UnfitRequest:
+            return state, "request.unfit", {}
