@@ -52,7 +52,7 @@ def check_heldout(side: Side, folder: Path) -> Iterator[Figure]:
 
 
 def hunt_faults(faults: Iterable[ClientBug], first: str = "") -> Iterator[Figure]:
-    """Each fault with what found it, and how many were found; with the strategy that is tried first, if one is named."""
+    """Each fault with what found it, and how many were found; `first` names the strategy that is tried first."""
     found = Counter[str]()
     for fault in faults:
         number, begun = fault.number, time.process_time()
