@@ -138,6 +138,8 @@ def tell_traces(traces: Sequence[Path], options: argparse.Namespace, console: Co
     from fencepost.conformance.reports.json_report import to_json
     from fencepost.conformance.results import ExitCode
     from fencepost.conformance.run import runner
+    from fencepost.traces.events import CLASSIC, Header
+    from fencepost.traces.files.trace_files import TraceError
     from fencepost.traces.history.timeline import TraceHistory
     from fencepost.traces.history.trace_history import HistoryRecorder
 
@@ -152,11 +154,16 @@ def tell_traces(traces: Sequence[Path], options: argparse.Namespace, console: Co
         "--markdown": lambda report: to_incident_markdown(histories, to_markdown(report)),
     }
     files = ReportFiles(console, paths, renderers)
+
+    def record_history(path: str, header: Header) -> HistoryRecorder:
+        if header.protocol != CLASSIC:
+            told = f"a history is told of classic groups, and this is a trace of {header.protocol}: use fencepost judge"
+            raise TraceError(path, 1, told)
+        return HistoryRecorder(path, header, histories)
+
     try:
         with console.progress() as progress:
-            report = (options.runner or runner).judge_files(
-                found, progress, lambda path, header: HistoryRecorder(path, header, histories)
-            )
+            report = (options.runner or runner).judge_files(found, progress, record_history)
     except BaseException as error:
         files.write_failure("recorded traces", (), ending_of(error))
         raise

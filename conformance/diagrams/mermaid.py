@@ -15,7 +15,7 @@ def to_mermaid(diagram: SequenceDiagram) -> str:
     """The diagram as Mermaid text that ends in a newline."""
     lines = ["sequenceDiagram"]
     lines += (f"participant P{number} as {escape(lane)}" for number, lane in enumerate(diagram.lanes))
-    lines.append(f"participant {COORDINATOR} as coordinator")
+    lines.append(f"participant {COORDINATOR} as {diagram.target}")
     if diagram.omitted:
         lines.append(f"Note over {COORDINATOR}: {diagram.omitted} earlier steps are left out")
     for place, step in enumerate(diagram.steps):

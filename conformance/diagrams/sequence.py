@@ -64,6 +64,8 @@ class SequenceDiagram:
     lanes: tuple[str, ...]
     steps: tuple[Step, ...]
     omitted: int = 0
+    target: str = "coordinator"
+    """The name of the lane that requests go to."""
 
     def pause_before(self, place: int) -> int:
         """The milliseconds between a step and the one before it, 0 if that is no pause to tell."""

@@ -27,7 +27,7 @@ def to_svg(diagram: SequenceDiagram, phases: Sequence[PhaseSpan], title: str, de
         f'<svg class="sequence" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img">',
         f"<title>{clean(title)}</title><desc>{clean(description)}</desc>",
         *phase_elements(phases, rows, height),
-        *lane_elements(diagram.lanes, lanes, height),
+        *lane_elements((diagram.target, *diagram.lanes), [COORDINATOR_X, *lanes], height),
         *parked_elements(diagram, rows, height),
     ]
     for place, step in enumerate(diagram.steps):
@@ -66,7 +66,7 @@ def phase_elements(phases: Sequence[PhaseSpan], rows: Sequence[int], height: int
 
 def lane_elements(names: Sequence[str], lanes: Sequence[int], height: int) -> Iterator[str]:
     """The names of the lanes and their lines."""
-    for name, x in [("coordinator", COORDINATOR_X), *zip(names, lanes, strict=True)]:
+    for name, x in zip(names, lanes, strict=True):
         shown = name if len(name) <= 18 else f"{name[:17]}…"
         yield f'<text class="lane-name" x="{x}" y="18" text-anchor="middle">{clean(shown)}</text>'
         yield f'<line class="lane" x1="{x}" x2="{x}" y1="26" y2="{height}"/>'

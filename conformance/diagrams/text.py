@@ -24,7 +24,7 @@ def to_text(diagram: SequenceDiagram, phases: Sequence[PhaseSpan] = ()) -> list[
     width = min(_MAX_LANE, max(map(len, diagram.lanes), default=0) + 2)
     begins = {phase.first: phase for phase in phases}
     heads = "".join(f"{fit_column(lane, width):<{width}}" for lane in diagram.lanes)
-    lines = [f"{'':{_TIME}}{heads}coordinator".rstrip()]
+    lines = [f"{'':{_TIME}}{heads}{diagram.target}".rstrip()]
     if diagram.omitted:
         lines.append(f"{'':{_TIME}}({diagram.omitted} earlier steps are left out)")
     for place, step in enumerate(diagram.steps):

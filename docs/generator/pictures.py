@@ -6,6 +6,7 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
+from docs.generator.ideas import PREFIX, draw_idea
 from fencepost.adapters.virtual_clock import run_virtual_in_thread
 from fencepost.conformance import pages
 from fencepost.conformance.analysis.root_cause import violations_in
@@ -35,14 +36,17 @@ SHOWN = "COMMIT-02"
 
 
 def draw_picture(name: str, docs: Path) -> str:
-    """The picture of a name as an SVG file: `finding`, `timeline` and `coverage` are of the examples under `docs`, any
-    other is the name of a scenario. Raises `KeyError` for a scenario that there is none of."""
+    """The picture of a name as an SVG file: `finding`, `timeline` and `coverage` are of the examples under `docs`,
+    `idea-INCIDENT-SYSTEM` is an incident under a system, any other is the name of a scenario. Raises `KeyError` for a
+    scenario that there is none of."""
     if name == FINDING:
         return make_standalone(draw_finding(docs))
     if name == TIMELINE:
         return make_standalone(draw_incident(docs))
     if name == COVERAGE:
         return make_standalone(draw_seen_transitions(docs))
+    if name.startswith(PREFIX):
+        return make_standalone(draw_idea(name))
     return make_standalone(draw_scenario(name))
 
 

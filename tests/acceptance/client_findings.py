@@ -14,6 +14,12 @@ SOURCE_OF_FAILURES: Mapping[str, Mapping[str, str]] = {
         "without a look at the subscription",
         "MEMBER-21": "rdkafka_cgrp.c, rd_kafka_cgrp_metadata_update_check: whoever sees other numbers of "
         "partitions joins again, leader or not",
+        "MEMBER-30": "rdkafka_cgrp.c, rd_kafka_cgrp_handle_SyncGroup: takes a response in the join state WAIT_SYNC, "
+        "which rd_kafka_cgrp_revoke_all_rejoin_maybe leaves as it is when max.poll.interval.ms is exceeded",
+        "HBT-02": "rdkafka_cgrp.c, rd_kafka_cgrp_handle_Heartbeat: UNKNOWN_MEMBER_ID empties rkcg_member_id and keeps "
+        "rkcg_generation_id, with which heartbeats go on until the application has given up its partitions",
+        "MCOMMIT-03": "rdkafka_cgrp.c, rd_kafka_cgrp_session_timeout_check: empties rkcg_member_id and keeps "
+        "rkcg_generation_id, with which the partitions are committed before they are given up",
         "MCOMMIT-12": "rdkafka_cgrp.c, rd_kafka_cgrp_unsubscribe: keeps rkcg_generation_id and rkcg_member_id, with "
         "which every commit is sent",
     },
@@ -46,7 +52,27 @@ SOURCE_OF_FAILURES: Mapping[str, Mapping[str, str]] = {
         "that does not fit the subscription",
         "CALLBACK-01": "consumer/group_coordinator.py: the listener is called by the task of the coordinator",
         "CALLBACK-11": "consumer/consumer.py, unsubscribe: leaves the group without the listener",
+        "MCOMMIT-08": "consumer/group_coordinator.py, commit_offsets: sends what the application commits whatever the "
+        "group does; the generation is the one of JoinGroup while SyncGroup has no response",
         "MCOMMIT-11": "consumer/group_coordinator.py, _do_commit_offsets: sends generation -1 after reset_generation",
+    },
+    "kafkajs": {
+        **dict.fromkeys(
+            ("MEMBER-06", "MEMBER-07"),
+            "consumer/consumerGroup.js, recoverFromFetch: the fetcher of each broker joins again when it sees that "
+            "partitions were added, so that two joins overlap",
+        ),
+        **dict.fromkeys(
+            ("MEMBER-14", "MEMBER-34"),
+            "broker/index.js, joinGroup: the id that came with MEMBER_ID_REQUIRED is forgotten if the JoinGroup that "
+            "has it fails",
+        ),
+        "MEMBER-20": "consumer/consumerGroup.js, [PRIVATE.SYNC]: leaves out topics that are not subscribed, and does "
+        "not join again",
+        "MEMBER-21": "consumer/consumerGroup.js, checkForStaleAssignment: whoever sees more partitions joins again, "
+        "leader or not",
+        "MCOMMIT-08": "consumer/runner.js, commitOffsets: sends what the application commits while the group joins, by "
+        "the offset manager of the generation before",
     },
     "franz-go": {
         "CALLBACK-01": "consumer_group.go: callbacks come from the goroutine that manages the group",
@@ -61,3 +87,32 @@ SOURCE_OF_FAILURES: Mapping[str, Mapping[str, str]] = {
     },
 }
 """For each requirement that a client was seen to break, the place in its source."""
+
+SOURCE_OF_REMARKS: Mapping[str, str] = {
+    "CALLBACK-09": "AbstractCoordinator.joinGroupIfNeeded: a join stays pending until onJoinComplete returns, so that "
+    "the poll after a listener that threw completes it again, with nothing to add; one whose generation "
+    "was reset meanwhile is dropped without a callback",
+    "COOP-05": "ConsumerCoordinator.rejoinNeededOrPending: a leader joins again when its metadata are not those that "
+    "it planned with, whoever keeps what",
+    "COOP-18": "CooperativeStickyAssignor.computePartitionsTransferringOwnership: every claim is ownership, whatever "
+    "its generation",
+    "HBT-04": "AbstractCoordinator.HeartbeatThread.run: reads responses (pollNoWakeup) between its look at the "
+    "state and the heartbeat, which one of them may have reset",
+    "HBT-14": "Heartbeat.failHeartbeat: backs off for up to retry.backoff.max.ms, a second, whatever the interval is",
+    "MCOMMIT-17": "ConsumerCoordinator.autoCommitOffsetsAsync: a commit that failed is due again after "
+    "retry.backoff.ms; commitOffsetsAsync: those that wait for a coordinator are sent together once it is "
+    "found",
+    "POLL-04": "ClassicKafkaConsumer.pollForFetches: responses are read in polls alone, and a poll returns when it "
+    "has read the first, or when its time is over",
+    "POLL-18": "ClassicKafkaConsumer.subscribe: clears what is buffered of topics that are left; what is under way "
+    "comes after that, and the partitions stay assigned until the rebalance",
+    "PREFETCH-07": "AbstractFetch.prepareFetchRequests: no second fetch to a broker that has not responded to one",
+    "PREFETCH-10": "AbstractFetch.fetchablePartitions: a HashSet, which forgets the order of SubscriptionState",
+    "STICKY-13": "AbstractStickyAssignor.allSubscriptionsEqual: keeps claims of topics that are there, whatever "
+    "partitions they have",
+    "STICKY-14": "AbstractStickyAssignor.performReassignments: gives a partition back to the member that claimed it "
+    "before, without a look at its subscription",
+    "STICKY-15": "AbstractStickyAssignor.performReassignments: fails if the member that claimed it before has no place "
+    "in the assignment",
+}
+"""For each recommendation that Apache Kafka's Java client was seen not to keep, the place in its source."""

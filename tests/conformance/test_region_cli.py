@@ -39,7 +39,9 @@ def test_a_run_over_loopback_is_judged_again_from_its_traces(target: str, tmp_pa
     assert main(["judge", *traces]) == 0
 
 
-def test_a_fault_is_saved_and_replayed_until_it_is_fixed(target: str, tmp_path: Path) -> None:
+def test_a_fault_is_saved_and_replayed_until_it_is_fixed(
+    target: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     put_in, _, _ = FAULTS["leave_out_seek_map"]
     with pytest.MonkeyPatch.context() as patch:
         put_in(patch)
@@ -47,6 +49,8 @@ def test_a_fault_is_saved_and_replayed_until_it_is_fixed(target: str, tmp_path: 
         (trace,) = tmp_path.iterdir()
         assert main(["replay", str(trace), target]) == 1
     assert main(["replay", str(trace), target]) == 0
+    assert main(["report", str(trace)]) == 2
+    assert "a history is told of classic groups" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("address", ["region://nowhere", "region://127.0.0.1:1"])

@@ -9,6 +9,8 @@ from fencepost.conformance.scenario.context import ScenarioContext
 from fencepost.traces.events import Body
 
 MAX_POLL_RECORDS = 500
+EVERYBODY = "job"
+"""Who a request is for that is about no operator."""
 
 
 class Job:
@@ -23,7 +25,7 @@ class Job:
     def send(self, api: str, operator: str = "", **fields: object) -> Call:
         """Send a request, about an operator if one is named."""
         body: dict[str, object] = {"operator": operator, **fields} if operator else dict(fields)
-        exchange = self.context.channel.send(api, 0, body, SendOptions(operator))
+        exchange = self.context.channel.send(api, 0, body, SendOptions(operator or EVERYBODY))
         return Call(api, 0, exchange, RESPONSE_TIMEOUT_MS)
 
     async def ask(self, api: str, operator: str = "", **fields: object) -> Body:

@@ -15,7 +15,7 @@ from fencepost.model.explore.transition_system import Action, Transition, Transi
 from fencepost.model.region.controller import Region
 from fencepost.model.region.group import has_member
 from fencepost.model.region.offsets import keys_of
-from fencepost.model.region.operator import Membership, Operator
+from fencepost.model.region.operator import ClientState, Membership, Operator
 
 FAULTS = RegionFaults(failures=2, crashes=2, expulsions=2, rebalances=2, partitions=1, restarts=2)
 BOUNDS = RegionBounds(operators=3, partitions=2, records=4, checkpoints=4, capacity=4, faults=FAULTS)
@@ -105,7 +105,7 @@ def requests_of(name: str, transition: Transition, before: Row, after: Row) -> l
         case "joins":
             return [WalkRequest("revoke", who)] if own.membership is Membership.MEMBER else []
         case "is assigned":
-            return [WalkRequest("assign", who, assignment_fields(own, then, before))]
+            return [WalkRequest("assign", who, assignment_fields(own, then, before)), *rest_of_poll(who, then)]
         case "fetches":
             return [WalkRequest("poll", who, {"records": [fetched_record(own, then)]})]
         case "takes":
@@ -131,6 +131,12 @@ def requests_of(name: str, transition: Transition, before: Row, after: Row) -> l
         case "comes back":
             return [WalkRequest("launch", who, {"region": 0, "again": True})]
     return []
+
+
+def rest_of_poll(who: str, then: Operator) -> list[WalkRequest]:
+    """What a poll that has called back returns to an operator that waits for a reset: it drops that (P2)."""
+    partitions = keys_of(then.positions) if then.state is ClientState.RESET_PENDING else ()
+    return [WalkRequest("poll", who, {"records": [[one, FIRST_OFFSETS[one]] for one in partitions]})] * bool(partitions)
 
 
 def assignment_fields(own: Operator, then: Operator, before: Row) -> dict[str, Any]:

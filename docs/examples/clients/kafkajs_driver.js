@@ -1,6 +1,7 @@
 // A driver for kafkajs: fencepost test-client --driven -- node kafkajs_driver.js
 // kafkajs brings messages by itself: they wait here, with heartbeats, until the kit polls. It has no listener of
-// rebalances, and subscribes once.
+// rebalances, and subscribes once. It tells of a failure by an event: the next poll fails, and the one after that runs it
+// again.
 const readline = require("readline");
 const { Kafka, logLevel } = require("kafkajs");
 
@@ -17,6 +18,7 @@ const consumer = kafka.consumer({
 const positions = new Map();
 let isPolling = false;
 let isSubscribed = false;
+let hasCrashed = false;
 let failure = "";
 
 const say = (message) => process.stdout.write(JSON.stringify(message) + "\n");
@@ -37,11 +39,24 @@ async function subscribe(command) {
   isSubscribed = true;
   await consumer.connect();
   await consumer.subscribe({ topics: command.topics, fromBeginning: true });
-  consumer.run({ autoCommitInterval: 1000, eachMessage }).catch((error) => (failure = String(error)));
+  consumer.on(consumer.events.CRASH, ({ payload: { error, restart } }) => {
+    hasCrashed = !restart;
+    if (hasCrashed) failure = `${error.name}: ${error.message}`;
+  });
+  run();
   return "";
 }
 
+function run() {
+  consumer.run({ autoCommitInterval: 1000, eachMessage }).catch((error) => (failure = String(error)));
+}
+
 async function poll(milliseconds) {
+  if (hasCrashed && !failure) {
+    hasCrashed = false;
+    await consumer.connect();
+    run();
+  }
   isPolling = true;
   await sleep(milliseconds);
   isPolling = false;

@@ -14,6 +14,7 @@ from tests.acceptance.checks.conformance import start_target
 from tests.acceptance.framework import Check, Figure, at_least, exactly, without_threshold
 from tests.support.faulty_regions import FAULTS
 from tests.support.region_job import JobResult, Load, fill_topic, run_job
+from tests.support.region_steps import IN_HAND, SCHEDULES, play_schedule
 from tests.targets.running import load_target
 
 RECORDS = int(os.environ.get("FENCEPOST_RECORDS", "1000000"))
@@ -77,7 +78,25 @@ def check_repairs(folder: Path) -> Iterator[Figure]:
             yield without_threshold(words, broken.faults() or "not seen in this load")
 
 
+def check_holes(folder: Path) -> Iterator[Figure]:
+    """The schedules of the page's holes, step by step: with all repairs, and with the one undone that is for it."""
+    with start_target(load_target("kafka4", folder)) as address:
+        bootstrap = address.removeprefix("kafka://")
+        for name, (schedule, predicted) in SCHEDULES.items():
+            words = (schedule.__doc__ or name).partition(":")[0]
+            whole = asyncio.run(play_schedule(bootstrap, schedule))
+            yield exactly(f"{words}, repaired", whole or NOTHING, NOTHING)
+            with pytest.MonkeyPatch.context() as patch:
+                FAULTS[name][0](patch)
+                yield exactly(f"{words}, {name}", asyncio.run(play_schedule(bootstrap, schedule)), predicted)
+        schedule, predicted = IN_HAND
+        yield exactly(
+            "H03, the reset before the submission", asyncio.run(play_schedule(bootstrap, schedule)), predicted
+        )
+
+
 CHECKS = (
     Check("volume", "A million records on Kafka 4, with ten forced resets and two crashes", check_volume),
+    Check("holes", "The schedules of the page's holes on Kafka 4, with a repair and without it", check_holes),
     Check("repairs", "Regions with a repair undone on Kafka 4", check_repairs),
 )

@@ -19,6 +19,8 @@ class Application:
     is not known; `has_lost` says whether it is called back about lost partitions."""
 
     limit: int = 0
+    has_callbacks: bool = True
+    """Whether the client calls back: else only the responses to SyncGroup tell its partitions."""
     has_lost: bool = True
     has_auto_commit: bool = False
     has_interval: bool = True
@@ -50,6 +52,8 @@ class Application:
     revoked: frozenset[TopicPartition] = frozenset()
     """Those that were revoked since the last JoinGroup, or callback about assigned ones."""
     is_revoked: bool = False
+    is_lost: bool = False
+    """Partitions were lost since the last callback about assigned ones, or assignment."""
     has_been_assigned: bool = False
     has_failed_attempt: bool = False
     """A JoinGroup or SyncGroup has failed since then, at no cost of the generation."""
@@ -72,6 +76,8 @@ class Application:
     """The records that the poll under way has returned."""
     ahead: list[tuple[Operation, TopicPartition, int]] = field(default_factory=list)
     """Commits during the poll under way that are ahead of the position before it."""
+    behind: dict[TopicPartition, ClientViolation] = field(default_factory=dict)
+    """What is wrong with the commits while the application waits for one, if no better one follows."""
     committed: dict[TopicPartition, int] = field(default_factory=dict)
     """The offsets that were committed with success."""
     is_commit_doubtful: bool = False
@@ -81,6 +87,8 @@ class Application:
     wanted: frozenset[str] | None = None
     """The topics of the last subscription, if it is another one than that of the last JoinGroup."""
     wanted_since: int = 0
+    has_asked: bool = False
+    """It has subscribed, or asked for a rebalance, since the last JoinGroup."""
     has_ended: bool = False
     """The last subscription is over: LeaveGroup may be on its way."""
     manual_since: int | None = None

@@ -34,6 +34,7 @@ def judge_callback(state: ClientState, application: Application, event: Event) -
     if event.api != "assigned":
         application.owned -= partitions
         application.is_revoked = True
+        application.is_lost |= event.api == "lost"
         if event.api == "revoked":
             application.revoked |= partitions
 
@@ -76,7 +77,7 @@ def judge_assigned(state: ClientState, application: Application, event: Event) -
     application.owned = (owned & latest) | partitions if state.is_cooperative else partitions
     application.assignments.clear()
     application.revoked = frozenset()
-    application.is_revoked, application.has_been_assigned = False, True
+    application.is_revoked, application.is_lost, application.has_been_assigned = False, False, True
     application.paused &= application.retained
 
 
@@ -96,6 +97,8 @@ def judge_taken(state: ClientState, application: Application, event: Event) -> N
 
 def is_reset(state: ClientState) -> bool:
     """Whether the generation of the client is over, and nothing else made it give up its partitions."""
+    if state.application is not None and state.application.has_asked:
+        return all(map(has_no_generation, state.knowledge.standings))
     return has_no_generation(state.knowledge.latest) and state.rebalance_told is None and state.growth is None
 
 
@@ -124,6 +127,8 @@ def judge_eager_revocation(state: ClientState, application: Application, event: 
     """An eager member revokes everything, once, after its commit."""
     partitions, evidence = partitions_in(event), state.evidence
     observed = describe_partitions(partitions)
+    if application.is_lost and not partitions:
+        return  # another error of the same kind came late, and it takes nothing
     if application.is_revoked:
         title, expected = "revoked is called again", "once for each rebalance"
         requirement = "CALLBACK-13" if application.has_raised else "CALLBACK-10"
@@ -175,7 +180,7 @@ def judge_ending_callback(state: ClientState, application: Application, event: E
 def judge_survival(state: ClientState, application: Application, event: Event) -> None:
     """An error of a heartbeat that says nothing of the membership costs nothing."""
     told, latest = application.survived, state.knowledge.latest
-    if told is None or application.is_ending or latest.phase is not Phase.STABLE:
+    if told is None or application.is_ending or application.has_asked or latest.phase is not Phase.STABLE:
         return
     if state.rebalance_told is None and state.growth is None and latest.sequence < told.sequence:
         title, expected = "A heartbeat that fails costs the client its partitions", "no callback"

@@ -27,6 +27,8 @@ from fencepost.traces.operations import Operation
 
 GROUP_APIS = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch"})
 """Requests to the coordinator of a group."""
+MEMBER_APIS = frozenset({"JoinGroup", "SyncGroup", "Heartbeat"})
+"""Requests whose responses start a client's clock of its session anew."""
 SETTLING_MS = 500
 """How long a client that was held up may take to read what came meanwhile."""
 Look = Callable[[ClientState, Operation, Event], None]
@@ -110,6 +112,8 @@ class ClassicClient:
             RESPONSES[operation.api](state, operation, event)
         if operation.api == "Heartbeat":
             heartbeats.note_heartbeat_response(state, event)
+        if operation.api in MEMBER_APIS and error not in news.MOVED:
+            state.heard = event.time
         driven.follow_response(state, operation, event)
         progress.follow_response(state, self._progress, operation, event)
         if operation.api in EXCHANGE_APIS and event.connection not in state.doubtful:

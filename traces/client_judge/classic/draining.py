@@ -182,8 +182,10 @@ def judge_empty(state: ClientState, application: Application, event: Event) -> N
         return
     is_cut_off = has_no_coordinator(state, event.time)
     is_cut_off |= any(each.api in POSITION_APIS for each in state.outstanding.values())
+    metadata = (each for each in state.outstanding.values() if each.api == "Metadata")
+    is_cut_off |= any(event.time - each.sent_at > MAX_WAIT_MS for each in metadata)
     for partition in application.owned:
-        is_unknown = is_cut_off and partition not in buffers.asked  # its position is
+        is_unknown = is_cut_off and partition not in buffers.asked  # its position is, or its leader
         is_fetched = partition in open_ones or partition in application.paused
         if is_fetched or is_unknown or buffers.held(application, partition):
             buffers.empty_since.pop(partition, None)

@@ -33,6 +33,7 @@ from fencepost.traces.client_judge.classic.news import (
     MOVED,
     PARKED_MS,
     describe_partitions,
+    generation_in,
     is_contradicting,
     subscribed_topics,
 )
@@ -82,6 +83,7 @@ def follow_application(state: ClientState, event: Event) -> None:
         about = event.body
         state.application = Application(
             limit=about.get("max_poll_records", 0),
+            has_callbacks=bool(about.get("callbacks")),
             has_lost="lost" in about.get("callbacks", ()),
             has_auto_commit=bool(about.get("auto_commit")),
             has_interval=bool(about.get("poll_interval", True)),
@@ -135,6 +137,7 @@ def begin_command(state: ClientState, application: Application, event: Event) ->
     application.command_sequence = event.sequence
     application.returned = 0
     application.commit_errors.clear()
+    application.behind.clear()
     if event.body["do"] == "assign":
         application.manual_since = event.time
     if event.body["do"] == "resume":
@@ -169,7 +172,7 @@ def end_command(state: ClientState, application: Application, event: Event) -> N
         case "position" if "error" not in event.body:
             judge_positions(state, application, event)
         case "rejoin" if "error" not in event.body:
-            news = "the application asked for a rebalance"
+            application.has_asked, news = True, "the application asked for a rebalance"
             state.owe(Debt("MEMBER-37", "JoinGroup", event.time, event.sequence, news))
         case "listener" if "error" not in event.body:
             application.has_lost = bool(command.get("lost", application.has_lost))
@@ -198,7 +201,7 @@ def end_membership(state: ClientState, application: Application, command: Mappin
 
 def subscribe(state: ClientState, application: Application, command: Mapping[str, Any], event: Event) -> None:
     """The application has subscribed."""
-    application.has_ended = False
+    application.has_ended, application.has_asked = False, True
     application.pattern = command.get("pattern", "")
     application.wanted, application.wanted_since = frozenset(command.get("topics", ())), event.time
     if state.join is None or application.pattern or application.wanted == subscribed_topics(state):
@@ -254,6 +257,7 @@ def judge_request_of_application(state: ClientState, operation: Operation, event
         judge_callbacks_before_join(state, application, operation)
         judge_commit_before_join(state, application, operation)
         judge_silent_retry(state, application, operation)
+        application.has_asked = False
         application.assignments.clear()
     elif operation.api == "OffsetCommit":
         judge_committed_offsets(state, application, operation)
@@ -299,6 +303,8 @@ def judge_leave_of_application(
     judge_clocks(state, operation, event)
     if event.time - application.began <= state.knowledge.grace:  # it may have left before that
         idle = max(idle, application.last_unpolled, application.last_busy)
+    if not application.has_interval:
+        return  # it has another reason
     if idle > state.rebalance_timeout - state.knowledge.grace:
         state.evidence.hold("HBT-06", event.sequence)
     else:
@@ -323,8 +329,10 @@ def follow_request(state: ClientState, operation: Operation, event: Event) -> No
         state.check(sent == application.wanted, "MEMBER-27", operation, title, expected, ", ".join(sorted(sent)))
         application.wanted = None
     elif operation.api == "LeaveGroup" and not (application.is_ending or application.has_ended or state.is_ending):
-        news = "it left, since the application did not poll"
-        standing = Standing("", requirement="HBT-08", news=news, sequence=event.sequence, time=event.time)
+        requirement, news = "HBT-08", "it left, since the application did not poll"
+        if not application.has_interval:
+            requirement, news = "", "it left by itself"
+        standing = Standing("", requirement=requirement, news=news, sequence=event.sequence, time=event.time)
         state.knowledge.learn(standing)
         state.knowledge.show(event.sequence)
 
@@ -337,7 +345,9 @@ def follow_response(state: ClientState, operation: Operation, event: Event) -> N
     if operation.api == "JoinGroup" and event.time - operation.sent_at > PARKED_MS and state.is_cooperative:
         judge_parked_records(state, application, operation)
     if operation.api == "SyncGroup" and not error:
-        application.has_joined, application.is_revoked = True, False
+        application.has_joined, application.is_revoked, application.is_lost = True, False, False
+        if not application.has_callbacks:
+            application.positions.clear()  # it begins again at what is committed
         if state.installed is not None:
             application.assignments.append(state.installed)
     elif operation.api in EXCHANGE_APIS and error in ATTEMPT_ERRORS:
@@ -361,6 +371,8 @@ def refusal_in(state: ClientState, operation: Operation, event: Event) -> str:
     """The requirement that the application is told of a response, "" if there is none."""
     api, error = operation.api, event.body.get("error_code", 0)
     if error == Error.FENCED_INSTANCE_ID and state.instance is not None:
+        if api == "Heartbeat" and generation_in(operation) != state.knowledge.latest.generation:
+            return ""  # it is about a membership that is over
         return "HBT-10" if api == "Heartbeat" else "MEMBER-19" if api in EXCHANGE_APIS else ""
     if api == "JoinGroup":
         return "MEMBER-18" if error in REFUSALS else "MEMBER-31" if not error and is_contradicting(event.body) else ""

@@ -35,6 +35,8 @@ def judge_join(state: ClientState, operation: Operation, event: Event) -> None:
     if state.is_cooperative:
         judge_claims(state, operation)
     judge_memory(state, operation)
+    if state.may_have_left and not operation.body["member_id"]:
+        state.installed = None  # it has left, and a JoinGroup with the id that it gets now claims nothing either
     state.join, state.join_failure, state.growth = operation, None, None
     state.last_sign = state.rebalance_told = state.left = None
     state.may_have_left = False
@@ -104,11 +106,17 @@ def judge_member_id(state: ClientState, operation: Operation) -> None:
         return
     asking = next((each for each in standings if each.requirement), None)
     if asking is not None:
-        expected = f"member_id = {describe_id(asking.member_id)}"
-        observed = f"member_id = {describe_id(sent)}"
-        state.violate(
-            asking.requirement, operation, "JoinGroup has the wrong member_id", expected, observed, asking.news
-        )
+        requirement = asking.requirement
+        if requirement == "MEMBER-14" and not sent and has_expired(state, operation.sent_at):
+            requirement = "HBT-11"
+        title, expected = "JoinGroup has the wrong member_id", f"member_id = {describe_id(asking.member_id)}"
+        state.violate(requirement, operation, title, expected, f"member_id = {describe_id(sent)}", asking.news)
+
+
+def has_expired(state: ClientState, time: int) -> bool:
+    """Whether the client's own clock of its session may have run out: it has not heard from the coordinator for so
+    long."""
+    return time - state.heard > state.session_timeout - state.knowledge.grace
 
 
 def describe_id(member_id: str | None) -> str:

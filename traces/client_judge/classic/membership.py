@@ -170,8 +170,9 @@ def judge_gap(state: ClientState, operation: Operation, time: int) -> None:
     """No more than a session timeout has passed since the last sign of life."""
     if state.last_sign is None or not state.session_timeout:
         return
-    if unheard_heartbeat(state, time, state.session_timeout // 2) is not None:
-        return  # the next one waits for its response
+    waiting = (each for each in state.outstanding.values() if each.api in ("Heartbeat", "FindCoordinator"))
+    if any(time - each.sent_at > state.session_timeout // 2 for each in waiting):
+        return  # the next one waits for its response, or for the coordinator to be found
     gap, allowed = time - state.last_sign, state.session_timeout + state.knowledge.grace
     requirement = "HBT-01" if state.rebalance_told is None else "HBT-05"
     title, expected = "Heartbeats are too rare", f"one in {state.session_timeout} ms"

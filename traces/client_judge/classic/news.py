@@ -16,6 +16,8 @@ from fencepost.traces.operations import Operation
 MOVED = frozenset({Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE, Error.COORDINATOR_LOAD_IN_PROGRESS})
 ELSEWHERE = frozenset({Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE, Error.REQUEST_TIMED_OUT})
 """Errors after which a client may close its connection, whatever else is to come on it."""
+MAY_REJOIN = MOVED | {Error.REBALANCE_IN_PROGRESS}
+"""Errors of JoinGroup that cost no member id."""
 PARKED_MS = 2_000
 """A JoinGroup that takes longer is one in whose time there might have been heartbeats."""
 
@@ -32,6 +34,9 @@ def learn_join(state: ClientState, operation: Operation, event: Event) -> None:
     if event.time - operation.sent_at > PARKED_MS:
         state.evidence.hold("HBT-04", event.sequence)
     before = replace(state.knowledge.latest, member_id=sent)
+    is_reset_late = before.requirement in RESETS and may_be_read_after(state, before, operation)
+    if error in MAY_REJOIN and is_reset_late:
+        before = replace(before, member_id=None)
     if error != Error.NONE and event.connection in state.doubtful:
         learn(state, replace(before, member_id=None), "", news, event)
     elif error == Error.NONE:
@@ -44,7 +49,7 @@ def learn_join(state: ClientState, operation: Operation, event: Event) -> None:
         standing = Standing(member, generation, Phase.JOINED, before.assignment)
         state.exchange.skips = bool(body.get("skip_assignment"))
         state.exchange.is_late = state.left is not None
-        if before.requirement in RESETS and may_be_read_after(state, before, operation):
+        if is_reset_late:
             state.exchange.is_excused = True  # a late error has reset the client while it joined: it drops the response
             standing = replace(standing, member_id=None)
         if is_contradicting(body):
@@ -57,7 +62,7 @@ def learn_join(state: ClientState, operation: Operation, event: Event) -> None:
     elif error == Error.MEMBER_ID_REQUIRED:
         learn_reset(state, body["member_id"], "MEMBER-05", news, event)
     elif error == Error.UNKNOWN_MEMBER_ID:
-        learn_reset(state, "", "MEMBER-13", news, event)
+        learn_reset(state, None if is_reset_late else "", "MEMBER-13", news, event)
     elif error == Error.REBALANCE_IN_PROGRESS:
         learn(state, before, "MEMBER-34", news, event, owes=True)
     elif error in MOVED:
@@ -68,7 +73,9 @@ def learn_join(state: ClientState, operation: Operation, event: Event) -> None:
 
 def may_be_read_after(state: ClientState, standing: Standing, operation: Operation) -> bool:
     """Whether a client may have learned of a standing after it sent this JoinGroup; one without a member id comes
-    from a client that was reset before."""
+    from a client that was reset before, and whoever joins has read what came in answer to JoinGroup or SyncGroup."""
+    if standing.sequence <= state.last_exchange_news:
+        return False
     was_under_way = standing.time + state.knowledge.grace > operation.sent_at and operation.body["member_id"] != ""
     return was_under_way or standing.sequence >= operation.handle
 
@@ -209,6 +216,8 @@ def learn_of_membership(state: ClientState, operation: Operation, event: Event) 
             if state.exchange is not None:
                 state.exchange.is_excused = True
             learn(state, replace(latest, member_id=None), latest.requirement if is_over else "", news, event)
+        elif sent[0] == latest.member_id and is_overtaking(state, error, event.time):
+            learn(state, replace(latest, member_id=None), latest.requirement, news, event)
         return
     if state.exchange is not None:
         state.exchange.is_excused = True
@@ -230,6 +239,14 @@ def learn_of_membership(state: ClientState, operation: Operation, event: Event) 
     elif error == Error.FENCED_INSTANCE_ID and operation.api == "Heartbeat":
         state.installed, state.is_installed_doubtful = None, True
         learn(state, replace(latest, member_id=None), "", news, event)
+
+
+def is_overtaking(state: ClientState, error: int, time: int) -> bool:
+    """Whether a client may read this error of a heartbeat before the one by which it keeps its member id: both were on
+    their way at once, and it may have a thread for each."""
+    latest = state.knowledge.latest
+    is_fresh = latest.requirement == "MEMBER-12" and time - latest.time <= state.knowledge.grace
+    return is_fresh and error == Error.UNKNOWN_MEMBER_ID
 
 
 def is_completing(state: ClientState, latest: Standing, time: int) -> bool:
@@ -302,8 +319,8 @@ def learn(
         state.owe(Debt(requirement, "JoinGroup", event.time, event.sequence, news))
 
 
-def learn_reset(state: ClientState, member_id: str, requirement: str, news: str, event: Event) -> None:
-    """The generation is over; the next JoinGroup carries this member id."""
+def learn_reset(state: ClientState, member_id: str | None, requirement: str, news: str, event: Event) -> None:
+    """The generation is over; the next JoinGroup carries this member id, or either if it is None."""
     state.installed = None
     state.is_installed_doubtful = False
     state.last_sign = None

@@ -73,7 +73,11 @@ def follow_response(state: ClientState, progress: Progress, operation: Operation
         for topic in event.body.get("responses") or ():
             for row in topic["partitions"]:
                 if row["error_code"] == Error.OFFSET_OUT_OF_RANGE:
-                    progress.out_of_range.add((str(topic.get("topic", "")), int(row["partition_index"])))
+                    partition = str(topic.get("topic", "")), int(row["partition_index"])
+                    progress.out_of_range.add(partition)
+                    if state.application is not None:  # it begins where the reset policy says
+                        state.application.positions.pop(partition, None)
+                        state.application.sought.discard(partition)
 
 
 def judge_reset(state: ClientState, progress: Progress, operation: Operation, time: int) -> None:

@@ -8,6 +8,7 @@ from fencepost.traces.client_judge.classic.callbacks import is_reset
 from fencepost.traces.client_judge.classic.knowledge import NO_GENERATION
 from fencepost.traces.client_judge.classic.news import describe_partitions, first_error
 from fencepost.traces.client_judge.classic.state import ClientState
+from fencepost.traces.client_judge.evidence import ClientViolation
 from fencepost.traces.events import Body, Event
 from fencepost.traces.operations import Operation
 
@@ -35,7 +36,8 @@ def judge_record(
     state.buffers.returned.add(partition)
     if application.manual_since is None:
         title, expected = "A record of a partition that is not assigned", "no record of it"
-        check_event(evidence, partition in application.owned, "POLL-10", event, title, expected, record)
+        owned = application.owned if application.has_callbacks else state.knowledge.allowed_partitions()
+        check_event(evidence, partition in owned, "POLL-10", event, title, expected, record)
     if application.paused:
         title, expected = "A record of a partition that is paused", "no record of it"
         check_event(evidence, partition not in application.paused, "POLL-09", event, title, expected, record)
@@ -83,9 +85,14 @@ def judge_committed_offsets(state: ClientState, application: Application, operat
             continue
         title, last = "A commit covers records that were not returned", state.skip_markers(partition, position)
         state.check(offset <= last, "MCOMMIT-01", operation, title, expected, observed)
-        if is_asked:
+        if is_asked and offset < position:
             title = "A commit has not the offset of the next record"
-            state.check(offset >= position, "MCOMMIT-02", operation, title, expected, observed)
+            application.behind[partition] = ClientViolation(
+                "MCOMMIT-02", operation.handle - 1, title, expected, observed
+            )
+        elif is_asked:
+            state.evidence.hold("MCOMMIT-02", operation.handle - 1)
+            application.behind.pop(partition, None)  # what came before was a periodic commit that had to wait
         elif application.is_polling:
             state.evidence.hold("MCOMMIT-04", operation.handle - 1)
     if application.manual_since is not None:
@@ -155,7 +162,7 @@ def judge_last_commit(state: ClientState, application: Application, operation: O
     sent = dict(application.starts) | application.committed
     for commit in (each for each in state.outstanding.values() if each.api == "OffsetCommit"):
         sent |= {partition: row.offset for partition, row in read_offsets(commit.body, state.topic_names)}
-    for partition in sorted(application.revoked & application.positions.keys()):
+    for partition in sorted((application.revoked & application.positions.keys()) - application.sought):
         position, committed = application.positions[partition], sent.get(partition)
         title, where = "Returned records are not committed", f"{partition[0]}/{partition[1]}"
         expected, observed = f"{position} for {where}", f"{'nothing' if committed is None else committed} for {where}"
@@ -168,6 +175,8 @@ def judge_commit_result(state: ClientState, application: Application, event: Eve
     """A commit that the application waited for is over."""
     errors, evidence = application.commit_errors, state.evidence
     is_done = "error" not in event.body
+    for violation in application.behind.values() if is_done else ():
+        evidence.violate(violation)
     joining = state.exchange_outstanding()
     if not errors and not is_done and joining is not None and joining.handle <= application.command_sequence:
         evidence.hold("MCOMMIT-08", event.sequence)

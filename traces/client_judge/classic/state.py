@@ -98,6 +98,8 @@ class ClientState:
     """The topics of assignments that are not subscribed."""
     session_timeout: int = 0
     rebalance_timeout: int = 0
+    heard: int = 0
+    """When the coordinator last responded to JoinGroup, SyncGroup or Heartbeat, but for saying that it is elsewhere."""
     last_sign: int | None = None
     """When the last heartbeat of a stable member was seen, or it became stable."""
     has_sign_while_waiting: bool = False

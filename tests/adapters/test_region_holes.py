@@ -1,0 +1,33 @@
+"""The page's holes on a Kafka over the network: with a repair undone its schedule shows what the model predicts."""
+
+import asyncio
+
+import pytest
+
+from fencepost.model.settings import Settings
+from tests.support.faulty_regions import FAULTS
+from tests.support.region_steps import IN_HAND, SCHEDULES, play_schedule
+from tests.support.served_coordinator import serve_in_thread
+
+SERVER = Settings(min_session_timeout=100, initial_rebalance_delay=50)
+QUICK = ("contribute_once", "trust_old_map")
+
+
+def marked(name: str) -> object:
+    return pytest.param(name, marks=[] if name in QUICK else [pytest.mark.acceptance])
+
+
+@pytest.mark.parametrize("name", [marked(name) for name in SCHEDULES])
+def test_a_repair_closes_its_hole(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    schedule, predicted = SCHEDULES[name]
+    with serve_in_thread(SERVER) as bootstrap:
+        assert asyncio.run(play_schedule(bootstrap, schedule)) == ""
+        FAULTS[name][0](monkeypatch)
+        assert asyncio.run(play_schedule(bootstrap, schedule)) == predicted
+
+
+@pytest.mark.acceptance
+def test_a_message_in_hand_survives_a_reset() -> None:
+    schedule, predicted = IN_HAND
+    with serve_in_thread(SERVER) as bootstrap:
+        assert asyncio.run(play_schedule(bootstrap, schedule)) == predicted
