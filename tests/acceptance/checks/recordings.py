@@ -103,7 +103,7 @@ def check_java(version: str, folder: Path) -> Iterator[Figure]:
         jars = install(VERSIONS[version]) / "jars"
         java = Path(find_java()).resolve()
         compile_program(str(java.with_name("javac")), f"{jars}/*", folder)
-        command = (str(java), *JVM_OPTIONS, "-Xmx128m", "-cp", f"{jars}/*:{folder}", PROGRAM.stem)
+        command = (str(java), *JVM_OPTIONS, "-Xms32m", "-Xmx128m", "-cp", f"{jars}/*:{folder}", PROGRAM.stem)
     except MissingDependencyError as error:
         raise MeasurementError(str(error)) from None
     path, kinds = folder / "recorded.jsonl", Counter[str]()
