@@ -29,6 +29,11 @@ SOURCE_OF_FAILURES: Mapping[str, Mapping[str, str]] = {
         "(coordinator/consumer.py: Generation.NO_GENERATION unless partitions_auto_assigned)",
         "MCOMMIT-18": "consumer/subscription_state.py, assign_from_subscribed: a partition that comes back keeps the "
         "position that it had",
+        **dict.fromkeys(
+            ("HBT-01", "PREFETCH-03"),
+            "coordinator/consumer.py, need_rejoin: nothing says that a join is under way, so that one which metadata "
+            "or a subscription asked for is never completed if a poll ends before the response to SyncGroup",
+        ),
         "HBT-06": "coordinator/base.py, _heartbeat_loop: a member that is not stable, as while it waits for SyncGroup, "
         "stops the loop that counts its poll interval",
         "MEMBER-29": "coordinator/base.py, maybe_leave_group_async: the generation is reset when LeaveGroup has its "

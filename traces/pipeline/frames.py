@@ -5,6 +5,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -25,6 +26,7 @@ from fencepost.traces.pipeline.file_systems import (
 )
 from fencepost.traces.pipeline.parallel import Item, core_count, split_evenly
 
+MakeBatches: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 ROWS_PER_BATCH = 5_000
 PARTS_PER_CORE = 3
 
@@ -64,8 +66,11 @@ def make_rows(
     return frame.mapInArrow(make_part, from_arrow_schema(schema))
 
 
-def write_frame(frame: DataFrame, folder: Location, table: str, by: str | None = None) -> None:
-    """Write a frame into new files of `folder`/`table`, in a folder of its own for each value of the column `by`.
+def write_frame(
+    frame: DataFrame, folder: Location, table: str, by: str | None = None, make: MakeBatches | None = None
+) -> None:
+    """Write a frame, or what `make` makes of its rows, into new files of `folder`/`table`, in a folder of its own for
+    each value of the column `by`.
 
     Workers write the files. Raises `PipelineError` if one of them is not there afterwards; those of tasks that failed
     are removed.
@@ -74,7 +79,7 @@ def write_frame(frame: DataFrame, folder: Location, table: str, by: str | None =
 
     def write_part(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with FrameWriter(folder, table, f"{job}-{uuid.uuid4().hex}.parquet", by) as out:
-            for batch in batches:
+            for batch in batches if make is None else make(batches):
                 out.add_batch(batch)
         yield pa.RecordBatch.from_pydict({"name": list(out.files), "size": list(out.files.values())})
 

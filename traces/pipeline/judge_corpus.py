@@ -27,7 +27,7 @@ from fencepost.traces.operations import PairedEvent
 from fencepost.traces.pipeline.arrow import to_record_batches
 from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.file_systems import join_location, open_parquet
-from fencepost.traces.pipeline.frames import ROWS_PER_BATCH, SizedFile, read_files
+from fencepost.traces.pipeline.frames import ROWS_PER_BATCH, MakeBatches, SizedFile, read_files
 from fencepost.traces.pipeline.parallel import split_evenly
 from fencepost.traces.pipeline.recordings import (
     RecordingFiles,
@@ -75,6 +75,7 @@ WHERE_SCHEMA = pa.schema(
 )
 """Where the lines of a file belong: in which shards, after which line, behind how many lines of other files."""
 SHARD_SCHEMA = pa.schema([("trace", pa.string()), ("shard", pa.int32()), ("told", pa.binary()), ("part", pa.int32())])
+SORTED_COLUMNS = "shard int, line long, text binary, own boolean, told binary"
 FINDINGS_PER_BATCH = 2_000
 """Number of findings in a record batch."""
 
@@ -91,7 +92,6 @@ class Finding(NamedTuple):
     value: str
 
 
-FINDING_COLUMNS = "trace string, bucket int, kind string, sequence long, time long, `group` string, value string"
 FINDING_SCHEMA = pa.schema(
     [
         ("trace", pa.string()),
@@ -134,15 +134,14 @@ ShardAnalysis: TypeAlias = Callable[[Shard, Header, ShardJudge, Iterator[PairedE
 """Has the events of a unit judged, and says what came of it."""
 
 
-def corpus_findings(
-    spark: SparkSession, corpus: Corpus, analyze: ShardAnalysis, split: int = DEFAULT_SPLIT_EVENTS
-) -> DataFrame:
-    """The findings in all shards, as a lazy data frame."""
-    wholes = group_recordings(corpus_files(corpus))
-    found = [shard for whole in wholes for shard in shards_of(whole, split)]
-    if not found:
-        return spark.createDataFrame([], FINDING_COLUMNS)
-    lines = sorted_lines(spark, corpus, wholes, found)
+def corpus_lines(spark: SparkSession, corpus: Corpus, split: int = DEFAULT_SPLIT_EVENTS) -> DataFrame:
+    """The lines of all shards of a corpus, as `sorted_lines` has them."""
+    recordings = group_recordings(corpus_files(corpus))
+    return sorted_lines(spark, corpus, recordings, [each for whole in recordings for each in shards_of(whole, split)])
+
+
+def make_line_judge(corpus: Corpus, analyze: ShardAnalysis) -> MakeBatches:
+    """The function that makes findings, in the columns of `FINDING_SCHEMA`, of the lines of shards."""
     groups = replace(corpus, committed=None)
 
     def shard_findings(batches: Iterator[pa.RecordBatch]) -> Iterator[Finding]:
@@ -152,10 +151,7 @@ def corpus_findings(
             lines = (ShardLine(*row[1:4]) for row in chain((first,), stream))
             yield from judge_shard(pickle.loads(first[4]), groups, lines, analyze)
 
-    def judge_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from to_record_batches(shard_findings(batches), FINDING_SCHEMA, FINDINGS_PER_BATCH)
-
-    return lines.mapInArrow(judge_batches, FINDING_COLUMNS)
+    return lambda batches: to_record_batches(shard_findings(batches), FINDING_SCHEMA, FINDINGS_PER_BATCH)
 
 
 def judge_shard(shard: Shard, corpus: Corpus, lines: Iterable[ShardLine], analyze: ShardAnalysis) -> Iterator[Finding]:
@@ -243,6 +239,8 @@ def sorted_lines(
 ) -> DataFrame:
     """The lines of all shards (number of the shard, line, text, whether it is the shard's own): each shard in one task
     and in order, its header first, which brings the `Shard` itself, pickled."""
+    if not shards:
+        return spark.createDataFrame([], SORTED_COLUMNS)
     cores = spark.sparkContext.defaultParallelism
     total = sum(shard.size for shard in shards)
     parts = split_evenly(

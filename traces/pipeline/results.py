@@ -44,7 +44,8 @@ from fencepost.traces.pipeline.judge_corpus import (
     FINDING_SCHEMA,
     Finding,
     ShardAnalysis,
-    corpus_findings,
+    corpus_lines,
+    make_line_judge,
     read_table,
     unreadable_files,
 )
@@ -121,8 +122,8 @@ def judge_corpus(
 ) -> None:
     """Judge a corpus, and write the findings into `folder` by kind. Raises `PipelineError`."""
     with job_progress(spark, 1, lambda done, total: progress(done, total, "judging")), as_pipeline_error():
-        found = corpus_findings(spark, corpus, analyze, split)
-        write_frame(found, folder, FINDINGS_FOLDER, "kind")
+        judge = make_line_judge(corpus, analyze)
+        write_frame(corpus_lines(spark, corpus, split), folder, FINDINGS_FOLDER, "kind", judge)
 
 
 def find_unreadable(spark: SparkSession, corpus: Corpus, folder: Location) -> None:

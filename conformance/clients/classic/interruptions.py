@@ -12,6 +12,7 @@ from fencepost.model.errors import Error
 from fencepost.traces.client_judge.classic.state import COOPERATIVE_ASSIGNORS
 
 FAMILY = ClientScenarioFamily()
+LONGER_THAN_A_POLL_S = 0.5
 PROGRESS_S = 8.5
 """How long a client is watched for fetches that do not come."""
 
@@ -31,6 +32,18 @@ async def a_topic_that_grows_during_a_rebalance(stage: ClientStage) -> None:
     release.set()
     await stage.become_stable(since=since)
     await stage.watch_rejoin(since)
+
+
+@FAMILY.add("MEMBER-21", "HBT-01")
+async def a_topic_that_grows_and_a_sync_that_takes_longer(stage: ClientStage) -> None:
+    """The topic gets more partitions, and the response to the SyncGroup of the leader takes longer than a poll."""
+    await stage.start_and_become_stable()
+    await stage.request("Heartbeat")
+    since = stage.mark()
+    stage.play("SyncGroup", delay(LONGER_THAN_A_POLL_S), "the response to SyncGroup takes 500 ms")
+    await grow_and_tell(stage)
+    await stage.watch_rejoin(since)
+    await stage.watch(stage.facts.session_timeout / 1000 + 2)
 
 
 async def grow_and_tell(stage: ClientStage) -> None:

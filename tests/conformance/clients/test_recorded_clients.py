@@ -1,9 +1,10 @@
-"""Traces of Apache Kafka's Java client and of franz-go that a check once took for faults, and what each would be blamed
-for."""
+"""Traces of clients that a check once took for faults, and what each would be blamed for: of Apache Kafka's Java
+client, of franz-go, kafkajs and librdkafka."""
 
 from collections.abc import Callable, Iterable
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,6 +63,15 @@ def revoke_what_is_lost(events: list[Event]) -> Iterable[Event]:
     return [evolve(each, api="revoked") if each.api == "lost" else each for each in events]
 
 
+def say_of_driver(**about: Any) -> Change:
+    """The driver says something else of itself."""
+
+    def change(events: list[Event]) -> Iterable[Event]:
+        return [evolve(each, body={**each.body, **about}) if each.api == "driver" else each for each in events]
+
+    return change
+
+
 def join_with_the_old_id(events: list[Event]) -> Iterable[Event]:
     """The client that left in silence joins with the id that it had."""
     ids = [each.body["member_id"] for each in events if each.kind is Kind.REQUEST and each.api == "JoinGroup"]
@@ -95,6 +105,9 @@ CASES: list[tuple[str, str, Change]] = [
     ("fenced-in-an-older-generation", "HBT-10", without(lambda event: event.sequence == 272)),
     ("unanswered-metadata", "PREFETCH-03", without(lambda event: event.sequence == 159)),
     ("commit-that-had-to-wait", "MCOMMIT-02", without(lambda event: event.sequence == 572)),
+    ("hang-up-behind-a-fetch", "POLL-02", without(lambda event: event.api == "hangup")),
+    ("without-callbacks", "POLL-10", say_of_driver(callbacks=["assigned"])),
+    ("without-callbacks", "HBT-09", say_of_driver(poll_interval=True)),
     ("unanswered-lookup", "HBT-05", without(lambda event: event.api == "FindCoordinator" and event.member == "A")),
 ]
 """The name of a trace, the requirement that it seemed to violate, and the change after which it does."""

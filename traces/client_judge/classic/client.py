@@ -143,6 +143,7 @@ class ClassicClient:
             driven.follow_application(state, event)
         if event.kind is Kind.FAULT and event.api == "hangup":
             state.hung_up.add(event.connection)
+            state.buffers.forget()  # the last response on it may never be read
             if state.exchange is not None:
                 state.exchange.is_excused = True
         elif event.kind is Kind.REQUEST and event.api == "SyncGroup":
