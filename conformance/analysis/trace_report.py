@@ -208,7 +208,8 @@ class TraceJudging:
     def events_leading_to(self, violation: RequirementViolation) -> list[Event]:
         """The last events of the group up to a violation; of a short trace only those that it depends on."""
         events = self.events_before.get(violation.sequence, tuple(self.recent_events))
-        if violation.violation is not None and len(events) < MAX_SHOWN_EVENTS and self.minimized < MAX_MINIMIZED:
+        is_short = len(events) < MAX_SHOWN_EVENTS and self.judge.follower is None
+        if violation.violation is not None and is_short and self.minimized < MAX_MINIMIZED:
             self.minimized += 1
             whole = sorted((*self.annotations, *events), key=lambda event: event.sequence)
             events = minimize_trace(self.judge.header, whole, violation.violation, protocol=self.judge.make_protocol)
@@ -218,7 +219,15 @@ class TraceJudging:
 
     def concerns_group(self, request: Event, group: str) -> bool:
         """The request names this group; every request does if `group` is ""."""
-        operation = Operation(0, request.api, request.version, request.member, request.body, request.time)
+        operation = Operation(
+            0,
+            request.api,
+            request.version,
+            request.member,
+            request.body,
+            request.time,
+            connection=request.connection,
+        )
         try:
             read = list(self.judge.protocol.requests_in(operation, (group,)))
         except (KeyError, TypeError, AttributeError):
