@@ -116,6 +116,7 @@ CASES: list[tuple[str, str, Change]] = [
     ("without-callbacks", "POLL-10", say_of_driver(callbacks=["assigned"])),
     ("without-callbacks", "HBT-09", say_of_driver(poll_interval=True)),
     ("session-that-ran-out", "MEMBER-14", have_longer_sessions),
+    ("fenced-while-joining", "MEMBER-08", without(lambda event: event.sequence == 244)),
     ("unanswered-lookup", "HBT-05", without(lambda event: event.api == "FindCoordinator" and event.member == "A")),
 ]
 """The name of a trace, the requirement that it seemed to violate, and the change after which it does."""

@@ -25,6 +25,8 @@ GENERATION_OVER = frozenset({Error.ILLEGAL_GENERATION, Error.UNKNOWN_MEMBER_ID})
 """What a commit of a generation is told that is over."""
 RESETS = frozenset({"MEMBER-12", "MEMBER-13"})
 """The requirements that say that a generation is over."""
+FENCED = "HBT-10"
+"""The one that says that a static member is fenced."""
 
 
 def learn_join(state: ClientState, operation: Operation, event: Event) -> None:
@@ -34,7 +36,7 @@ def learn_join(state: ClientState, operation: Operation, event: Event) -> None:
     if event.time - operation.sent_at > PARKED_MS:
         state.evidence.hold("HBT-04", event.sequence)
     before = replace(state.knowledge.latest, member_id=sent)
-    is_reset_late = before.requirement in RESETS and may_be_read_after(state, before, operation)
+    is_reset_late = before.requirement in RESETS | {FENCED} and may_be_read_after(state, before, operation)
     if error in MAY_REJOIN and is_reset_late:
         before = replace(before, member_id=None)
     if error != Error.NONE and event.connection in state.doubtful:
@@ -238,7 +240,7 @@ def learn_of_membership(state: ClientState, operation: Operation, event: Event) 
         learn(state, latest, "MEMBER-14", news, event)
     elif error == Error.FENCED_INSTANCE_ID and operation.api == "Heartbeat":
         state.installed, state.is_installed_doubtful = None, True
-        learn(state, replace(latest, member_id=None), "", news, event)
+        learn(state, replace(latest, member_id=None), FENCED, news, event)
 
 
 def is_overtaking(state: ClientState, error: int, time: int) -> bool:
