@@ -7,6 +7,7 @@ from types import MappingProxyType
 from fencepost.adapters.target import Description, SettingOrigin
 from fencepost.conformance.results import SettingFact, TargetFacts
 from fencepost.model.catalogue.requirement import CAPABILITIES, Requirement
+from fencepost.traces.events import CLASSIC
 
 MAX_TESTABLE_SIZE = 12
 """The largest group.max.size that a run fills."""
@@ -84,6 +85,10 @@ def offered_capabilities(
 
 def describe_facts(description: Description, offered: Collection[str]) -> TargetFacts:
     """What is known about a target with these capabilities, for the head of its report."""
+    if description.protocol != CLASSIC:
+        origin = SettingOrigin.KIT if description.clock == "virtual" else SettingOrigin.PROFILE
+        limits = {name: SettingFact(value, origin) for name, value in description.limits.items()}
+        return TargetFacts(limits, dict(sorted(description.versions.items())), (), {}, description.remarks)
     values = asdict(description.settings)
     settings = {
         name: SettingFact(values[name] if (origin := description.origin_of(name)).is_known else None, origin)

@@ -7,6 +7,7 @@ A profile is a TOML file; every section and key is optional, and nothing else is
     kill = "kafka/kill 4"         # without warning; the next start has the same storage; not needed if start stays in
                                   # the foreground: then the kit kills its process group
     move = "kafka/cluster move {group}" # has another node coordinate the group; the old one is up when it ends
+    topic = "orders"              # of protocols without a way to create one: it exists, with some partitions
     keeps_storage = true          # false if a start forgets everything: then crashes are survived, no restart tested
 
     [settings]                    # fields of `Settings`; what is not here is asked or measured
@@ -27,6 +28,9 @@ A profile is a TOML file; every section and key is optional, and nothing else is
 
     [about]                       # what the target is, for reports
     name = "acme-broker"          # and version, revision, language, license, url, contact
+
+    [limits]                      # of a push coordinator, which tells no settings
+    response_timeout_ms = 1000
 
     [timing]
     grace_ms = 2000               # how late a timer may fire
@@ -51,19 +55,31 @@ from fencepost.adapters.security.settings import SECURITY_KEYS, SecurityError, S
 from fencepost.adapters.wire.move_command import GROUP_PLACE
 from fencepost.model.catalogue.classic import CAPABILITIES, CATALOGUE
 from fencepost.model.catalogue.classic.client import CLIENT_CATALOGUE
+from fencepost.model.catalogue.push import PUSH_CATALOGUE
+from fencepost.model.catalogue.region import REGION_CATALOGUE
 from fencepost.model.errors import FencepostError
 from fencepost.model.settings import SETTING_OF_CONFIG, Settings
 
 ABOUT_KEYS = ("name", "version", "revision", "language", "license", "url", "contact")
+LIMIT_KEYS = (
+    "session_timeout_ms",
+    "min_session_timeout",
+    "max_session_timeout",
+    "response_timeout_ms",
+    "maximum_retries",
+    "backoff_ms",
+    "tick_ms",
+)
 SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "target": ("start", "kill", "move", "keeps_storage"),
+        "target": ("start", "kill", "move", "keeps_storage", "topic"),
         "settings": (*(setting.name for setting in fields(Settings)), "override"),
         "capabilities": ("offers",),
-        "known": tuple(CATALOGUE),
+        "known": (*CATALOGUE, *PUSH_CATALOGUE, *REGION_CATALOGUE),
         "about": ABOUT_KEYS,
         "timing": ("grace_ms",),
         "security": SECURITY_KEYS,
+        "limits": LIMIT_KEYS,
     }
 )
 """The keys that each section may have."""
@@ -103,7 +119,8 @@ class ProfileError(FencepostError):
 class Profile:
     """The contents of a profile. `folder` is where the commands are run; `settings` hold only what the profile names,
     by field of `Settings`, and with `overrides_broker` the broker may say otherwise; `deviations` maps requirement ids
-    to reasons; `about` says what the target is, by `ABOUT_KEYS`; times are in milliseconds."""
+    to reasons; `about` says what the target is, by `ABOUT_KEYS`; times are in milliseconds. `topic` and `limits` are
+    for protocols that have no way to ask for them."""
 
     folder: Path = Path()
     start: tuple[str, ...] = ()
@@ -117,6 +134,8 @@ class Profile:
     deviations: Mapping[str, str] = field(default_factory=dict)
     grace: int | None = None
     about: Mapping[str, str] = field(default_factory=dict)
+    topic: str = ""
+    limits: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def can_restart(self) -> bool:
@@ -179,6 +198,8 @@ def _parse_profile(folder: Path, document: Mapping[str, Any], sections: Mapping[
         deviations={key: _read_text(f"[known] {key}", value) for key, value in document.get("known", {}).items()},
         grace=_read_number("[timing] grace_ms", timing["grace_ms"]) if timing else None,
         about={key: _read_text(f"[about] {key}", value) for key, value in document.get("about", {}).items()},
+        topic=_read_text("[target] topic", target["topic"]) if "topic" in target else "",
+        limits={key: _read_number(f"[limits] {key}", value) for key, value in document.get("limits", {}).items()},
     )
 
 

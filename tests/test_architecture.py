@@ -42,7 +42,8 @@ ORDER = {
     """,
     "traces": """
         traces  traces/files  traces/importers
-        traces/judge/search  traces/judge/diagnosis  traces/judge/groups  traces/judge/classic  traces/judge/region
+        traces/judge/search  traces/judge/diagnosis  traces/judge/groups  traces/judge/classic  traces/judge/push
+        traces/judge/region
         traces/judge
         traces/history  traces/client_judge  traces/client_judge/classic
         traces/pipeline
@@ -50,13 +51,14 @@ ORDER = {
     "adapters": """
         adapters/bundled  adapters/bundled/classic  adapters/bundled/proposal  adapters/bundled/push
         adapters/bundled/region  adapters/bundled/nodes
-        adapters  adapters/security  adapters/wire  adapters/record  adapters/serve  adapters/client
+        adapters  adapters/push  adapters/security  adapters/wire  adapters/record  adapters/serve  adapters/client
         adapters/client/reference  adapters/region
     """,
     "conformance": """
         conformance  conformance/scenario  conformance/scenarios  conformance/analysis  conformance/execution
         conformance/schedules  conformance/schedules/classic/moves  conformance/schedules/classic
-        conformance/scenarios/classic  conformance/scenarios/region  conformance/schedules/region
+        conformance/scenarios/classic  conformance/scenarios/push  conformance/schedules/push
+        conformance/scenarios/region  conformance/schedules/region
         conformance/protocols
         conformance/run  conformance/run/classic
         conformance/clients  conformance/clients/classic/schedules  conformance/clients/classic

@@ -5,7 +5,7 @@ import signal
 import sys
 
 _BUNDLED = "bundled"
-_URL_SCHEMES = ("kafka", "kafka+ssl")
+_URL_SCHEMES = ("kafka", "kafka+ssl", "push", "region")
 
 
 def main() -> int:

@@ -81,9 +81,9 @@ class RequirementFindings:
             return ""
         return f"{len(self.given_up)} of {self.scenarios} scenarios undecided: {self.given_up[0]}"
 
-    def add_check(self, status: CheckStatus, note: str) -> None:
-        """Count the result of a check."""
-        self.counts[status] += 1
+    def add_check(self, status: CheckStatus, note: str, times: int = 1) -> None:
+        """Count the result of so many checks."""
+        self.counts[status] += times
         if note:
             self.notes.setdefault(status, note)
 

@@ -7,15 +7,6 @@ from fencepost.conformance.results import Remark, RemarkKind, RequirementResult,
 from fencepost.model.catalogue.specification import Specification
 
 
-def common_decisions(decisions_by_trace: Iterable[Mapping[str, bool]]) -> dict[str, bool]:
-    """The decisions that no two traces contradict each other on; the traces may be of several targets."""
-    sides: dict[str, set[bool]] = {}
-    for decisions in decisions_by_trace:
-        for name, side in decisions.items():
-            sides.setdefault(name, set()).add(side)
-    return {name: True in found for name, found in sides.items() if len(found) == 1}
-
-
 def note_ambiguities(
     results: Iterable[RequirementResult], decisions: Mapping[str, bool], specification: Specification
 ) -> Iterator[RequirementResult]:

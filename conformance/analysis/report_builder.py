@@ -1,8 +1,7 @@
 """The one place where a `Report` is made: from runs, from recorded traces, from rows of the pipeline, from reports."""
 
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from fencepost.conformance.analysis.aggregation import (
     RequirementFindings,
@@ -15,8 +14,9 @@ from fencepost.conformance.analysis.aggregation import (
 from fencepost.conformance.analysis.causes import resolve_causes, schedule_length
 from fencepost.conformance.analysis.failures import Origin, build_failure, keep_excerpts
 from fencepost.conformance.analysis.older_kafka import describe_older_kafka
-from fencepost.conformance.analysis.reference_differences import common_decisions, note_ambiguities
+from fencepost.conformance.analysis.reference_differences import note_ambiguities
 from fencepost.conformance.analysis.root_cause import UNCLASSIFIED, RootCauses, violations_in
+from fencepost.conformance.analysis.trace_totals import TraceSummary, TraceTotals
 from fencepost.conformance.results import (
     Coverage,
     Ending,
@@ -30,37 +30,7 @@ from fencepost.conformance.results import (
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.model.catalogue.specification import Specification
-from fencepost.traces.events import Header
-from fencepost.traces.verdict import CheckResult, CheckStatus, TraceVerdict
-
-
-@dataclass(frozen=True, slots=True)
-class TraceSummary:
-    """Counts of a recorded trace, or of a part of it; `violations` counts by requirement."""
-
-    source: str
-    implementation: Mapping[str, str]
-    rules: Mapping[str, int]
-    violations: Mapping[str, int]
-    decisions: Mapping[str, bool]
-
-
-def summarize_trace(header: Header, verdict: TraceVerdict) -> TraceSummary:
-    """The counts of a trace that was judged."""
-    violations = Counter(violation.requirement for violation in violations_in(verdict))
-    return TraceSummary(
-        header.source, dict(header.implementation), dict(verdict.rules), dict(violations), dict(verdict.decisions)
-    )
-
-
-@dataclass(slots=True)
-class RecordedTrace:
-    """The sums of all parts of a recorded trace."""
-
-    source: str
-    implementation: Mapping[str, str]
-    rules: Counter[str] = field(default_factory=Counter)
-    violations: Counter[str] = field(default_factory=Counter)
+from fencepost.traces.verdict import CheckResult, CheckStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +74,8 @@ class ReportBuilder:
         self.left_out = left_out or {}
         self.deviations = deviations or {}
         self.not_told = not_told
-        self.traces: dict[Hashable, RecordedTrace] = {}
-        self.decisions: list[Mapping[str, bool]] = []
-        """How the runs or traces decide the reference differences."""
+        self.totals = TraceTotals()
+        """The sums over recorded traces, and how the runs or traces decide the reference differences."""
         self.rules: list[Mapping[str, int]] = []
         self.undecided: list[str] = []
         self.unclassified: list[Failure] = []
@@ -151,12 +120,9 @@ class ReportBuilder:
             )
             explain_missing_checks(self.findings, run, causes)
 
-    def add_trace(self, key: Hashable, summary: TraceSummary) -> None:
-        """Add the counts of a recorded trace, or of a part of it: parts of one trace have the same key."""
-        trace = self.traces.setdefault(key, RecordedTrace(summary.source, summary.implementation))
-        trace.rules.update(summary.rules)
-        trace.violations.update(summary.violations)
-        self.decisions.append(summary.decisions)
+    def add_trace(self, summary: TraceSummary) -> None:
+        """Add the counts of a recorded trace."""
+        self.totals.add_trace([summary], self.specification.rules)
 
     def add_failure(self, requirement: str, failure: Failure) -> None:
         """Add a violation that was confirmed."""
@@ -178,14 +144,14 @@ class ReportBuilder:
             if check.status is not CheckStatus.FAIL:
                 self.add_check(check.requirement, check.status, check.note)
 
-    def add_check(self, requirement: str, status: CheckStatus, note: str) -> None:
-        """Add the result of one check."""
+    def add_check(self, requirement: str, status: CheckStatus, note: str, times: int = 1) -> None:
+        """Add the result of so many checks."""
         if requirement in self.findings:
-            self.findings[requirement].add_check(status, note)
+            self.findings[requirement].add_check(status, note, times)
 
     def violated_ids(self) -> set[str]:
         """The requirements that the recorded traces added so far violate."""
-        return {id for trace in self.traces.values() for id in trace.violations if id in self.findings}
+        return self.totals.violations.keys() & self.findings.keys()
 
     def build(
         self,
@@ -202,8 +168,7 @@ class ReportBuilder:
     ) -> Report:
         """The report on everything added. Call it once. Without a `target` the traces name it; a run that `ended` early
         is cut short."""
-        for trace in self.traces.values():
-            self._count_trace(trace)
+        self._count_totals()
         older = describe_older_kafka(self.specification.requirements, self.kafka_release)
         nothing = RequirementFindings()
         results = self._doubt_passes(
@@ -219,16 +184,14 @@ class ReportBuilder:
             ended,
         )
         return Report(
-            target=target if target is not None else describe_target(tuple(self.traces.values())),
+            target=target if target is not None else self.totals.describe_target(),
             seed=seed,
             results=tuple(
                 keep_excerpts(
-                    note_ambiguities(resolve_causes(results), common_decisions(self.decisions), self.specification)
+                    note_ambiguities(resolve_causes(results), self.totals.common_decisions(), self.specification)
                 )
             ),
-            rules=rule_coverage(
-                [*self.rules, *(trace.rules for trace in self.traces.values())], self.specification.rules
-            ),
+            rules=rule_coverage([*self.rules, self.totals.rules], self.specification.rules),
             schedules=schedules,
             events=events,
             seconds=round(seconds, 3),
@@ -264,19 +227,15 @@ class ReportBuilder:
     def _count_more_failures(self, id: str) -> int:
         """How many violations the recorded traces have beside the failures that are shown."""
         shown = len(self.findings[id].failures)
-        return max(0, sum(trace.violations[id] for trace in self.traces.values()) - shown) if shown else 0
+        return max(0, self.totals.violations[id] - shown) if shown else 0
 
-    def _count_trace(self, trace: RecordedTrace) -> None:
-        """Count the violations of a trace. A rule that explained its responses counts as a passed check of the rule's
-        requirements, except for violated ones."""
-        for id, times in trace.violations.items():
-            if id in self.findings:
-                self.findings[id].counts[CheckStatus.FAIL] += times
-        rules = self.specification.rules
-        for name, seen in trace.rules.items():
-            for id in rules[name].requirements if name in rules else ():
-                if not trace.violations[id]:
-                    self.findings[id].counts[CheckStatus.PASS] += seen
+    def _count_totals(self) -> None:
+        """Count the violations of recorded traces. A rule that explained responses counts as a passed check of its
+        requirements, except for those that the trace violates."""
+        for status, counts in ((CheckStatus.FAIL, self.totals.violations), (CheckStatus.PASS, self.totals.passes)):
+            for id, times in counts.items():
+                if id in self.findings:
+                    self.findings[id].counts[status] += times
 
 
 def distinct_failures(failures: Iterable[Failure]) -> tuple[Failure, ...]:
@@ -287,14 +246,6 @@ def distinct_failures(failures: Iterable[Failure]) -> tuple[Failure, ...]:
         if schedule_length(failure) < schedule_length(known):
             shortest[failure.kind] = failure
     return tuple(shortest.values())
-
-
-def describe_target(traces: Sequence[RecordedTrace]) -> dict[str, str]:
-    """The source of recorded traces as "name", and what all of them say of the implementation."""
-    common = Counter(item for trace in traces for item in trace.implementation.items())
-    agreed = {key: value for (key, value), times in common.items() if times == len(traces)}
-    name = traces[0].source if len({trace.source for trace in traces}) == 1 else f"{len(traces)} traces"
-    return {"name": name, **{key: value for key, value in agreed.items() if key != "name"}}
 
 
 VERDICT_PRECEDENCE = (

@@ -12,8 +12,9 @@ from itertools import chain
 from pathlib import Path
 
 from fencepost.conformance.analysis.failures import Origin, build_failure
-from fencepost.conformance.analysis.report_builder import ReportBuilder, summarize_trace
+from fencepost.conformance.analysis.report_builder import ReportBuilder
 from fencepost.conformance.analysis.root_cause import RequirementViolation, violations_in
+from fencepost.conformance.analysis.trace_totals import summarize_trace
 from fencepost.conformance.events import Progress
 from fencepost.conformance.results import Ending, EndKind, Failure, Report, Verdict
 from fencepost.traces.client_judge.judge import is_client_trace
@@ -175,7 +176,8 @@ class TraceJudging:
     def events_leading_to(self, violation: RequirementViolation) -> list[Event]:
         """The last events of the group up to a violation; of a short trace only those that it depends on."""
         events = self.events_before.get(violation.sequence, tuple(self.recent_events))
-        if violation.violation is not None and len(events) < MAX_SHOWN_EVENTS and self.minimized < MAX_MINIMIZED:
+        is_short = len(events) < MAX_SHOWN_EVENTS and self.judge.follower is None
+        if violation.violation is not None and is_short and self.minimized < MAX_MINIMIZED:
             self.minimized += 1
             whole = sorted((*self.annotations, *events), key=lambda event: event.sequence)
             events = minimize_trace(self.judge.header, whole, violation.violation, protocol=self.judge.make_protocol)
@@ -185,7 +187,15 @@ class TraceJudging:
 
     def concerns_group(self, request: Event, group: str) -> bool:
         """The request names this group; every request does if `group` is ""."""
-        operation = Operation(0, request.api, request.version, request.member, request.body, request.time)
+        operation = Operation(
+            0,
+            request.api,
+            request.version,
+            request.member,
+            request.body,
+            request.time,
+            connection=request.connection,
+        )
         try:
             read = list(self.judge.protocol.requests_in(operation, (group,)))
         except (KeyError, TypeError, AttributeError):
@@ -211,9 +221,9 @@ def read_files(paths: Iterable[Path]) -> Iterator[Event]:
             yield from open_trace(path)[1]
 
 
-def describe_unreadable(errors: Sequence[TraceError], total: int) -> str:
-    """Why a report is not on all of `total` files, in words."""
-    return f"{len(errors)} of {total} files could not be read to the end; the first: {errors[0]}"
+def describe_unreadable(count: int, total: int, first: object) -> str:
+    """Why a report is not on all of `total` files, in words: so many could not be read, of which this is the first."""
+    return f"{count} of {total} files could not be read to the end; the first: {first}"
 
 
 class TraceReport:
@@ -280,7 +290,7 @@ class TraceReport:
         verdict = judging.finish()
         if judging.observer is not None:
             judging.observer.finish()
-        self.builder.add_trace(len(self.builder.traces), summarize_trace(judging.judge.header, verdict))
+        self.builder.add_trace(summarize_trace(judging.judge.header, verdict))
         self.builder.undecided += (f"{judging.path}: {reason}" for reason in sorted(verdict.inconclusive))
         for violation, failure in judging.failures(verdict):
             self.builder.show_failure(violation.requirement, failure)
@@ -291,7 +301,7 @@ class TraceReport:
         ended = None
         if self.errors:
             self.builder.undecided += (f"not judged: {error}" for error in self.errors)
-            reason = describe_unreadable(self.errors, self.total)
+            reason = describe_unreadable(len(self.errors), self.total, self.errors[0])
             ended = Ending(EndKind.UNREADABLE, reason, time.monotonic() - self.started_at)
         elif self.cut_short:
             ended = Ending(EndKind.INTERRUPTED, "interrupted", time.monotonic() - self.started_at)

@@ -15,6 +15,7 @@ from fencepost.conformance.cli.spark_options import add_spark_options, spark_con
 from fencepost.conformance.cli.test import PROFILE_HELP, TARGET_HELP
 
 if TYPE_CHECKING:
+    from fencepost.conformance.pipeline.summary import CorpusSummary
     from fencepost.conformance.reports.progress import ProgressDisplay
     from fencepost.conformance.results import Report
     from fencepost.traces.pipeline.imports import Importer
@@ -231,23 +232,17 @@ def importer_of(options: argparse.Namespace) -> "Importer | None":
 
 def run_judge(options: argparse.Namespace, console: Console) -> int:
     """Judge a corpus, or query its invariants, and print and write the report."""
-    from fencepost.conformance.pipeline.merge import merge_findings
+    from fencepost.conformance.pipeline.overview_text import overview_lines
     from fencepost.conformance.pipeline.shard_findings import shard_findings
-    from fencepost.conformance.reports.pipeline import query_lines, report_lines
+    from fencepost.conformance.pipeline.summary import SUMMARY
     from fencepost.conformance.reports.text import render_report
     from fencepost.conformance.results import ExitCode
     from fencepost.conformance.run.provenance import record_judging
     from fencepost.traces.pipeline.corpus import Corpus
     from fencepost.traces.pipeline.file_systems import join_location
-    from fencepost.traces.pipeline.queries import INVARIANTS
-    from fencepost.traces.pipeline.results import (
-        CorpusResults,
-        create_folder,
-        find_unreadable,
-        judge_corpus,
-        query_corpus,
-    )
-    from fencepost.traces.pipeline.spark_session import spark_session
+    from fencepost.traces.pipeline.folding import fold_here, fold_on_workers
+    from fencepost.traces.pipeline.results import create_folder, find_unreadable, judge_corpus, query_corpus
+    from fencepost.traces.pipeline.spark_session import is_short_work, spark_session
 
     check_report_files(options)
     whole = Corpus.open(options.corpus)
@@ -260,21 +255,27 @@ def run_judge(options: argparse.Namespace, console: Console) -> int:
             if not options.queries:
                 judge_corpus(spark, corpus, folder, shard_findings, StageProgress(display, "tasks"))
             query_corpus(spark, corpus, folder, StageProgress(display, "queries"))
-        results = CorpusResults(folder)  # before another judge puts its results there
-        shown = to if isinstance(folder, Path) else folder
-        violated = any(True for name in INVARIANTS for _ in results.query_rows(name))
+            found = fold_here(folder, SUMMARY) if is_short_work(size) else fold_on_workers(spark, folder, SUMMARY)
+        tables = f"The tables are in {to if isinstance(folder, Path) else folder}"
         if options.queries:
-            flaws = [f"{row['trace']}:{row['line']}: {row['reason']}" for row in results.unreadable()]
-            lines = [*query_lines(results), *(flaw_lines(sorted(flaws)) if flaws else ()), f"The tables are in {shown}"]
-            console.print_line("\n".join(lines))
-            is_open = flaws or not any(row.events for row in corpus.inputs())
-            passed = ExitCode.INCONCLUSIVE if is_open else ExitCode.CONFORMANT
-            return ExitCode.VIOLATION if violated else passed
-        report = merge_findings(results.report_findings(), time.monotonic() - begun, provenance)
+            return print_queried(found, tables, console, is_empty=not any(row.events for row in corpus.inputs()))
+        report = found.report.build_report(time.monotonic() - begun, provenance)
         console.print(render_report(report, colour=False))
-        console.print_line("\n" + "\n".join(report_lines(results)) + f"\nThe tables are in {shown}")
+        console.print_line("\n" + "\n".join([*overview_lines(found.overview), tables]))
     exit_code = write_reports(options, report, console)
-    return ExitCode.VIOLATION if violated else exit_code
+    return ExitCode.VIOLATION if found.overview.is_violated else exit_code
+
+
+def print_queried(found: "CorpusSummary", tables: str, console: Console, *, is_empty: bool) -> int:
+    """Print what the queries found, and return the exit code; `is_empty` says whether the corpus has no event."""
+    from fencepost.conformance.pipeline.overview_text import query_lines
+    from fencepost.conformance.results import ExitCode
+
+    flaws = found.report.errors.texts("files")
+    console.print_line("\n".join([*query_lines(found.overview), *(flaw_lines(flaws) if flaws else ()), tables]))
+    if found.overview.is_violated:
+        return ExitCode.VIOLATION
+    return ExitCode.INCONCLUSIVE if flaws or is_empty else ExitCode.CONFORMANT
 
 
 def run_watch(options: argparse.Namespace, console: Console) -> int:

@@ -52,7 +52,9 @@ def judge_client_files(paths: Sequence[Path], progress: Callable[[Progress], Non
         raise errors[0]
     if errors:
         judging.builder.undecided += (f"not judged: {error}" for error in errors)
-        ended = ended or Ending(EndKind.UNREADABLE, describe_unreadable(errors, len(paths)), time.monotonic() - begun)
+        ended = ended or Ending(
+            EndKind.UNREADABLE, describe_unreadable(len(errors), len(paths), errors[0]), time.monotonic() - begun
+        )
     report = judging.builder.build(
         target=judging.target(),
         schedules=done - len(errors),

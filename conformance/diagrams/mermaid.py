@@ -32,7 +32,7 @@ def step_lines(step: Step) -> Iterator[str]:
         yield f"Note over {COORDINATOR}: {text}"
         return
     member = f"P{step.lane}"
-    source, target = (member, COORDINATOR) if step.kind is StepKind.REQUEST else (COORDINATOR, member)
+    source, target = (member, COORDINATOR) if step.is_to_coordinator else (COORDINATOR, member)
     yield f"{source}{_ARROWS[step.kind]}{target}: {'WRONG ' if step.is_wrong else ''}{text}"
 
 

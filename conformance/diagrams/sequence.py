@@ -54,6 +54,13 @@ class Step:
     request: int
     times: int = 1
     is_wrong: bool = False
+    is_pushed: bool = False
+    """The request goes from the coordinator to a member, and the response back."""
+
+    @property
+    def is_to_coordinator(self) -> bool:
+        """Whether the arrow goes to the coordinator."""
+        return (self.kind is StepKind.REQUEST) is not self.is_pushed
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +82,11 @@ class SequenceDiagram:
         return passed if passed > LONG_PAUSE else 0
 
 
-def draw_sequence(events: Sequence[Event], wrong: int | None = None) -> SequenceDiagram:
-    """The diagram of a trace up to the response to the request with the sequence number `wrong`, or of all of it."""
+def draw_sequence(
+    events: Sequence[Event], wrong: int | None = None, pushed: frozenset[str] = frozenset()
+) -> SequenceDiagram:
+    """The diagram of a trace up to the response to the request with the sequence number `wrong`, or of all of it.
+    `pushed` are the APIs of requests that the coordinator sends: there the request itself is what is wrong."""
     labels = MemberLabels(events)
     shown = list(events_until(events, wrong))
     lanes = tuple(dict.fromkeys(sender(event) for event in shown if event.kind is Kind.REQUEST))
@@ -85,7 +95,10 @@ def draw_sequence(events: Sequence[Event], wrong: int | None = None) -> Sequence
     for event in shown:
         step = step_of(event, requests, lanes, labels)
         if step is not None:
-            steps.append(replace(step, is_wrong=step.kind is StepKind.RESPONSE and step.request == wrong))
+            is_pushed = step.request in requests and requests[step.request].api in pushed
+            judged = StepKind.REQUEST if is_pushed else StepKind.RESPONSE
+            is_wrong = step.kind is judged and step.request == wrong
+            steps.append(replace(step, is_wrong=is_wrong, is_pushed=is_pushed))
     if wrong in requests and not any(step.is_wrong for step in steps):
         last = steps[-1].time
         lane = lanes.index(sender(requests[wrong]))

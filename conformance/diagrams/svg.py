@@ -110,7 +110,7 @@ def note(y: int, text: str) -> str:
 
 def arrow_elements(step: Step, y: int, lane: int) -> Iterator[str]:
     """The arrow between a member's lane and the coordinator's."""
-    start, end = (lane, COORDINATOR_X) if step.kind is StepKind.REQUEST else (COORDINATOR_X, lane)
+    start, end = (lane, COORDINATOR_X) if step.is_to_coordinator else (COORDINATOR_X, lane)
     back = 7 if end < start else -7
     yield f'<line x1="{start}" y1="{y}" x2="{end}" y2="{y}"/>'
     if step.kind is StepKind.NO_RESPONSE:

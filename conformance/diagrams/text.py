@@ -43,12 +43,8 @@ def step_line(step: Step, lanes: int, width: int) -> str:
     if step.kind is StepKind.FAULT:
         return f"{time}{'*' * (lanes * width - 1)} {step.text}"
     reach = lanes * width - step.lane * width - 1
-    if step.kind is StepKind.REQUEST:
-        line, end = _SENT
-        arrow = line * (reach - 1) + end
-    else:
-        line, end = _ANSWERED
-        arrow = end + line * (reach - 1)
+    line = (_SENT if step.kind is StepKind.REQUEST else _ANSWERED)[0]
+    arrow = line * (reach - 1) + _SENT[1] if step.is_to_coordinator else _ANSWERED[1] + line * (reach - 1)
     text = f"{step.times} times {step.text}" if step.times > 1 and step.kind is StepKind.REQUEST else step.text
     wrong = "   <-- WRONG" if step.is_wrong else ""
     return f"{time}{' ' * (step.lane * width)}{arrow} {text}{wrong}"

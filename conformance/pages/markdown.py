@@ -4,9 +4,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from fencepost.conformance.analysis.causes import Cause, find_causes
-from fencepost.conformance.diagrams.excerpt import read_excerpt
+from fencepost.conformance.diagrams.excerpt import draw_excerpt, read_excerpt
 from fencepost.conformance.diagrams.mermaid import to_mermaid
-from fencepost.conformance.diagrams.sequence import draw_sequence
 from fencepost.conformance.reports.comparison import NO_CHANGE, describe_changes, name_of
 from fencepost.conformance.reports.document import count_tiers
 from fencepost.conformance.reports.ending import describe_ending
@@ -91,7 +90,7 @@ def failure_lines(failure: Failure) -> Iterator[str]:
             yield f"{label}: {escape(text)}"
     excerpt = read_excerpt(failure)
     if excerpt is not None:
-        yield f"```mermaid\n{to_mermaid(draw_sequence(excerpt[1], failure.step))}```"
+        yield f"```mermaid\n{to_mermaid(draw_excerpt(excerpt, failure.step))}```"
     elif failure.schedule:
         yield "\n".join(f"{number}. {escape(step)}" for number, step in enumerate(failure.schedule, 1))
     if failure.replay:

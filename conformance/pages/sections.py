@@ -4,9 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from fencepost.conformance.analysis.causes import Cause, find_causes
 from fencepost.conformance.diagrams.coverage import draw_coverage
-from fencepost.conformance.diagrams.excerpt import read_excerpt
+from fencepost.conformance.diagrams.excerpt import draw_excerpt, read_excerpt
 from fencepost.conformance.diagrams.phases import follow_phases
-from fencepost.conformance.diagrams.sequence import draw_sequence
 from fencepost.conformance.diagrams.svg import clean, to_svg
 from fencepost.conformance.pages.elements import (
     GLYPHS,
@@ -157,7 +156,7 @@ def diagram_of(failure: Failure, title: str) -> str:
     if excerpt is None:
         return ""
     header, events = excerpt
-    diagram = draw_sequence(events, failure.step)
+    diagram = draw_excerpt(excerpt, failure.step)
     phases = follow_phases(header, events, diagram.steps)
     picture = to_svg(diagram, phases, f"Sequence diagram: {title}", "The schedule as text follows.")
     return element("div", picture, class_="scroll", tabindex="0", role="region", aria_label="sequence diagram")

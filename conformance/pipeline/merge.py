@@ -1,19 +1,27 @@
-"""One report out of the rows that the pipeline's workers wrote: that of `fencepost judge` on the same traces."""
+"""One report out of the rows that the pipeline's workers wrote: that of `fencepost judge` on the same traces.
+
+Workers fold the rows of some traces into a `ReportPart`. Parts add up, and their size does not depend on the number of
+traces.
+"""
 
 import json
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import nsmallest
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from fencepost.conformance.analysis.causes import schedule_length
-from fencepost.conformance.analysis.report_builder import ReportBuilder, TraceSummary
+from fencepost.conformance.analysis.report_builder import ReportBuilder
 from fencepost.conformance.analysis.root_cause import UNCLASSIFIED
 from fencepost.conformance.analysis.trace_report import describe_unreadable
+from fencepost.conformance.analysis.trace_totals import TraceSummary, TraceTotals
 from fencepost.conformance.provenance import Provenance
 from fencepost.conformance.reports.typed_json import from_plain
 from fencepost.conformance.results import Ending, EndKind, Failure, Report
+from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.traces.files.trace_files import TraceError
 from fencepost.traces.pipeline.judge_corpus import UNREADABLE, Finding
 from fencepost.traces.verdict import CheckStatus
@@ -22,14 +30,20 @@ MAX_SHOWN_FAILURES = 20
 """How many failures of a requirement the report has, the shortest ones; all are counted."""
 MAX_HELD_FAILURES = 10_000
 """How many failures are held before the longer ones are dropped."""
+MAX_OPEN_LINES = 1_000
+"""How many places where a judge gave up, and how many files that could not be read, the report names."""
+REPORT_KINDS = ("verdict", "check", "inconclusive", UNREADABLE, "failure")
+"""The kinds of findings that a report is made of."""
+Rank: TypeAlias = tuple[Any, ...]
+"""The place of a finding in the order in which `fencepost judge` has them."""
 
 
 @dataclass(frozen=True, slots=True)
 class RankedFailure:
-    """A failure of a requirement in a group; `rank` is its place in the order in which `fencepost judge` has them."""
+    """A failure of a requirement in a group, with its rank."""
 
     requirement: str
-    rank: tuple[Any, ...]
+    rank: Rank
     failure: Failure
     group: str | None = None
 
@@ -51,89 +65,157 @@ def shortest_failures(failures: Iterable[RankedFailure], limit: int) -> list[Ran
     return sorted(kept, key=lambda each: each.rank)
 
 
+@dataclass(slots=True)
+class FirstLines:
+    """The first lines by rank, and how many there are in all."""
+
+    count: int = 0
+    held: list[tuple[Rank, str]] = field(default_factory=list)
+
+    def add(self, lines: Sequence[tuple[Rank, str]], count: int) -> None:
+        """Add `count` lines, of which these are the first."""
+        self.count += count
+        self.held += lines
+        if len(self.held) > 2 * MAX_OPEN_LINES:
+            self.held = self.first()
+
+    def first(self) -> list[tuple[Rank, str]]:
+        """The first lines, in order."""
+        return nsmallest(MAX_OPEN_LINES, self.held)
+
+    def texts(self, what: str) -> list[str]:
+        """The first lines; `what` names those that are left out."""
+        texts = [text for _, text in self.first()]
+        more = self.count - len(texts)
+        return [*texts, f"and {more:,} more {what}: the findings name them"] if more else texts
+
+
+class CheckCount(NamedTuple):
+    """How often a check of a requirement had a status; the first note, with its rank."""
+
+    times: int
+    rank: Rank = ()
+    note: str = ""
+
+    def with_check(self, other: "CheckCount") -> "CheckCount":
+        """Both together."""
+        noted = min((each for each in (self, other) if each.note), key=lambda each: each.rank, default=self)
+        return noted._replace(times=self.times + other.times)
+
+
 class FindingRow(NamedTuple):
-    """A finding with its place in the order of `fencepost judge`, which has the traces by path."""
+    """A finding with its rank. Traces are in the order of their paths."""
 
     rank: tuple[Path, int, int]
-    trace: str
     value: dict[str, Any]
 
 
 @dataclass(slots=True)
-class CorpusFindings:
-    """The findings in a corpus, sorted by kind."""
+class ReportPart:
+    """What a report says of some traces of a corpus."""
 
-    verdicts: list[FindingRow] = field(default_factory=list)
-    checks: list[FindingRow] = field(default_factory=list)
-    undecided: list[FindingRow] = field(default_factory=list)
-    unreadable: list[FindingRow] = field(default_factory=list)
+    files: int = 0
+    """The number of trace files, those included that could not be read."""
+    judged: int = 0
+    events: int = 0
+    totals: TraceTotals = field(default_factory=TraceTotals)
+    checks: dict[tuple[str, CheckStatus], CheckCount] = field(default_factory=dict)
     failures: list[RankedFailure] = field(default_factory=list)
+    doubts: FirstLines = field(default_factory=FirstLines)
+    """Where a judge gave up."""
+    errors: FirstLines = field(default_factory=FirstLines)
+    """Files that could not be read, or not to their end."""
 
-    def add(self, finding: Finding) -> None:
-        """Add a finding; those that no report is made of are ignored."""
-        rows = {
-            "verdict": self.verdicts,
-            "check": self.checks,
-            "inconclusive": self.undecided,
-            UNREADABLE: self.unreadable,
-        }.get(finding.kind)
-        if rows is None and finding.kind != "failure":
+    def add_trace(self, trace: str, findings: Iterable[Finding]) -> None:
+        """Add the findings in all shards of a trace. Of a trace with a malformed message only that is told, as by
+        `fencepost judge`."""
+        rows: dict[str, list[FindingRow]] = {kind: [] for kind in REPORT_KINDS}
+        path = Path(trace)
+        for each in findings:
+            value = json.loads(each.value)
+            rank = value["rank"] if each.kind == "failure" else (each.bucket, value.get("rank", 0))
+            rows[each.kind].append(FindingRow((path, *rank), value))
+        verdicts, unreadable = rows["verdict"], rows[UNREADABLE]
+        self.files += sum(row.value["files"] for row in (*verdicts, *unreadable))
+        malformed = [row for row in unreadable if row.value["malformed"]]
+        told = [min(malformed, key=lambda row: row.rank[2])] if malformed else unreadable
+        errors = [(row.rank, str(TraceError(trace, row.value["line"], row.value["reason"]))) for row in told]
+        self.errors.add(errors, len(errors))
+        if malformed:
             return
-        value, path = json.loads(finding.value), Path(finding.trace)
-        if rows is not None:
-            rows.append(FindingRow((path, finding.bucket, value.get("rank", 0)), finding.trace, value))
-            return
-        failure = from_plain(Failure, value["failure"])
-        self.failures.append(RankedFailure(value["requirement"], (path, *value["rank"]), failure))
+        self.judged += sum(row.value["files"] for row in verdicts)
+        self.events += sum(row.value["events"] for row in verdicts)
+        if verdicts:
+            parts = [read_summary(row.value) for row in sorted(verdicts, key=attrgetter("rank"))]
+            self.totals.add_trace(parts, DEFAULT_SPECIFICATION.rules)
+        doubts = [((path, row.value["reason"]), f"{trace}: {row.value['reason']}") for row in rows["inconclusive"]]
+        self.doubts.add(doubts, len(doubts))
+        for row in rows["check"]:
+            name = row.value["requirement"], CheckStatus(row.value["status"])
+            self.add_check(name, CheckCount(1, row.rank, row.value["note"]))
+        self.add_failures(
+            RankedFailure(row.value["requirement"], row.rank, from_plain(Failure, row.value["failure"]))
+            for row in rows["failure"]
+        )
+
+    def add_part(self, other: "ReportPart") -> None:
+        """Add what a report says of other traces."""
+        self.files += other.files
+        self.judged += other.judged
+        self.events += other.events
+        self.totals.add_totals(other.totals)
+        self.doubts.add(other.doubts.held, other.doubts.count)
+        self.errors.add(other.errors.held, other.errors.count)
+        for name, check in other.checks.items():
+            self.add_check(name, check)
+        self.add_failures(other.failures)
+
+    def add_check(self, name: tuple[str, CheckStatus], check: CheckCount) -> None:
+        """Add checks of a requirement with a status."""
+        known = self.checks.get(name)
+        self.checks[name] = check if known is None else known.with_check(check)
+
+    def add_failures(self, failures: Iterable[RankedFailure]) -> None:
+        """Add failures, and drop long ones if there are too many."""
+        self.failures += failures
         if len(self.failures) > MAX_HELD_FAILURES:
-            self.failures = shortest_failures(self.failures, MAX_SHOWN_FAILURES)
+            self.drop_long_failures()
 
-    def without_malformed(self) -> "CorpusFindings":
-        """The findings by rank, without all that is known of traces with a malformed message: `fencepost judge` says
-        nothing of them but that."""
-        malformed = {row.trace for row in self.unreadable if row.value["malformed"]}
+    def drop_long_failures(self) -> None:
+        """Keep those failures that the report shows."""
+        self.failures = shortest_failures(self.failures, MAX_SHOWN_FAILURES)
 
-        def kept(rows: Iterable[FindingRow]) -> list[FindingRow]:
-            return sorted((row for row in rows if row.trace not in malformed), key=lambda row: row.rank)
+    def build_report(self, seconds: float, provenance: Provenance | None = None) -> Report:
+        """The report on these traces; judging took so many seconds."""
+        builder = ReportBuilder()
+        builder.totals.add_totals(self.totals)
+        for (requirement, status), check in self.checks.items():
+            builder.add_check(requirement, status, check.note, check.times)
+        for each in shortest_failures(self.failures, MAX_SHOWN_FAILURES):
+            builder.show_failure(each.requirement, each.failure)
+        builder.undecided += self.doubts.texts("places where the judge gave up")
+        builder.undecided += (f"not judged: {error}" for error in self.errors.texts("files"))
+        ended = None
+        if self.errors.count:
+            reason = describe_unreadable(self.errors.count, self.files, self.errors.first()[0][1])
+            ended = Ending(EndKind.QUARANTINED, reason, seconds)
+        report = builder.build(
+            schedules=self.judged,
+            events=self.events,
+            seconds=seconds,
+            cut_short=self.judged < self.files,
+            ended=ended,
+        )
+        return replace(report, provenance=provenance)
 
-        by_place = sorted(self.unreadable, key=lambda row: row.rank[2], reverse=True)
-        first = {row.trace: row for row in by_place if row.value["malformed"]}
-        unreadable = sorted([*first.values(), *kept(self.unreadable)], key=lambda row: row.rank)
-        failures = [each for each in self.failures if each.failure.trace not in malformed]
-        shown = shortest_failures(failures, MAX_SHOWN_FAILURES)
-        return CorpusFindings(kept(self.verdicts), kept(self.checks), kept(self.undecided), unreadable, shown)
 
-    def count_files(self) -> int:
-        """The number of trace files that the findings are about."""
-        return sum(row.value["files"] for row in (*self.verdicts, *self.unreadable))
-
-
-def merge_findings(findings: Iterable[Finding], seconds: float, provenance: Provenance | None = None) -> Report:
-    """The report on all findings, which may come in any order."""
-    everything = CorpusFindings()
-    for finding in findings:
-        everything.add(finding)
-    total, found = everything.count_files(), everything.without_malformed()
-    builder = ReportBuilder()
-    for row in found.verdicts:
-        builder.add_trace(row.trace, read_summary(row.value))
-    for row in found.checks:
-        builder.add_check(row.value["requirement"], CheckStatus(row.value["status"]), row.value["note"])
-    for each in found.failures:
-        builder.show_failure(each.requirement, each.failure)
-    errors = [TraceError(row.trace, row.value["line"], row.value["reason"]) for row in found.unreadable]
-    doubts = sorted((row.rank[0], row.trace, row.value["reason"]) for row in found.undecided)
-    builder.undecided += (f"{trace}: {reason}" for _, trace, reason in doubts)
-    builder.undecided += (f"not judged: {error}" for error in errors)
-    judged = sum(row.value["files"] for row in found.verdicts)
-    report = builder.build(
-        schedules=judged,
-        events=sum(row.value["events"] for row in found.verdicts),
-        seconds=seconds,
-        cut_short=judged < total,
-        ended=Ending(EndKind.QUARANTINED, describe_unreadable(errors, total), seconds) if errors else None,
-    )
-    return replace(report, provenance=provenance)
+def merge_findings(findings: Iterable[Finding], seconds: float) -> Report:
+    """The report on some findings, which are in any order."""
+    part, by_trace = ReportPart(), attrgetter("trace")
+    told = (each for each in findings if each.kind in REPORT_KINDS)
+    for trace, mine in groupby(sorted(told, key=by_trace), key=by_trace):
+        part.add_trace(trace, mine)
+    return part.build_report(seconds)
 
 
 def read_summary(value: dict[str, Any]) -> TraceSummary:

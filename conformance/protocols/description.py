@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from fencepost.adapters.target import TargetError
+from fencepost.adapters.target import Target, TargetError
 from fencepost.conformance.execution.remote_target import RemoteTarget
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.scenario.context import ScenarioContext
@@ -81,8 +81,9 @@ class ProtocolDescription:
     the model's transitions by a seed, `make_schedules` random schedules; `known_transitions` are those that
     their coverage is measured against. `release_of` names the release of the reference implementation that advertises
     exactly these versions, "" if it is none of those that are known to do otherwise. `make_target` makes the target at
-    an address, as its profile says, and raises `TargetError`. `repeat` makes the scenario that plays a trace again,
-    where that is not done request by request.
+    an address, as its profile says, and raises `TargetError`. `make_bundled` makes the one in
+    this process, where the address is `bundled` behind the scheme. `repeat` makes the scenario that plays a trace
+    again, where that is not done request by request.
     """
 
     specification: Specification
@@ -95,6 +96,7 @@ class ProtocolDescription:
     replay: ReplayRules = ReplayRules()
     release_of: Callable[[Mapping[str, tuple[int, int]]], str] = no_release
     make_target: Callable[[str, Profile], RemoteTarget] = no_target
+    make_bundled: Callable[[Settings], Target] | None = None
     repeat: Callable[[Sequence[Event]], Scenario] | None = None
 
     def coverage_goals(self) -> CoverageGoals:

@@ -2,12 +2,16 @@
 
 from importlib import import_module
 
+from fencepost.conformance.plan import BUNDLED
 from fencepost.conformance.protocols.classic import CLASSIC
 from fencepost.conformance.protocols.description import ProtocolDescription
 from fencepost.traces import events
 
 DEFAULT_PROTOCOL = CLASSIC
-OTHERS: dict[str, str] = {"region": "fencepost.conformance.protocols.region.REGION"}
+OTHERS = {
+    "push": "fencepost.conformance.protocols.push.PUSH",
+    "region": "fencepost.conformance.protocols.region.REGION",
+}
 """The descriptions of other protocols, each imported when it is asked for, by the scheme of addresses and the name in
 headers of traces."""
 
@@ -25,6 +29,11 @@ def name_of_target(target: str) -> str:
     """The name of the protocol that the target with this address speaks: `push://host:port` speaks push."""
     scheme, mark, _ = target.strip().partition("://")
     return scheme.lower() if mark and scheme.lower() in OTHERS else events.CLASSIC
+
+
+def is_bundled(target: str) -> bool:
+    """Whether the target is in this process."""
+    return target == BUNDLED or target.strip().partition("://")[2] == BUNDLED
 
 
 def protocol_of_target(target: str) -> ProtocolDescription:

@@ -307,7 +307,7 @@ class RunState:
             played = {run.scenario.name for run in self.runs}
             unplayed = [each for each in self.selection.scenarios if each.name not in played]
             builder.note_unplayed((id for each in unplayed for id in each.requirements), ended)
-        builder.decisions.append(self.decisions)
+        builder.totals.add_decisions(self.decisions)
         verdicts = [run.verdict for run in self.runs]
         builder.rules += (verdict.rules for verdict in verdicts)
         schedules, events = len(self.runs), sum(len(run.events) for run in self.runs)

@@ -14,7 +14,7 @@ from fencepost.conformance.events import Progress, RunEvent
 from fencepost.conformance.execution.saving import TraceSaver
 from fencepost.conformance.plan import BUNDLED, Plan, ReplayResult
 from fencepost.conformance.profile import Profile, load_profile
-from fencepost.conformance.protocols.registry import protocol_of_target
+from fencepost.conformance.protocols.registry import is_bundled, protocol_of_target
 from fencepost.conformance.results import Report
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.run.provenance import record_judging
@@ -42,10 +42,12 @@ def stream(plan: Plan) -> AsyncGenerator[RunEvent, None]:
 
 def make_run(plan: Plan, profile: Profile, scenarios: Sequence[Scenario] = ()) -> BundledRun | RemoteRun:
     """The run on the plan's target; `scenarios` are played besides those of the kit. Raises `TargetError`."""
-    if plan.target == BUNDLED:
+    protocol = protocol_of_target(plan.target)
+    if is_bundled(plan.target):
         refuse_network_sections(profile)
-        return BundledRun(plan, profile, scenarios=scenarios)
-    return RemoteRun(plan, profile, scenarios=scenarios, protocol=protocol_of_target(plan.target))
+        make, configurable = protocol.make_bundled, plan.target == BUNDLED
+        return BundledRun(plan, profile, make, scenarios=scenarios, can_configure=configurable, protocol=protocol)
+    return RemoteRun(plan, profile, scenarios=scenarios, protocol=protocol)
 
 
 def requirements_of(plan: Plan) -> tuple[Requirement, ...]:

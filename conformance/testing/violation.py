@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fencepost.conformance.analysis.root_cause import UNCLASSIFIED
-from fencepost.conformance.diagrams.excerpt import read_excerpt
+from fencepost.conformance.diagrams.excerpt import draw_excerpt, read_excerpt
 from fencepost.conformance.diagrams.phases import follow_phases
-from fencepost.conformance.diagrams.sequence import draw_sequence
 from fencepost.conformance.diagrams.text import to_text
 from fencepost.conformance.reports.layout import escape_unprintable, label_once, unwrapped_line, wrapped_lines
 from fencepost.conformance.results import Failure
@@ -125,7 +124,7 @@ def diagram_lines(failure: Failure) -> Iterator[str]:
             yield from wrapped_lines(label, step)
         return
     header, events = excerpt
-    diagram = draw_sequence(events, failure.step)
+    diagram = draw_excerpt(excerpt, failure.step)
     yield from (f"  {line}" for line in to_text(diagram, follow_phases(header, events, diagram.steps)))
 
 

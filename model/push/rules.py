@@ -77,5 +77,7 @@ PUSH_RULES: Mapping[str, Rule] = MappingProxyType(
     {rule.name: rule for table in (_ELECTION, _MEMBERSHIP, _REBALANCE, _CONSUMER) for rule in table}
 )
 """Every rule by name."""
-PUSH = Specification(PUSH_CATALOGUE, PUSH_RULES, subject="push coordinator")
+PUSH = Specification(
+    PUSH_CATALOGUE, PUSH_RULES, subject="push coordinator", pushed=frozenset({"Ping", "Stop", "Start"})
+)
 """Requirements and rules."""

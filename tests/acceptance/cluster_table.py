@@ -6,6 +6,7 @@ The table is in docs/how-to/clusters.md. No cluster of that size was tried: the 
 import json
 from collections.abc import Mapping
 
+from tests.acceptance.driver_growth import MEMORY, SECONDS
 from tests.acceptance.framework import RESULTS
 
 MEASURED_CORES, CORES = 2, 100 * 16
@@ -48,6 +49,15 @@ def driver_rows(figures: Mapping[str, float]) -> list[str]:
     return rows
 
 
+def growth_rows(figures: Mapping[str, float]) -> list[str]:
+    """What drivers take for 10^6 small traces, from the figures of the check `driver-growth`."""
+    rows = ["| 10^6 small traces | memory of the driver's Python | its processor time |", "|---|---|---|"]
+    for stage in ("ingest", "judge"):
+        memory, seconds = (figures[f"{stage}: {what} for 10^6 traces, on this line"] for what in (MEMORY, SECONDS))
+        rows.append(f"| {stage} | {memory / 1024:.1f} GiB | {format_seconds(seconds)} |")
+    return rows
+
+
 def format_seconds(seconds: float) -> str:
     """A time with two or three digits that count."""
     if seconds < 120:
@@ -56,4 +66,9 @@ def format_seconds(seconds: float) -> str:
 
 
 if __name__ == "__main__":
-    print("\n".join([*table_rows(read_figures("volume")), "", *driver_rows(read_figures("driver"))]))
+    tables = (
+        table_rows(read_figures("volume")),
+        driver_rows(read_figures("driver")),
+        growth_rows(read_figures("driver-growth")),
+    )
+    print("\n\n".join("\n".join(rows) for rows in tables))

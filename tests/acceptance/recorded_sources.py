@@ -17,8 +17,8 @@ from pyspark.sql import SparkSession
 
 from fencepost.adapters.record.recorder import RecordingOptions
 from fencepost.conformance.analysis.trace_report import judge_files
-from fencepost.conformance.pipeline.merge import merge_findings
 from fencepost.conformance.pipeline.shard_findings import shard_findings
+from fencepost.conformance.pipeline.summary import SUMMARY
 from fencepost.conformance.results import Report, Verdict
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.files.trace_files import open_trace
@@ -27,6 +27,7 @@ from fencepost.traces.history.trace_history import HistoryRecorder
 from fencepost.traces.importers.broker_log import import_log
 from fencepost.traces.importers.packet_capture import CaptureSource, import_capture
 from fencepost.traces.pipeline.corpus import Corpus
+from fencepost.traces.pipeline.folding import fold_here
 from fencepost.traces.pipeline.imports import (
     LOG_IMPORTER,
     Importer,
@@ -35,7 +36,7 @@ from fencepost.traces.pipeline.imports import (
     make_import_task,
 )
 from fencepost.traces.pipeline.ingest import ingest
-from fencepost.traces.pipeline.results import CorpusResults, find_unreadable, judge_corpus
+from fencepost.traces.pipeline.results import find_unreadable, judge_corpus
 from fencepost.traces.pipeline.sources import trace_files
 from fencepost.traces.pipeline.spark_session import spark_session as spark_session
 from tests.acceptance.checks.conformance import running_target
@@ -174,7 +175,7 @@ def pipeline_report(spark: SparkSession, folder: Path, path: Path, importer: Imp
     out.mkdir()
     find_unreadable(spark, corpus, out)
     judge_corpus(spark, corpus, out, shard_findings, ignore_progress)
-    return merge_findings(CorpusResults(out).report_findings(), 0)
+    return fold_here(out, SUMMARY).report.build_report(0)
 
 
 def shared_verdicts(*reports: Report) -> list[tuple[Verdict, ...]]:

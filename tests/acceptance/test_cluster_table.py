@@ -2,14 +2,22 @@
 
 from pathlib import Path
 
-from tests.acceptance.cluster_table import INVARIANTS, driver_rows, format_seconds, read_figures, table_rows
+from tests.acceptance.cluster_table import (
+    INVARIANTS,
+    driver_rows,
+    format_seconds,
+    growth_rows,
+    read_figures,
+    table_rows,
+)
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "clusters.md"
 
 
 def test_the_page_has_the_rows_that_the_results_give() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    for rows in (table_rows(read_figures("volume")), driver_rows(read_figures("driver"))):
+    growth = growth_rows(read_figures("driver-growth"))
+    for rows in (table_rows(read_figures("volume")), driver_rows(read_figures("driver")), growth):
         assert "\n".join(rows) in page, "see python -m tests.acceptance.cluster_table"
 
 

@@ -132,6 +132,17 @@ def ignore_revocation(program: pytest.MonkeyPatch) -> None:
     program.setattr(RegionOperator, "_await_reset", lambda self: None)
 
 
+def forget_attempts(program: pytest.MonkeyPatch) -> None:
+    """REGION-H12: each request sets the count of attempts back."""
+    whole = RegionProgram.request_reset
+
+    def request(self: RegionProgram) -> None:
+        self.attempts = 0
+        whole(self)
+
+    program.setattr(RegionProgram, "request_reset", request)
+
+
 @pytest.mark.parametrize("undo", [leave_out_seek_map, merge_one_part, keep_queue, ignore_seek_map, ignore_revocation])
 def test_a_region_without_one_of_its_rules_is_seen(
     undo: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
@@ -146,17 +157,22 @@ def test_an_operator_that_was_reset_contributes_again(monkeypatch: pytest.Monkey
     assert run_seed(RESTARTED) != ""
 
 
-def test_an_endless_series_of_resets_fails_the_region() -> None:
-    async def insist() -> RegionProgram:
-        region = new_job(settings=RegionSettings(max_attempts=5)).region
-        running = asyncio.create_task(region.run())
-        while not running.done():
-            region.request_reset()
-            await asyncio.sleep(0.05)
-        return region
+async def insist() -> RegionProgram:
+    region = new_job(settings=RegionSettings(max_attempts=5)).region
+    running = asyncio.create_task(region.run())
+    for _ in range(100):
+        region.request_reset()
+        await asyncio.sleep(0.05)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    return region
 
+
+def test_an_endless_series_of_resets_fails_the_region(monkeypatch: pytest.MonkeyPatch) -> None:
     region = run_virtual(insist())
     assert (region.mode, region.resets) == (RegionMode.FAILED, 5)
+    forget_attempts(monkeypatch)
+    assert run_virtual(insist()).resets > 2 * region.resets
 
 
 def test_the_queue_holds_a_hundred_polls() -> None:

@@ -60,6 +60,10 @@ def test_an_empty_profile_says_nothing(tmp_path: Path) -> None:
     profile = load_profile(write(tmp_path, ""))
     assert profile == Profile(folder=tmp_path)
     assert not profile.can_restart
+    written = write(tmp_path, "[target]\ntopic = 't'\n[limits]\nbackoff_ms = 50\n[known]\nPUSH-21 = 'soon'")
+    assert load_profile(written) == Profile(
+        folder=tmp_path, topic="t", limits={"backoff_ms": 50}, deviations={"PUSH-21": "soon"}
+    )
 
 
 @pytest.mark.parametrize(
@@ -67,10 +71,11 @@ def test_an_empty_profile_says_nothing(tmp_path: Path) -> None:
     [
         (
             "[targets]",
-            "targets: unknown section; the sections are target, settings, capabilities, known, about, timing, security",
+            "targets: unknown section; the sections are target, settings, capabilities, known, about, timing, "
+            "security, limits",
         ),
         ("target = 1", "target: not a section; write [target] on a line of its own"),
-        ("[target]\nstrat = 'x'", "[target] strat: unknown key; the keys are start, kill, move, keeps_storage"),
+        ("[target]\nstrat = 'x'", "[target] strat: unknown key; the keys are start, kill, move, keeps_storage, topic"),
         ("[target]\nkill = 'x'", "[target]: kill is of no use without start; give that too"),
         ("[target]\nstart = 1\nkill = 'x'", "[target] start: 1 is not a text; write it in quotes, not empty"),
         ("[target]\nstart = 'x'\nkill = ' '", "[target] kill: ' ' is not a text; write it in quotes, not empty"),

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from fencepost._command import find_mistyped_target
 from fencepost.conformance.analysis.trace_report import judge_files
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.protocols import registry
@@ -79,6 +80,13 @@ def test_target_and_trace_are_of_one_protocol(tmp_path: Path) -> None:
     assert protocol_to_replay(trace, "lease://h:1").judged is LeaseProtocol
     with pytest.raises(TraceError, match="of the protocol lease; bundled speaks classic"):
         protocol_to_replay(trace, "bundled")
+
+
+def test_command_line_knows_the_scheme_of_every_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(registry.OTHERS, "lease")
+    for name in registry.OTHERS:
+        assert find_mistyped_target(["test", f"{name}://h:1"]) is None
+    assert find_mistyped_target(["test", "lease://h:1"]) == "lease://h:1"
 
 
 def test_every_requirement_has_one_specification() -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.conformance.analysis.reference_differences import common_decisions, note_ambiguities
+from fencepost.conformance.analysis.reference_differences import note_ambiguities
+from fencepost.conformance.analysis.trace_totals import TraceTotals
 from fencepost.conformance.cli import main
 from fencepost.conformance.results import Remark, RemarkKind, RequirementResult, Verdict
 from fencepost.model.catalogue.classic import CATALOGUE
@@ -46,7 +47,10 @@ def test_a_pass_with_nothing_else_to_say_tells_the_side() -> None:
 
 
 def test_traces_that_disagree_take_no_side() -> None:
-    assert common_decisions([{"a": True, "b": True}, {"b": False, "c": False}, {}]) == {"a": True, "c": False}
+    totals = TraceTotals()
+    for decisions in ({"a": True, "b": True}, {"b": False, "c": False}, {}):
+        totals.add_decisions(decisions)
+    assert totals.common_decisions() == {"a": True, "c": False}
 
 
 def test_a_run_tells_its_sides(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,13 +1,13 @@
 """The pipeline's shards without Spark: the lines of each, and the findings in them."""
 
 import json
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fencepost.model.errors import COORDINATOR_NOT_READY
 from fencepost.traces.files.rotating_writer import recording_part_of
 from fencepost.traces.pipeline.corpus import Corpus
+from fencepost.traces.pipeline.ingest import bucket_sizes
 from fencepost.traces.pipeline.judge_corpus import (
     UNREADABLE,
     Finding,
@@ -25,9 +25,7 @@ from fencepost.traces.pipeline.shards import LOOKUPS_SHARD, WHOLE_TRACE, is_unre
 def file_of(corpus: Corpus, reader: RowReader) -> TraceFile:
     """What a corpus knows of a trace file that was read."""
     assert reader.header is not None
-    sizes = Counter({corpus.bucket_of(group): 0 for group in reader.groups})
-    for group, size in reader.groups.items():
-        sizes[corpus.bucket_of(group)] += size
+    sizes = bucket_sizes(reader, corpus)
     counts = (reader.trace, reader.events, reader.lines, reader.flawed, reader.marked, dict(sizes))
     return TraceFile(*counts, *recording_part_of(reader.header), reader.continued)
 
@@ -35,7 +33,9 @@ def file_of(corpus: Corpus, reader: RowReader) -> TraceFile:
 def is_in_shard(row: Row, shard: Shard, corpus: Corpus) -> bool:
     """Whether the event is one of this shard."""
     bucket = SHARED_BUCKET if row.group is None else corpus.bucket_of(row.group)
-    if shard.bucket in (WHOLE_TRACE, bucket):
+    if shard.bucket == WHOLE_TRACE or row.is_unrelated:
+        return shard.bucket == WHOLE_TRACE
+    if shard.bucket == bucket:
         return True
     if shard.bucket == LOOKUPS_SHARD:
         return row.kind == "response" and row.error in COORDINATOR_NOT_READY

@@ -2,9 +2,10 @@
 
 import pickle
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -23,8 +24,9 @@ from fencepost.traces.pipeline.file_systems import (
     open_parquet_output,
     remove_file,
 )
-from fencepost.traces.pipeline.parallel import core_count, split_evenly
+from fencepost.traces.pipeline.parallel import Item, core_count, split_evenly
 
+MakeBatches: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 ROWS_PER_BATCH = 5_000
 PARTS_PER_CORE = 3
 
@@ -39,22 +41,36 @@ class SizedFile:
 
 def read_files(spark: SparkSession, files: Sequence[SizedFile], schema: pa.Schema) -> DataFrame:
     """The rows of Parquet files, which workers open, in the columns of `schema`."""
-    parts = split_evenly(files, PARTS_PER_CORE * core_count(spark))
-    rows = [(number, bytearray(pickle.dumps([file.location for file in part]))) for number, part in enumerate(parts)]
 
-    def read_part(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def read_file(file: SizedFile) -> Iterator[pa.RecordBatch]:
+        for each in open_parquet(file.location).iter_batches(ROWS_PER_BATCH, columns=schema.names):
+            yield each.select(schema.names).cast(schema)
+
+    return make_rows(spark, files, read_file, schema)
+
+
+def make_rows(
+    spark: SparkSession, items: Sequence[Item], make: Callable[[Item], Iterable[pa.RecordBatch]], schema: pa.Schema
+) -> DataFrame:
+    """The rows that workers make of some items, in the columns of `schema`."""
+    parts = split_evenly(items, PARTS_PER_CORE * core_count(spark))
+    rows = [(number, bytearray(pickle.dumps(part))) for number, part in enumerate(parts)]
+
+    def make_part(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for part in batch.column("part").to_pylist():
-                for location in pickle.loads(part):
-                    for each in open_parquet(location).iter_batches(ROWS_PER_BATCH, columns=schema.names):
-                        yield each.select(schema.names).cast(schema)
+                for item in pickle.loads(part):
+                    yield from make(item)
 
     frame = spark.createDataFrame(rows, "number int, part binary").repartitionById(max(1, len(rows)), "number")
-    return frame.mapInArrow(read_part, from_arrow_schema(schema))
+    return frame.mapInArrow(make_part, from_arrow_schema(schema))
 
 
-def write_frame(frame: DataFrame, folder: Location, table: str, by: str | None = None) -> None:
-    """Write a frame into new files of `folder`/`table`, in a folder of its own for each value of the column `by`.
+def write_frame(
+    frame: DataFrame, folder: Location, table: str, by: str | None = None, make: MakeBatches | None = None
+) -> None:
+    """Write a frame, or what `make` makes of its rows, into new files of `folder`/`table`, in a folder of its own for
+    each value of the column `by`.
 
     Workers write the files. Raises `PipelineError` if one of them is not there afterwards; those of tasks that failed
     are removed.
@@ -63,7 +79,7 @@ def write_frame(frame: DataFrame, folder: Location, table: str, by: str | None =
 
     def write_part(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with FrameWriter(folder, table, f"{job}-{uuid.uuid4().hex}.parquet", by) as out:
-            for batch in batches:
+            for batch in batches if make is None else make(batches):
                 out.add_batch(batch)
         yield pa.RecordBatch.from_pydict({"name": list(out.files), "size": list(out.files.values())})
 

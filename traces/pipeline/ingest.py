@@ -16,6 +16,7 @@ from fencepost.traces.pipeline.errors import PipelineError
 from fencepost.traces.pipeline.parallel import core_count, map_parallel
 from fencepost.traces.pipeline.row_reader import SHARED_BUCKET, Row, RowReader
 from fencepost.traces.pipeline.schema import EVENTS, INPUTS, QUARANTINE, TRACES, TableWriter
+from fencepost.traces.pipeline.shards import UNRELATED_BUCKET
 
 BATCH_BYTES_PER_CORE = 1 << 28
 """Size of a batch in bytes of input for each core; a batch is committed as a whole."""
@@ -169,7 +170,8 @@ def write_rows(
             if row.group not in buckets:
                 assert row.group is not None
                 buckets[row.group] = corpus.bucket_of(row.group)
-            tables.add_row(EVENTS, (*row, day, buckets[row.group]))
+            *columns, is_unrelated = row
+            tables.add_row(EVENTS, (*columns, day, UNRELATED_BUCKET if is_unrelated else buckets[row.group]))
         else:
             tables.add_row(QUARANTINE, row)
     if reader.header is not None:
@@ -194,9 +196,7 @@ def trace_row(reader: RowReader, corpus: Corpus) -> tuple[Any, ...]:
     """The row of a trace that was read, for the table of traces."""
     assert reader.header is not None
     header = reader.header
-    sizes: Counter[int] = Counter()
-    for group, events in reader.groups.items():
-        sizes[corpus.bucket_of(group)] += events
+    sizes = bucket_sizes(reader, corpus)
     buckets = sorted(sizes)
     recording, part = recording_part_of(header)
     return (
@@ -215,6 +215,16 @@ def trace_row(reader: RowReader, corpus: Corpus) -> tuple[Any, ...]:
         buckets,
         [sizes[bucket] for bucket in buckets],
     )
+
+
+def bucket_sizes(reader: RowReader, corpus: Corpus) -> Counter[int]:
+    """The number of events in each bucket, of those that concern one group or are unrelated to all."""
+    sizes: Counter[int] = Counter()
+    for group, events in reader.groups.items():
+        sizes[corpus.bucket_of(group)] += events
+    if reader.unrelated:
+        sizes[UNRELATED_BUCKET] = reader.unrelated
+    return sizes
 
 
 def batch_by_size(inputs: Sequence[InputFile], limit: int) -> Iterator[list[InputFile]]:

@@ -4,13 +4,15 @@ Spark sorts the lines of a part by shard and line, on disk if need be, and hands
 shard come from a `ShardAnalysis`, which is handed in.
 """
 
+import pickle
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import chain, count, groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -19,12 +21,13 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from fencepost.model.errors import COORDINATOR_NOT_READY
 from fencepost.traces.events import Event, Header
-from fencepost.traces.files.jsonl import decode_event, decode_header
+from fencepost.traces.files.event_decoder import EventDecoder
+from fencepost.traces.files.jsonl import decode_header
 from fencepost.traces.operations import PairedEvent
 from fencepost.traces.pipeline.arrow import to_record_batches
 from fencepost.traces.pipeline.corpus import Corpus
-from fencepost.traces.pipeline.file_systems import join_location
-from fencepost.traces.pipeline.frames import SizedFile, read_files
+from fencepost.traces.pipeline.file_systems import join_location, open_parquet
+from fencepost.traces.pipeline.frames import ROWS_PER_BATCH, MakeBatches, SizedFile, read_files
 from fencepost.traces.pipeline.parallel import split_evenly
 from fencepost.traces.pipeline.recordings import (
     RecordingFiles,
@@ -37,6 +40,7 @@ from fencepost.traces.pipeline.schema import EVENTS, QUARANTINE, SCHEMAS, TRACES
 from fencepost.traces.pipeline.shards import (
     LOOKUPS_SHARD,
     UNRELATED_APIS,
+    UNRELATED_BUCKET,
     UNRELATED_KINDS,
     WHOLE_TRACE,
     ShardJudge,
@@ -57,6 +61,21 @@ FILE_COLUMNS = (
 """What the plan is made from, of the table of traces."""
 LINE_COLUMNS = ("trace", "line", "kind", "api", "error", "bucket", "intact", "text")
 """What the judge reads, of the table of events."""
+FILES_AT_ONCE = 16
+"""How many files are read at once."""
+WHERE_SCHEMA = pa.schema(
+    [
+        ("file", pa.string()),
+        ("place", pa.int32()),
+        ("shard", pa.int32()),
+        ("begins", pa.int64()),
+        ("before", pa.int64()),
+        ("part", pa.int32()),
+    ]
+)
+"""Where the lines of a file belong: in which shards, after which line, behind how many lines of other files."""
+SHARD_SCHEMA = pa.schema([("trace", pa.string()), ("shard", pa.int32()), ("told", pa.binary()), ("part", pa.int32())])
+SORTED_COLUMNS = "shard int, line long, text binary, own boolean, told binary"
 FINDINGS_PER_BATCH = 2_000
 """Number of findings in a record batch."""
 
@@ -73,7 +92,6 @@ class Finding(NamedTuple):
     value: str
 
 
-FINDING_COLUMNS = "trace string, bucket int, kind string, sequence long, time long, `group` string, value string"
 FINDING_SCHEMA = pa.schema(
     [
         ("trace", pa.string()),
@@ -92,13 +110,14 @@ class Shard:
     """A unit of work: a trace, and the bucket of its groups, or `WHOLE_TRACE`, or `LOOKUPS_SHARD`.
 
     `size` is its number of events, without those that other shards have too. `files` is the number of the trace's
-    files; only one shard of a trace has it, so that each file is counted once.
+    files, and `unread` that of events which no shard has; only one shard of a trace counts them.
     """
 
     trace: str
     bucket: int
     size: int
     files: int
+    unread: int = 0
 
 
 class ShardLine(NamedTuple):
@@ -109,30 +128,30 @@ class ShardLine(NamedTuple):
     is_own: bool
 
 
+Parts: TypeAlias = Sequence[Sequence[Shard]]
+"""The shards of each task."""
 ShardAnalysis: TypeAlias = Callable[[Shard, Header, ShardJudge, Iterator[PairedEvent]], Iterator[Finding]]
 """Has the events of a unit judged, and says what came of it."""
 
 
-def corpus_findings(
-    spark: SparkSession, corpus: Corpus, analyze: ShardAnalysis, split: int = DEFAULT_SPLIT_EVENTS
-) -> DataFrame:
-    """The findings in all shards, as a lazy data frame."""
-    wholes = group_recordings(corpus_files(spark, corpus))
-    found = [shard for whole in wholes for shard in shards_of(whole, split)]
-    if not found:
-        return spark.createDataFrame([], FINDING_COLUMNS)
-    lines = sorted_lines(spark, corpus, wholes, found)
+def corpus_lines(spark: SparkSession, corpus: Corpus, split: int = DEFAULT_SPLIT_EVENTS) -> DataFrame:
+    """The lines of all shards of a corpus, as `sorted_lines` has them."""
+    recordings = group_recordings(corpus_files(corpus))
+    return sorted_lines(spark, corpus, recordings, [each for whole in recordings for each in shards_of(whole, split)])
+
+
+def make_line_judge(corpus: Corpus, analyze: ShardAnalysis) -> MakeBatches:
+    """The function that makes findings, in the columns of `FINDING_SCHEMA`, of the lines of shards."""
     groups = replace(corpus, committed=None)
 
     def shard_findings(batches: Iterator[pa.RecordBatch]) -> Iterator[Finding]:
         rows = (row for batch in batches for row in zip(*(column.to_pylist() for column in batch), strict=True))
-        for number, stream in groupby(rows, key=itemgetter(0)):
-            yield from judge_shard(found[number], groups, (ShardLine(*row[1:]) for row in stream), analyze)
+        for _, stream in groupby(rows, key=itemgetter(0)):
+            first = next(stream)
+            lines = (ShardLine(*row[1:4]) for row in chain((first,), stream))
+            yield from judge_shard(pickle.loads(first[4]), groups, lines, analyze)
 
-    def judge_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from to_record_batches(shard_findings(batches), FINDING_SCHEMA, FINDINGS_PER_BATCH)
-
-    return lines.mapInArrow(judge_batches, FINDING_COLUMNS)
+    return lambda batches: to_record_batches(shard_findings(batches), FINDING_SCHEMA, FINDINGS_PER_BATCH)
 
 
 def judge_shard(shard: Shard, corpus: Corpus, lines: Iterable[ShardLine], analyze: ShardAnalysis) -> Iterator[Finding]:
@@ -145,29 +164,32 @@ def judge_shard(shard: Shard, corpus: Corpus, lines: Iterable[ShardLine], analyz
         judge = ShardJudge(header)
     else:
         judge = ShardJudge(header, lambda group: corpus.bucket_of(group) == shard.bucket)
+    judge.own_events = shard.unread
+    decoder = EventDecoder()
 
     def events() -> Iterator[tuple[int, Event]]:
         for number, text, is_own in stream:
             judge.own_events += is_own
-            yield number, decode_event(text)
+            yield number, decoder.decode(text)
 
     yield from analyze(shard, header, judge, pair_shard_operations(events()))
     for _ in stream:
         pass  # an analysis that stopped early leaves lines, which the next shard must not see
 
 
-def corpus_files(spark: SparkSession, corpus: Corpus) -> list[TraceFile]:
-    """The trace files of a corpus."""
+def corpus_files(corpus: Corpus) -> list[TraceFile]:
+    """The trace files of a corpus, read without Spark: all of them have to come here."""
     found = []
-    for row in read_table(spark, corpus, TRACES, FILE_COLUMNS).collect():
-        fields = row.asDict()
-        sizes = dict(zip(fields.pop("buckets"), fields.pop("sizes"), strict=True))
-        found.append(TraceFile(**fields, sizes=sizes))
+    with ThreadPoolExecutor(FILES_AT_ONCE) as pool:
+        for table in pool.map(lambda name: open_parquet(name).read(FILE_COLUMNS), corpus.files(TRACES)):
+            for row in table.to_pylist():
+                sizes = dict(zip(row.pop("buckets"), row.pop("sizes"), strict=True))
+                found.append(TraceFile(**row, sizes=sizes))
     return found
 
 
 def shards_of(files: RecordingFiles, split: int) -> Iterator[Shard]:
-    """The shards of a trace: a single one if it has checks, one group bucket, or at most `split` events."""
+    """The shards of a trace: a single one if it has checks, one bucket, or at most `split` events."""
     trace, events = files[0].trace, sum(file.events for file in files)
     sizes: Counter[int] = Counter()
     for file in files:
@@ -175,9 +197,10 @@ def shards_of(files: RecordingFiles, split: int) -> Iterator[Shard]:
     if any(file.marked for file in files) or events <= split or len(sizes) < 2:
         yield Shard(trace, WHOLE_TRACE, events, len(files))
         return
+    unread = sizes.pop(UNRELATED_BUCKET, 0)
     for bucket, size in sizes.items():
         yield Shard(trace, bucket, size, 0)
-    yield Shard(trace, LOOKUPS_SHARD, events - sizes.total(), len(files))
+    yield Shard(trace, LOOKUPS_SHARD, events - sizes.total() - unread, len(files), unread)
 
 
 def read_table(spark: SparkSession, corpus: Corpus, table: str, columns: Sequence[str] | None = None) -> DataFrame:
@@ -215,41 +238,62 @@ def sorted_lines(
     spark: SparkSession, corpus: Corpus, recordings: Sequence[RecordingFiles], shards: Sequence[Shard]
 ) -> DataFrame:
     """The lines of all shards (number of the shard, line, text, whether it is the shard's own): each shard in one task
-    and in order, header first."""
+    and in order, its header first, which brings the `Shard` itself, pickled."""
+    if not shards:
+        return spark.createDataFrame([], SORTED_COLUMNS)
     cores = spark.sparkContext.defaultParallelism
     total = sum(shard.size for shard in shards)
-    numbers = {shard: number for number, shard in enumerate(shards)}
     parts = split_evenly(
         shards, max(1, 3 * cores if len(shards) >= 3 * cores else len(shards), -(-total // EVENTS_PER_PART))
     )
-    by_name = {whole[0].trace: line_offsets(whole) for whole in recordings}
-    rows = [
-        (file.trace, shard.bucket, numbers[shard], begins, before, part)
-        for part, each in enumerate(parts)
-        for shard in each
-        for file, begins, before in by_name[shard.trace]
-    ]
-    where = spark.createDataFrame(rows, "file string, place int, shard int, begins long, before long, part int")
-    begun = [(shard.trace, numbers[shard], part) for part, each in enumerate(parts) for shard in each]
+    where = spark.createDataFrame(plan_table(place_rows(recordings, parts), WHERE_SCHEMA))
     events = read_table(spark, corpus, EVENTS, LINE_COLUMNS).where("intact").withColumnRenamed("trace", "file")
+    if all(shard.bucket != WHOLE_TRACE for shard in shards):
+        events = events.where(F.col("bucket") != UNRELATED_BUCKET)
     joined = events.join(F.broadcast(where), (events["file"] == where["file"]) & is_in_shard())
     place = (F.col("line") - F.col("begins") + F.col("before")).alias("line")
     own = (F.col("place") == WHOLE_TRACE) | (F.col("place") == F.col("bucket"))
-    lines = joined.where("line > begins").select("shard", place, "text", own.alias("own"), "part")
+    nothing = F.lit(None).cast("binary").alias("told")
+    lines = joined.where("line > begins").select("shard", place, "text", own.alias("own"), nothing, "part")
     first = F.lit(1).cast("long").alias("line")
     headers = read_table(spark, corpus, TRACES, ["trace", "header"]).select(
         "trace", first, F.col("header").alias("text")
     )
-    each_shard = spark.createDataFrame(begun, "trace string, shard int, part int")
+    each_shard = spark.createDataFrame(plan_table(shard_rows(parts), SHARD_SCHEMA))
     firsts = headers.join(F.broadcast(each_shard), "trace").select(
-        "shard", "line", "text", F.lit(False).alias("own"), "part"
+        "shard", "line", "text", F.lit(False).alias("own"), "told", "part"
     )
     return (
         lines.unionByName(firsts)
         .repartitionById(len(parts), F.col("part"))
         .sortWithinPartitions("shard", "line")
-        .select("shard", "line", "text", "own")
+        .select("shard", "line", "text", "own", "told")
     )
+
+
+def place_rows(recordings: Iterable[RecordingFiles], parts: Parts) -> Iterator[tuple[Any, ...]]:
+    """Yield a row of `WHERE_SCHEMA` for each file of each shard."""
+    by_name = {whole[0].trace: line_offsets(whole) for whole in recordings}
+    for part, number, shard in number_shards(parts):
+        for file, begins, before in by_name[shard.trace]:
+            yield file.trace, shard.bucket, number, begins, before, part
+
+
+def shard_rows(parts: Parts) -> Iterator[tuple[Any, ...]]:
+    """Yield a row of `SHARD_SCHEMA` for each shard."""
+    for part, number, shard in number_shards(parts):
+        yield shard.trace, number, pickle.dumps(shard), part
+
+
+def number_shards(parts: Parts) -> Iterator[tuple[int, int, Shard]]:
+    """Yield each shard with the number of its part, and with its own."""
+    numbers = count()
+    return ((part, next(numbers), shard) for part, shards in enumerate(parts) for shard in shards)
+
+
+def plan_table(rows: Iterable[Sequence[Any]], schema: pa.Schema) -> pa.Table:
+    """Rows of a plan as a table, which takes less memory than they."""
+    return pa.Table.from_batches(to_record_batches(rows, schema, ROWS_PER_BATCH), schema)
 
 
 def is_in_shard() -> Column:

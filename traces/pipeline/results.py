@@ -29,9 +29,9 @@ from fencepost.traces.pipeline.file_systems import (
     resolve_location,
     write_text,
 )
+from fencepost.traces.pipeline.folding import FINDINGS_FOLDER
 from fencepost.traces.pipeline.frames import files_below, write_frame
 from fencepost.traces.pipeline.joined_parts import (
-    IS_PART,
     PART_COLUMNS,
     continued_parts,
     join_incarnations,
@@ -39,10 +39,10 @@ from fencepost.traces.pipeline.joined_parts import (
 )
 from fencepost.traces.pipeline.judge_corpus import (
     DEFAULT_SPLIT_EVENTS,
-    UNREADABLE,
     Finding,
     ShardAnalysis,
-    corpus_findings,
+    corpus_lines,
+    make_line_judge,
     read_table,
     unreadable_files,
 )
@@ -52,7 +52,6 @@ from fencepost.traces.pipeline.schema import EVENTS, QUARANTINE, SCHEMAS, TRACES
 from fencepost.traces.pipeline.writers import replace_folder
 
 RESULTS_FILE = "judged.json"
-FINDINGS_FOLDER = "findings"
 QUERIES_AT_ONCE = 2
 """While one is planned, another is at work."""
 StageProgress = Callable[[int, int, str], None]
@@ -115,8 +114,8 @@ def judge_corpus(
 ) -> None:
     """Judge a corpus, and write the findings into `folder` by kind. Raises `PipelineError`."""
     with job_progress(spark, 1, lambda done, total: progress(done, total, "judging")), as_pipeline_error():
-        found = corpus_findings(spark, corpus, analyze, split)
-        write_frame(found, folder, FINDINGS_FOLDER, "kind")
+        judge = make_line_judge(corpus, analyze)
+        write_frame(corpus_lines(spark, corpus, split), folder, FINDINGS_FOLDER, "kind", judge)
 
 
 def find_unreadable(spark: SparkSession, corpus: Corpus, folder: Location) -> None:
@@ -133,10 +132,10 @@ def query_corpus(spark: SparkSession, corpus: Corpus, folder: Location, progress
     invariants = {**INVARIANTS, EXAMINED: count_examined}
     with as_pipeline_error():
         events = read_table(spark, corpus, EVENTS, [each for each in SCHEMAS[EVENTS].names if each != "text"])
-        parts = parts_of(spark, corpus)
-        if parts is None:
+        if not has_recordings(corpus):
             shared = [examined_events(events).persist()]
         else:
+            parts = continued_parts(read_table(spark, corpus, TRACES, PART_COLUMNS))
             placed = placed_events(events, parts).persist()
             shared = [placed, join_incarnations(placed).persist()]
         examined = shared[-1]
@@ -163,10 +162,10 @@ def write_queries(
             raise
 
 
-def parts_of(spark: SparkSession, corpus: Corpus) -> DataFrame | None:
-    """The parts of recordings that follow each other, as `continued_parts` has them; None if there is no recording."""
-    traces = read_table(spark, corpus, TRACES, PART_COLUMNS)
-    return None if traces.where(IS_PART).isEmpty() else continued_parts(traces)
+def has_recordings(corpus: Corpus) -> bool:
+    """Whether a trace of a corpus may be a part of a recording."""
+    names = (open_parquet(file).read(["recording"])["recording"] for file in corpus.files(TRACES))
+    return any(name != "" for column in names for name in column.unique().to_pylist())
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,24 +185,6 @@ class CorpusResults:
         """Yield the decoded values of the findings of one kind, each with its trace."""
         for row in self.findings(kind, ("trace", "value")):
             yield {**json.loads(row["value"]), "trace": row["trace"]}
-
-    def unreadable(self) -> Iterator[dict[str, Any]]:
-        """Yield `trace`, `line` and `reason` for each file that could not be read, or not to its end."""
-        return self.finding_values(UNREADABLE)
-
-    def report_findings(self) -> Iterator[Finding]:
-        """The findings that a report is built from."""
-        for kind in ("verdict", "check", "inconclusive", UNREADABLE, "failure"):
-            yield from (Finding(**row) for row in self.findings(kind))
-
-    def rebalances(self) -> Iterator[dict[str, Any]]:
-        """Yield every rebalance that ended within its trace, with its `duration` in milliseconds."""
-        for row in self.finding_values("rebalance"):
-            yield {**row, "duration": row["ended"] - row["began"]}
-
-    def stuck_rebalances(self) -> Iterator[dict[str, Any]]:
-        """Yield every rebalance that did not end within its trace, with the members it waits for."""
-        return self.finding_values("stuck")
 
     def examined_counts(self) -> dict[str, int]:
         """The number of responses that each invariant looked at, by its name, and of assignments that name no partition

@@ -8,7 +8,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, NamedTuple
 
+from fencepost.model.errors import COORDINATOR_NOT_READY
 from fencepost.traces.events import Event, Header, Kind, Order
+from fencepost.traces.files.request_form import RequestFormError, check_request_form
+from fencepost.traces.files.rotating_writer import recording_part_of
 from fencepost.traces.files.trace_files import MalformedLine, read_lines
 from fencepost.traces.message_fields import (
     accepted_offsets,
@@ -24,6 +27,7 @@ from fencepost.traces.message_fields import (
 )
 from fencepost.traces.pipeline.file_systems import open_input
 from fencepost.traces.pipeline.incarnations import COMMIT_GENERATION, Incarnations
+from fencepost.traces.pipeline.shards import is_unrelated
 
 SHARED_BUCKET = -1
 """The bucket of events that concern no single group."""
@@ -33,6 +37,7 @@ MAX_INT64 = 2**63 - 1
 ROW_ERRORS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """Errors that a message of an odd form can cause where its fields are taken out of it."""
 REPEATED_LINE = "the same line again"
+FIRST_PART = 1
 
 
 class Row(NamedTuple):
@@ -64,6 +69,8 @@ class Row(NamedTuple):
     double_assigned: list[str] | None = None
     offsets: list[tuple[str, int, int]] | None = None
     poll_counts: list[tuple[str, int, int]] | None = None
+    is_unrelated: bool = False
+    """Whether the judge of a part of the trace learns nothing from it."""
 
 
 class BadLine(NamedTuple):
@@ -86,6 +93,7 @@ class RequestContext:
     time: int
     incarnation: int | None = None
     """The number of its incarnation if it is accepted, where that shows more than its response."""
+    is_unrelated: bool = False
 
 
 @dataclass(slots=True)
@@ -99,6 +107,8 @@ class RowReader:
     header_line: bytes = b""
     lines: int = 0
     events: int = 0
+    unrelated: int = 0
+    """How many events before the first flaw are unrelated to groups and lookups."""
     quarantined: int = 0
     flaw: str = ""
     """The first reason why events are missing, with its place."""
@@ -106,8 +116,10 @@ class RowReader:
     """Number of the first line after which events are missing."""
     marked: bool = False
     """Whether it has checks or routes, so that it must be judged as a whole."""
+    is_later_part: bool = False
+    """Whether it begins with the requests in flight at the end of another part of its recording."""
     continued: int | None = None
-    """Number of the line with the event `continued`."""
+    """Number of the line with the event `continued`, which comes after these."""
     groups: dict[str, int] = field(default_factory=dict)
     """Number of events that concern only this group, for each group; 0 for one named only together with others."""
     open_requests: dict[int, RequestContext] = field(default_factory=dict)
@@ -136,9 +148,11 @@ class RowReader:
             self.lines += bool(line.text)
             if isinstance(says, Header):
                 self.header, self.header_line, self.incarnations = says, line.text, Incarnations(says)
+                self.is_later_part = recording_part_of(says)[1] > FIRST_PART
             elif isinstance(says, Event) and is_in_range(says):
                 row = self.event_row(line.number, line.text, says)
                 self.events += 1
+                self.unrelated += row.is_unrelated and row.intact
                 yield row
             elif self.header is None and line.number > 1:
                 unheaded += 1
@@ -190,7 +204,9 @@ class RowReader:
                 if event.api in ("unknown", "continued") and self.incarnations is not None:
                     self.incarnations.on_restart()
             case Kind.POLL:
-                return common._replace(poll_counts=poll_counts(event.body))
+                return common._replace(poll_counts=poll_counts(event.body), is_unrelated=True)
+            case Kind.CALLBACK:
+                return common._replace(is_unrelated=True)
         request = self.open_requests.get(event.of) if event.of is not None else None
         if event.kind is Kind.FAULT and self.header is not None and self.header.order is Order.INTERVALS:
             self.open_requests.pop(event.of or 0, None)
@@ -203,7 +219,8 @@ class RowReader:
         group = groups[0] if len(groups) == 1 else None
         context = self.open_requests[event.sequence] = RequestContext(event.api, event.body, group, event.time)
         if group is None:
-            return common
+            context.is_unrelated = not groups and self.is_unrelated_request(event)
+            return common._replace(is_unrelated=context.is_unrelated)
         self.groups[group] += 1
         if self.incarnations is not None:
             context.incarnation = self.incarnations.on_request(event.api, event.body, group, event.time)
@@ -213,6 +230,18 @@ class RowReader:
                 double_assigned=double_assigned(event.body), generation=int32(event.body.get("generation_id"))
             )
         return found
+
+    def is_unrelated_request(self, event: Event) -> bool:
+        """Whether groups and lookups have nothing to do with a request about no group. The judge has to see one that is
+        not well formed, and which of those repeat the part before depends on whether that part is there."""
+        is_repeated = self.is_later_part and self.continued is None
+        if is_repeated or not is_unrelated(event.kind, event.api):
+            return False
+        try:
+            check_request_form(event.api, event.version, event.body)
+        except RequestFormError:
+            return False
+        return True
 
     def response_row(self, common: Row, event: Event) -> Row:
         request = self.open_requests.pop(event.of or 0, None)
@@ -225,7 +254,7 @@ class RowReader:
         elif event.api in ("Fetch", "ListOffsets"):
             found = found._replace(offsets=log_end_offsets(event.api, body, response, self.topic_names))
         if request.group is None or self.incarnations is None:
-            return found
+            return found._replace(is_unrelated=request.is_unrelated and found.error not in COORDINATOR_NOT_READY)
         self.groups[request.group] += 1
         incarnation = self.incarnations.on_response(event.api, body, response, request.group, request.time, event.time)
         joined = event.api == "JoinGroup"

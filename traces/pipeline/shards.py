@@ -16,17 +16,14 @@ WHOLE_TRACE = -2
 """The bucket of a shard that is a whole trace."""
 LOOKUPS_SHARD = -1
 """The bucket of the shard of lookups, which is also that of events about no single group."""
-
-
+UNRELATED_BUCKET = -3
+"""The bucket of events that only the shard of a whole trace has."""
 UNRELATED_APIS = frozenset({"ApiVersions", "Fetch", "ListOffsets", "Produce"})
 UNRELATED_KINDS = frozenset({Kind.POLL, Kind.CALLBACK})
 
 
 def is_unrelated(kind: str, api: str) -> bool:
-    """Whether the judge of a group learns nothing from such an event.
-
-    Most events of real clients are of this kind. Shards of groups leave them out; that of lookups has them.
-    """
+    """Whether the judge of a group learns nothing from such an event. Most events of real clients are of this kind."""
     return kind in UNRELATED_KINDS or (api in UNRELATED_APIS and kind in (Kind.REQUEST, Kind.RESPONSE))
 
 

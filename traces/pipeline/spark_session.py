@@ -41,6 +41,12 @@ CLUSTER_CONF = {"spark.sql.adaptive.coalescePartitions.initialPartitionNum": "20
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 SHORT_WORK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """For Java on this machine, if all is over before the code of its better compiler and collector would pay."""
+SHORT_CONF = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.shuffle.partitions": "2",
+}
+"""The same for Spark: no code is compiled for a query, and no query is planned anew while it runs."""
 SHORT_BYTES = 16 << 20
 """Size of a corpus up to which work on it is short."""
 LOGGING_PROPERTIES = """rootLogger.level = error
@@ -61,8 +67,7 @@ def spark_session(
     `PipelineError` if none can be started."""
     with tempfile.TemporaryDirectory(prefix="fencepost-") as folder:
         home = java_home(Path(folder, "java"))
-        is_short = size is not None and size <= SHORT_BYTES
-        settings = spark_settings(master, conf or {}, Path(folder), is_short=is_short)
+        settings = spark_settings(master, conf or {}, Path(folder), is_short=size is not None and is_short_work(size))
         python = settings.get("spark.pyspark.python", sys.executable)
         with set_environment({"JAVA_HOME": str(home), "PYSPARK_PYTHON": python, "PYTHONPATH": worker_search_path()}):
             spark = start_spark(name, master, settings)
@@ -72,15 +77,21 @@ def spark_session(
                 stop_spark(spark)
 
 
+def is_short_work(size: int) -> bool:
+    """Whether work on a corpus of so many bytes is short."""
+    return size <= SHORT_BYTES
+
+
 def spark_settings(master: str, conf: Mapping[str, str], folder: Path, *, is_short: bool = False) -> dict[str, str]:
     """The Spark configuration: defaults, logging and `conf`. Writes the logging properties into `folder`."""
     quiet = folder / "log4j2.properties"
     quiet.write_text(LOGGING_PROPERTIES, encoding="utf-8")
-    settings = DEFAULT_CONF | (LOCAL_CONF if master.startswith("local") else CLUSTER_CONF)
+    is_local = master.startswith("local")
+    settings = DEFAULT_CONF | (LOCAL_CONF if is_local else CLUSTER_CONF) | (SHORT_CONF if is_short and is_local else {})
     settings["spark.executorEnv.PYTHONPATH"] = worker_search_path()
     settings |= conf
     own = [f"-Dlog4j2.configurationFile={quiet.as_uri()}"]
-    own += [SHORT_WORK] if is_short and master.startswith("local") and JAVA_OPTIONS not in settings else []
+    own += [SHORT_WORK] if is_short and is_local and JAVA_OPTIONS not in settings else []
     settings[JAVA_OPTIONS] = " ".join([*own, settings.get(JAVA_OPTIONS, "")]).rstrip()
     return settings
 

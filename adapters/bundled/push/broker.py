@@ -34,6 +34,8 @@ class BrokerSettings:
     response_timeout_ms: int = 1000
     tick_ms: int = 20
     """How often the schedule of pings is looked at."""
+    offset_interval_ms: int = 0
+    """How often offsets are written to ZooKeeper, which are in memory alone until then; 0: at once."""
 
 
 @dataclass(eq=False, slots=True)
@@ -46,18 +48,24 @@ class PushBroker:
     election: int | None = None
     groups: dict[str, GroupRebalancer] = field(default_factory=dict)
     _server: asyncio.Server | None = None
+    _address: tuple[str, int] = ("", 0)
     _tasks: set["asyncio.Task[None]"] = field(default_factory=set)
     _queues: tuple[asyncio.Lock, ...] = field(default_factory=lambda: tuple(asyncio.Lock() for _ in range(QUEUES)))
     _quiet_until: float = 0.0
 
     async def start(self, host: str = "127.0.0.1", port: int = 0) -> tuple[str, int]:
         """Listen, try to be elected, and return the address."""
-        self._server = await asyncio.start_server(self._serve, host, port)
+        self._server = await asyncio.start_server(self.serve, host, port)
         address: tuple[str, int] = self._server.sockets[0].getsockname()[:2]
+        self.begin(address)
+        return address
+
+    def begin(self, address: tuple[str, int]) -> None:
+        """Try to be elected, as the broker that is reached at this address."""
+        self._address = address
         self.zookeeper.addresses[self.id] = address
         self._elect()
-        self._spawn(self._ping_consumers())
-        return address
+        self._spawn(self.ping_consumers())
 
     async def close(self) -> None:
         """Die: channels and memory are gone, and ZooKeeper misses the broker."""
@@ -68,6 +76,13 @@ class PushBroker:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self.zookeeper.end_session(self.id)
+
+    def lose_session(self) -> None:
+        """The session with ZooKeeper is over: step down, and begin a new one as a candidate (PUSH-06)."""
+        self.step_down()
+        self.zookeeper.end_session(self.id)
+        self.zookeeper.addresses[self.id] = self._address
+        self._elect()
 
     def step_down(self) -> None:
         """Stop acting and close every channel: PUSH-02, PUSH-44."""
@@ -82,7 +97,7 @@ class PushBroker:
 
     def _elect(self) -> None:
         # PUSH-06: the listener comes first, so that no change after the election is missed.
-        self.zookeeper.watch_topics(self.id, self._on_topic)
+        self.zookeeper.watch_topics(self.id, self.on_topic)
         self.election = self.zookeeper.elect(self.id, self._elect)
         if self.election is not None and self.election > 1:
             self._quiet_until = self._now() + self.settings.maximum_session_timeout_ms / 1000
@@ -96,13 +111,13 @@ class PushBroker:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    def _on_topic(self, topic: str) -> None:
+    def on_topic(self, topic: str) -> None:
         """A topic is new or has a new partition (PUSH-13, PUSH-14)."""
         for group in self.groups.values():
             if group.wants(topic):
                 group.request()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve a connection: lookups, then at most one registration. What is no request ends it, and so does silence
         before a registration: nobody else would notice."""
         task = asyncio.current_task()
@@ -141,18 +156,14 @@ class PushBroker:
 
     async def _register(self, body: Body, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Accept or refuse a registration, and then take the consumer's responses."""
-        error = self._registration_error(body)
+        error = self.registration_error(body)
         writer.write(encode_push_response("RegisterConsumer", {"error_code": error}, DIALECT))
         if error:
             await writer.drain()
             return
         group = self.groups.get(body["group"])
         if group is None:
-            settings = self.settings
-            group = GroupRebalancer(body["group"], self.zookeeper, self.queue_of(body["group"]), self.election or 0)
-            group.retries, group.backoff = settings.maximum_retries, settings.backoff_ms / 1000
-            group.wait, group.quiet_until = settings.response_timeout_ms / 1000, self._quiet_until
-            self.groups[body["group"]] = group
+            group = self.groups[body["group"]] = self.new_group(body["group"])
             group.task = self._spawn(group.run())
         timeout = body["session_timeout_ms"] / 1000
         topics = parse_interest(body["topic_count"])
@@ -160,7 +171,16 @@ class PushBroker:
         group.add(channel)
         await channel.read_responses()
 
-    def _registration_error(self, body: Body) -> int:
+    def new_group(self, name: str) -> GroupRebalancer:
+        """A group without members."""
+        settings = self.settings
+        group = GroupRebalancer(name, self.zookeeper, self.queue_of(name), self.election or 0)
+        group.retries, group.backoff = settings.maximum_retries, settings.backoff_ms / 1000
+        group.wait, group.quiet_until = settings.response_timeout_ms / 1000, self._quiet_until
+        group.offset_interval = settings.offset_interval_ms / 1000
+        return group
+
+    def registration_error(self, body: Body) -> int:
         """The error of a registration, 0 if it is accepted (PUSH-26, PUSH-27)."""
         if self.election is None:
             return NOT_COORDINATOR
@@ -174,12 +194,13 @@ class PushBroker:
         group = self.groups.get(body["group"])
         return DUPLICATE_ID if group is not None and body["consumer"] in group.members else 0
 
-    async def _ping_consumers(self) -> None:
+    async def ping_consumers(self) -> None:
         """Ping every consumer at a third of its session timeout, and remove those that were not heard for the whole
         of it: by then each has stopped by itself (PUSH-07, PUSH-09, PUSH-11)."""
         while True:
             now = self._now()
             for group in list(self.groups.values()):
+                group.write_due_offsets(now)
                 for channel in list(group.members.values()):
                     if now > channel.heard_at + channel.session_timeout:
                         channel.close()

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 
 from fencepost.adapters.bundled.push.channel import ConsumerChannel
 from fencepost.adapters.bundled.push.zookeeper import MemoryZookeeper, Partition
@@ -24,6 +25,11 @@ class GroupRebalancer:
     backoff: float = 0.0
     wait: float = 1.0
     quiet_until: float = 0.0
+    offset_interval: float = 0.0
+    """How long offsets may be in memory alone."""
+    offsets: dict[Partition, int] = field(default_factory=dict)
+    """Those that are not written yet."""
+    offsets_written_at: float = 0.0
     members: dict[str, ConsumerChannel] = field(default_factory=dict)
     shares: Shares = field(default_factory=dict)
     """What each member was told to fetch last."""
@@ -31,8 +37,8 @@ class GroupRebalancer:
     rebalances: int = 0
     """How many were completed."""
     task: "asyncio.Task[None] | None" = None
-    _requested: asyncio.Event = field(default_factory=asyncio.Event)
-    _completed: dict[str, ConsumerChannel] | None = None
+    requested: asyncio.Event = field(default_factory=asyncio.Event)
+    completed: dict[str, ConsumerChannel] | None = None
     """The channels that started what `shares` says, until the next Stop."""
 
     def wants(self, topic: str) -> bool:
@@ -42,7 +48,7 @@ class GroupRebalancer:
     def add(self, channel: ConsumerChannel) -> None:
         """Take a consumer in."""
         self.members[channel.consumer] = channel
-        channel.on_offsets = lambda body: self._record_offsets({channel.consumer: body})
+        channel.on_offsets = lambda body: self.record_offsets({channel.consumer: body})
         self.request()
 
     def remove(self, channel: ConsumerChannel) -> None:
@@ -54,7 +60,7 @@ class GroupRebalancer:
 
     def request(self) -> None:
         """Ask for a rebalance: while one is under way, the next one follows it (PUSH-15)."""
-        self._requested.set()
+        self.requested.set()
 
     def close(self) -> None:
         """Stop acting, and close the channels."""
@@ -67,43 +73,42 @@ class GroupRebalancer:
         """Rebalance as often as it is asked for."""
         loop = asyncio.get_running_loop()
         while True:
-            await self._requested.wait()
+            await self.requested.wait()
             await asyncio.sleep(max(0.0, self.quiet_until - loop.time()))
             async with self.queue:
-                done = await self._rebalance_with_retries()
+                done = await self.rebalance_with_retries()
             if not done:
                 await asyncio.sleep(self.backoff)
                 if self.members:
                     self.request()
 
-    async def _rebalance_with_retries(self) -> bool:
+    async def rebalance_with_retries(self) -> bool:
         """Whether one of the attempts succeeded (PUSH-20, PUSH-21)."""
         for retry in range(self.retries + 1):
             if retry:
                 await asyncio.sleep(self.backoff)
             # Whatever changes from here on is not in the snapshot, and asks again.
-            self._requested.clear()
-            if await self._attempt():
+            self.requested.clear()
+            if await self.attempt():
                 return True
         return False
 
-    async def _attempt(self) -> bool:
+    async def attempt(self) -> bool:
         """One attempt, on a snapshot of members and partitions."""
         channels = dict(sorted(self.members.items()))
-        shares = assign(channels, self.zookeeper.topics)
-        if self._completed == channels and self.shares == shares:
+        shares = self.assign(channels)
+        if self.completed == channels and self.shares == shares:
             return True
         self.attempts += 1
-        self._completed = None
+        self.completed = None
         for channel in channels.values():
             channel.is_held = True
         try:
-            stopped = await self._ask(channels, "Stop", {name: {} for name in channels})
+            stopped = await self.ask(channels, "Stop", {name: {} for name in channels})
             if stopped is None:
                 return False
-            self._record_offsets(stopped)
             self.shares = shares
-            started = await self._ask(channels, "Start", {name: self._start(shares[name]) for name in channels})
+            started = await self.ask(channels, "Start", {name: self.start_body(shares[name]) for name in channels})
         finally:
             for channel in channels.values():
                 channel.is_held = False
@@ -114,17 +119,24 @@ class GroupRebalancer:
         owners = {partition: name for name, share in shares.items() for partition in share}
         if not self.zookeeper.write_owners(self.name, self.election, owners):
             return False
-        self._completed = channels
+        self.completed = channels
         self.rebalances += 1
         return True
 
-    async def _ask(
+    def assign(self, channels: dict[str, ConsumerChannel]) -> Shares:
+        """The shares of these members."""
+        return assign(channels, self.zookeeper.topics)
+
+    async def ask(
         self, channels: dict[str, ConsumerChannel], name: str, bodies: dict[str, Body]
     ) -> dict[str, Body] | None:
         """The responses of all members to a request; None if one does not come or is of another attempt."""
         futures = {
             who: channel.send(name, {"attempt": self.attempts, **bodies[who]}) for who, channel in channels.items()
         }
+        if name == "Stop":
+            for who, future in futures.items():
+                future.add_done_callback(partial(self.on_stopped, who))
         if futures:
             await asyncio.wait(futures.values(), timeout=self.wait)
         if not all(future.done() and not future.cancelled() for future in futures.values()):
@@ -132,18 +144,40 @@ class GroupRebalancer:
         responses = {who: future.result() for who, future in futures.items()}
         return responses if all(one["attempt"] == self.attempts for one in responses.values()) else None
 
-    def _record_offsets(self, stopped: dict[str, Body]) -> None:
-        """Record the last offsets, each from the consumer that owned the partition (PUSH-46)."""
-        known = self.zookeeper.offsets.setdefault(self.name, {})
+    def on_stopped(self, consumer: str, response: "asyncio.Future[Body]") -> None:
+        """Record the last offsets of a consumer, whatever becomes of the attempt: it will not tell them again."""
+        if not response.cancelled():
+            self.record_offsets({consumer: response.result()})
+
+    def record_offsets(self, stopped: dict[str, Body]) -> None:
+        """Record offsets, each from the consumer that owns the partition (PUSH-46); batched, they are written later."""
+        known = self.newest_offsets()
         for consumer, body in stopped.items():
             for entry in body["partitions"]:
                 partition = (entry["topic"], entry["partition"])
                 if partition in self.shares.get(consumer, ()):
-                    known[partition] = max(known.get(partition, 0), entry["offset"])
+                    self.offsets[partition] = known[partition] = max(known.get(partition, 0), entry["offset"])
+        if not self.offset_interval:
+            self.write_offsets()
 
-    def _start(self, share: Iterable[Partition]) -> Body:
-        """The partitions of a Start, with the offsets that are recorded."""
-        known = self.zookeeper.offsets.get(self.name, {})
+    def newest_offsets(self) -> dict[Partition, int]:
+        """The offsets that are recorded, and those in memory."""
+        return {**self.zookeeper.offsets.get(self.name, {}), **self.offsets}
+
+    def write_due_offsets(self, now: float) -> None:
+        """Write the offsets in memory if it is time."""
+        if self.offsets and now >= self.offsets_written_at + self.offset_interval:
+            self.offsets_written_at = now
+            self.write_offsets()
+
+    def write_offsets(self) -> None:
+        """Write the offsets in memory to ZooKeeper, unless another broker was elected since."""
+        if self.zookeeper.write_offsets(self.name, self.election, self.offsets):
+            self.offsets = {}
+
+    def start_body(self, share: Iterable[Partition]) -> Body:
+        """The partitions of a Start, with the newest offsets."""
+        known = self.newest_offsets()
         entries = [{"topic": topic, "partition": name, "offset": known.get((topic, name), 0)} for topic, name in share]
         return {"partitions": entries}
 

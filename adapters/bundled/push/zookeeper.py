@@ -50,6 +50,13 @@ class MemoryZookeeper:
         for watch in list(self._topic_watches.values()):
             watch(topic)
 
+    def write_offsets(self, group: str, election: int, offsets: dict[Partition, int]) -> bool:
+        """Record offsets, unless another broker was elected since."""
+        if election != self.elections or self.coordinator is None:
+            return False
+        self.offsets.setdefault(group, {}).update(offsets)
+        return True
+
     def write_owners(self, group: str, election: int, owners: dict[Partition, str]) -> bool:
         """Record the owners, unless another broker was elected since."""
         if election != self.elections or self.coordinator is None:

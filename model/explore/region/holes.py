@@ -170,6 +170,7 @@ def region_holes() -> tuple[HoleSearch, ...]:
     merge: dict[str, Any] = {"records": 0, "checkpoints": 1}
     crash, failure, expulsion = RegionFaults(crashes=1), RegionFaults(failures=1), RegionFaults(expulsions=1)
     rebalance = RegionFaults(rebalances=1)
+    shared: dict[str, Any] = {"partitions": 2, "begins_assigned": True}
     twice, added = RegionFaults(failures=1, crashes=1), RegionFaults(partitions=1)
     holes = [
         main_hole("REGION-H01", "G7", "checkpoints_seek_map", **one, faults=crash),
@@ -181,7 +182,7 @@ def region_holes() -> tuple[HoleSearch, ...]:
         main_hole("REGION-H03", "G5", "takes_with_permit", operators=1, records=2, checkpoints=1, faults=failure),
         main_hole("REGION-H04", "G7", "vetoes_checkpoint", "checkpoints_seek_map", **one),
         main_hole("REGION-H04", "G5", "vetoes_checkpoint", **one),
-        main_hole("REGION-H04", "H04-swap", "vetoes_checkpoint", partitions=2, **one, faults=rebalance),
+        main_hole("REGION-H04", "H04-swap", "vetoes_checkpoint", **shared, **one, faults=rebalance),
         main_hole("REGION-H04", "H04-twice", "vetoes_checkpoint", **one),
         main_hole("REGION-H05", "G6", "checks_membership", **one, faults=expulsion),
         main_hole("REGION-H05", "G5", "checks_membership", **one, faults=expulsion),

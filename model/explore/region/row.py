@@ -10,9 +10,9 @@ from fencepost.model.region.bean import GroupBean, OperatorCheckpoint
 from fencepost.model.region.controller import CheckpointStore, Region, start_reset
 from fencepost.model.region.dialect import REPAIRED, RegionDialect
 from fencepost.model.region.downstream import Downstream
-from fencepost.model.region.group import empty_group
+from fencepost.model.region.group import assignment_of, empty_group, join_group
 from fencepost.model.region.offsets import no_offsets
-from fencepost.model.region.operator import new_operator
+from fencepost.model.region.operator import new_operator, on_assigned
 
 FAULTS, REGION, STORE, DOWNSTREAM, BEAN, KAFKA, VARIABLES, OPERATORS = range(8)
 """Columns of the row; the operators are the last ones."""
@@ -61,6 +61,8 @@ class RegionBounds:
     checkpoints: int = 2
     capacity: int = 2
     begins_registered: bool = True
+    begins_assigned: bool = False
+    """Each operator begins as a member of a stable group, and has sought the partition of its own number."""
     faults: RegionFaults = RegionFaults()
     dialect: RegionDialect = REPAIRED
     names: tuple[str, ...] = field(init=False)
@@ -93,8 +95,25 @@ class RegionBounds:
         first = tuple(OperatorCheckpoint(name, self.job, nothing, nothing) for name in self.names)
         bean = GroupBean(self.job if self.begins_registered else frozenset())
         group = empty_group(2 * self.operators + 1)
+        variables = nothing
+        if self.begins_assigned:
+            group = share_out(group, self.names, self.partitions)
+            for place in range(self.operators):
+                step = on_assigned(operators[place], (place,), variables, self.dialect)
+                operators[place], variables = step.operator, step.variables or variables
         kafka = Kafka(group, self.partitions)
-        return (self.faults, Region(), CheckpointStore(first, start), start, bean, kafka, nothing, *operators)
+        return (self.faults, Region(), CheckpointStore(first, start), start, bean, kafka, variables, *operators)
+
+
+def share_out(group: Group, names: tuple[str, ...], partitions: int) -> Group:
+    """The stable group of these members, each with the partition of its own number."""
+    groups = [group]
+    for name in (*names, *names):  # whoever comes has those before join again
+        groups = [after for one in groups for after in join_group(one, name, partitions)]
+        for one in groups:
+            if all(assignment_of(one, name) == (place,) for place, name in enumerate(names)):
+                return one
+    raise ValueError(f"{partitions} partitions are not one for each of {len(names)} operators")
 
 
 def spend(faults: RegionFaults, name: str) -> Write:

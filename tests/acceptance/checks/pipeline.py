@@ -19,7 +19,15 @@ from fencepost.traces.judge.judge import Judge
 from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.corpus_log import LOGS
 from fencepost.traces.pipeline.ingest import ingest
-from fencepost.traces.pipeline.judge_corpus import DEFAULT_SPLIT_EVENTS, shards_of
+from fencepost.traces.pipeline.judge_corpus import (
+    DEFAULT_SPLIT_EVENTS,
+    SHARD_SCHEMA,
+    WHERE_SCHEMA,
+    place_rows,
+    plan_table,
+    shard_rows,
+    shards_of,
+)
 from fencepost.traces.pipeline.packing import pack_environment
 from fencepost.traces.pipeline.parallel import split_evenly
 from fencepost.traces.pipeline.recordings import TraceFile, group_recordings
@@ -29,6 +37,7 @@ from fencepost.traces.pipeline.spark_session import spark_session
 from tests.acceptance.checks.conformance import expect_passing, run_tests
 from tests.acceptance.concurrent_pairs import PAIRS, check_pair
 from tests.acceptance.crash_recovery import SPARK_CONFIG, check_killed, check_side_by_side, ignore_progress
+from tests.acceptance.driver_growth import check_driver
 from tests.acceptance.framework import Check, Figure, at_least, at_most, exactly, without_threshold
 from tests.acceptance.pipeline_speed import check_large, check_ratio
 from tests.acceptance.pipeline_verdicts import check_topic_verdicts, check_verdicts, check_watch_verdicts
@@ -178,7 +187,7 @@ def check_identical(folder: Path) -> Iterator[Figure]:
     yield exactly("with another verdict than the judge's", different, 0)
 
 
-def check_driver(folder: Path) -> Iterator[Figure]:
+def check_plan(folder: Path) -> Iterator[Figure]:
     """What the driver of a judge holds of each trace in Python, and how long it plans: files, shards, and rows."""
     by_events: dict[int, float] = {}
     for events in (1_000, 100_000, 1_000_000):
@@ -199,16 +208,16 @@ def check_driver(folder: Path) -> Iterator[Figure]:
 
 
 def peak_of_planning(count: int, events: int) -> int:
-    """The most bytes that Python holds while it plans the judging of so many traces."""
+    """The most bytes that the driver's Python holds while it plans the judging of so many traces."""
     tracemalloc.start()
-    plan_judging(count, events)
+    tables = plan_judging(count, events)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    return peak
+    return peak + tables  # of which Python knows nothing
 
 
-def plan_judging(count: int, events: int) -> None:
-    """Plan the judging of so many traces as the driver does."""
+def plan_judging(count: int, events: int) -> int:
+    """Plan the judging of so many traces as the driver does, and return the size of the tables in bytes."""
     sizes = dict.fromkeys(range(16), events // 16)
     files = [
         TraceFile(f"s3://bucket/traces/{number:09}.jsonl", events, events + 1, None, False, dict(sizes))
@@ -217,8 +226,8 @@ def plan_judging(count: int, events: int) -> None:
     recordings = group_recordings(files)
     shards = [shard for recording in recordings for shard in shards_of(recording, DEFAULT_SPLIT_EVENTS)]
     parts = split_evenly(shards, 3 * DRIVER_CORES)
-    rows = [(shard.trace, shard.bucket, part) for part, each in enumerate(parts) for shard in each]
-    assert len(rows) == len(shards)
+    where = plan_table(place_rows(recordings, parts), WHERE_SCHEMA)
+    return int(where.nbytes + plan_table(shard_rows(parts), SHARD_SCHEMA).nbytes)
 
 
 def check_cluster(test: str, folder: Path) -> Iterator[Figure]:
@@ -281,7 +290,8 @@ CHECKS = (
     ),
     Check("speed-large", "3,000,000 events: 1.8 times as fast as plain `judge`", check_large),
     Check("speed-queries", "the queries on 3,000,000 events, beside DuckDB on the same files", check_queries),
-    Check("driver", "what the driver holds grows with traces, not with their events", check_driver),
+    Check("driver", "what the driver plans grows with traces, not with their events", check_plan),
+    Check("driver-growth", "what the driver takes for 10^5 traces, and for 10^6 on a line", check_driver),
     *(
         Check(
             name,

@@ -1,14 +1,22 @@
 """Findings of all shards are merged into one report, in any order."""
 
 import json
+import random
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
-from fencepost.conformance.pipeline.merge import merge_findings
-from fencepost.conformance.results import ExitCode, Verdict
+import pytest
+
+from fencepost.conformance.pipeline.merge import MAX_OPEN_LINES, MAX_SHOWN_FAILURES, merge_findings
+from fencepost.conformance.pipeline.overview_text import overview_lines
+from fencepost.conformance.pipeline.summary import CorpusSummary, merge_summaries, summarize_rows
+from fencepost.conformance.reports.typed_json import to_plain
+from fencepost.conformance.results import ExitCode, Failure, Verdict
 from fencepost.traces.pipeline.judge_corpus import Finding
 
 
-def finding(trace: str, kind: str, **value: Any) -> Finding:
+def finding(trace: str, kind: str, /, **value: Any) -> Finding:
     return Finding(trace, 0, kind, None, None, None, json.dumps(value))
 
 
@@ -46,3 +54,61 @@ def test_a_violation_in_one_trace_outweighs_passes_in_others() -> None:
     (result,) = (each for each in report.results if each.id == "HB-05")
     assert result.verdict is Verdict.INCONCLUSIVE  # violated, and no failure of it was shown
     assert result.checks == 4
+
+
+def random_findings(source: random.Random) -> list[list[Finding]]:
+    """Findings of many traces, those of a trace together; some have a malformed message, or could not be read."""
+    found = []
+    for number in range(60):
+        trace = f"/t/{number:02}"
+        rows = [verdict(trace, {"HB-05": 2} if source.random() < 0.7 else {}, source.choice(("recorded", "log")))]
+        for place in range(source.randrange(4)):
+            status, note = source.choice(("pass", "not-observed")), source.choice(("", f"note {number}"))
+            rows.append(finding(trace, "check", requirement="HB-01", status=status, note=note, rank=place))
+        for place in range(source.randrange(3)):
+            schedule = [f"step {step}" for step in range(source.randint(1, 9))]
+            shown = Failure(trace, place, "seen", ("wanted",), "", tuple(schedule), "", False, "a title")
+            rows.append(finding(trace, "failure", requirement="HB-05", rank=[0, place, 0], failure=to_plain(shown)))
+        if source.random() < 0.3:
+            malformed = source.random() < 0.5
+            reason = f"reason {number}"
+            rows.append(finding(trace, "unreadable", line=3, reason=reason, files=0, malformed=malformed))
+        rows += [finding(trace, "inconclusive", reason="too long")] if source.random() < 0.3 else []
+        for _ in range(source.randrange(4)):
+            told = {"began": 0, "ended": source.randrange(90), "group": trace, "generation": 1, "by": "Heartbeat"}
+            rows.append(finding(trace, "rebalance", **told))
+        lag = source.choice((None, 0, 5, 6))
+        rows.append(finding(trace, "lag", lag=lag, group=trace, topic="t", partition=number))
+        if source.random() < 0.5:
+            rows.append(finding(trace, "one-leader", group="g", generation=1, trace=trace, sequence=number))
+        found.append(rows)
+    return found
+
+
+def told_by(summary: CorpusSummary) -> tuple[object, ...]:
+    return summary.report.build_report(0), overview_lines(summary.overview)
+
+
+def summarize(traces: Sequence[Sequence[Finding]]) -> CorpusSummary:
+    return summarize_rows(row for rows in traces for row in rows)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_parts_add_up_to_the_whole_in_any_order(seed: int) -> None:
+    source = random.Random(seed)
+    traces = random_findings(source)
+    whole = summarize(traces)
+    assert len(whole.report.failures) == MAX_SHOWN_FAILURES and whole.report.errors.count and whole.report.doubts.count
+    source.shuffle(traces)
+    cuts = [0, *sorted(source.sample(range(len(traces)), 4)), len(traces)]
+    parts = [summarize(traces[begin:end]) for begin, end in pairwise(cuts)]
+    source.shuffle(parts)
+    assert told_by(merge_summaries(parts)) == told_by(whole)
+
+
+def test_only_the_first_open_places_are_named_and_all_are_counted() -> None:
+    rows = [finding(f"/t/{number:05}", "inconclusive", reason="why") for number in range(3 * MAX_OPEN_LINES)]
+    random.Random(1).shuffle(rows)
+    told = merge_findings([verdict("/t/00000", {}), *rows], 0).undecided
+    assert told[:2] == ("/t/00000: why", "/t/00001: why") and len(told) == MAX_OPEN_LINES + 1
+    assert told[-1] == "and 2,000 more places where the judge gave up: the findings name them"

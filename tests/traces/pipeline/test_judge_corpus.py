@@ -1,9 +1,10 @@
 """The pipeline has the verdicts of the judge, however a trace is split, and queries find only violations."""
 
 import json
+import pickle
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from fencepost.conformance.analysis.trace_report import judge_files
-from fencepost.conformance.pipeline.merge import merge_findings
+from fencepost.conformance.pipeline.overview_text import overview_lines
 from fencepost.conformance.pipeline.shard_findings import shard_findings
+from fencepost.conformance.pipeline.summary import SUMMARY
 from fencepost.conformance.results import ExitCode
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.files.jsonl import decode_event
@@ -23,6 +25,7 @@ from fencepost.traces.files.trace_files import write_trace
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.operations import Lookahead, PairedEvent
 from fencepost.traces.pipeline.corpus import Corpus
+from fencepost.traces.pipeline.folding import fold_here, fold_on_workers
 from fencepost.traces.pipeline.ingest import ingest
 from fencepost.traces.pipeline.judge_corpus import Finding, Shard, shards_of, sorted_lines
 from fencepost.traces.pipeline.migration import migrate
@@ -33,11 +36,19 @@ from fencepost.traces.pipeline.row_reader import Row, RowReader
 from fencepost.traces.pipeline.schema import TRACES
 from fencepost.traces.pipeline.shards import ShardJudge, is_unrelated, pair_shard_operations
 from fencepost.traces.verdict import FieldDifference, TraceVerdict, Violation
+from tests.acceptance.pipeline_speed import FETCH
 from tests.support.altered_traces import altered_trace, judge_alone, summarize_verdicts, write_in_parts
 from tests.support.corpus_tables import inputs_of
 from tests.support.shards import file_of, findings_in, is_in_shard, is_own
 
 TRACES_IN_CI = 40
+WELL_FORMED: Mapping[str, dict[str, object]] = {
+    "Fetch": FETCH,
+    "ListOffsets": {"replica_id": -1, "isolation_level": 0, "topics": []},
+    "Produce": {"transactional_id": None, "acks": -1, "timeout_ms": 9, "topic_data": []},
+    "ApiVersions": {},
+}
+"""Bodies of requests that concern no group."""
 BUCKETS = 3
 
 
@@ -81,9 +92,9 @@ def with_fetches(header: Header, events: Sequence[Event], source: random.Random)
         numbers[event.sequence] = len(found)
         add(replace(event, of=None if event.of is None else numbers[event.of]))
         for _ in range(source.randrange(6)):
-            api, version = source.choice((("Fetch", 12), ("ListOffsets", 7), ("Produce", 9), ("ApiVersions", 3)))
+            api, version = source.choice((("Fetch", 12), ("ListOffsets", 7), ("Produce", 9), ("ApiVersions", 0)))
             asked, time, body = len(found), event.time, {"error_code": source.choice((0, 1))}
-            add(Event(0, time, 99, "F", Kind.REQUEST, api, version, {}))
+            add(Event(0, time, 99, "F", Kind.REQUEST, api, version, WELL_FORMED[api]))
             match source.randrange(8):
                 case 0:
                     add(Event(0, time, 99, "F", Kind.FAULT, "disconnected", 0, {}, asked))
@@ -95,21 +106,23 @@ def with_fetches(header: Header, events: Sequence[Event], source: random.Random)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2, 3, 5, 6, 7, 8, 9, 10, 14])
-def test_events_of_no_group_are_read_once(seed: int, tmp_path: Path) -> None:
-    """The shards of groups leave out what no judge of a group learns from, and the verdict stays the same."""
+def test_unrelated_events_are_counted_and_not_read(seed: int, tmp_path: Path) -> None:
+    """The shards of a split trace leave out what no judge learns from, and the verdict stays the same."""
     path, corpus = tmp_path / "t.jsonl", Corpus(tmp_path, BUCKETS)
     header, few = altered_trace(seed)
     events = with_fetches(header, few, random.Random(seed))
     write_trace(path, header, events)
-    sizes: dict[int, int] = {}
+    seen: list[Event] = []
+    own: list[int] = []
 
     def count(shard: Shard, header: Header, judge: ShardJudge, moments: Iterator[PairedEvent]) -> Iterator[Finding]:
-        sizes[shard.bucket] = sum(1 for _ in moments)
+        seen.extend(moment.event for moment in moments)
+        own.append(judge.own_events)
         yield from ()
 
     list(findings_in(corpus, [path], 0, count))
-    fetches = sum(is_unrelated(event.kind, event.api) for event in events)
-    assert fetches > len(few) and sum(sizes.values()) - fetches < (len(sizes) + 1) * len(few)
+    assert sum(own) == len(events) > 2 * len(few)
+    assert not any(is_unrelated(event.kind, event.api) for event in seen)
     assert summarize_verdicts(verdicts(corpus, [path], 0)) == judge_alone(header, events)
 
 
@@ -199,7 +212,7 @@ def test_violations_equal_those_of_the_judge(corpus: Corpus, corpus_results: Cor
 
 
 def test_the_report_is_the_one_of_fencepost_judge(corpus: Corpus, corpus_results: CorpusResults) -> None:
-    report = merge_findings(corpus_results.report_findings(), 0)
+    report = fold_here(corpus_results.folder, SUMMARY).report.build_report(0)
     expected = judge_files(paths_of(corpus), lambda _: None)
     assert (report.rules, report.events, report.schedules) == (expected.rules, expected.events, expected.schedules)
     assert report.undecided == expected.undecided and report.exit_code() is ExitCode.VIOLATION
@@ -244,16 +257,26 @@ def test_lines_of_a_shard_are_together_and_in_order(spark: SparkSession, corpus:
     wholes = group_recordings(file_of(corpus, reader) for reader in readers)
     found = [shard for whole in wholes for shard in shards_of(whole, 0)]
     seen: dict[int, list[tuple[int, bool]]] = {}
+    shards: dict[Shard, int] = {}
     for row in sorted_lines(spark, corpus, wholes, found).collect():
         seen.setdefault(row.shard, []).append((row.line, row.own))
-    assert seen.keys() == set(range(len(found)))
-    for number, shard in enumerate(found):
+        if row.line == 1:
+            shards[pickle.loads(row.told)] = row.shard
+    assert set(found) == shards.keys() and seen.keys() == set(range(len(found)))
+    for shard, number in shards.items():
         mine = [(row.line, is_own(row, shard, corpus)) for row in rows[shard.trace] if is_in_shard(row, shard, corpus)]
         assert seen[number] == [(1, False), *mine]
 
 
 def test_states_and_rebalances_are_findings(corpus_results: CorpusResults) -> None:
     assert {json.loads(row["value"])["phase"] for row in corpus_results.findings("state")} >= {"Preparing", "Stable"}
-    rounds = list(corpus_results.rebalances())
-    assert rounds and all(row["duration"] >= 0 for row in rounds)
-    assert {row["phase"] for row in corpus_results.stuck_rebalances()} <= {"Preparing", "Completing"}
+    rounds = list(corpus_results.finding_values("rebalance"))
+    assert rounds and all(row["ended"] >= row["began"] for row in rounds)
+    assert {row["phase"] for row in corpus_results.finding_values("stuck")} <= {"Preparing", "Completing"}
+
+
+def test_workers_fold_results_into_the_same_summary(spark: SparkSession, corpus_results: CorpusResults) -> None:
+    here, there = fold_here(corpus_results.folder, SUMMARY), fold_on_workers(spark, corpus_results.folder, SUMMARY)
+    assert there.report.build_report(0) == here.report.build_report(0)
+    assert overview_lines(there.overview) == overview_lines(here.overview)
+    assert here.overview.durations and here.report.failures and here.report.errors.count

@@ -16,6 +16,7 @@ from fencepost.traces.files import trace_files
 from fencepost.traces.files.trace_files import write_trace
 from fencepost.traces.message_fields import accepted_offsets, assigned_partitions, double_assigned, poll_counts
 from fencepost.traces.pipeline.row_reader import REPEATED_LINE, BadLine, Row, RowReader
+from tests.acceptance.pipeline_speed import FETCH
 from tests.support.trace_builder import ASSIGNMENT, exchange_events, heartbeat_events, join_events
 
 HEADER = Header("s", Order.TOTAL, "virtual", Settings(), 0)
@@ -178,3 +179,34 @@ def test_lines_are_json_as_they_were(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     write_trace_file(path, heartbeat_events(0))
     assert json.loads(read_rows(path)[0][0].text)["api"] == "Heartbeat"
+
+
+def fetch_events(first: int, **fields: object) -> list[Event]:
+    """A request of Fetch with its response; the request lacks what `fields` do not have."""
+    asked = Event(first, 0, 1, "F", Kind.REQUEST, "Fetch", 12, {**FETCH, **fields})
+    return [asked, Event(first + 1, 0, 1, "F", Kind.RESPONSE, "Fetch", 12, {"responses": []}, first)]
+
+
+def test_events_are_unrelated_if_no_group_and_no_lookup_has_to_do_with_them(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    odd, good = fetch_events(2, max_bytes="x"), fetch_events(4)
+    refused = [fetch_events(6)[0], replace(fetch_events(6)[1], body={"error_code": Error.NOT_COORDINATOR})]
+    polled = Event(8, 0, 1, "F", Kind.POLL, "poll", 0, {"returned": {}, "buffered": {}})
+    write_trace_file(path, [*heartbeat_events(0), *odd, *good, *refused, polled])
+    rows, _, reader = read_rows(path)
+    assert [row.sequence for row in rows if row.is_unrelated] == [4, 5, 6, 8] and reader.unrelated == 4
+
+
+def test_unrelated_events_are_counted_before_the_first_flaw_and_after_what_a_part_repeats(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    later = replace(HEADER, implementation={"recording": "r", "part": "2"})
+    continued = Event(3, 0, 0, "", Kind.INTERNAL, "continued", 0, {})
+    write_trace(
+        path,
+        later,
+        [*fetch_events(2)[:1], continued, replace(fetch_events(2)[1], sequence=4), *fetch_events(6), *fetch_events(8)],
+    )
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines[:-2], b"?\n", *lines[-2:]]))
+    rows, _, reader = read_rows(path)
+    assert [row.sequence for row in rows if row.is_unrelated] == [6, 7, 8, 9] and reader.unrelated == 2

@@ -3,16 +3,11 @@
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
-from heapq import nlargest
-from itertools import accumulate, islice
-from operator import itemgetter
-from typing import Any
+from itertools import accumulate
 
+from fencepost.conformance.pipeline.overview import Overview
 from fencepost.traces.pipeline.queries import INVARIANTS
-from fencepost.traces.pipeline.results import CorpusResults
 
-MAX_SHOWN = 5
-"""How many of each kind are shown; the tables have all of them."""
 INVARIANT_SENTENCES = {
     "one-leader": ("one leader per generation", "joins"),
     "no-stale-commit": ("no commit of a stale generation accepted", "accepted commits"),
@@ -22,25 +17,25 @@ INVARIANT_SENTENCES = {
 PHASES = {"Preparing": "PreparingRebalance", "Completing": "CompletingRebalance"}
 
 
-def report_lines(judged: CorpusResults) -> list[str]:
+def overview_lines(overview: Overview) -> list[str]:
     """Everything, in lines."""
-    return [*rebalance_lines(judged), *stuck_lines(judged), *query_lines(judged)]
+    return [*rebalance_lines(overview), *stuck_lines(overview), *query_lines(overview)]
 
 
-def query_lines(judged: CorpusResults) -> list[str]:
+def query_lines(overview: Overview) -> list[str]:
     """What needs no judge, in lines."""
-    return [*lag_lines(judged), *wait_lines(judged), *invariant_lines(judged)]
+    return [*lag_lines(overview), *wait_lines(overview), *invariant_lines(overview)]
 
 
-def rebalance_lines(judged: CorpusResults) -> Iterator[str]:
+def rebalance_lines(overview: Overview) -> Iterator[str]:
     """How long rebalances take."""
-    durations = Counter(each["duration"] for each in judged.rebalances())
+    durations = overview.durations
     if not durations:
         return
     half, most = (percentile(durations, share) for share in (0.5, 0.99))
     longest = f"the longest {max(durations)} ms"
     yield f"Rebalances: {durations.total()}, half within {half} ms, 99 % within {most} ms, {longest}"
-    for each in largest(judged.rebalances(), "duration"):
+    for each in overview.rows["rebalance"].shown():
         yield f"  {each['duration']} ms: {each['group']!r} to generation {each['generation']}, over by {each['by']}"
 
 
@@ -51,50 +46,45 @@ def percentile(numbers: Counter[int], share: float) -> int:
     return ordered[bisect_right(ranks, int(share * (ranks[-1] - 1)))]
 
 
-def stuck_lines(judged: CorpusResults) -> Iterator[str]:
+def stuck_lines(overview: Overview) -> Iterator[str]:
     """Rounds that are not over, and who holds them up."""
-    count = sum(1 for _ in judged.stuck_rebalances())
-    if count:
-        yield f"Rebalances that were not over at the end: {count}"
-    for each in islice(judged.stuck_rebalances(), MAX_SHOWN):
+    stuck = overview.rows["stuck"]
+    if stuck.count:
+        yield f"Rebalances that were not over at the end: {stuck.count}"
+    for each in stuck.shown():
         awaited = ", ".join(each["awaited"]) or "a timer"
         yield f"  {each['group']!r} in {PHASES[each['phase']]} since {each['since']} ms waits for {awaited}"
 
 
-def lag_lines(judged: CorpusResults) -> Iterator[str]:
+def lag_lines(overview: Overview) -> Iterator[str]:
     """How far groups are behind."""
-    known = Counter(each["lag"] is not None for each in judged.query_rows("lag"))
-    if not known:
+    known, unknown = overview.known_lags, overview.unknown_lags
+    if not known and not unknown:
         return
-    behind = largest((each for each in judged.query_rows("lag") if each["lag"]), "lag")
-    unknown = f"unknown for {known[False]}" if known[False] else "known for all"
-    most = f", at most {max((each['lag'] for each in behind), default=0)} records" if known[True] else ""
-    yield f"Lag of {known.total()} partitions: {unknown}{most}"
+    behind = overview.rows["lag"].shown()
+    told = f"unknown for {unknown}" if unknown else "known for all"
+    most = f", at most {behind[0]['lag'] if behind else 0} records" if known else ""
+    yield f"Lag of {known + unknown} partitions: {told}{most}"
     for each in behind:
         yield f"  {each['lag']} records: {each['group']!r}, {each['topic']}/{each['partition']}"
 
 
-def wait_lines(judged: CorpusResults) -> Iterator[str]:
+def wait_lines(overview: Overview) -> Iterator[str]:
     """How long buffered partitions wait."""
-    for each in largest(judged.query_rows("longest-wait"), "polls")[:1]:
+    for each in overview.rows["longest-wait"].shown()[:1]:
         where = f"{each['partition']} at {each['member'] or each['connection']}"
         yield f"Longest wait of a buffered partition: {each['polls']} polls, {where}"
 
 
-def invariant_lines(judged: CorpusResults) -> Iterator[str]:
+def invariant_lines(overview: Overview) -> Iterator[str]:
     """What the queries found."""
     yield "Invariants, queried"
-    examined = judged.examined_counts()
+    examined = overview.examined
     for name in INVARIANTS:
         sentence, unit = INVARIANT_SENTENCES[name]
-        number = sum(1 for _ in judged.query_rows(name))
-        found = f"{number} violations" if number else "holds" if examined[name] else "not looked at"
+        violations = overview.rows[name]
+        found = f"{violations.count} violations" if violations.count else "holds" if examined[name] else "not looked at"
         unnamed = f"; {examined['unnamed']} name no partition" if name == "one-owner" and examined["unnamed"] else ""
         yield f"  {sentence}: {found} ({examined[name]} {unit} examined{unnamed})"
-        for each in islice(judged.query_rows(name), MAX_SHOWN):
+        for each in violations.shown():
             yield f"    {each['group']!r} in generation {each['generation']}: {each['trace']}, event {each['sequence']}"
-
-
-def largest(rows: Iterator[dict[str, Any]], column: str) -> list[dict[str, Any]]:
-    """The first few by this column."""
-    return nlargest(MAX_SHOWN, rows, key=itemgetter(column))

@@ -1,0 +1,79 @@
+"""Scenarios of push on the bundled coordinator: each shows what it is for, and none complains."""
+
+import pytest
+
+from fencepost.adapters.bundled.push.broker import BrokerSettings
+from fencepost.adapters.push.bundled_target import BundledPushTarget
+from fencepost.adapters.virtual_clock import run_virtual
+from fencepost.conformance.analysis.root_cause import violations_in
+from fencepost.conformance.execution.play import play_scenario
+from fencepost.conformance.scenario.scenario import Scenario
+from fencepost.conformance.scenario.scenario_run import ScenarioRun
+from fencepost.conformance.scenarios.push import ALL
+from fencepost.conformance.scenarios.push.context import PushContext
+from fencepost.conformance.scenarios.push.registry import playable
+from fencepost.model.catalogue.push import PUSH_CATALOGUE
+from fencepost.traces.verdict import CheckStatus
+from tests.support.push.faults import FAULTS, PushFault
+from tests.support.push.requirements import NOT_ON_THE_WIRE
+
+
+def play_on(scenario: Scenario, target: BundledPushTarget) -> ScenarioRun:
+    async def play_here() -> ScenarioRun:
+        description = await target.open()
+        try:
+            return await play_scenario(scenario, target, description, scenario.name, grace=0)
+        finally:
+            await target.close()
+
+    return run_virtual(play_here())
+
+
+@pytest.mark.parametrize("scenario", ALL, ids=lambda scenario: scenario.name)
+def test_scenario_shows_its_requirements(scenario: Scenario) -> None:
+    run = play_on(scenario, BundledPushTarget())
+    assert (run.verdict.violations, run.verdict.inconclusive, run.blocked, run.unsupported) == ((), (), "", "")
+    shown = {check.requirement for check in run.verdict.check_results if check.status is CheckStatus.PASS}
+    assert set(scenario.requirements) <= shown
+
+
+def test_every_requirement_has_a_scenario_or_is_not_on_the_wire() -> None:
+    shown = {id for scenario in ALL for id in scenario.requirements}
+    assert shown & NOT_ON_THE_WIRE == frozenset()
+    assert shown | NOT_ON_THE_WIRE == set(PUSH_CATALOGUE)
+
+
+def found_by_scenarios(fault: PushFault) -> set[str]:
+    """The requirements that the first scenario with the right ones shows violated."""
+    for scenario in ALL:
+        violated = {each.requirement for each in violations_in(play_on(scenario, fault.make_target()).verdict)}
+        if violated & fault.requirements:
+            return violated
+    return set()
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_fault_is_found_by_scenarios(name: str) -> None:
+    assert found_by_scenarios(FAULTS[name]) & FAULTS[name].requirements
+
+
+def test_batched_offsets_reach_the_next_owner_and_may_be_lost_with_the_coordinator() -> None:
+    """The next owner begins where the last one stopped; after a failover it may begin earlier, never later."""
+
+    async def play(context: PushContext) -> None:
+        committing = await context.consumer("a", auto_commit=True).join()
+        await committing.await_start()
+        committing.consume(5)
+        await committing.await_requests("Ping")
+        await context.settle()
+        (other,) = await context.group_of("b")
+        starts.append(min(other.positions.values()))
+        await context.hooks.kill_coordinator()
+        (last,) = await context.group_of("c")
+        starts.append(min(last.positions.values()))
+        await context.settle()
+
+    starts: list[int] = []
+    target = BundledPushTarget(BrokerSettings(offset_interval_ms=60_000))
+    run = play_on(Scenario("batched", (), playable(play)), target)
+    assert (run.verdict.violations, run.blocked, starts) == ((), "", [5, 0])

@@ -1,0 +1,1 @@
+"""Push coordinators with a fault each, put in from outside."""

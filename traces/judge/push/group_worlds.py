@@ -1,0 +1,201 @@
+"""Follows one group: keeps the worlds that explain what its consumers saw."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from fencepost.model.push.dialect import REPAIRED
+from fencepost.model.push.group import RebalancePhase, Registration
+from fencepost.model.push.interest import Interest
+from fencepost.model.push.membership import register_consumer, trigger_rebalance
+from fencepost.model.push.messages import RegisterRequest
+from fencepost.traces.judge.push.world import (
+    PushWorld,
+    Surroundings,
+    explain_request,
+    forget_closed,
+    own_steps,
+    take_response,
+)
+
+MAX_WORLDS = 4_000
+WAITING = (RebalancePhase.WAIT_STOP, RebalancePhase.WAIT_START)
+
+
+class TooManyWorlds(Exception):
+    """Too many states explain what was seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class PendingRegistration:
+    """A registration that waits for its response, and what may become of it for reasons outside its group."""
+
+    request: RegisterRequest
+    may_be_accepted: bool
+    may_be_refused: bool
+
+
+@dataclass(slots=True)
+class GroupWorlds:
+    """The worlds of one group, and the registrations that wait for their responses."""
+
+    worlds: frozenset[PushWorld] = frozenset((PushWorld(),))
+    pending: dict[int, PendingRegistration] = field(default_factory=dict)
+    """By number."""
+    changed_at: int = 0
+    """When something last happened to the group that the coordinator may have to act on."""
+    rules: Counter[str] = field(default_factory=Counter)
+
+    def reset(self, not_before: int) -> None:
+        """Another coordinator begins with nothing, and lets consumers of the one before run out first."""
+        self.worlds = frozenset((PushWorld(not_before=not_before, due=not_before),))
+        self.pending.clear()
+
+    # --- what happens -------------------------------------------------------------------------------------------
+
+    def close(self, at: Surroundings) -> Iterable[PushWorld]:
+        """Every world that the coordinator may have come to by itself. Raises `TooManyWorlds`."""
+        found = dict.fromkeys(self.worlds)
+        queue = list(found)
+        while queue:
+            world = queue.pop()
+            for after in (*own_steps(world, at), *self.handle_registrations(world, at)):
+                if after not in found:
+                    found[after] = None
+                    queue.append(after)
+            if len(found) > MAX_WORLDS:
+                raise TooManyWorlds
+        return found
+
+    def handle_registrations(self, world: PushWorld, at: Surroundings) -> Iterator[PushWorld]:
+        """The worlds after the coordinator has handled a registration that waits for its response."""
+        handled = {number for number, _ in world.answers}
+        for number, pending in self.pending.items():
+            if number in handled:
+                continue
+            if pending.may_be_refused:
+                yield replace(world, answers=world.answers | {(number, False)})
+            if pending.may_be_accepted:
+                request = pending.request
+                exists = has_topics(request.interest, at.topics)
+                # The bounds of session timeouts are looked at before: here the group alone is asked.
+                group, step, rule, error = register_consumer(world.group, request, exists, 0, REPAIRED)
+                told = replace(world, group=group, trail=(*world.trail, rule))
+                told = replace(told, answers=world.answers | {(number, not error)})
+                yield told if step is None else told.after(step)
+                if step is None and not error and group is not None:
+                    # A rebalance of nothing is not asked for, and harms nobody.
+                    yield told.after(trigger_rebalance(group, REPAIRED))
+
+    def keep(self, at: Surroundings, explain: Callable[[PushWorld], PushWorld | None]) -> frozenset[str] | None:
+        """Keep the worlds in which something that was seen is explained; returns the rules on the way of one of them,
+        None if there is none: then all worlds stay."""
+        explained = [each for world in self.close(at) if (each := explain(world)) is not None]
+        if not explained:
+            return None
+        shortest = min(explained, key=lambda world: (len(world.trail), world.trail))
+        self.rules.update(shortest.trail)
+        self.worlds = frozenset(replace(world, trail=()) for world in explained)
+        self.changed_at = at.now
+        return frozenset(shortest.trail)
+
+    def on_registered(self, number: int, is_accepted: bool, at: Surroundings) -> frozenset[str] | None:
+        """A registration got its response."""
+        answer = (number, is_accepted)
+
+        def explain(world: PushWorld) -> PushWorld | None:
+            return replace(world, answers=world.answers - {answer}) if answer in world.answers else None
+
+        found = self.keep(at, explain)
+        self.pending.pop(number, None)
+        return found
+
+    def on_request(
+        self, registration: Registration, api: str, number: int, partitions: tuple[object, ...], at: Surroundings
+    ) -> frozenset[str] | None:
+        """A consumer saw a Stop or Start."""
+        return self.keep(at, lambda world: explain_request(world, registration, api, number, partitions))
+
+    def on_response(self, registration: Registration, api: str, number: int, error: int, at: Surroundings) -> None:
+        """A consumer responded to a Stop or Start: the coordinator has it before or after what it does by itself."""
+        late = replace(at, now=at.now + at.slack)
+        worlds = [take_response(world, registration, api, number, error) for world in self.close(late)]
+        self.worlds = frozenset(replace(world, trail=()) for world in worlds)
+        self.changed_at = at.now
+
+    def forget(self, registration: Registration) -> None:
+        """A channel is gone, and what is under way on it."""
+        closed = frozenset((registration,))
+        self.worlds = frozenset(forget_closed(world, closed) for world in self.worlds)
+
+    def on_removed(self, registration: Registration, at: Surroundings) -> bool:
+        """The coordinator has closed a channel: whether it may have removed the member, as it then has."""
+
+        def explain(world: PushWorld) -> PushWorld | None:
+            is_member = world.group is not None and world.group.has(*registration)
+            return None if is_member else world
+
+        return self.keep(at, explain) is not None
+
+    def is_early(self, at: Surroundings) -> bool:
+        """Whether the next attempt has to wait, and nothing has changed that would be a reason for another one."""
+        return any(
+            world.group is not None
+            and not world.group.changed
+            and world.run is not None
+            and (world.run.phase in WAITING or at.now < world.not_before - at.slack)
+            for world in self.worlds
+        )
+
+    def on_change(self, concerns: Callable[[PushWorld], bool], now: int) -> None:
+        """Partitions have changed: the listener will hear of it."""
+        self.worlds = frozenset(
+            replace(world, changes=world.changes + 1) if concerns(world) else world for world in self.worlds
+        )
+        self.changed_at = now
+
+    # --- what is owed -------------------------------------------------------------------------------------------
+
+    def settle(self, at: Surroundings) -> PushWorld | None:
+        """Let every world come to rest that must have by now. A world in which the coordinator has sent or must still
+        send something, if that is so in every one; what it may do only after a time that is not over does not count."""
+        patient = replace(at, now=at.now - 2 * at.slack, expired=frozenset())
+        advanced = [advance(world, patient) for world in self.worlds]
+        resting = [world for world in advanced if not world.outbox and not world.answers]
+        if not resting:
+            return min(advanced, key=lambda world: len(world.trail))
+        # Those with something to be seen would have shown it by now.
+        self.worlds = frozenset(resting)
+        return None
+
+
+def advance(world: PushWorld, at: Surroundings) -> PushWorld:
+    """The first world on the way of this one with something to be seen, else the one in which it comes to rest."""
+    seen = {world}
+    while not (world.outbox or world.answers):
+        after = next((each for each in forced_steps(world, at) if each not in seen), None)
+        if after is None:
+            return world
+        seen.add(after)
+        world = after
+    return world
+
+
+def forced_steps(world: PushWorld, at: Surroundings) -> Iterator[PushWorld]:
+    """The steps that the coordinator must take by now: waits are over only once their time is known to be."""
+    run = world.run
+    if run is not None and run.phase in WAITING and not is_wait_over(world, at):
+        return
+    if (run is None or run.phase is RebalancePhase.COMPUTE) and at.now < world.due:
+        return
+    yield from own_steps(world, replace(at, slack=0))
+
+
+def is_wait_over(world: PushWorld, at: Surroundings) -> bool:
+    """Whether the wait for responses has lasted its whole time."""
+    return at.response_timeout is not None and at.now >= world.since + at.response_timeout
+
+
+def has_topics(interest: Interest, topics: Iterable[str]) -> bool:
+    """Whether one of the topics exists."""
+    return any(interest.matches(topic) for topic in topics)
