@@ -117,6 +117,9 @@ CASES: list[tuple[str, str, Change]] = [
     ("without-callbacks", "HBT-09", say_of_driver(poll_interval=True)),
     ("session-that-ran-out", "MEMBER-14", have_longer_sessions),
     ("fenced-while-joining", "MEMBER-08", without(lambda event: event.sequence == 244)),
+    ("reset-before-the-callback", "MEMBER-07", without(lambda event: event.sequence == 256)),
+    ("reset-and-a-lost-join", "MEMBER-14", without(lambda event: event.sequence == 277)),
+    ("fenced-beside-a-reset", "MEMBER-12", without(lambda event: event.sequence == 38)),
     ("unanswered-lookup", "HBT-05", without(lambda event: event.api == "FindCoordinator" and event.member == "A")),
 ]
 """The name of a trace, the requirement that it seemed to violate, and the change after which it does."""

@@ -233,7 +233,7 @@ def learn_of_membership(state: ClientState, operation: Operation, event: Event) 
     elif error == Error.ILLEGAL_GENERATION:
         learn_reset(state, str(latest.member_id), "MEMBER-12", news, event)
         if is_completing(state, latest, event.time):  # whoever is in the middle of that may lose the id as well
-            state.knowledge.learn(replace(state.knowledge.latest, member_id=None, requirement=""))
+            state.knowledge.learn(replace(state.knowledge.latest, member_id=None))
     elif error == Error.UNKNOWN_MEMBER_ID:
         learn_reset(state, "", "MEMBER-13", news, event)
     elif error in MOVED:
@@ -248,7 +248,7 @@ def is_overtaking(state: ClientState, error: int, time: int) -> bool:
     their way at once, and it may have a thread for each."""
     latest = state.knowledge.latest
     is_fresh = latest.requirement == "MEMBER-12" and time - latest.time <= state.knowledge.grace
-    return is_fresh and error == Error.UNKNOWN_MEMBER_ID
+    return is_fresh and error in (Error.UNKNOWN_MEMBER_ID, Error.FENCED_INSTANCE_ID)
 
 
 def is_completing(state: ClientState, latest: Standing, time: int) -> bool:
@@ -266,7 +266,8 @@ def learn_loss(state: ClientState, operation: Operation, event: Event) -> None:
         state.exchange.is_excused = True
         state.exchange.has_failed |= operation.api == "SyncGroup"
     if operation.api == "JoinGroup":
-        latest = replace(latest, member_id=operation.body["member_id"])
+        is_reset_late = latest.requirement in RESETS and may_be_read_after(state, latest, operation)
+        latest = replace(latest, member_id=None if is_reset_late else operation.body["member_id"])
     if operation.api in ("JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit"):
         is_exchange = operation.api in EXCHANGE_APIS
         learn(state, latest, "MEMBER-14", f"the connection of its {operation.api} was closed", event, owes=is_exchange)
