@@ -39,7 +39,8 @@ class PendingRegistration:
 class GroupWorlds:
     """The worlds of one group, and the registrations that wait for their responses."""
 
-    worlds: frozenset[PushWorld] = frozenset((PushWorld(),))
+    worlds: tuple[PushWorld, ...] = (PushWorld(),)
+    """Each once, in an order that is the same in every run."""
     pending: dict[int, PendingRegistration] = field(default_factory=dict)
     """By number."""
     changed_at: int = 0
@@ -48,7 +49,7 @@ class GroupWorlds:
 
     def reset(self, not_before: int) -> None:
         """Another coordinator begins with nothing, and lets consumers of the one before run out first."""
-        self.worlds = frozenset((PushWorld(not_before=not_before, due=not_before),))
+        self.worlds = (PushWorld(not_before=not_before, due=not_before),)
         self.pending.clear()
 
     # --- what happens -------------------------------------------------------------------------------------------
@@ -95,7 +96,7 @@ class GroupWorlds:
             return None
         shortest = min(explained, key=lambda world: (len(world.trail), world.trail))
         self.rules.update(shortest.trail)
-        self.worlds = frozenset(replace(world, trail=()) for world in explained)
+        self.worlds = distinct(replace(world, trail=()) for world in explained)
         self.changed_at = at.now
         return frozenset(shortest.trail)
 
@@ -120,13 +121,13 @@ class GroupWorlds:
         """A consumer responded to a Stop or Start: the coordinator has it before or after what it does by itself."""
         late = replace(at, now=at.now + at.slack)
         worlds = [take_response(world, registration, api, number, error) for world in self.close(late)]
-        self.worlds = frozenset(replace(world, trail=()) for world in worlds)
+        self.worlds = distinct(worlds)
         self.changed_at = at.now
 
     def forget(self, registration: Registration) -> None:
         """A channel is gone, and what is under way on it."""
         closed = frozenset((registration,))
-        self.worlds = frozenset(forget_closed(world, closed) for world in self.worlds)
+        self.worlds = distinct(forget_closed(world, closed) for world in self.worlds)
 
     def on_removed(self, registration: Registration, at: Surroundings) -> bool:
         """The coordinator has closed a channel: whether it may have removed the member, as it then has."""
@@ -149,7 +150,7 @@ class GroupWorlds:
 
     def on_change(self, concerns: Callable[[PushWorld], bool], now: int) -> None:
         """Partitions have changed: the listener will hear of it."""
-        self.worlds = frozenset(
+        self.worlds = distinct(
             replace(world, changes=world.changes + 1) if concerns(world) else world for world in self.worlds
         )
         self.changed_at = now
@@ -165,8 +166,13 @@ class GroupWorlds:
         if not resting:
             return min(advanced, key=lambda world: len(world.trail))
         # Those with something to be seen would have shown it by now.
-        self.worlds = frozenset(resting)
+        self.worlds = distinct(resting)
         return None
+
+
+def distinct(worlds: Iterable[PushWorld]) -> tuple[PushWorld, ...]:
+    """Each world once, with the first of the ways that lead to it."""
+    return tuple(dict.fromkeys(worlds))
 
 
 def advance(world: PushWorld, at: Surroundings) -> PushWorld:
