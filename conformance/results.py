@@ -220,7 +220,8 @@ class Report:
     `scope` says how much the run set out to exercise; the `specification` has the requirements of all results;
     `unclassified` are violations that no requirement speaks of; `facts` are there if a target was asked;
     `idle_findings` tell what it did while the kit was idle that no requirement forbids and no broker should do;
-    `provenance` tells how the report came about, and `kit` which other kit made it (None for this one).
+    `provenance` tells how the report came about, and `kit` which other kit made it (None for this one); `members` is
+    the report on the members of the groups, if the traces are recordings of real ones.
     """
 
     target: Mapping[str, str]
@@ -241,6 +242,7 @@ class Report:
     idle_findings: tuple[str, ...] = ()
     provenance: Provenance | None = field(default=None, compare=False)
     kit: Kit | None = field(default=None, compare=False)
+    members: "Report | None" = None
 
     def summary(self) -> dict[Verdict, int]:
         """How many requirements got each verdict; every verdict is a key."""
@@ -271,7 +273,7 @@ class Report:
         """A violation outweighs everything; a run that left something undecided, or checked nothing, is never
         conformant, nor is a target that was busy while it was idle."""
         summary = self.summary()
-        if summary[Verdict.FAIL] or self.unclassified:
+        if summary[Verdict.FAIL] or self.unclassified or (self.members is not None and self.members.failed_results()):
             return ExitCode.VIOLATION
         if self.ended is not None and self.ended.kind in (EndKind.NOT_STARTED, EndKind.UNREADABLE):
             return ExitCode.COULD_NOT_RUN

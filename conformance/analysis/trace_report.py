@@ -4,7 +4,7 @@ Memory stays flat: of the past only the last requests are kept, to show the sche
 """
 
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -12,12 +12,19 @@ from itertools import chain
 from pathlib import Path
 
 from fencepost.conformance.analysis.failures import Origin, build_failure
+from fencepost.conformance.analysis.member_findings import (
+    MemberChecks,
+    MemberFindings,
+    build_member_failure,
+    count_member_checks,
+)
 from fencepost.conformance.analysis.report_builder import ReportBuilder
 from fencepost.conformance.analysis.root_cause import RequirementViolation, violations_in
 from fencepost.conformance.analysis.trace_totals import summarize_trace
 from fencepost.conformance.events import Progress
+from fencepost.conformance.recorded_members import RecordedMembers
 from fencepost.conformance.results import Ending, EndKind, Failure, Report, Verdict
-from fencepost.traces.client_judge.judge import is_client_trace
+from fencepost.traces.client_judge.judge import is_client_trace, is_recording
 from fencepost.traces.events import Event, Header, Kind
 from fencepost.traces.files.request_form import RequestFormError, check_request_form
 from fencepost.traces.files.rotating_writer import RecordingReader
@@ -36,6 +43,8 @@ PROGRESS_INTERVAL = 1_000
 """Progress is reported every so many events."""
 MAX_DETAILED = 100
 """How many violations of one trace are shown with all events before them."""
+MAX_MEMBER_FAILURES = 20
+"""How many violations of a requirement by members of one trace are shown."""
 MAX_MINIMIZED = 3
 """How many violations of one trace are shown with the events they depend on alone."""
 MALFORMED_ERRORS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -72,7 +81,8 @@ def judge_files(
     places = {str(path): place for place, path in enumerate(paths)}
     report.errors.sort(key=lambda error: places.get(error.path, len(places)))
     built = report.build_report()
-    checked = {result.verdict for result in built.results} - {Verdict.NOT_OBSERVED}
+    members = built.members.results if built.members is not None else ()
+    checked = {result.verdict for result in (*built.results, *members)} - {Verdict.NOT_OBSERVED}
     if report.errors and (not checked or (len(paths) == 1 and checked == {Verdict.PASS})):
         raise report.errors[0]
     return built
@@ -105,6 +115,12 @@ class TraceJudging:
     """The last events when a violation was found, by the sequence number of its request."""
     found_at: dict[int, int] = field(default_factory=dict)
     """The sequence numbers of the events at which violations were found, by those of their requests."""
+    members: RecordedMembers | None = None
+    """The members in a recording; other traces have none to judge."""
+    member_failures: list[tuple[str, Failure]] = field(default_factory=list)
+    """What the members did wrong, by requirement; of many the first."""
+    member_violations: Counter[str] = field(default_factory=Counter)
+    """How often they did, by requirement."""
 
     def judge_event(self, moment: PairedEvent) -> None:
         """Judge one event. Raises `MalformedMessageError` if its body is not one that can be judged."""
@@ -121,6 +137,7 @@ class TraceJudging:
             self.observer.before_event(moment, self.judge)
         try:
             self.judge.on_event(event, moment.operation)
+            self.judge_members(moment)
         except MALFORMED_ERRORS:
             self.check_messages()
             raise
@@ -130,6 +147,21 @@ class TraceJudging:
             self.found_at.setdefault(fault.sequence, event.sequence)
             if len(self.events_before) < MAX_DETAILED:
                 self.events_before[fault.sequence] = tuple(self.recent_events)
+
+    def judge_members(self, moment: PairedEvent) -> None:
+        """Judge the member whose event this is."""
+        if self.members is None:
+            return
+        for found in self.members.on_event(moment.event, moment.operation):
+            requirement = found.violation.requirement
+            self.member_violations[requirement] += 1
+            if self.member_violations[requirement] <= MAX_MEMBER_FAILURES:
+                failure = build_member_failure(self.judge.header, str(self.path), found)
+                self.member_failures.append((requirement, failure))
+
+    def member_checks(self) -> dict[str, MemberChecks] | None:
+        """What the members kept and broke, by requirement; None if the trace shows no members to judge."""
+        return None if self.members is None else count_member_checks(self.members, self.member_violations)
 
     def check_request(self, event: Event) -> None:
         """Raises `MalformedMessageError` for a request that has not the form of its API: the trace is wrong, not the
@@ -240,13 +272,15 @@ class TraceReport:
         self.errors: list[TraceError] = []
         """Of the files that could not be read, or not to their end."""
         self.builder = ReportBuilder()
+        self.members = MemberFindings()
+        self.member_failures: list[tuple[str, Failure]] = []
         self.protocol = ""
         """That of all traces so far."""
 
     def report_progress(self, path: Path) -> None:
         """Report how far the judging has come; `path` is being judged."""
         seconds = time.monotonic() - self.started_at
-        violated = len(self.builder.violated_ids())
+        violated = len(self.builder.violated_ids() | self.members.violated_ids())
         self.progress(Progress(self.done, self.total, seconds, violated, f"{path.name}, {self.events} events"))
 
     def add_trace(self, path: Path, header: Header, events: Iterable[Event], files: Sequence[Path]) -> None:
@@ -262,6 +296,7 @@ class TraceReport:
         self.take_protocol(path, judge)
         moments = Lookahead(events).pair_operations()
         judging, before = TraceJudging(path, judge, observer, files=files, later=moments), self.events
+        judging.members = RecordedMembers(header) if is_recording(header) else None
         try:
             for moment in moments:
                 judging.judge_event(moment)
@@ -291,6 +326,10 @@ class TraceReport:
         if judging.observer is not None:
             judging.observer.finish()
         self.builder.add_trace(summarize_trace(judging.judge.header, verdict))
+        checks = judging.member_checks()
+        if checks is not None:
+            self.members.add_findings(MemberFindings(1, checks))
+            self.member_failures += judging.member_failures
         self.builder.undecided += (f"{judging.path}: {reason}" for reason in sorted(verdict.inconclusive))
         for violation, failure in judging.failures(verdict):
             self.builder.show_failure(violation.requirement, failure)
@@ -305,10 +344,11 @@ class TraceReport:
             ended = Ending(EndKind.UNREADABLE, reason, time.monotonic() - self.started_at)
         elif self.cut_short:
             ended = Ending(EndKind.INTERRUPTED, "interrupted", time.monotonic() - self.started_at)
-        return self.builder.build(
+        report = self.builder.build(
             schedules=self.done,
             events=self.events,
             seconds=time.monotonic() - self.started_at,
             cut_short=self.cut_short or self.done < self.total,
             ended=ended,
         )
+        return self.members.add_to(report, self.member_failures)

@@ -1,23 +1,18 @@
 """Violations of clients as failures of reports, with the requests before them as the schedule."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from fencepost.adapters.client.cluster import CLIENT_LABEL
+from fencepost.conformance.analysis.client_schedule import MAX_STEPS, schedule_of
 from fencepost.conformance.analysis.failures import excerpt_of
-from fencepost.conformance.analysis.schedule_text import MemberLabels, describe_fields
+from fencepost.conformance.analysis.schedule_text import MemberLabels
 from fencepost.conformance.results import Failure
-from fencepost.model.errors import error_name
 from fencepost.traces.client_judge.evidence import ClientViolation
 from fencepost.traces.client_judge.judge import FollowClient, judge_client
-from fencepost.traces.events import Event, Header, Kind
+from fencepost.traces.events import Event, Header
 
-TOLD_APIS = frozenset(
-    {"FindCoordinator", "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch"}
-)
-"""The requests that a schedule tells; others only if they are what is wrong."""
 NOISE_APIS = frozenset({"ApiVersions", "Fetch", "Metadata"})
 """The requests that most traces are full of."""
-MAX_STEPS = 25
 
 
 def build_client_failure(
@@ -57,27 +52,3 @@ def shortest_excerpt(header: Header, events: Sequence[Event], violation: ClientV
         if text and violation.requirement in judge_client(header, kept, CLIENT_LABEL, follow).violated:
             return text
     return ""
-
-
-def schedule_of(events: Sequence[Event], last: int, labels: MemberLabels) -> Iterator[str]:
-    """What passed up to the event with this number, a line for each request, with its response if that came."""
-    responses = {event.of: event for event in events if event.kind is Kind.RESPONSE}
-    for event in events:
-        if event.sequence > last:
-            return
-        if event.kind is Kind.REQUEST and (event.api in TOLD_APIS or event.sequence == last):
-            mark = "   <-- wrong" if event.sequence == last else describe_response(responses.get(event.sequence))
-            told = f"at {event.time} ms {event.member}: {event.api} v{event.version} {describe_fields(event)}"
-            yield labels.rename(told.rstrip()) + mark
-        elif event.kind is Kind.INTERNAL and event.api == "script":
-            yield f"at {event.time} ms script: {event.body['step']}"
-        elif event.kind is Kind.INTERNAL and event.api == "program":
-            yield f"at {event.time} ms the client is {event.body['state']}"
-
-
-def describe_response(response: Event | None) -> str:
-    """A response in a few words."""
-    if response is None:
-        return ", without a response"
-    error = response.body.get("error_code")
-    return f", response {error_name(error)} at {response.time} ms" if error is not None else ""

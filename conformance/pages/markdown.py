@@ -35,8 +35,18 @@ def to_markdown(report: Report) -> str:
     blocks += (fold("Violation that no requirement speaks of", failure_lines(each)) for each in report.unclassified)
     for verdict in OPEN:
         blocks += reason_block(verdict, [r for r in report.results if r.verdict is verdict], requirements)
+    if report.members is not None:
+        blocks += member_blocks(report.members)
     blocks.append(origin_line(report))
     return "\n\n".join(blocks) + "\n"
+
+
+def member_blocks(members: Report) -> Iterator[str]:
+    """What the members of recorded groups did wrong."""
+    requirements, by_id = members.specification.requirements, {result.id: result for result in members.results}
+    yield f"### {escape(members.target['name'].capitalize())}"
+    yield escape(outcome_line(members))
+    yield from (cause_block(cause, requirements, by_id) for cause in find_causes(members.results)[:MAX_SHOWN])
 
 
 def to_comparison_markdown(old: Report, new: Report) -> str:

@@ -283,11 +283,29 @@ def facts_block(facts: TargetFacts) -> str:
     return settings + listing(pairs) + (off if facts.off else "")
 
 
+def members_section(report: Report) -> str:
+    """What the members of recorded groups did wrong, and what else of them was checked; "" without recordings."""
+    members = report.members
+    if members is None:
+        return ""
+    requirements, by_id = members.specification.requirements, {result.id: result for result in members.results}
+    blocks = [cause_block(cause, requirements, by_id, is_drawn=False) for cause in find_causes(members.results)]
+    rows = [
+        [element("span", clean(each.id), id=each.id), verdict_mark(each.verdict), clean(requirements[each.id].title)]
+        for each in members.results
+        if each.verdict is not Verdict.NOT_OBSERVED
+    ]
+    told = element("p", clean(outcome_line(members)))
+    checked = table(["requirement", "verdict", "title"], rows, aria_label="requirements of members")
+    return section("members", f"The {members.target['name']}", told, *blocks, checked)
+
+
 def detail_sections(report: Report) -> str:
     """All sections of a report but the head."""
     parts = (
         map_section(report),
         violations_section(report),
+        members_section(report),
         reasons_section(report),
         requirements_section(report),
         coverage_section(report),

@@ -5,7 +5,7 @@ traces.
 """
 
 import json
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import nsmallest
 from itertools import groupby
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from fencepost.conformance.analysis.causes import schedule_length
+from fencepost.conformance.analysis.member_findings import MemberChecks, MemberFindings
 from fencepost.conformance.analysis.report_builder import ReportBuilder
 from fencepost.conformance.analysis.root_cause import UNCLASSIFIED
 from fencepost.conformance.analysis.trace_report import describe_unreadable
@@ -32,7 +33,7 @@ MAX_HELD_FAILURES = 10_000
 """How many failures are held before the longer ones are dropped."""
 MAX_OPEN_LINES = 1_000
 """How many places where a judge gave up, and how many files that could not be read, the report names."""
-REPORT_KINDS = ("verdict", "check", "inconclusive", UNREADABLE, "failure")
+REPORT_KINDS = ("verdict", "check", "inconclusive", UNREADABLE, "failure", "members", "member-failure")
 """The kinds of findings that a report is made of."""
 Rank: TypeAlias = tuple[Any, ...]
 """The place of a finding in the order in which `fencepost judge` has them."""
@@ -121,6 +122,8 @@ class ReportPart:
     totals: TraceTotals = field(default_factory=TraceTotals)
     checks: dict[tuple[str, CheckStatus], CheckCount] = field(default_factory=dict)
     failures: list[RankedFailure] = field(default_factory=list)
+    members: MemberFindings = field(default_factory=MemberFindings)
+    member_failures: list[RankedFailure] = field(default_factory=list)
     doubts: FirstLines = field(default_factory=FirstLines)
     """Where a judge gave up."""
     errors: FirstLines = field(default_factory=FirstLines)
@@ -133,7 +136,7 @@ class ReportPart:
         path = Path(trace)
         for each in findings:
             value = json.loads(each.value)
-            rank = value["rank"] if each.kind == "failure" else (each.bucket, value.get("rank", 0))
+            rank = value["rank"] if each.kind.endswith("failure") else (each.bucket, value.get("rank", 0))
             rows[each.kind].append(FindingRow((path, *rank), value))
         verdicts, unreadable = rows["verdict"], rows[UNREADABLE]
         self.files += sum(row.value["files"] for row in (*verdicts, *unreadable))
@@ -153,10 +156,9 @@ class ReportPart:
         for row in rows["check"]:
             name = row.value["requirement"], CheckStatus(row.value["status"])
             self.add_check(name, CheckCount(1, row.rank, row.value["note"]))
-        self.add_failures(
-            RankedFailure(row.value["requirement"], row.rank, from_plain(Failure, row.value["failure"]))
-            for row in rows["failure"]
-        )
+        if rows["members"]:
+            self.members.add_findings(read_members(row.value for row in rows["members"]))
+        self.add_failures(ranked_failures(rows["failure"]), ranked_failures(rows["member-failure"]))
 
     def add_part(self, other: "ReportPart") -> None:
         """Add what a report says of other traces."""
@@ -168,22 +170,25 @@ class ReportPart:
         self.errors.add(other.errors.held, other.errors.count)
         for name, check in other.checks.items():
             self.add_check(name, check)
-        self.add_failures(other.failures)
+        self.members.add_findings(other.members)
+        self.add_failures(other.failures, other.member_failures)
 
     def add_check(self, name: tuple[str, CheckStatus], check: CheckCount) -> None:
         """Add checks of a requirement with a status."""
         known = self.checks.get(name)
         self.checks[name] = check if known is None else known.with_check(check)
 
-    def add_failures(self, failures: Iterable[RankedFailure]) -> None:
-        """Add failures, and drop long ones if there are too many."""
+    def add_failures(self, failures: Iterable[RankedFailure], by_members: Iterable[RankedFailure]) -> None:
+        """Add failures, also those of members, and drop long ones if there are too many."""
         self.failures += failures
-        if len(self.failures) > MAX_HELD_FAILURES:
+        self.member_failures += by_members
+        if max(len(self.failures), len(self.member_failures)) > MAX_HELD_FAILURES:
             self.drop_long_failures()
 
     def drop_long_failures(self) -> None:
         """Keep those failures that the report shows."""
         self.failures = shortest_failures(self.failures, MAX_SHOWN_FAILURES)
+        self.member_failures = shortest_failures(self.member_failures, MAX_SHOWN_FAILURES)
 
     def build_report(self, seconds: float, provenance: Provenance | None = None) -> Report:
         """The report on these traces; judging took so many seconds."""
@@ -206,7 +211,9 @@ class ReportPart:
             cut_short=self.judged < self.files,
             ended=ended,
         )
-        return replace(report, provenance=provenance)
+        by_members = shortest_failures(self.member_failures, MAX_SHOWN_FAILURES)
+        shown = ((each.requirement, each.failure) for each in by_members)
+        return replace(self.members.add_to(report, shown), provenance=provenance)
 
 
 def merge_findings(findings: Iterable[Finding], seconds: float) -> Report:
@@ -216,6 +223,20 @@ def merge_findings(findings: Iterable[Finding], seconds: float) -> Report:
     for trace, mine in groupby(sorted(told, key=by_trace), key=by_trace):
         part.add_trace(trace, mine)
     return part.build_report(seconds)
+
+
+def ranked_failures(rows: Iterable[FindingRow]) -> Iterator[RankedFailure]:
+    """The failures in rows."""
+    for row in rows:
+        yield RankedFailure(row.value["requirement"], row.rank, from_plain(Failure, row.value["failure"]))
+
+
+def read_members(values: Iterable[Mapping[str, Any]]) -> MemberFindings:
+    """The counts of members in the shards of a trace, as `FindingRows` writes them."""
+    found = MemberFindings(1)
+    for value in values:
+        found.add_checks({id: MemberChecks(**told) for id, told in value.items()})
+    return found
 
 
 def read_summary(value: dict[str, Any]) -> TraceSummary:

@@ -18,7 +18,7 @@ MAX_SHOWN = 5
 """How many rows of each kind are shown; the tables have all of them."""
 MAX_HELD = 500
 Row: TypeAlias = Mapping[str, Any]
-OVERVIEW_KINDS = ("rebalance", "stuck", "lag", "longest-wait", EXAMINED, *INVARIANTS)
+OVERVIEW_KINDS = ("rebalance", "stuck", "lag", "longest-wait", "unowned", "owned-twice", EXAMINED, *INVARIANTS)
 """The kinds of findings and the queries that are looked at."""
 
 
@@ -58,6 +58,8 @@ def place_of(kind: str) -> Callable[[Row], int]:
         "rebalance": lambda row: -int(row["duration"]),
         "lag": lambda row: -int(row["lag"]),
         "longest-wait": lambda row: -int(row["polls"]),
+        "unowned": lambda row: -int(row["longest"]),
+        "owned-twice": lambda row: -int(row["both"]),
     }.get(kind, lambda row: 0)
 
 
@@ -69,6 +71,8 @@ class Overview:
     """How many rebalances took so many milliseconds."""
     unknown_lags: int = 0
     known_lags: int = 0
+    followed: int = 0
+    """The number of partitions whose owners are known."""
     examined: Counter[str] = field(default_factory=Counter)
     """The number of responses that each invariant looked at, and of assignments that name no partition as `unnamed`."""
     rows: dict[str, FirstRows] = field(default_factory=lambda: {kind: FirstRows() for kind in OVERVIEW_KINDS})
@@ -88,6 +92,10 @@ class Overview:
             self.unknown_lags += row["lag"] is None
             if not row["lag"]:
                 return
+        elif kind == "unowned":
+            self.followed += 1
+            if not row["unowned"]:
+                return
         place = (place_of(kind)(row), finding.trace, row.get("sequence") or 0, finding.value)
         self.rows[kind].add(place, row)
 
@@ -96,6 +104,7 @@ class Overview:
         self.durations.update(other.durations)
         self.unknown_lags += other.unknown_lags
         self.known_lags += other.known_lags
+        self.followed += other.followed
         self.examined.update(other.examined)
         for kind, rows in other.rows.items():
             self.rows[kind].add_rows(rows)

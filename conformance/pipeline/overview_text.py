@@ -24,7 +24,7 @@ def overview_lines(overview: Overview) -> list[str]:
 
 def query_lines(overview: Overview) -> list[str]:
     """What needs no judge, in lines."""
-    return [*lag_lines(overview), *wait_lines(overview), *invariant_lines(overview)]
+    return [*lag_lines(overview), *owner_lines(overview), *wait_lines(overview), *invariant_lines(overview)]
 
 
 def rebalance_lines(overview: Overview) -> Iterator[str]:
@@ -67,6 +67,22 @@ def lag_lines(overview: Overview) -> Iterator[str]:
     yield f"Lag of {known + unknown} partitions: {told}{most}"
     for each in behind:
         yield f"  {each['lag']} records: {each['group']!r}, {each['topic']}/{each['partition']}"
+
+
+def owner_lines(overview: Overview) -> Iterator[str]:
+    """How long partitions had no owner, and which had two at once."""
+    if not overview.followed:
+        return
+    idle, twice = overview.rows["unowned"], overview.rows["owned-twice"]
+    longest = f", at most {idle.shown()[0]['longest']} ms at a stretch" if idle.count else ""
+    yield f"Partitions without an owner for a while: {idle.count} of {overview.followed}{longest}"
+    for each in idle.shown():
+        yield f"  {each['unowned']} ms in {each['stretches']} stretches: {each['group']!r}, {each['partition']}"
+    if twice.count:
+        yield f"Partitions that two members had at once: {twice.count} times"
+    for each in twice.shown():
+        what = f"{each['group']!r}, {each['partition']}, {each['other']!r} and {each['member_id']!r}"
+        yield f"  {each['both']} ms: {what} ({each['trace']}, event {each['sequence']})"
 
 
 def wait_lines(overview: Overview) -> Iterator[str]:

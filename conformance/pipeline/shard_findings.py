@@ -2,14 +2,16 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from fencepost.conformance.analysis.trace_report import MALFORMED_ERRORS, MalformedMessageError, TraceJudging
 from fencepost.conformance.pipeline.merge import RankedFailure, shortest_failures
+from fencepost.conformance.recorded_members import Ownership, OwnershipHistory, RecordedMembers
 from fencepost.conformance.reports.typed_json import to_plain
+from fencepost.traces.client_judge.judge import is_recording
 from fencepost.traces.events import Header
 from fencepost.traces.history.state_history import StateHistory
 from fencepost.traces.operations import PairedEvent
@@ -28,11 +30,14 @@ def shard_findings(
 ) -> Iterator[Finding]:
     """Judge the events of a shard and yield its findings."""
     judging = TraceJudging(Path(shard.trace), judge.judge, later=moments)
+    owners = OwnershipHistory(judge.owns_group) if is_recording(header) else None
+    judging.members = RecordedMembers(header, judge.owns_group) if is_recording(header) else None
     rows = FindingRows(shard)
     try:
         for moment in moments:
             judging.judge_event(moment)
             yield from rows.new_findings(judge.history)
+            yield from rows.periods(owners.on_event(*moment) if owners is not None else ())
         verdict = judging.finish()
     except MalformedMessageError as error:
         yield rows.unreadable(error.reason, error.sequence)
@@ -41,11 +46,13 @@ def shard_findings(
         yield rows.unreadable(f"the judge cannot go on: {type(error).__name__}: {error}", FOUND_AT_THE_END)
         return
     yield from rows.new_findings(judge.history)
+    yield from rows.periods(owners.finish() if owners is not None else ())
     for doubt in verdict.inconclusive:
         yield rows.finding("inconclusive", {"reason": doubt})
     for stuck in judge.history.stuck_rebalances():
         yield rows.finding("stuck", stuck._asdict(), time=stuck.since, group=stuck.group)
     yield from rows.final_findings(header, verdict, judging, judge.own_events)
+    yield from rows.member_findings(judging)
 
 
 class FindingRows:
@@ -80,6 +87,12 @@ class FindingRows:
                 yield self.finding("rebalance", round._asdict(), time=round.began, group=round.group)
             history.state_changes.clear()
             history.rebalances.clear()
+
+    def periods(self, periods: Iterable[Ownership]) -> Iterator[Finding]:
+        """The periods in which members had partitions, that are over."""
+        for each in periods:
+            value = {name: told for name, told in asdict(each).items() if name not in ("group", "sequence")}
+            yield self.finding("ownership", value, each.sequence, each.since, each.group)
 
     def final_findings(
         self, header: Header, verdict: TraceVerdict, judging: TraceJudging, events: int
@@ -118,3 +131,18 @@ class FindingRows:
             "inconclusive": len(verdict.inconclusive),
         }
         yield self.finding("verdict", summary)
+
+    def member_findings(self, judging: TraceJudging) -> Iterator[Finding]:
+        """What the members of a recording kept, broke and did wrong."""
+        checks = judging.member_checks()
+        if checks is None:
+            return
+        failures = (
+            RankedFailure(requirement, (number,), failure)
+            for number, (requirement, failure) in enumerate(judging.member_failures)
+        )
+        for each in shortest_failures(failures, MAX_SHOWN):
+            shown = replace(each.failure, trace=self.shard.trace)  # a URI is no path
+            value = {"requirement": each.requirement, "rank": each.rank, "failure": to_plain(shown)}
+            yield self.finding("member-failure", value, sequence=shown.step)
+        yield self.finding("members", {id: asdict(each) for id, each in checks.items()})

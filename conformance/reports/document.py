@@ -85,7 +85,8 @@ class ReportDocument:
     early; they are left out where there is nothing to tell. `tiers` counts verdicts by tier. `unclassified` are
     violations that no requirement speaks of, `idle_findings` what the target did while it was idle; `undecided`
     tells what recorded traces leave open; `rules` are those of the model with how often each explained a response;
-    `coverage` is there if random schedules were played.
+    `coverage` is there if random schedules were played; `members` is the report on the members of groups, by the
+    requirements of clients, if the traces are recordings.
     """
 
     fencepost: Literal[2]
@@ -110,6 +111,7 @@ class ReportDocument:
     rules: Mapping[str, RuleCoverage]
     coverage: Coverage | None
     histories: tuple[TraceHistory, ...] | None
+    members: "ReportDocument | None"
 
 
 def make_document(report: Report, histories: Sequence[TraceHistory] | None = None) -> ReportDocument:
@@ -138,6 +140,7 @@ def make_document(report: Report, histories: Sequence[TraceHistory] | None = Non
         rules=dict(sorted(report.rules.items())),
         coverage=report.coverage,
         histories=tuple(histories) if histories is not None else None,
+        members=make_document(report.members) if report.members is not None else None,
     )
 
 

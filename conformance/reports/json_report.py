@@ -84,7 +84,14 @@ def report_of(document: ReportDocument, specification: Specification) -> Report:
         idle_findings=document.idle_findings,
         provenance=document.provenance,
         kit=None if document.kit == describe_kit(specification) else document.kit,
+        members=members_of(document),
     )
+
+
+def members_of(document: ReportDocument) -> Report | None:
+    """The report on members in a document, None if it has none. Raises as `report_of`."""
+    members = document.members
+    return None if members is None else report_of(members, specification_named(members.subject))
 
 
 def result_of(entry: RequirementEntry) -> RequirementResult:

@@ -20,15 +20,9 @@ def to_junit(report: Report) -> str:
     if report.provenance is not None:
         root.set("timestamp", report.provenance.started)
     _add_properties(root, describe_report(report) | (describe_facts(report.facts) if report.facts is not None else {}))
-    requirements = report.specification.requirements
-    families: dict[str, list[RequirementResult]] = {}
-    for result in report.results:
-        families.setdefault(requirements[result.id].family, []).append(result)
-    for family, results in families.items():
-        suite = ElementTree.SubElement(root, "testsuite", name=family)
-        for result in results:
-            _add_case(suite, requirements[result.id], result)
-        _set_counts(suite, [suite])
+    for part in (report, report.members):
+        if part is not None:
+            _add_families(root, part)
     if report.unclassified:
         _add_unclassified(root, report.unclassified)
     if report.cut_short:
@@ -39,6 +33,19 @@ def to_junit(report: Report) -> str:
     root.set("time", f"{report.seconds:.3f}")
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _add_families(root: ElementTree.Element, report: Report) -> None:
+    """Add a suite for each family of requirements."""
+    requirements = report.specification.requirements
+    families: dict[str, list[RequirementResult]] = {}
+    for result in report.results:
+        families.setdefault(requirements[result.id].family, []).append(result)
+    for family, results in families.items():
+        suite = ElementTree.SubElement(root, "testsuite", name=family)
+        for result in results:
+            _add_case(suite, requirements[result.id], result)
+        _set_counts(suite, [suite])
 
 
 def describe_report(report: Report) -> dict[str, str]:

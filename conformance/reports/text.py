@@ -68,7 +68,10 @@ def _no_paint(text: str, colour: str) -> str:
 def render_report(report: Report, *, colour: bool = False, width: int | None = None) -> str:
     """The whole report, for a terminal of this width in columns if it is known; ends in a newline."""
     with line_width(width):
-        return "\n\n".join(_report_blocks(report, colour)) + "\n"
+        blocks = _report_blocks(report, colour)
+        if report.members is not None:
+            blocks[-1:-1] = _report_blocks(report.members, colour)
+        return "\n\n".join(blocks) + "\n"
 
 
 def _report_blocks(report: Report, colour: bool) -> list[str]:
@@ -159,6 +162,8 @@ def outcome_line(report: Report) -> str:
         other = _pluralize(len(report.unclassified), "unclassified violation", "unclassified violations")
         told = [f"{causes}, {violated} violated of {checked} checked"] if summary[Verdict.FAIL] else []
         told += [other] if report.unclassified else []
+        told += [_describe_wrong_members(report.members)] if report.members is not None else []
+        told = [each for each in told if each]
         return f"NOT CONFORMANT: {', '.join(told)}{part}.{cut}"
     if report.ended is not None and report.ended.kind is EndKind.QUARANTINED:
         return "INCONCLUSIVE: not all files could be read."
@@ -175,6 +180,12 @@ def outcome_line(report: Report) -> str:
     word = "CONFORMANT" if report.scope is Scope.FULL else "NO VIOLATION"
     of = _pluralize(len(report.results), "requirement", "requirements")
     return f"{word}: {checked} of {of} checked{part}, none violated{apart}."
+
+
+def _describe_wrong_members(members: Report) -> str:
+    """How many requirements the members violate, "" if none."""
+    failed = len(members.failed_results())
+    return f"{_pluralize(failed, 'requirement', 'requirements')} violated by members" if failed else ""
 
 
 def _describe_scope(report: Report) -> str:

@@ -38,6 +38,8 @@ from fencepost.traces.verdict import CheckStatus
 
 CLIENT_HANGS = "the client hangs"
 """What is found about a client, or an assignor, that never ends."""
+CLIENT_STUCK = "the client gets stuck"
+"""What is found about a client that does not take part in a scenario in time, as the reference client does."""
 RANDOM_GROUPS = 400
 """How many random groups an assignor makes plans for."""
 MEMBER_STRATEGIES = (SCHEDULES, SCENARIOS, REMARKS)
@@ -129,8 +131,8 @@ def play_scenarios(bug: ClientBug, names: Iterable[str] = ()) -> Iterator[tuple[
 
 
 def hunt_by_scenarios(task: HuntTask, bug: ClientBug) -> HuntResult:
-    """Play the scenarios until one shows a violation twice."""
-    begun, tried = time.process_time(), 0
+    """Play the scenarios until one shows a violation twice, or else one in which the client gets stuck twice."""
+    begun, tried, stuck = time.process_time(), 0, ""
     for tried, run in play_scenarios(bug):
         if found := run.verdict.violated:
             ((_, again),) = play_scenarios(bug, [run.scenario.name])
@@ -140,9 +142,22 @@ def hunt_by_scenarios(task: HuntTask, bug: ClientBug) -> HuntResult:
                 requests = count_requests(run.events, first.sequence)
                 seconds = time.process_time() - begun
                 return HuntResult(task, first.requirement, tried, seconds, requests, (run.scenario.name,))
+        if not stuck and is_stuck(bug, run):
+            stuck = run.scenario.name
         if time.process_time() - begun > task.seconds:
             break
-    return HuntResult(task, "", tried, time.process_time() - begun)
+    seconds = time.process_time() - begun
+    return HuntResult(task, CLIENT_STUCK if stuck else "", tried, seconds, 0, (stuck,) if stuck else ())
+
+
+def is_stuck(bug: ClientBug, run: ClientScenarioRun) -> bool:
+    """Whether a scenario cannot go on with a faulty client, twice, and can with the reference client: a report calls it
+    inconclusive, and never conformant."""
+    name = run.scenario.name
+    if not run.blocked or usual_run(bug.settings, name).blocked:
+        return False
+    ((_, again),) = play_scenarios(bug, [name])
+    return bool(again.blocked)
 
 
 def hunt_by_remarks(task: HuntTask, bug: ClientBug) -> HuntResult:

@@ -1,7 +1,8 @@
 """Systematic mutants of the model of the reference client: guards and comparisons, each changed by one operator.
 
 A mutant is found if a schedule or a scenario shows twice what it does not show of the shipped client, if the client
-raises an error, or if it hangs. One that does the same as the shipped client in all of them is not told apart.
+raises an error, or if it hangs; or, if nothing else is, a scenario that cannot go on with it, twice, and can with the
+shipped client. One that does the same as the shipped client in all of them is not told apart.
 """
 
 import pkgutil
@@ -17,7 +18,7 @@ from fencepost.conformance.clients.play import ClientPlay, ClientScenarioRun
 from fencepost.conformance.clients.scenario import ClientScenario
 from fencepost.conformance.clients.schedule_bench import ClientBench
 from fencepost.conformance.clients.stage import ClientFacts
-from fencepost.conformance.zoo.client_hunts import unusual_in
+from fencepost.conformance.zoo.client_hunts import CLIENT_STUCK, unusual_in
 from fencepost.conformance.zoo.mutation.module_copies import load_changed, source_of
 from fencepost.conformance.zoo.mutation.mutants import Mutant, all_mutants, apply_mutant
 from fencepost.conformance.zoo.mutation.operators import OPERATORS
@@ -98,7 +99,7 @@ def plays_of(seed: int, count: int) -> tuple[tuple[str, ClientScenario], ...]:
 
 def hunt_mutant(name: str, seed: int, count: int) -> MutantOutcome:
     """Play so many schedules and all scenarios with a mutant until one shows twice what the shipped client does not."""
-    mutant, begun, played, differs = client_mutants()[name], time.process_time(), 0, False
+    mutant, begun, played, differs, stuck = client_mutants()[name], time.process_time(), 0, False, ""
     benches: dict[str, ClientBench] = {}
     for played, (kind, scenario) in enumerate(plays_of(seed, count), 1):
         try:
@@ -107,6 +108,7 @@ def hunt_mutant(name: str, seed: int, count: int) -> MutantOutcome:
                 run = play_once(bench, scenario)
                 shown = shown_by(run) - shipped_run(kind, scenario).shown
                 found = min(shown & shown_by(play_once(bench, scenario)), default="") if shown else ""
+                stuck = stuck or find_stuck(bench, kind, run)
         except CpuLimitExceeded:
             found = "the client hangs"
         except Exception as error:  # a mutant may raise anything
@@ -114,7 +116,13 @@ def hunt_mutant(name: str, seed: int, count: int) -> MutantOutcome:
         if found or run.misconduct:
             return MutantOutcome(name, found or "misconduct", played, time.process_time() - begun)
         differs |= actions_of(run) != shipped_run(kind, scenario).actions
-    return MutantOutcome(name, "", played, time.process_time() - begun, differs)
+    return MutantOutcome(name, stuck, played, time.process_time() - begun, differs)
+
+
+def find_stuck(bench: ClientBench, kind: str, run: ClientScenarioRun) -> str:
+    """That a scenario cannot go on with a mutant, twice, and can with the shipped client; else ""."""
+    is_stuck = run.blocked and not shipped_run(kind, run.scenario).blocked
+    return CLIENT_STUCK if is_stuck and play_once(bench, run.scenario).blocked else ""
 
 
 def play_once(bench: ClientBench, scenario: ClientScenario) -> ClientScenarioRun:
@@ -134,9 +142,10 @@ def actions_of(run: ClientScenarioRun) -> tuple[tuple[int, str, str], ...]:
 
 @dataclass(frozen=True, slots=True)
 class ShippedRun:
-    """What the shipped client shows in a run, and what it does."""
+    """What the shipped client shows in a run, and what it does; `blocked` is why a scenario cannot go on with it."""
 
     shown: frozenset[str]
+    blocked: str
     actions: tuple[tuple[int, str, str], ...]
 
 
@@ -144,7 +153,7 @@ class ShippedRun:
 def shipped_run(kind: str, scenario: ClientScenario) -> ShippedRun:
     """The run of the shipped client."""
     run = play_once(shipped_bench(kind), scenario)
-    return ShippedRun(shown_by(run), actions_of(run))
+    return ShippedRun(shown_by(run), run.blocked, actions_of(run))
 
 
 @cache

@@ -1,14 +1,15 @@
 """`python -m tests.acceptance [SUITE] [NAME...]`: measure the thresholds of a suite, of all or of those named.
 
 Suites: conformance, pages, targets, proofs, assignors, schedules, clients, faulty_clients, pipeline, verdicts,
-robustness, region, heldout, tests.
+robustness, region, recordings, heldout, tests.
 Results are written to `tests/acceptance/results`. All of them take many hours. The environment variable
 FENCEPOST_EVENTS makes the pipeline's corpus smaller than 10,000,000 events, FENCEPOST_GROUPS the groups of the
 assignors fewer than 100,000; with FENCEPOST_MUTANTS=rest, mutants that random schedules found before are taken from
 the record. With FENCEPOST_BATCHES, batches of random schedules on Kafka whose reports are in that folder are not
 played again. With FENCEPOST_REPORTS, the reports of whole runs are kept in that folder. For the held-out faults,
 FENCEPOST_SCHEDULES is the number of schedules of a seed, and FENCEPOST_LABEL goes into the results. With
-FENCEPOST_CLIENT_MUTANTS, so many of the drawn mutants of the client are hunted.
+FENCEPOST_CLIENT_MUTANTS, so many of the drawn mutants of the client are hunted; with FENCEPOST_RECORDINGS, recordings
+are kept in that folder.
 """
 
 import sys
@@ -29,6 +30,7 @@ SUITES = {
     "verdicts": "Thresholds of the verdict corpus",
     "robustness": "Thresholds of robustness",
     "clients": "Thresholds of real clients",
+    "recordings": "Thresholds of members in recordings",
     "region": "Thresholds of the consistent region",
     "heldout": "Held-out faults under random schedules",
     "tests": "Long tests",

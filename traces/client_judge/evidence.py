@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from fencepost.model.catalogue.requirement import Level, Requirement
+from fencepost.traces.events import Event
 from fencepost.traces.verdict import CheckResult, CheckStatus
 
 
@@ -23,6 +24,16 @@ class ClientViolation:
 
 
 @dataclass(frozen=True, slots=True)
+class MemberViolation:
+    """What a member of a group did wrong, with its last events up to that; `member` is its label in the trace."""
+
+    group: str
+    member: str
+    violation: ClientViolation
+    events: tuple[Event, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ClientVerdict:
     """Everything found about a client in one trace."""
 
@@ -38,8 +49,8 @@ class ClientVerdict:
 
 @dataclass(slots=True)
 class Evidence:
-    """Collects what is found. A broken recommendation is no violation: it is unusual. Of violations that are alike the
-    first is kept. Once it is closed, nothing is added any more."""
+    """Collects what is found of some requirements. A broken recommendation is no violation: it is unusual. Of
+    violations that are alike the first is kept. Once it is closed, nothing is added any more."""
 
     requirements: Mapping[str, Requirement]
     violations: list[ClientViolation] = field(default_factory=list)
@@ -56,6 +67,8 @@ class Evidence:
 
     def violate(self, violation: ClientViolation) -> None:
         """A request breaks a requirement."""
+        if violation.requirement not in self.requirements:
+            return
         if self.requirements[violation.requirement].level is Level.SHOULD:
             note = f"{violation.title}: expected {violation.expected}, observed {violation.observed}"
             self._add_check(CheckResult(violation.requirement, violation.sequence, CheckStatus.UNUSUAL, note))
@@ -80,5 +93,5 @@ class Evidence:
             self.violate(violation)
 
     def _add_check(self, result: CheckResult) -> None:
-        if not self.is_closed:
+        if not self.is_closed and result.requirement in self.requirements:
             self.checks.append(result)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol, TypeAlias
 
 from fencepost.traces.client_judge.evidence import ClientVerdict
-from fencepost.traces.events import Event, Header, Kind
+from fencepost.traces.events import CLASSIC, Event, Header, Kind
 from fencepost.traces.operations import Lookahead, Operation
 
 
@@ -68,6 +68,11 @@ class ClientJudge:
 def is_client_trace(header: Header) -> bool:
     """Whether a trace is one of a client under test: its cluster is scripted, and nothing to judge."""
     return header.implementation.get("subject") == "client"
+
+
+def is_recording(header: Header) -> bool:
+    """Whether a trace shows real members of consumer groups: it was recorded, or imported."""
+    return "recorder" in header.implementation and header.protocol == CLASSIC
 
 
 def is_driven_trace(header: Header) -> bool:

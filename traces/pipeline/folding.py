@@ -17,12 +17,13 @@ from fencepost.traces.pipeline.arrow import to_record_batches
 from fencepost.traces.pipeline.file_systems import Location, file_sizes, join_location, open_parquet
 from fencepost.traces.pipeline.frames import ROWS_PER_BATCH, files_below, make_rows
 from fencepost.traces.pipeline.judge_corpus import Finding
+from fencepost.traces.pipeline.ownership_queries import PERIOD_QUERIES, POLL_SHARES
 from fencepost.traces.pipeline.parallel import as_pipeline_error, core_count
 from fencepost.traces.pipeline.queries import EXAMINED, INVARIANTS, VIEWS
 
 Value = TypeVar("Value")
 FINDINGS_FOLDER = "findings"
-QUERIES = frozenset({*INVARIANTS, *VIEWS, EXAMINED})
+QUERIES = frozenset({*INVARIANTS, *VIEWS, *PERIOD_QUERIES, POLL_SHARES, EXAMINED})
 ROW_SCHEMA = pa.schema([("trace", pa.string()), ("bucket", pa.int32()), ("kind", pa.string()), ("value", pa.string())])
 """What is folded of a row."""
 PARTS_PER_CORE = 2

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from fencepost.traces.pipeline.corpus import Corpus
@@ -21,6 +22,7 @@ from fencepost.traces.pipeline.corpus_log import write_atomically
 from fencepost.traces.pipeline.errors import PipelineError
 from fencepost.traces.pipeline.file_systems import (
     Location,
+    file_sizes,
     find_files,
     join_location,
     open_parquet,
@@ -30,7 +32,7 @@ from fencepost.traces.pipeline.file_systems import (
     write_text,
 )
 from fencepost.traces.pipeline.folding import FINDINGS_FOLDER
-from fencepost.traces.pipeline.frames import files_below, write_frame
+from fencepost.traces.pipeline.frames import SizedFile, files_below, read_files, write_frame
 from fencepost.traces.pipeline.joined_parts import (
     PART_COLUMNS,
     continued_parts,
@@ -39,6 +41,7 @@ from fencepost.traces.pipeline.joined_parts import (
 )
 from fencepost.traces.pipeline.judge_corpus import (
     DEFAULT_SPLIT_EVENTS,
+    FINDING_SCHEMA,
     Finding,
     ShardAnalysis,
     corpus_lines,
@@ -46,11 +49,16 @@ from fencepost.traces.pipeline.judge_corpus import (
     read_table,
     unreadable_files,
 )
+from fencepost.traces.pipeline.ownership_queries import PERIOD_QUERIES, POLL_SHARES, poll_shares, read_periods
 from fencepost.traces.pipeline.parallel import as_pipeline_error, job_progress
 from fencepost.traces.pipeline.queries import EXAMINED, INVARIANTS, VIEWS, count_examined, examined_events
 from fencepost.traces.pipeline.schema import EVENTS, QUARANTINE, SCHEMAS, TRACES
 from fencepost.traces.pipeline.writers import replace_folder
 
+OWNERSHIP = "ownership"
+"""The kind of findings that say who had which partitions."""
+OWNERSHIP_SCHEMA = pa.schema([FINDING_SCHEMA.field(name) for name in ("trace", "group", "sequence", "value")])
+LONGEST_WAIT = "longest-wait"
 RESULTS_FILE = "judged.json"
 QUERIES_AT_ONCE = 2
 """While one is planned, another is at work."""
@@ -144,6 +152,21 @@ def query_corpus(spark: SparkSession, corpus: Corpus, folder: Location, progress
         write_queries(spark, queries, folder, progress)
         for each in shared:
             each.unpersist()
+        write_queries(spark, list(further_queries(spark, folder, events)), folder, progress)
+
+
+def further_queries(spark: SparkSession, folder: Location, events: DataFrame) -> Iterator[tuple[str, DataFrame]]:
+    """Yield the queries about members in recordings and about polls, if the corpus shows any, by name."""
+    findings = files_below(folder, f"{FINDINGS_FOLDER}/kind={OWNERSHIP}")
+    if findings:
+        sizes = file_sizes(folder, findings)
+        files = [
+            SizedFile(str(join_location(folder, name)), size or 0) for name, size in zip(findings, sizes, strict=True)
+        ]
+        periods = read_periods(read_files(spark, files, OWNERSHIP_SCHEMA))
+        yield from ((name, query(periods)) for name, query in PERIOD_QUERIES.items())
+    if any(open_parquet(file).metadata.num_rows for file in files_below(folder, LONGEST_WAIT).values()):
+        yield POLL_SHARES, poll_shares(events)
 
 
 def write_queries(

@@ -36,6 +36,7 @@ class ShardJudge:
 
     def __init__(self, header: Header, owns_group: Callable[[str], bool] | None = None) -> None:
         self.history = StateHistory()
+        self.owns_group = owns_group
         self.own_events = 0
         """The number of events that were read and belong to no other shard."""
         self.judge = Judge(

@@ -22,10 +22,13 @@ CONSUMER_MOVES = (
     Move("join-wild", 2),
     Move("join-unwelcome", 3),
     *(Move(kind, who) for kind in ("crash", "pause", "pause-at-stop", "pause-at-start") for who in CONSUMERS),
+    *(Move("lag", who) for who in CONSUMERS),
     *(Move(kind, who) for kind in ("resume", "resume", "step", "consume") for who in CONSUMERS),
     *(Move(WAIT, 0, (("ms", milliseconds),)) for milliseconds in (30, 100, 300, 700, 1_200, 2_500)),
 )
 TARGET_MOVES = (Move("grow"), Move("grow"), Move("new-topic"), Move("kill-coordinator"), Move("expire-session"))
+LOOK_MS = 10
+"""How often a consumer that is to lag looks whether its Stop has come."""
 LAST_WAIT_MS = 4_000
 """How long the consumers go on once all moves are made."""
 
@@ -90,8 +93,25 @@ async def make_move(context: PushContext, move: Move, memory: dict[int, KitConsu
             await context.hooks.kill_coordinator()
     elif move.kind == "expire-session":
         await context.hooks.expire_session()
+    elif consumer is not None and move.kind == "lag":
+        context.start(lag_behind(context, consumer))
     elif consumer is not None:
         move_consumer(consumer, move.kind)
+
+
+async def lag_behind(context: PushContext, consumer: KitConsumer) -> None:
+    """Answer the next Stop once its attempt is over and the next one has begun, and later on the one of that."""
+    wait = context.limits.get("response_timeout_ms", 1_000)
+    consumer.pauses_at = "Stop"
+    while not consumer.is_paused:
+        await context.sleep(LOOK_MS)
+    await context.sleep(wait + wait // 4)
+    while consumer.waiting and consumer.waiting[0].api != "Stop":
+        consumer.handle_next()
+    if consumer.waiting:
+        consumer.handle_next()
+    await context.sleep(wait // 4)
+    consumer.resume()
 
 
 def move_consumer(consumer: KitConsumer, kind: str) -> None:

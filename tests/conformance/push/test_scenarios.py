@@ -12,10 +12,14 @@ from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.scenarios.push import ALL
 from fencepost.conformance.scenarios.push.context import PushContext
 from fencepost.conformance.scenarios.push.registry import playable
+from fencepost.conformance.schedules.bench import Bench
+from fencepost.conformance.schedules.push.schedules import BundledPushSchedules
 from fencepost.model.catalogue.push import PUSH_CATALOGUE
 from fencepost.traces.verdict import CheckStatus
 from tests.support.push.faults import FAULTS, PushFault
 from tests.support.push.requirements import NOT_ON_THE_WIRE
+
+MAX_BATCHES, BATCH_SIZE = 60, 10
 
 
 def play_on(scenario: Scenario, target: BundledPushTarget) -> ScenarioRun:
@@ -77,3 +81,22 @@ def test_batched_offsets_reach_the_next_owner_and_may_be_lost_with_the_coordinat
     target = BundledPushTarget(BrokerSettings(offset_interval_ms=60_000))
     run = play_on(Scenario("batched", (), playable(play)), target)
     assert (run.verdict.violations, run.blocked, starts) == ((), "", [5, 0])
+
+
+@pytest.mark.acceptance
+@pytest.mark.parametrize("name", FAULTS)
+def test_fault_is_found_by_random_schedules(name: str) -> None:
+    schedules, fault = BundledPushSchedules(), FAULTS[name]
+    bench = Bench(schedules, fault.make_target)
+    drawn = (each.schedule for batch in range(MAX_BATCHES) for each in schedules.generate(11, batch, BATCH_SIZE))
+    assert any(bench.violated_by(schedule) & fault.requirements for schedule in drawn)
+
+
+@pytest.mark.acceptance
+def test_no_random_schedule_complains_of_the_bundled_coordinator() -> None:
+    schedules = BundledPushSchedules()
+    bench = Bench(schedules, BundledPushTarget)
+    for batch in range(MAX_BATCHES):
+        for each in schedules.generate(12, batch, BATCH_SIZE):
+            run = bench.play(each.schedule)
+            assert (run.verdict.violations, run.verdict.inconclusive) == ((), ())

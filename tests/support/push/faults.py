@@ -312,5 +312,6 @@ HELD_OUT = (
     fault(pinging("ConfirmsUnanswered", confirms_all=True), "42"),
     fault(NamesItself, "23"),
 )
-"""These were written after the judge, and the judge was not changed for them."""
+"""These were written after the judge, and the judge was not changed for them; the random schedules got consumers with a
+wildcard for `IgnoresNewTopics`."""
 FAULTS: Mapping[str, PushFault] = {each.name: each for each in (*TRAINING, *HELD_OUT)}

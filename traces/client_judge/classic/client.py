@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 
 from fencepost.model.catalogue.classic.client import CLIENT_CATALOGUE
+from fencepost.model.catalogue.requirement import Requirement
 from fencepost.model.errors import Error
 from fencepost.traces.client_judge.classic import (
     draining,
@@ -50,10 +51,10 @@ RESPONSES: Mapping[str, Look] = {
 
 
 class ClassicClient:
-    """One client of the classic protocol, followed through a trace."""
+    """One client of the classic protocol, followed through a trace. Findings are about these requirements alone."""
 
-    def __init__(self, header: Header, label: str) -> None:
-        self._evidence = Evidence(CLIENT_CATALOGUE)
+    def __init__(self, header: Header, label: str, requirements: Mapping[str, Requirement] = CLIENT_CATALOGUE) -> None:
+        self._evidence = Evidence(requirements)
         self.state = ClientState(Knowledge(header.grace), self._evidence)
         self._progress = progress.Progress()
         self._label = label

@@ -27,6 +27,8 @@ def judge_plan(state: ClientState, operation: Operation, exchange: Exchange) -> 
         state.check(not given, "MEMBER-09", operation, title, "no assignments", observed)
         return
     members = read_members(told["members"])
+    if state.is_recorded and len(members) < len(told["members"]):
+        return  # a subscription of another kind
     try:
         plan = {row["member_id"]: decode_assignment(row["assignment"]) for row in given}
     except ConsumerProtocolError as error:
@@ -40,8 +42,29 @@ def judge_plan(state: ClientState, operation: Operation, exchange: Exchange) -> 
         judge_invented(state, operation, exchange.protocol, members, plan)
         return
     if not missing and members:
-        cluster = ClusterTopics(known_topics(state, exchange, plan))
-        judge_properties(state, operation, exchange.protocol, members, cluster, plan)
+        has_racks = any(member.subscription.rack for member in members)  # those of partitions are not recorded
+        protocol = exchange.protocol if not (state.is_recorded and has_racks) else ""
+        judge_properties(state, operation, protocol, members, known_clusters(state, exchange, members, plan), plan)
+
+
+def known_clusters(
+    state: ClientState, exchange: Exchange, members: Sequence[GroupMember], plan: Assignment
+) -> tuple[ClusterTopics, ...]:
+    """The partitions by which the leader may have planned. A recording does not show which it knows: it gives them out,
+    or withholds them from a member that claims one of them."""
+    if not state.is_recorded:
+        return (ClusterTopics(known_topics(state, exchange, plan)),)
+    given = [partition for own in plan.values() for partition in own]
+    claimed = [partition for member in members for partition in member.subscription.owned]
+    return ClusterTopics(count_partitions(given)), ClusterTopics(count_partitions([*given, *claimed]))
+
+
+def count_partitions(partitions: Sequence[TopicPartition]) -> dict[str, int]:
+    """The least numbers of partitions of topics that have all of these."""
+    counts: dict[str, int] = {}
+    for topic, number in partitions:
+        counts[topic] = max(counts.get(topic, 0), number + 1)
+    return counts
 
 
 def known_topics(state: ClientState, exchange: Exchange, plan: Assignment) -> dict[str, int]:
@@ -72,11 +95,14 @@ def judge_properties(
     operation: Operation,
     protocol: str,
     members: Sequence[GroupMember],
-    cluster: ClusterTopics,
+    clusters: Sequence[ClusterTopics],
     plan: Assignment,
 ) -> None:
-    """The plan has the properties of its assignor; a group of one shows none of them."""
-    broken = broken_properties(protocol, members, cluster, plan)
+    """The plan has the properties of its assignor, for one of the clusters that the leader may know; a group of one
+    shows none of them."""
+    broken, cluster = min(
+        ((broken_properties(protocol, members, each, plan), each) for each in clusters), key=lambda pair: len(pair[0])
+    )
     names = {one.requirement for one in PROPERTIES.get(protocol, ANY_ASSIGNOR)}
     for one in broken:
         state.violate(

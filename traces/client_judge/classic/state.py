@@ -67,6 +67,8 @@ class ClientState:
 
     knowledge: Knowledge
     evidence: Evidence
+    is_recorded: bool = False
+    """Only its requests to the coordinator are known: nothing of its application, of Metadata and of Fetch."""
     outstanding: dict[int, Operation] = field(default_factory=dict)
     """The requests without a response, by handle."""
     join: Operation | None = None
