@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from fencepost.adapters.address import parse_address
-from fencepost.adapters.region.line_target import LineTarget, connect_over_tcp
+from fencepost.adapters.region.line_target import LineTarget, connect_in_memory, connect_over_tcp
 from fencepost.adapters.target import TargetError
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.protocols.description import ProtocolDescription
@@ -14,6 +14,7 @@ from fencepost.conformance.scenarios.region.job import Job
 from fencepost.conformance.schedules.protocol import TargetScheduleProtocol
 from fencepost.conformance.schedules.scope import ScheduleScope
 from fencepost.model.region.rules import REGION as SPECIFICATION
+from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.judge.region.protocol import RegionProtocol
 
@@ -29,8 +30,13 @@ def make_target(address: str, profile: Profile) -> LineTarget:
     """The program at `region://host:port`. Raises `TargetError`."""
     found = parse_address(address.strip().partition("://")[2])
     if found is None:
-        raise TargetError(f"{address!r} is no address of a region: write it as region://host:port")
+        raise TargetError(f"{address!r} is no address of a region: write region://host:port, or region://bundled")
     return LineTarget(address.strip(), connect_over_tcp(*found), "wall")
+
+
+def make_bundled(settings: Settings) -> LineTarget:
+    """The bundled operators in this process."""
+    return LineTarget("region://bundled", connect_in_memory)
 
 
 def repeat(events: Sequence[Event]) -> Scenario:
@@ -46,5 +52,11 @@ def repeat(events: Sequence[Event]) -> Scenario:
 
 
 REGION = ProtocolDescription(
-    SPECIFICATION, RegionProtocol, ALL, make_schedules=make_schedules, make_target=make_target, repeat=repeat
+    SPECIFICATION,
+    RegionProtocol,
+    ALL,
+    make_schedules=make_schedules,
+    make_target=make_target,
+    make_bundled=make_bundled,
+    repeat=repeat,
 )

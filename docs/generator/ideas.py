@@ -1,13 +1,14 @@
 """What became of the ideas: one incident under each of the systems, played on its bundled implementation."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from types import MappingProxyType
 
 from fencepost.adapters.bundled.proposal.coordinator import ProposedCoordinator
 from fencepost.adapters.in_process import InProcessTarget
+from fencepost.adapters.push.bundled_target import BundledPushTarget
 from fencepost.adapters.region.line_target import LineTarget, connect_in_memory
 from fencepost.adapters.target import Target
 from fencepost.adapters.virtual_clock import run_virtual_in_thread
@@ -16,15 +17,18 @@ from fencepost.conformance.diagrams.svg import to_svg
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.protocols.description import ProtocolDescription
+from fencepost.conformance.protocols.push import PUSH
 from fencepost.conformance.protocols.region import REGION
 from fencepost.conformance.protocols.registry import DEFAULT_PROTOCOL
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.scenario.actors import Member
 from fencepost.conformance.scenario.context import ScenarioContext
 from fencepost.conformance.scenario.scenario import Scenario, ScenarioFunction
+from fencepost.conformance.scenarios.push.context import PushContext
 from fencepost.conformance.scenarios.region.job import Job, run_job
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Kind
+from fencepost.traces.judge.region.protocol import FIELDS
 
 BEGUN = "resume"
 """The last request before an incident in a region; pictures begin behind it."""
@@ -34,12 +38,14 @@ PREFIX = "idea-"
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """A bundled implementation; `target` is the name of the lane that requests go to."""
+    """A bundled implementation; `target` is the name of the lane beside the members, `pushed` the APIs of requests that
+    come from there."""
 
     protocol: ProtocolDescription
     make_target: Callable[[Settings], Target]
     target: str
     incidents: Mapping[str, ScenarioFunction]
+    pushed: frozenset[str] = frozenset()
 
 
 # -- the classic protocol, and the proposal before it ------------------------------------------------------------------
@@ -93,6 +99,44 @@ def in_order(*members: Member) -> list[Member]:
     return sorted(members, key=lambda one: one.leader != one.id)
 
 
+# -- push --------------------------------------------------------------------------------------------------------------
+
+
+async def lose_consumer(context: ScenarioContext) -> None:
+    """C registers, A and B are told to stop, and A dies before it answers."""
+    push = PushContext(context)
+    first, second = await push.group_of("a", "b")
+    first.pauses_at = "Stop"
+    await push.consumer("c").join()
+    await first.await_requests("Stop")
+    first.crash()
+    await second.await_start()
+    await push.settle()
+
+
+async def lose_pusher(context: ScenarioContext) -> None:
+    """B has answered that it stopped, A has not: the coordinator is lost, and everybody registers with the next one."""
+    push = PushContext(context)
+    first, _ = await push.group_of("a", "b")
+    first.pauses_at = "Stop"
+    await push.consumer("c").join()
+    await first.await_requests("Stop")
+    await push.hooks.kill_coordinator()
+    await push.settle()
+    again = [await push.consumer(name).join() for name in ("a", "b", "c")]
+    for one in again:
+        await one.await_start()
+
+
+async def grow_by_pushing(context: ScenarioContext) -> None:
+    """The coordinator sees the partition that was added, stops everybody and starts them anew."""
+    push = PushContext(context)
+    first, _ = await push.group_of("a", "b")
+    push.add_partition()
+    await first.await_requests("Start")
+    await push.settle()
+
+
 # -- the region --------------------------------------------------------------------------------------------------------
 
 
@@ -139,6 +183,13 @@ async def grow_region(context: ScenarioContext) -> None:
 
 SYSTEMS: Mapping[str, System] = MappingProxyType(
     {
+        "push": System(
+            PUSH,
+            lambda settings: BundledPushTarget(),
+            "coordinator",
+            {"death": lose_consumer, "failover": lose_pusher, "growth": grow_by_pushing},
+            PUSH.specification.pushed,
+        ),
         "proposal": System(
             DEFAULT_PROTOCOL,
             lambda settings: InProcessTarget(settings, make_coordinator=ProposedCoordinator),
@@ -154,8 +205,9 @@ SYSTEMS: Mapping[str, System] = MappingProxyType(
         "region": System(
             REGION,
             lambda settings: LineTarget("region", connect_in_memory),
-            "operators",
+            "Kafka and region",
             {"death": lose_operator, "failover": lose_control_plane, "growth": grow_region},
+            frozenset(FIELDS),
         ),
     }
 )
@@ -172,11 +224,22 @@ def play_idea(incident: str, system: str) -> tuple[Event, ...]:
     return played.events
 
 
+def telling_events(events: Sequence[Event]) -> list[Event]:
+    """The events of members, without what goes on at all times."""
+    asked = {event.sequence for event in events if event.kind is Kind.REQUEST and event.member and event.api != "Ping"}
+    return [event for event in events if event.sequence in asked or event.of in asked or is_blow(event)]
+
+
+def is_blow(event: Event) -> bool:
+    """Whether an event is a fault of the target, or of a member."""
+    return event.kind is Kind.FAULT and (bool(event.member) or event.api in ("restart", "closed"))
+
+
 def draw_idea(name: str) -> str:
     """The picture `idea-INCIDENT-SYSTEM` as an SVG element. Raises `KeyError`."""
     incident, _, system = name.removeprefix(PREFIX).partition("-")
     events = play_idea(incident, system)
     begun = max((place for place, event in enumerate(events) if event.api == BEGUN), default=-1)
-    shown = [event for event in events[begun + 1 :] if event.member or event.kind is Kind.FAULT]
-    diagram = replace(draw_sequence(shown), target=SYSTEMS[system].target)
+    under = SYSTEMS[system]
+    diagram = replace(draw_sequence(telling_events(events[begun + 1 :]), pushed=under.pushed), target=under.target)
     return to_svg(diagram, (), f"{incident}: {system}", "An incident under one of the systems.")

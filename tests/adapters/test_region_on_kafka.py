@@ -24,7 +24,7 @@ def run_on(bootstrap: str, load: Load) -> JobResult:
     return asyncio.run(run_job(group, load, ends, SETTINGS))
 
 
-@pytest.mark.slow
+@pytest.mark.acceptance
 def test_on_the_bundled_server() -> None:
     with serve_in_thread(SERVER) as bootstrap:
         result = run_on(bootstrap, Load(3_000, rebalances=2, crashes=1))

@@ -3,6 +3,10 @@
 Run with `python -m tests.benchmarks.region_states [--most STATES]`. The two count differently: here the steps of the
 merge and of the group are steps of their own, and operators that are alike may change places. A search that the limit
 ends says so.
+
+Measured on two cores that other work shared, repaired, 2 operators, 1 partition, 2 records, 2 checkpoints: 67,710
+states without faults (25 s), 360,454 with a failure downstream (50 s), 417,041 with a rebalance (55 s); nothing broken.
+The rows behind these were not run to their ends.
 """
 
 import argparse

@@ -53,6 +53,10 @@ def test_a_fault_is_saved_and_replayed_until_it_is_fixed(
     assert "a history is told of classic groups" in capsys.readouterr().err
 
 
+def test_the_bundled_operators_need_no_server() -> None:
+    assert main(["test", "region://bundled", "--smoke"]) == 0
+
+
 @pytest.mark.parametrize("address", ["region://nowhere", "region://127.0.0.1:1"])
 def test_no_target(address: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["test", address]) == 2

@@ -72,6 +72,13 @@ def say_of_driver(**about: Any) -> Change:
     return change
 
 
+def have_longer_sessions(events: list[Event]) -> Iterable[Event]:
+    """The client's sessions are longer than it has waited."""
+    for event in events:
+        is_join = event.kind is Kind.REQUEST and event.api == "JoinGroup"
+        yield evolve(event, body={**event.body, "session_timeout_ms": 12_000}) if is_join else event
+
+
 def join_with_the_old_id(events: list[Event]) -> Iterable[Event]:
     """The client that left in silence joins with the id that it had."""
     ids = [each.body["member_id"] for each in events if each.kind is Kind.REQUEST and each.api == "JoinGroup"]
@@ -108,6 +115,11 @@ CASES: list[tuple[str, str, Change]] = [
     ("hang-up-behind-a-fetch", "POLL-02", without(lambda event: event.api == "hangup")),
     ("without-callbacks", "POLL-10", say_of_driver(callbacks=["assigned"])),
     ("without-callbacks", "HBT-09", say_of_driver(poll_interval=True)),
+    ("session-that-ran-out", "MEMBER-14", have_longer_sessions),
+    ("fenced-while-joining", "MEMBER-08", without(lambda event: event.sequence == 244)),
+    ("reset-before-the-callback", "MEMBER-07", without(lambda event: event.sequence == 256)),
+    ("reset-and-a-lost-join", "MEMBER-14", without(lambda event: event.sequence == 277)),
+    ("fenced-beside-a-reset", "MEMBER-12", without(lambda event: event.sequence == 38)),
     ("unanswered-lookup", "HBT-05", without(lambda event: event.api == "FindCoordinator" and event.member == "A")),
 ]
 """The name of a trace, the requirement that it seemed to violate, and the change after which it does."""

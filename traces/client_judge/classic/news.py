@@ -25,6 +25,8 @@ GENERATION_OVER = frozenset({Error.ILLEGAL_GENERATION, Error.UNKNOWN_MEMBER_ID})
 """What a commit of a generation is told that is over."""
 RESETS = frozenset({"MEMBER-12", "MEMBER-13"})
 """The requirements that say that a generation is over."""
+FENCED = "HBT-10"
+"""The one that says that a static member is fenced."""
 
 
 def learn_join(state: ClientState, operation: Operation, event: Event) -> None:
@@ -34,7 +36,7 @@ def learn_join(state: ClientState, operation: Operation, event: Event) -> None:
     if event.time - operation.sent_at > PARKED_MS:
         state.evidence.hold("HBT-04", event.sequence)
     before = replace(state.knowledge.latest, member_id=sent)
-    is_reset_late = before.requirement in RESETS and may_be_read_after(state, before, operation)
+    is_reset_late = before.requirement in RESETS | {FENCED} and may_be_read_after(state, before, operation)
     if error in MAY_REJOIN and is_reset_late:
         before = replace(before, member_id=None)
     if error != Error.NONE and event.connection in state.doubtful:
@@ -231,14 +233,14 @@ def learn_of_membership(state: ClientState, operation: Operation, event: Event) 
     elif error == Error.ILLEGAL_GENERATION:
         learn_reset(state, str(latest.member_id), "MEMBER-12", news, event)
         if is_completing(state, latest, event.time):  # whoever is in the middle of that may lose the id as well
-            state.knowledge.learn(replace(state.knowledge.latest, member_id=None, requirement=""))
+            state.knowledge.learn(replace(state.knowledge.latest, member_id=None))
     elif error == Error.UNKNOWN_MEMBER_ID:
         learn_reset(state, "", "MEMBER-13", news, event)
     elif error in MOVED:
         learn(state, latest, "MEMBER-14", news, event)
     elif error == Error.FENCED_INSTANCE_ID and operation.api == "Heartbeat":
         state.installed, state.is_installed_doubtful = None, True
-        learn(state, replace(latest, member_id=None), "", news, event)
+        learn(state, replace(latest, member_id=None), FENCED, news, event)
 
 
 def is_overtaking(state: ClientState, error: int, time: int) -> bool:
@@ -246,7 +248,7 @@ def is_overtaking(state: ClientState, error: int, time: int) -> bool:
     their way at once, and it may have a thread for each."""
     latest = state.knowledge.latest
     is_fresh = latest.requirement == "MEMBER-12" and time - latest.time <= state.knowledge.grace
-    return is_fresh and error == Error.UNKNOWN_MEMBER_ID
+    return is_fresh and error in (Error.UNKNOWN_MEMBER_ID, Error.FENCED_INSTANCE_ID)
 
 
 def is_completing(state: ClientState, latest: Standing, time: int) -> bool:
@@ -264,7 +266,8 @@ def learn_loss(state: ClientState, operation: Operation, event: Event) -> None:
         state.exchange.is_excused = True
         state.exchange.has_failed |= operation.api == "SyncGroup"
     if operation.api == "JoinGroup":
-        latest = replace(latest, member_id=operation.body["member_id"])
+        is_reset_late = latest.requirement in RESETS and may_be_read_after(state, latest, operation)
+        latest = replace(latest, member_id=None if is_reset_late else operation.body["member_id"])
     if operation.api in ("JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit"):
         is_exchange = operation.api in EXCHANGE_APIS
         learn(state, latest, "MEMBER-14", f"the connection of its {operation.api} was closed", event, owes=is_exchange)
