@@ -47,7 +47,7 @@ class FirstRows:
         """The first rows with their places, in order."""
         return nsmallest(MAX_SHOWN, self.held, key=lambda each: each[0])
 
-    def shown(self) -> Sequence[Row]:
+    def list_rows(self) -> Sequence[Row]:
         """The first rows, in order."""
         return [row for _, row in self.first()]
 

@@ -35,7 +35,7 @@ def rebalance_lines(overview: Overview) -> Iterator[str]:
     half, most = (percentile(durations, share) for share in (0.5, 0.99))
     longest = f"the longest {max(durations)} ms"
     yield f"Rebalances: {durations.total()}, half within {half} ms, 99 % within {most} ms, {longest}"
-    for each in overview.rows["rebalance"].shown():
+    for each in overview.rows["rebalance"].list_rows():
         yield f"  {each['duration']} ms: {each['group']!r} to generation {each['generation']}, over by {each['by']}"
 
 
@@ -51,7 +51,7 @@ def stuck_lines(overview: Overview) -> Iterator[str]:
     stuck = overview.rows["stuck"]
     if stuck.count:
         yield f"Rebalances that were not over at the end: {stuck.count}"
-    for each in stuck.shown():
+    for each in stuck.list_rows():
         awaited = ", ".join(each["awaited"]) or "a timer"
         yield f"  {each['group']!r} in {PHASES[each['phase']]} since {each['since']} ms waits for {awaited}"
 
@@ -61,7 +61,7 @@ def lag_lines(overview: Overview) -> Iterator[str]:
     known, unknown = overview.known_lags, overview.unknown_lags
     if not known and not unknown:
         return
-    behind = overview.rows["lag"].shown()
+    behind = overview.rows["lag"].list_rows()
     told = f"unknown for {unknown}" if unknown else "known for all"
     most = f", at most {behind[0]['lag'] if behind else 0} records" if known else ""
     yield f"Lag of {known + unknown} partitions: {told}{most}"
@@ -74,20 +74,20 @@ def owner_lines(overview: Overview) -> Iterator[str]:
     if not overview.followed:
         return
     idle, twice = overview.rows["unowned"], overview.rows["owned-twice"]
-    longest = f", at most {idle.shown()[0]['longest']} ms at a stretch" if idle.count else ""
+    longest = f", at most {idle.list_rows()[0]['longest']} ms at a stretch" if idle.count else ""
     yield f"Partitions without an owner for a while: {idle.count} of {overview.followed}{longest}"
-    for each in idle.shown():
+    for each in idle.list_rows():
         yield f"  {each['unowned']} ms in {each['stretches']} stretches: {each['group']!r}, {each['partition']}"
     if twice.count:
         yield f"Partitions that two members had at once: {twice.count} times"
-    for each in twice.shown():
+    for each in twice.list_rows():
         what = f"{each['group']!r}, {each['partition']}, {each['other']!r} and {each['member_id']!r}"
         yield f"  {each['both']} ms: {what} ({each['trace']}, event {each['sequence']})"
 
 
 def wait_lines(overview: Overview) -> Iterator[str]:
     """How long buffered partitions wait."""
-    for each in overview.rows["longest-wait"].shown()[:1]:
+    for each in overview.rows["longest-wait"].list_rows()[:1]:
         where = f"{each['partition']} at {each['member'] or each['connection']}"
         yield f"Longest wait of a buffered partition: {each['polls']} polls, {where}"
 
@@ -102,5 +102,5 @@ def invariant_lines(overview: Overview) -> Iterator[str]:
         found = f"{violations.count} violations" if violations.count else "holds" if examined[name] else "not looked at"
         unnamed = f"; {examined['unnamed']} name no partition" if name == "one-owner" and examined["unnamed"] else ""
         yield f"  {sentence}: {found} ({examined[name]} {unit} examined{unnamed})"
-        for each in violations.shown():
+        for each in violations.list_rows():
             yield f"    {each['group']!r} in generation {each['generation']}: {each['trace']}, event {each['sequence']}"

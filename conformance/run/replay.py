@@ -18,7 +18,13 @@ from fencepost.conformance.execution.saving import saved_requirements
 from fencepost.conformance.plan import BUNDLED, ReplayOutcome, ReplayResult
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.protocols.description import ProtocolDescription, ReplayRules
-from fencepost.conformance.protocols.registry import DEFAULT_PROTOCOL, is_bundled, name_of_target, protocol_named
+from fencepost.conformance.protocols.registry import (
+    DEFAULT_PROTOCOL,
+    is_bundled,
+    name_of_target,
+    protocol_named,
+    protocol_of_target,
+)
 from fencepost.conformance.run.judged_trace import JudgedTrace, judge_trace
 from fencepost.conformance.run.remote import CLEAN_UP_S
 from fencepost.conformance.run.scenario_replay import replay_scenario
@@ -51,14 +57,14 @@ Replay = Callable[[str, ReplayScript, Settings], Awaitable[tuple[Header, "Repeat
 
 async def replay_trace(path: Path, target: str, profile: Profile) -> ReplayResult:
     """Drive the schedule of a trace against a target. Raises `TraceError` and `TargetError`."""
+    remote = None if is_bundled(target) else protocol_of_target(target).make_target(target, profile)
     protocol = protocol_to_replay(path, target)
-    if protocol.repeat is not None and protocol.make_bundled is not None and is_bundled(target):
+    if remote is None and protocol.repeat is not None and protocol.make_bundled is not None:
         bundled = protocol.make_bundled(Settings())
         return await run_virtual_in_thread(replay_scenario(path, protocol, bundled, "replay", 0))
-    if target == BUNDLED:
+    if remote is None:
         return await replay_in_process(path, InProcessTarget)
     grace = profile.grace if profile.grace is not None else DEFAULT_GRACE_MS
-    remote = protocol.make_target(target, profile)
     token = secrets.token_hex(3)
     if protocol.repeat is not None:
         return await replay_scenario(path, protocol, remote, f"replay-{token}", grace)

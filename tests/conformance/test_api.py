@@ -48,7 +48,7 @@ TYPES = {
     "Report": (
         *("target", "seed", "results", "rules", "schedules", "events", "seconds", "cut_short", "coverage"),
         *("undecided", "ended", "scope", "specification", "unclassified", "facts", "idle_findings"),
-        *("provenance", "kit"),
+        *("provenance", "kit", "members"),
     ),
     "Requirement": ("id", "level", "title", "sentence", "source", "testability", "needs", "why", "since"),
     "RequirementResult": ("id", "verdict", "note", "checks", "failures", "causes", "remark", "more_failures"),

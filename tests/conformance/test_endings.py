@@ -279,7 +279,7 @@ def test_a_target_that_goes_away_is_the_finding(
                 await context.heartbeat(context.member("A"))
 
     monkeypatch.setattr(
-        "fencepost.conformance.run.remote.DEFAULT_PROTOCOL",
+        "fencepost.conformance.protocols.registry.DEFAULT_PROTOCOL",
         replace(CLASSIC, scenarios=(STABLE, Scenario("last-words", ("HB-02",), play))),
     )
     server = serve_in_thread(SETTINGS)
@@ -315,7 +315,7 @@ def test_a_command_that_fails_costs_nothing_that_was_found(
     restarting = Scenario("restarting", ("FAILOVER-02",), play)
     monkeypatch.setattr(KafkaTarget, "is_alive", is_alive)
     monkeypatch.setattr(
-        "fencepost.conformance.run.remote.DEFAULT_PROTOCOL", replace(CLASSIC, scenarios=(STABLE, restarting))
+        "fencepost.conformance.protocols.registry.DEFAULT_PROTOCOL", replace(CLASSIC, scenarios=(STABLE, restarting))
     )
     with serve_in_thread(SETTINGS) as bootstrap:
         words = ["test", f"kafka://{bootstrap}", "--profile", str(profile), "--schedules", "0"]
@@ -349,7 +349,7 @@ def test_a_second_ctrl_c_does_not_wait_for_the_target(tmp_path: Path, monkeypatc
 
     monkeypatch.setattr(KafkaTarget, "close", close_slowly)
     monkeypatch.setattr(
-        "fencepost.conformance.run.remote.DEFAULT_PROTOCOL",
+        "fencepost.conformance.protocols.registry.DEFAULT_PROTOCOL",
         replace(CLASSIC, scenarios=(STABLE, Scenario("interrupted", ("HB-02",), play))),
     )
     with serve_in_thread(SETTINGS) as bootstrap:

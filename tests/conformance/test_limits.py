@@ -99,7 +99,7 @@ class ShrinkLog:
 def test_shrinking_has_a_budget_for_the_run(seconds: float, monkeypatch: Patch) -> None:
     """No scenario is played, so that random schedules alone show what a forgiving coordinator breaks."""
     install(monkeypatch, altering_coordinator(replace_error("Heartbeat", 0, 25)))
-    monkeypatch.setattr("fencepost.conformance.run.bundled.DEFAULT_PROTOCOL", replace(CLASSIC, scenarios=()))
+    monkeypatch.setattr("fencepost.conformance.protocols.registry.DEFAULT_PROTOCOL", replace(CLASSIC, scenarios=()))
     log = ShrinkLog()
     log.install(monkeypatch)
     report = log.run(["HB-*"], shrink_seconds=seconds)

@@ -93,7 +93,9 @@ def stuck(monkeypatch: Patch) -> Iterator[None]:
         released.wait(TIMEOUT_SECONDS)
 
     scenarios = (STABLE, Scenario("interrupted", ("HB-02",), play))
-    monkeypatch.setattr("fencepost.conformance.run.bundled.DEFAULT_PROTOCOL", replace(CLASSIC, scenarios=scenarios))
+    monkeypatch.setattr(
+        "fencepost.conformance.protocols.registry.DEFAULT_PROTOCOL", replace(CLASSIC, scenarios=scenarios)
+    )
     yield
     released.set()
 
@@ -126,7 +128,9 @@ def test_ctrl_c_in_a_run_on_the_wire(tmp_path: Path, monkeypatch: Patch, capsys:
         await asyncio.Event().wait()
 
     scenarios = (STABLE, Scenario("interrupted", ("HB-02",), play))
-    monkeypatch.setattr("fencepost.conformance.run.remote.DEFAULT_PROTOCOL", replace(CLASSIC, scenarios=scenarios))
+    monkeypatch.setattr(
+        "fencepost.conformance.protocols.registry.DEFAULT_PROTOCOL", replace(CLASSIC, scenarios=scenarios)
+    )
     report = tmp_path / "r.json"
     with serve_in_thread(
         Settings(min_session_timeout=500, initial_rebalance_delay=200, offsets_partitions=2)

@@ -14,8 +14,8 @@ from fencepost.conformance.analysis.root_cause import violated_requirements
 from fencepost.conformance.cli import main
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
+from fencepost.conformance.protocols import registry
 from fencepost.conformance.protocols.classic import CLASSIC
-from fencepost.conformance.run import bundled
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS, BundledRun
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
@@ -78,7 +78,7 @@ def test_known_bugs_are_found_on_tour(number: str) -> None:
 def test_tours_are_part_of_a_run_and_of_its_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    monkeypatch.setattr(bundled, "DEFAULT_PROTOCOL", replace(CLASSIC, scenarios=()))
+    monkeypatch.setattr(registry, "DEFAULT_PROTOCOL", replace(CLASSIC, scenarios=()))
     report = tmp_path / "report.json"
     command = ["test", "bundled", "--tours", "20", "--schedules", "0", "--json", str(report)]
     assert main(command) == 3
@@ -92,7 +92,7 @@ def test_tours_are_part_of_a_run_and_of_its_report(
 
 
 def test_without_the_flag_there_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
-    monkeypatch.setattr(bundled, "DEFAULT_PROTOCOL", replace(CLASSIC, scenarios=()))
+    monkeypatch.setattr(registry, "DEFAULT_PROTOCOL", replace(CLASSIC, scenarios=()))
     report = tmp_path / "report.json"
     main(["test", "bundled", "--schedules", "0", "--json", str(report)])
     assert json.loads(report.read_text())["schedules"] == 0

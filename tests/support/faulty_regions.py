@@ -41,11 +41,11 @@ def leave_out_seek_map(patch: pytest.MonkeyPatch) -> None:
 def merge_first_part(patch: pytest.MonkeyPatch) -> None:
     """H02: a merge is complete with its first contribution."""
 
-    def merged(self: JobControl, checkpoint: int) -> Offsets | None:
+    def merge_if_complete(self: JobControl, checkpoint: int) -> Offsets | None:
         parts = self._parts.get(checkpoint, {})
         return merge_parts(parts.values()) if parts else None
 
-    patch.setattr(JobControl, "merged", merged)
+    patch.setattr(JobControl, "merge_if_complete", merge_if_complete)
 
 
 @fault("REGION-30")
@@ -76,16 +76,16 @@ def trust_membership(patch: pytest.MonkeyPatch) -> None:
 @fault("REGION-37")
 def notify_once(patch: pytest.MonkeyPatch) -> None:
     """H06: the bean tells each operator once that a merge is complete."""
-    whole = JobControl.merged
+    whole = JobControl.merge_if_complete
     told: dict[tuple[JobControl, int], int] = {}
 
-    def merged(self: JobControl, checkpoint: int) -> Offsets | None:
+    def merge_if_complete(self: JobControl, checkpoint: int) -> Offsets | None:
         found = whole(self, checkpoint)
         if found is not None:
             told[self, checkpoint] = told.get((self, checkpoint), 0) + 1
         return found if told.get((self, checkpoint), 0) <= len(self.names) else None
 
-    patch.setattr(JobControl, "merged", merged)
+    patch.setattr(JobControl, "merge_if_complete", merge_if_complete)
 
 
 @fault("REGION-42")
@@ -221,13 +221,13 @@ def keep_old_offsets(patch: pytest.MonkeyPatch) -> None:
 def merge_lowest(patch: pytest.MonkeyPatch) -> None:
     """A merge takes the map below over what was assigned."""
 
-    def merged(self: JobControl, checkpoint: int) -> Offsets | None:
+    def merge_if_complete(self: JobControl, checkpoint: int) -> Offsets | None:
         parts = self._parts.get(checkpoint, {})
         if parts.keys() != self.names:
             return None
         return {**merge_parts(parts.values()), **next(iter(parts.values())).base}
 
-    patch.setattr(JobControl, "merged", merged)
+    patch.setattr(JobControl, "merge_if_complete", merge_if_complete)
 
 
 @fault("REGION-44", "REGION-41", heldout=True)

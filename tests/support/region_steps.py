@@ -180,7 +180,7 @@ class SteppedRegion:
 
     def finish(self, name: str) -> bool:
         """End an operator's reset, if the merge is complete."""
-        merged: Offsets | None = self.control.merged(self.number) if self.number else {}
+        merged: Offsets | None = self.control.merge_if_complete(self.number) if self.number else {}
         if merged is not None:
             self.operators[name].reset_to(merged)
         return merged is not None

@@ -70,7 +70,7 @@ class JobControl:
         """Add a part to the merge of a checkpoint, once for each operator."""
         self._parts.setdefault(checkpoint, {}).setdefault(part.name, part)
 
-    def merged(self, checkpoint: int) -> Offsets | None:
+    def merge_if_complete(self, checkpoint: int) -> Offsets | None:
         """The merged map if all operators of the job have contributed; at once when it is asked for again (H06)."""
         parts = self._parts.get(checkpoint, {})
         return merge_parts(parts.values()) if parts.keys() == self.names else None
@@ -80,7 +80,7 @@ class JobControl:
         async with self._news:
             self.contribute(checkpoint, part)
             self._news.notify_all()
-            while (found := self.merged(checkpoint)) is None:
+            while (found := self.merge_if_complete(checkpoint)) is None:
                 await self._news.wait()
             return found
 

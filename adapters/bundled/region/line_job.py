@@ -214,7 +214,7 @@ class LineJob:
 
     async def finish(self, operator: RegionOperator, request: Body) -> Body:
         """Seek the merged checkpoint if the merge is complete."""
-        merged = self.control.merged(number_field(request, "number"))
+        merged = self.control.merge_if_complete(number_field(request, "number"))
         if merged is not None:
             operator.reset_to(merged)
         return {"done": merged is not None}

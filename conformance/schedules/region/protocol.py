@@ -55,7 +55,7 @@ def draw_schedule(name: str, random: Random) -> GeneratedSchedule:
     walk, moves = RegionWalk(), []
     habits = {kind: random.choice(WEIGHTS) * (FAULT_WEIGHT if kind in FAULTS else 1.0) for kind in KINDS}
     for _ in range(random.randint(*MOVES)):
-        enabled = walk.enabled()
+        enabled = walk.list_enabled()
         if not enabled:
             break
         ((action, transitions),) = random.choices(enabled, [habits[kind_of(action.name)] for action, _ in enabled])

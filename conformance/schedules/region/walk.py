@@ -49,7 +49,7 @@ class RegionWalk:
     row: Row = field(default_factory=lambda: tuple(BOUNDS.initial()))
     system: TransitionSystem = SYSTEM
 
-    def enabled(self) -> list[tuple[Action, tuple[Transition, ...]]]:
+    def list_enabled(self) -> list[tuple[Action, tuple[Transition, ...]]]:
         """The actions that can be taken, with their transitions."""
         found = ((action, transitions_of(action, self.row)) for action in self.system.actions)
         return [(action, transitions) for action, transitions in found if transitions]

@@ -59,7 +59,7 @@ def test_random_schedules_are_refused(capsys: Capture) -> None:
     assert "leave out --upstream" in capsys.readouterr().err
 
 
-def offered(response: bytes, version: int) -> dict[int, tuple[int, int]]:
+def list_offered(response: bytes, version: int) -> dict[int, tuple[int, int]]:
     rows = decode_response("ApiVersions", version, response).body["api_keys"]
     return {row["api_key"]: (row["min_version"], row["max_version"]) for row in rows}
 
@@ -68,11 +68,11 @@ def test_versions_are_those_that_scenarios_know() -> None:
     keys = {**API_KEYS, "ConsumerGroupHeartbeat": CONSUMER_GROUP_HEARTBEAT}
     rows = [{"api_key": keys[api], "min_version": low, "max_version": high} for api, (low, high) in APIS.items()]
     response = encode_response("ApiVersions", 3, 7, {"error_code": 0, "api_keys": rows})
-    found = offered(offer_common_versions(3, response), 3)
+    found = list_offered(offer_common_versions(3, response), 3)
     assert found == {keys["ApiVersions"]: (0, 4), keys["Fetch"]: (4, 6), keys["Heartbeat"]: (0, 4)}
 
 
 def test_a_later_version_of_api_versions_is_refused() -> None:
     response = decode_response("ApiVersions", 0, refuse_version(7))
     assert response.body["error_code"] == Error.UNSUPPORTED_VERSION and response.correlation_id == 7
-    assert offered(refuse_version(7), 0) == {API_KEYS["ApiVersions"]: (0, 4)}
+    assert list_offered(refuse_version(7), 0) == {API_KEYS["ApiVersions"]: (0, 4)}

@@ -37,7 +37,7 @@ NOTHING_CHECKED = 3
 @pytest.fixture
 def only_schedules(monkeypatch: Patch) -> None:
     """No scenario is there to find anything first."""
-    monkeypatch.setattr("fencepost.conformance.run.bundled.DEFAULT_PROTOCOL", replace(CLASSIC, scenarios=()))
+    monkeypatch.setattr("fencepost.conformance.protocols.registry.DEFAULT_PROTOCOL", replace(CLASSIC, scenarios=()))
 
 
 @pytest.mark.slow
@@ -195,7 +195,7 @@ def test_ctrl_c_keeps_what_was_judged(tmp_path: Path, monkeypatch: Patch, capsys
 
 @pytest.mark.slow
 def test_schedules_over_the_wire(tmp_path: Path, monkeypatch: Patch) -> None:
-    monkeypatch.setattr("fencepost.conformance.run.remote.DEFAULT_PROTOCOL", replace(CLASSIC, scenarios=()))
+    monkeypatch.setattr("fencepost.conformance.protocols.registry.DEFAULT_PROTOCOL", replace(CLASSIC, scenarios=()))
     report = tmp_path / "r.json"
     settings = Settings(min_session_timeout=300, initial_rebalance_delay=100, offsets_partitions=2)
     with serve_in_thread(settings) as bootstrap:

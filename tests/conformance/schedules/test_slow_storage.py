@@ -55,6 +55,6 @@ def test_without_grace_the_late_answers_are_seen_and_nothing_else() -> None:
 
 @pytest.mark.slow
 def test_a_server_on_slow_storage_keeps_the_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fencepost.conformance.run.remote.DEFAULT_PROTOCOL", replace(CLASSIC, scenarios=()))
+    monkeypatch.setattr("fencepost.conformance.protocols.registry.DEFAULT_PROTOCOL", replace(CLASSIC, scenarios=()))
     with serve_in_thread(SETTINGS, storage_delay_ms=SLOW_MS) as bootstrap:
         assert main(["test", f"kafka://{bootstrap}", "--schedules", "4", "--seed", "2"]) == 3
