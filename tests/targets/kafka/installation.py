@@ -126,5 +126,6 @@ def launch_broker(home: Path, folder: ProcessFolder, config: str) -> "subprocess
 
 def kill_processes(folder: Path) -> None:
     """Kill every process that lives in `folder` or below it."""
-    for lock in sorted(folder.rglob("lock")):
-        ProcessFolder(lock.parent).kill()
+    # A running broker removes folders of topics meanwhile, which `Path.rglob` takes for an error.
+    for place in sorted(place for place, _, files in os.walk(folder) if "lock" in files):
+        ProcessFolder(Path(place)).kill()
