@@ -1,4 +1,4 @@
-"""What a target over the network owes a run beside its channels, as far as there is nothing to say."""
+"""The methods of a target over the network that do nothing where it leaves no traces and cannot be restarted."""
 
 from fencepost.adapters.target import TargetError
 

@@ -11,7 +11,7 @@ from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import Body
 from fencepost.model.wire.records import Record, encode_batch, make_batch
 
-_ACKS_ALL = -1
+ACKS_ALL = -1
 NODES = 2
 """How many brokers the bundled cluster has."""
 
@@ -84,12 +84,10 @@ class BundledBrokers:
 
     async def write(self, topic: str, index: int, records: Sequence[Record], *, is_transaction: bool) -> None:
         """As `Brokers.write`."""
-        batch = make_batch(records)
         if is_transaction:
-            self._server.write_transaction(topic, index, batch)
-            return
-        row = {"index": index, "records": encode_batch(batch)}
-        self._server.produce({"acks": _ACKS_ALL, "topic_data": [{"name": topic, "partition_data": [row]}]})
+            self._server.write_transaction(topic, index, make_batch(records))
+        else:
+            self._server.produce(produce_body(topic, index, records))
 
     async def move(self) -> None:
         """As `Brokers.move`."""
@@ -98,3 +96,9 @@ class BundledBrokers:
     async def ask(self, api: str, version: int, body: Body) -> Body:
         """As `Brokers.ask`."""
         return await self._server.ask(api, version, body)
+
+
+def produce_body(topic: str, index: int, records: Sequence[Record]) -> Body:
+    """A Produce request for one partition, which waits for all replicas."""
+    row = {"index": index, "records": encode_batch(make_batch(records))}
+    return {"acks": ACKS_ALL, "topic_data": [{"name": topic, "partition_data": [row]}]}

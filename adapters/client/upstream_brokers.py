@@ -7,12 +7,13 @@ from contextlib import suppress
 from functools import partial
 
 from fencepost.adapters.address import Address, Bootstrap
-from fencepost.adapters.client.brokers import NotOffered
+from fencepost.adapters.client.brokers import NotOffered, produce_body
 from fencepost.adapters.record.address_rewriting import (
     REWRITTEN_APIS,
     read_addresses,
     rewrite_addresses,
 )
+from fencepost.adapters.record.proxy import MAX_FRAME_BYTES
 from fencepost.adapters.record.upstream import Upstream, UpstreamError, connect_upstream
 from fencepost.adapters.security.loading import PLAINTEXT, Security
 from fencepost.adapters.serve.server import ServeConnection
@@ -34,9 +35,8 @@ from fencepost.model.wire.codec import (
     encode_response,
     fit_body,
 )
-from fencepost.model.wire.records import Record, encode_batch, make_batch
+from fencepost.model.wire.records import Record
 
-MAX_FRAME_BYTES = 128 * 1024 * 1024
 RESPONSE_TIMEOUT_S = 30.0
 READY_TIMEOUT_S = 20.0
 MAX_CONNECTING = 4
@@ -47,7 +47,6 @@ LEADER_NOT_READY = {Error.UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER}
 """Errors of a leader that does not know yet that it is one."""
 COMMON_VERSIONS = {**OFFERED_VERSIONS, "Fetch": (4, 6)}
 """Above that version a Fetch of a session (KIP-227) leaves out partitions which it fetches all the same."""
-_ACKS_ALL = -1
 
 _log = logging.getLogger(__name__)
 
@@ -170,9 +169,7 @@ class UpstreamBrokers:
         """As `Brokers.write`."""
         if is_transaction:
             raise NotOffered("the kit writes no transactions to a real cluster")
-        row = {"index": index, "records": encode_batch(make_batch(records))}
-        topics = [{"name": topic, "partition_data": [row]}]
-        request = {"acks": _ACKS_ALL, "timeout_ms": TIMEOUT_MS, "topic_data": topics}
+        request = {**produce_body(topic, index, records), "timeout_ms": TIMEOUT_MS}
         deadline = asyncio.get_running_loop().time() + READY_TIMEOUT_S
         while True:
             leader = (await self._leaders(topic, index + 1))[index]

@@ -1,9 +1,11 @@
-"""What passed between a client and its cluster before a violation of the client, in words."""
+"""Violations of clients as failures of reports, with what passed between client and cluster before as the schedule."""
 
 from collections.abc import Iterator, Sequence
 
 from fencepost.conformance.analysis.schedule_text import MemberLabels, describe_fields
+from fencepost.conformance.results import Failure
 from fencepost.model.errors import error_name
+from fencepost.traces.client_judge.evidence import ClientViolation
 from fencepost.traces.events import Event, Kind
 
 TOLD_APIS = frozenset(
@@ -11,6 +13,23 @@ TOLD_APIS = frozenset(
 )
 """The requests that a schedule tells; others only if they are what is wrong."""
 MAX_STEPS = 25
+
+
+def describe_violation(events: Sequence[Event], violation: ClientViolation, trace: str, excerpt: str) -> Failure:
+    """A violation of a client as a failure, with its last requests as the schedule; `excerpt` is a trace as text."""
+    labels = MemberLabels(events)
+    return Failure(
+        trace=trace,
+        step=violation.sequence,
+        observed=labels.rename(violation.observed),
+        allowed=(labels.rename(violation.expected),),
+        guard="",
+        schedule=tuple(schedule_of(events, violation.sequence, labels))[-MAX_STEPS:],
+        title=violation.title,
+        state=labels.rename(violation.told),
+        kind=f"{violation.requirement}: {violation.title}",
+        excerpt=excerpt,
+    )
 
 
 def schedule_of(events: Sequence[Event], last: int, labels: MemberLabels) -> Iterator[str]:

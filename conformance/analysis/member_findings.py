@@ -4,10 +4,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from fencepost.conformance.analysis.client_schedule import MAX_STEPS, schedule_of
+from fencepost.conformance.analysis.client_schedule import describe_violation
 from fencepost.conformance.analysis.failures import excerpt_of
 from fencepost.conformance.analysis.report_builder import ReportBuilder
-from fencepost.conformance.analysis.schedule_text import MemberLabels
 from fencepost.conformance.recorded_members import RecordedMembers
 from fencepost.conformance.results import Failure, Report
 from fencepost.conformance.specification import CLIENT_SPECIFICATION
@@ -100,19 +99,8 @@ def count_member_checks(members: RecordedMembers, violations: Mapping[str, int])
 
 def build_member_failure(header: Header, trace: str, found: MemberViolation) -> Failure:
     """A violation of a member in a trace, with its last requests as the schedule."""
-    violation, labels = found.violation, MemberLabels(found.events)
-    return Failure(
-        trace=trace,
-        step=violation.sequence,
-        observed=labels.rename(violation.observed),
-        allowed=(labels.rename(violation.expected),),
-        guard="",
-        schedule=tuple(schedule_of(found.events, violation.sequence, labels))[-MAX_STEPS:],
-        title=f"{found.member} in group {found.group!r}: {violation.title}",
-        state=labels.rename(violation.told),
-        kind=f"{violation.requirement}: {violation.title}",
-        excerpt=find_excerpt(header, found),
-    )
+    failure = describe_violation(found.events, found.violation, trace, find_excerpt(header, found))
+    return replace(failure, title=f"{found.member} in group {found.group!r}: {found.violation.title}")
 
 
 def find_excerpt(header: Header, found: MemberViolation) -> str:

@@ -1,11 +1,11 @@
 """Violations of clients as failures of reports, with the requests before them as the schedule."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from fencepost.adapters.client.cluster import CLIENT_LABEL
-from fencepost.conformance.analysis.client_schedule import MAX_STEPS, schedule_of
+from fencepost.conformance.analysis.client_schedule import describe_violation
 from fencepost.conformance.analysis.failures import excerpt_of
-from fencepost.conformance.analysis.schedule_text import MemberLabels
 from fencepost.conformance.results import Failure
 from fencepost.traces.client_judge.evidence import ClientViolation
 from fencepost.traces.client_judge.judge import FollowClient, judge_client
@@ -24,21 +24,8 @@ def build_client_failure(
     replay: str = "",
 ) -> Failure:
     """A violation in a trace; `replay` is the command that shows it again, if a replay has confirmed it."""
-    labels = MemberLabels(events)
-    return Failure(
-        trace=trace,
-        step=violation.sequence,
-        observed=labels.rename(violation.observed),
-        allowed=(labels.rename(violation.expected),),
-        guard="",
-        schedule=tuple(schedule_of(events, violation.sequence, labels))[-MAX_STEPS:],
-        replay=replay,
-        replayed=bool(replay),
-        title=violation.title,
-        state=labels.rename(violation.told),
-        kind=f"{violation.requirement}: {violation.title}",
-        excerpt=shortest_excerpt(header, events, violation, follow),
-    )
+    failure = describe_violation(events, violation, trace, shortest_excerpt(header, events, violation, follow))
+    return replace(failure, replay=replay, replayed=bool(replay))
 
 
 def shortest_excerpt(header: Header, events: Sequence[Event], violation: ClientViolation, follow: FollowClient) -> str:

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from fencepost.model.settings import Settings
-from tests.support.faulty_regions import FAULTS
+from tests.support.faulty_regions import FAULTS, mark_name
 from tests.support.region_steps import IN_HAND, SCHEDULES, play_schedule
 from tests.support.served_coordinator import serve_in_thread
 
@@ -13,11 +13,7 @@ SERVER = Settings(min_session_timeout=100, initial_rebalance_delay=50)
 QUICK = ("contribute_once", "trust_old_map")
 
 
-def marked(name: str) -> object:
-    return pytest.param(name, marks=[] if name in QUICK else [pytest.mark.acceptance])
-
-
-@pytest.mark.parametrize("name", [marked(name) for name in SCHEDULES])
+@pytest.mark.parametrize("name", [mark_name(name, QUICK) for name in SCHEDULES])
 def test_a_repair_closes_its_hole(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     schedule, predicted = SCHEDULES[name]
     with serve_in_thread(SERVER) as bootstrap:

@@ -46,7 +46,7 @@ async def running_program() -> AsyncIterator[tuple[str, int]]:
 
 
 @asynccontextmanager
-async def connected() -> AsyncIterator[Peer]:
+async def open_peer() -> AsyncIterator[Peer]:
     async with running_program() as address:
         peer = await connect(address)
         try:
@@ -91,7 +91,7 @@ async def test_a_job_is_that_of_its_connection() -> None:
     ],
 )
 async def test_a_request_that_says_nothing_sensible_gets_an_error(line: bytes, error: str) -> None:
-    async with connected() as peer:
+    async with open_peer() as peer:
         await peer.ask(**OPEN)
         await peer.ask(id=2, do="launch", operator="B", region=0)
         assert (await peer.say(line))["error"] == error
@@ -99,7 +99,7 @@ async def test_a_request_that_says_nothing_sensible_gets_an_error(line: bytes, e
 
 
 async def test_a_line_without_end_ends_the_connection() -> None:
-    async with connected() as peer:
+    async with open_peer() as peer:
         assert (await peer.say(b"x" * (MAX_LINE + 2)))["error"] == f"the line is longer than {MAX_LINE} bytes"
         assert await peer.say(b"{}") is None
 

@@ -19,7 +19,7 @@ from fencepost.conformance.schedules.region.protocol import RegionSchedules
 from fencepost.model.settings import Settings
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.judge.region.protocol import RegionProtocol
-from tests.support.faulty_regions import FAULTS
+from tests.support.faulty_regions import FAULTS, mark_name
 
 NOT_ON_THE_LINE = {"REGION-27", "REGION-38", "REGION-39", "REGION-52"}
 """Times of the machine, and logs that lose records: the line protocol does not show them."""
@@ -42,7 +42,7 @@ def run_all(schedules: int) -> Report:
     return asyncio.run(consume(stream_events(lambda emit: run.run(requirements, emit))))
 
 
-def failed(report: Report) -> set[str]:
+def failed_ids(report: Report) -> set[str]:
     return {result.id for result in report.results if result.verdict is Verdict.FAIL}
 
 
@@ -53,7 +53,7 @@ def hunt(seconds: float = HUNT_SECONDS) -> object:
 
 def test_the_bundled_region_keeps_its_requirements() -> None:
     report = run_all(30)
-    assert failed(report) == set()
+    assert failed_ids(report) == set()
     verdicts = {result.id: result.verdict for result in report.results}
     assert {id for id, verdict in verdicts.items() if verdict is not Verdict.PASS} <= NOT_ON_THE_LINE | BESIDE
 
@@ -62,15 +62,11 @@ def test_the_bundled_region_keeps_its_requirements() -> None:
 def test_scenarios_find_each_fault(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     put_in, requirements, _ = FAULTS[name]
     put_in(monkeypatch)
-    assert failed(run_all(0)) & set(requirements)
-
-
-def hunted(name: str) -> object:
-    return pytest.param(name, marks=[] if name in QUICK else [pytest.mark.acceptance])
+    assert failed_ids(run_all(0)) & set(requirements)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [hunted(name) for name in sorted(FAULTS.keys() - NO_SCHEDULE)])
+@pytest.mark.parametrize("name", [mark_name(name, QUICK) for name in sorted(FAULTS.keys() - NO_SCHEDULE)])
 def test_schedules_find_each_fault(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     put_in, _, _ = FAULTS[name]
     put_in(monkeypatch)

@@ -1,6 +1,6 @@
 """Faults in the operators of the bundled region, put in from outside: each replaces one method."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -270,3 +270,8 @@ def retire_all(patch: pytest.MonkeyPatch) -> None:
 
 FAULTS: Mapping[str, tuple[Fault, tuple[str, ...], bool]] = MappingProxyType(FOUND)
 """By name: what puts it in, the requirements one of which finds it, whether it is held out."""
+
+
+def mark_name(name: str, quick: Collection[str]) -> object:
+    """The name as a parameter of a test; in CI only those that are `quick` run."""
+    return pytest.param(name, marks=[] if name in quick else [pytest.mark.acceptance])

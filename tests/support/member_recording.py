@@ -110,7 +110,7 @@ class MemberRecording:
         for moment in Lookahead(self.events).pair_operations():
             yield from members.on_event(moment.event, moment.operation)
 
-    def violated(self) -> list[tuple[str, int]]:
+    def violated_requirements(self) -> list[tuple[str, int]]:
         """The requirements that are violated, each with the number of the event."""
         return [(each.violation.requirement, each.violation.sequence) for each in self.violations()]
 

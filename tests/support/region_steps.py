@@ -279,7 +279,7 @@ async def before_reset(region: SteppedRegion) -> str:
     return region.faults()
 
 
-async def expelled(region: SteppedRegion) -> str:
+async def expel_before_checkpoint(region: SteppedRegion) -> str:
     """H05: an operator is expelled between its commit and its checkpoint, and another one gets its partition."""
     region.launch("A")
     region.launch("B")
@@ -376,7 +376,7 @@ SCHEDULES: Mapping[str, tuple[Schedule, str]] = {
     "leave_out_seek_map": (without_owner, "1 came twice"),
     "merge_first_part": (one_part, "1 came twice"),
     "write_while_pending": (before_reset, "1 came twice"),
-    "trust_membership": (expelled, "1 came twice"),
+    "trust_membership": (expel_before_checkpoint, "1 came twice"),
     "notify_once": (same_again, WAITING),
     "ignore_variables": (first_sight, "1 gap"),
     "submit_late": (late_submission, "1 came twice"),

@@ -47,7 +47,7 @@ def test_a_member_id_that_the_coordinator_does_not_know_is_dropped() -> None:
     recording.heartbeat(error=Error.UNKNOWN_MEMBER_ID)
     recording.wait(2_000)
     wrong = recording.join(generation=2)
-    assert recording.violated() == [("MEMBER-13", wrong)]
+    assert recording.violated_requirements() == [("MEMBER-13", wrong)]
 
 
 @pytest.mark.parametrize("error", [Error.NONE, Error.ILLEGAL_GENERATION, Error.REBALANCE_IN_PROGRESS])
@@ -56,14 +56,14 @@ def test_a_member_may_forget_its_id_for_a_reason_of_its_own(error: Error) -> Non
     recording.heartbeat(error=error)
     recording.wait(2_000)
     recording.join("", generation=2)
-    assert recording.violated() == []
+    assert recording.violated_requirements() == []
 
 
 def test_what_a_cooperative_member_has_is_in_its_join() -> None:
     recording = record_stable_member("cooperative-sticky")
     recording.heartbeat(error=Error.REBALANCE_IN_PROGRESS)
     wrong = recording.join(generation=2, owned=(T0,))
-    assert recording.violated() == [("COOP-01", wrong)]
+    assert recording.violated_requirements() == [("COOP-01", wrong)]
 
 
 def test_a_member_may_have_refused_an_assignment_that_it_no_longer_wants() -> None:
@@ -72,7 +72,7 @@ def test_a_member_may_have_refused_an_assignment_that_it_no_longer_wants() -> No
     recording.sync((T0, ("u", 0)))
     recording.wait(2_000)
     recording.join(generation=2, topics=("t",))
-    assert recording.violated() == []
+    assert recording.violated_requirements() == []
 
 
 def rejoin(recording: MemberRecording, **joined: Any) -> MemberRecording:
@@ -94,7 +94,7 @@ PLANS = {
 def test_a_plan(plan: Mapping[str, Sequence[TopicPartition]], requirement: str) -> None:
     recording = rejoin(record_stable_member(), others={"b": B})
     wrong = recording.sync((T0, T1), 2, plan=plan)
-    assert (requirement, wrong) in recording.violated()
+    assert (requirement, wrong) in recording.violated_requirements()
 
 
 def test_the_partitions_that_a_leader_knows_are_those_that_it_gives_out() -> None:
@@ -122,10 +122,10 @@ def test_a_member_that_is_told_to_join_and_only_sends_heartbeats() -> None:
     recording.sync((T0, T1), 2, plan={"a": (T0, T1), "b": ()})
     recording.wait(15_000)
     recording.heartbeat(2)
-    assert recording.violated() == []
+    assert recording.violated_requirements() == []
     recording.wait(15_000)
     wrong = recording.heartbeat(2)
-    assert recording.violated() == [("COOP-03", wrong)]
+    assert recording.violated_requirements() == [("COOP-03", wrong)]
 
 
 def test_a_member_that_is_heard_no_more_owes_nothing() -> None:
@@ -133,7 +133,7 @@ def test_a_member_that_is_heard_no_more_owes_nothing() -> None:
     recording.heartbeat(error=Error.REBALANCE_IN_PROGRESS)
     recording.wait(600_000)
     recording.join("", generation=3, member="B", connection=2)
-    assert recording.violated() == []
+    assert recording.violated_requirements() == []
 
 
 def test_a_member_is_followed_from_its_join_on() -> None:
@@ -141,7 +141,7 @@ def test_a_member_is_followed_from_its_join_on() -> None:
     recording.heartbeat(4)
     recording.commit(3)
     recording.heartbeat(2)
-    assert recording.violated() == []
+    assert recording.violated_requirements() == []
 
 
 @pytest.mark.parametrize("group", [None, "g"])
@@ -150,7 +150,7 @@ def test_nothing_is_known_after_a_gap(group: str | None) -> None:
     recording.lose_messages(group)
     recording.wait(5_000)
     recording.heartbeat(7)
-    assert recording.violated() == []
+    assert recording.violated_requirements() == []
 
 
 def test_a_gap_in_another_group_does_not_matter() -> None:
@@ -158,7 +158,7 @@ def test_a_gap_in_another_group_does_not_matter() -> None:
     recording.lose_messages("another")
     recording.wait(5_000)
     wrong = recording.heartbeat(7)
-    assert recording.violated() == [("HBT-02", wrong)]
+    assert recording.violated_requirements() == [("HBT-02", wrong)]
 
 
 def test_somebody_else_may_end_a_membership() -> None:
@@ -166,7 +166,7 @@ def test_somebody_else_may_end_a_membership() -> None:
     recording.leave("a", connection=9)
     recording.wait(5_000)
     recording.commit()
-    assert recording.violated() == []
+    assert recording.violated_requirements() == []
 
 
 def test_a_member_that_left_commits_nothing() -> None:
@@ -174,7 +174,7 @@ def test_a_member_that_left_commits_nothing() -> None:
     recording.leave("a")
     recording.wait(5_000)
     wrong = recording.commit()
-    assert recording.violated() == [("MCOMMIT-11", wrong)]
+    assert recording.violated_requirements() == [("MCOMMIT-11", wrong)]
 
 
 def test_a_commit_of_nobody_is_none_of_a_member() -> None:
@@ -182,7 +182,7 @@ def test_a_commit_of_nobody_is_none_of_a_member() -> None:
     recording.leave("a")
     recording.wait(5_000)
     recording.commit(-1, member_id="")
-    assert recording.violated() == []
+    assert recording.violated_requirements() == []
 
 
 def test_other_kinds_of_groups_are_left_alone() -> None:
@@ -190,7 +190,7 @@ def test_other_kinds_of_groups_are_left_alone() -> None:
     recording.join(kind="connect", metadata=b"x")
     recording.wait(5_000)
     recording.heartbeat(7)
-    assert recording.violated() == []
+    assert recording.violated_requirements() == []
 
 
 def test_a_message_that_cannot_be_read_ends_the_following() -> None:
@@ -198,7 +198,7 @@ def test_a_message_that_cannot_be_read_ends_the_following() -> None:
     recording.add(Kind.REQUEST, "JoinGroup", 5, {"group_id": "g", "_findings": ["surplus bytes"], "_size": 9})
     recording.wait(5_000)
     recording.heartbeat(7)
-    assert recording.violated() == []
+    assert recording.violated_requirements() == []
 
 
 def test_only_the_members_of_chosen_groups_are_followed() -> None:
@@ -229,4 +229,4 @@ def test_a_protocol_named_twice_is_seen_in_each_member() -> None:
     recording.heartbeat(error=Error.REBALANCE_IN_PROGRESS)
     recording.strategy = "roundrobin"
     wrong = recording.join(generation=2)
-    assert recording.violated() == [("MEMBER-04", wrong)]
+    assert recording.violated_requirements() == [("MEMBER-04", wrong)]

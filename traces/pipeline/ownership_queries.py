@@ -29,7 +29,7 @@ def read_periods(findings: DataFrame) -> DataFrame:
     )
 
 
-def unowned(periods: DataFrame) -> DataFrame:
+def unowned_times(periods: DataFrame) -> DataFrame:
     """For each partition of a group, how long nobody had it between its first owner and its last, and the longest time
     at a stretch, in milliseconds."""
     placed = periods.withColumn("before", F.max("until").over(earlier())).withColumn(
@@ -88,6 +88,6 @@ def earlier() -> WindowSpec:
     return placed.rowsBetween(Window.unboundedPreceding, -1)
 
 
-PERIOD_QUERIES: Mapping[str, Query] = {"unowned": unowned, "owned-twice": owned_twice}
+PERIOD_QUERIES: Mapping[str, Query] = {"unowned": unowned_times, "owned-twice": owned_twice}
 """Queries about the periods of partitions."""
 POLL_SHARES = "poll-shares"

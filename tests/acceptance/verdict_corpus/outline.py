@@ -12,7 +12,7 @@ from fencepost.traces.files.trace_files import open_trace
 from fencepost.traces.judge.judge import judge
 
 
-def outline(path: Path) -> list[Any]:
+def outline_verdict(path: Path) -> list[Any]:
     """The violations, checks and decided differences of a trace, and how many reasons of doubt there are; its error if
     the tree cannot read it."""
     try:
@@ -26,4 +26,4 @@ def outline(path: Path) -> list[Any]:
 
 
 if __name__ == "__main__":
-    print(json.dumps({path.stem: outline(path) for path in sorted(Path(sys.argv[1]).iterdir())}))
+    print(json.dumps({path.stem: outline_verdict(path) for path in sorted(Path(sys.argv[1]).iterdir())}))

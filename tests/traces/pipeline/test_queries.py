@@ -14,7 +14,7 @@ from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.files.trace_files import write_trace
 from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.judge_corpus import read_table
-from fencepost.traces.pipeline.ownership_queries import owned_twice, poll_shares, read_periods, unowned
+from fencepost.traces.pipeline.ownership_queries import owned_twice, poll_shares, read_periods, unowned_times
 from fencepost.traces.pipeline.queries import count_examined, lag, longest_wait, no_stale_commit, one_leader, one_owner
 from tests.support.corpus_tables import ingest_here
 from tests.support.stale_commits import stale_commit
@@ -218,7 +218,7 @@ def periods(spark: SparkSession) -> DataFrame:
 
 def test_how_long_partitions_have_no_owner(periods: DataFrame) -> None:
     columns = ("trace", "partition", "periods", "since", "until", "unowned", "longest", "stretches")
-    assert sorted(tuple(row) for row in unowned(periods).select(*columns).collect()) == [
+    assert sorted(tuple(row) for row in unowned_times(periods).select(*columns).collect()) == [
         ("a gap in the recording", "t/0", 2, 0, 60, 0, 0, 0),
         ("handed on", "t/0", 3, 0, 40, 5, 5, 1),
         ("one within another", "t/0", 3, 0, 40, 5, 5, 1),
