@@ -32,7 +32,7 @@ from fencepost.traces.pipeline.file_systems import (
     write_text,
 )
 from fencepost.traces.pipeline.folding import FINDINGS_FOLDER
-from fencepost.traces.pipeline.frames import SizedFile, files_below, read_files, write_frame
+from fencepost.traces.pipeline.frames import SizedFile, files_below, read_files, write_frame, write_parts
 from fencepost.traces.pipeline.joined_parts import (
     PART_COLUMNS,
     continued_parts,
@@ -40,12 +40,10 @@ from fencepost.traces.pipeline.joined_parts import (
     placed_events,
 )
 from fencepost.traces.pipeline.judge_corpus import (
-    DEFAULT_SPLIT_EVENTS,
     FINDING_SCHEMA,
     Finding,
     ShardAnalysis,
-    corpus_lines,
-    make_line_judge,
+    make_judge,
     read_table,
     unreadable_files,
 )
@@ -53,6 +51,7 @@ from fencepost.traces.pipeline.ownership_queries import PERIOD_QUERIES, POLL_SHA
 from fencepost.traces.pipeline.parallel import as_pipeline_error, job_progress
 from fencepost.traces.pipeline.queries import EXAMINED, INVARIANTS, VIEWS, count_examined, examined_events
 from fencepost.traces.pipeline.schema import EVENTS, QUARANTINE, SCHEMAS, TRACES
+from fencepost.traces.pipeline.shard_plan import plan_parts
 from fencepost.traces.pipeline.writers import replace_folder
 
 OWNERSHIP = "ownership"
@@ -118,12 +117,14 @@ def judge_corpus(
     folder: Location,
     analyze: ShardAnalysis,
     progress: StageProgress,
-    split: int = DEFAULT_SPLIT_EVENTS,
+    split: int | None = None,
 ) -> None:
-    """Judge a corpus, and write the findings into `folder` by kind. Raises `PipelineError`."""
-    with job_progress(spark, 1, lambda done, total: progress(done, total, "judging")), as_pipeline_error():
-        judge = make_line_judge(corpus, analyze)
-        write_frame(corpus_lines(spark, corpus, split), folder, FINDINGS_FOLDER, "kind", judge)
+    """Judge a corpus, and write the findings into `folder` by kind. Traces with more than `split` events are split, by
+    default those that would keep one core busy for long. Raises `PipelineError`."""
+    with as_pipeline_error():
+        parts = plan_parts(spark, corpus, split)
+        with job_progress(spark, len(parts), lambda done, total: progress(done, total, "judging")):
+            write_parts(spark, parts, make_judge(corpus, analyze), folder, FINDINGS_FOLDER, "kind")
 
 
 def find_unreadable(spark: SparkSession, corpus: Corpus, folder: Location) -> None:

@@ -19,21 +19,13 @@ from fencepost.traces.judge.judge import Judge
 from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.corpus_log import LOGS
 from fencepost.traces.pipeline.ingest import ingest
-from fencepost.traces.pipeline.judge_corpus import (
-    DEFAULT_SPLIT_EVENTS,
-    SHARD_SCHEMA,
-    WHERE_SCHEMA,
-    place_rows,
-    plan_table,
-    shard_rows,
-    shards_of,
-)
 from fencepost.traces.pipeline.packing import pack_environment
-from fencepost.traces.pipeline.parallel import split_evenly
-from fencepost.traces.pipeline.recordings import TraceFile, group_recordings
+from fencepost.traces.pipeline.recordings import TraceFile
 from fencepost.traces.pipeline.results import CorpusResults, judge_corpus
 from fencepost.traces.pipeline.schema import TABLES
+from fencepost.traces.pipeline.shard_plan import HeaderRow, divide_work
 from fencepost.traces.pipeline.spark_session import spark_session
+from fencepost.traces.pipeline.trace_rows import Run
 from tests.acceptance.checks.conformance import expect_passing, run_tests
 from tests.acceptance.concurrent_pairs import PAIRS, check_pair
 from tests.acceptance.crash_recovery import SPARK_CONFIG, check_killed, check_side_by_side, ignore_progress
@@ -210,24 +202,20 @@ def check_plan(folder: Path) -> Iterator[Figure]:
 def peak_of_planning(count: int, events: int) -> int:
     """The most bytes that the driver's Python holds while it plans the judging of so many traces."""
     tracemalloc.start()
-    tables = plan_judging(count, events)
+    plan_judging(count, events)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    return peak + tables  # of which Python knows nothing
+    return peak
 
 
-def plan_judging(count: int, events: int) -> int:
-    """Plan the judging of so many traces as the driver does, and return the size of the tables in bytes."""
+def plan_judging(count: int, events: int) -> None:
+    """Plan the judging of so many traces as the driver does."""
     sizes = dict.fromkeys(range(16), events // 16)
-    files = [
-        TraceFile(f"s3://bucket/traces/{number:09}.jsonl", events, events + 1, None, False, dict(sizes))
-        for number in range(count)
-    ]
-    recordings = group_recordings(files)
-    shards = [shard for recording in recordings for shard in shards_of(recording, DEFAULT_SPLIT_EVENTS)]
-    parts = split_evenly(shards, 3 * DRIVER_CORES)
-    where = plan_table(place_rows(recordings, parts), WHERE_SCHEMA)
-    return int(where.nbytes + plan_table(shard_rows(parts), SHARD_SCHEMA).nbytes)
+    names = [f"s3://bucket/traces/{number:09}.jsonl" for number in range(count)]
+    files = [TraceFile(name, events, events + 1, None, False, dict(sizes)) for name in names]
+    headers = {name: HeaderRow("s3://bucket/corpus/traces.parquet", number) for number, name in enumerate(names)}
+    runs = {name: [Run("s3://bucket/corpus/events.parquet", at * events, events, 2)] for at, name in enumerate(names)}
+    divide_work(files, headers, runs, DRIVER_CORES)
 
 
 def check_cluster(test: str, folder: Path) -> Iterator[Figure]:
