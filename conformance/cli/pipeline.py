@@ -241,7 +241,9 @@ def run_judge(options: argparse.Namespace, console: Console) -> int:
     from fencepost.traces.pipeline.corpus import Corpus
     from fencepost.traces.pipeline.file_systems import join_location
     from fencepost.traces.pipeline.folding import fold_here, fold_on_workers
-    from fencepost.traces.pipeline.results import create_folder, find_unreadable, judge_corpus, query_corpus
+    from fencepost.traces.pipeline.query_corpus import query_corpus
+    from fencepost.traces.pipeline.results import create_folder, find_unreadable, judge_corpus
+    from fencepost.traces.pipeline.shard_plan import plan_parts
     from fencepost.traces.pipeline.spark_session import is_short_work, spark_session
 
     check_report_files(options)
@@ -252,9 +254,10 @@ def run_judge(options: argparse.Namespace, console: Console) -> int:
         conf, size = spark_conf(options), corpus.size()
         with console.progress() as display, spark_session("judge", options.master, conf, size=size) as spark:
             find_unreadable(spark, corpus, folder)
+            parts = plan_parts(spark, corpus)
             if not options.queries:
-                judge_corpus(spark, corpus, folder, shard_findings, StageProgress(display, "tasks"))
-            query_corpus(spark, corpus, folder, StageProgress(display, "queries"))
+                judge_corpus(spark, corpus, parts, folder, shard_findings, StageProgress(display, "tasks"))
+            query_corpus(spark, corpus, parts, folder, StageProgress(display, "tasks"))
             found = fold_here(folder, SUMMARY) if is_short_work(size) else fold_on_workers(spark, folder, SUMMARY)
         tables = f"The tables are in {to if isinstance(folder, Path) else folder}"
         if options.queries:

@@ -21,7 +21,9 @@ from fencepost.conformance.pipeline.shard_findings import shard_findings
 from fencepost.traces.files.trace_files import write_trace
 from fencepost.traces.pipeline.corpus import CORPUS_FILE, Corpus
 from fencepost.traces.pipeline.ingest import ingest
-from fencepost.traces.pipeline.results import find_unreadable, judge_corpus, query_corpus
+from fencepost.traces.pipeline.query_corpus import query_corpus
+from fencepost.traces.pipeline.results import find_unreadable, judge_corpus
+from fencepost.traces.pipeline.shard_plan import plan_parts
 from fencepost.traces.pipeline.spark_session import spark_session
 from tests.acceptance.checks.conformance import command_environment
 from tests.acceptance.crash_recovery import SPARK_CONFIG, ignore_progress
@@ -136,9 +138,10 @@ def judge_place(place: Path) -> dict[str, float]:
         out = Path(tempfile.mkdtemp(dir=place))
         with Corpus.open(place / "corpus").read() as corpus:
             find_unreadable(spark, corpus, out)
-            judge_corpus(spark, corpus, out, shard_findings, ignore_progress)
+            parts = plan_parts(spark, corpus)
+            judge_corpus(spark, corpus, parts, out, shard_findings, ignore_progress)
             judged = time.monotonic()
-            query_corpus(spark, corpus, out / "queries", ignore_progress)
+            query_corpus(spark, corpus, parts, out, ignore_progress)
         ended, processors = time.monotonic(), processor_seconds(os.getpid()) - processors
     seconds = {"start": started - begun, "judge": judged - started, "queries": ended - judged}
     return {**seconds, PROCESSORS: processors}

@@ -28,7 +28,7 @@ def is_in_shard(row: Row, shard: Shard, corpus: Corpus) -> bool:
     bucket = SHARED_BUCKET if row.group is None else corpus.bucket_of(row.group)
     if shard.bucket == WHOLE_TRACE or row.is_unrelated:
         return shard.bucket == WHOLE_TRACE and not (row.is_unrelated and shard.unread)
-    if shard.bucket == bucket:
+    if bucket in shard.buckets:
         return True
     if shard.bucket == LOOKUPS_SHARD:
         return row.kind == "response" and row.error in COORDINATOR_NOT_READY
@@ -64,4 +64,5 @@ def findings_in(corpus: Corpus, paths: Sequence[Path], split: int, analyze: Shar
 
 def is_own(row: Row, shard: Shard, corpus: Corpus) -> bool:
     """Whether the event is in this shard alone."""
-    return shard.bucket in (WHOLE_TRACE, SHARED_BUCKET if row.group is None else corpus.bucket_of(row.group))
+    bucket = SHARED_BUCKET if row.group is None else corpus.bucket_of(row.group)
+    return shard.bucket == WHOLE_TRACE or bucket in shard.buckets

@@ -139,7 +139,7 @@ def judge_shard(shard: Shard, corpus: Corpus, lines: Iterable[ShardLine], analyz
     elif shard.bucket == WHOLE_TRACE:
         judge = ShardJudge(header)
     else:
-        judge = ShardJudge(header, lambda group: corpus.bucket_of(group) == shard.bucket)
+        judge = ShardJudge(header, lambda group: corpus.bucket_of(group) in shard.buckets)
     judge.own_events = shard.unread
     decoder = EventDecoder()
 
@@ -187,7 +187,7 @@ def is_in(batch: pa.RecordBatch, shard: Shard) -> pa.Array:
     bucket = batch["bucket"]
     if shard.bucket == WHOLE_TRACE:
         return pc.or_(pc.not_equal(bucket, UNRELATED_BUCKET), shard.unread == 0)
-    is_mine, is_shared = pc.equal(bucket, shard.bucket), pc.equal(bucket, SHARED_BUCKET)
+    is_mine, is_shared = is_own(batch, shard), pc.equal(bucket, SHARED_BUCKET)
     if shard.bucket == LOOKUPS_SHARD:
         is_told = pc.is_in(batch["error"], NOT_READY)
         return pc.or_(is_mine, pc.and_(pc.equal(batch["kind"], Kind.RESPONSE), is_told))
@@ -200,4 +200,4 @@ def is_own(batch: pa.RecordBatch, shard: Shard) -> pa.Array:
     """Whether each of these events of a shard is in no other."""
     if shard.bucket == WHOLE_TRACE:
         return pa.repeat(True, batch.num_rows)
-    return pc.equal(batch["bucket"], shard.bucket)
+    return pc.is_in(batch["bucket"], pa.array(shard.buckets, pa.int32()))

@@ -18,6 +18,8 @@ Spark: TypeAlias = SparkSession
 """For modules that only pass a Spark session on."""
 PartProgress = Callable[[int, int], None]
 """Called with the number of parts done and the number of parts in total."""
+StageProgress = Callable[[int, int, str], None]
+"""As `PartProgress`, with what is done."""
 POLL_SECONDS = 0.5
 """Seconds between two queries of a job's progress."""
 

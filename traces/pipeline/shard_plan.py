@@ -12,7 +12,7 @@ from typing import NamedTuple
 from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.errors import PipelineError
 from fencepost.traces.pipeline.file_systems import open_parquet
-from fencepost.traces.pipeline.parallel import Spark, core_count
+from fencepost.traces.pipeline.parallel import Spark, core_count, split_evenly
 from fencepost.traces.pipeline.recordings import RecordingFiles, TraceFile, group_recordings, line_offsets
 from fencepost.traces.pipeline.schema import TRACES
 from fencepost.traces.pipeline.shards import LOOKUPS_SHARD, UNRELATED_BUCKET, WHOLE_TRACE
@@ -34,17 +34,22 @@ FILE_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """A unit of work: a trace, and the bucket of its groups, or `WHOLE_TRACE`, or `LOOKUPS_SHARD`.
+    """A unit of work: a trace, and the buckets of its groups, or `WHOLE_TRACE`, or `LOOKUPS_SHARD`.
 
     `size` is its number of events, without those that other shards have too. `files` is the number of the trace's
     files, and `unread` that of events which no shard has; only one shard of a trace counts them.
     """
 
     trace: str
-    bucket: int
+    buckets: tuple[int, ...]
     size: int
     files: int
     unread: int = 0
+
+    @property
+    def bucket(self) -> int:
+        """The first bucket, which stands for all."""
+        return self.buckets[0]
 
 
 class HeaderRow(NamedTuple):
@@ -88,7 +93,7 @@ def divide_work(
     files: Sequence[TraceFile], headers: Mapping[str, HeaderRow], runs: Runs, cores: int, split: int | None = None
 ) -> list[list[ShardRows]]:
     """The same for these files, whose headers and events are there, and for so many cores."""
-    total = sum(file.events for file in files)
+    total = sum(file.events - file.sizes.get(UNRELATED_BUCKET, 0) for file in files)
     limit = max(LONG_TRACE_EVENTS, total // (SPLITS_PER_CORE * cores)) if split is None else split
     shards = place_shards(group_recordings(files), headers, runs, limit)
     return divide_shards(shards, min(MAX_PART_EVENTS, total // (PARTS_PER_CORE * cores)))
@@ -145,19 +150,29 @@ def corpus_files(corpus: Corpus) -> tuple[list[TraceFile], dict[str, HeaderRow]]
 
 
 def shards_of(files: RecordingFiles, split: int) -> Iterator[Shard]:
-    """The shards of a trace: a single one if it has checks, one bucket, or at most `split` events."""
+    """The shards of a trace: a single one if it has checks, one bucket, or at most `split` events to read, else so many
+    that each has about as many."""
     trace, events = files[0].trace, sum(file.events for file in files)
     sizes: Counter[int] = Counter()
     for file in files:
         sizes.update(file.sizes)
     if any(file.marked for file in files):
-        yield Shard(trace, WHOLE_TRACE, events, len(files))
+        yield Shard(trace, (WHOLE_TRACE,), events, len(files))
         return
     unread = sizes.pop(UNRELATED_BUCKET, 0)
-    if events <= split or len(sizes) < 2:
+    read = events - unread
+    if read <= split or len(sizes) < 2:
         left = unread if events > LONG_TRACE_EVENTS else 0
-        yield Shard(trace, WHOLE_TRACE, events - left, len(files), left)
+        yield Shard(trace, (WHOLE_TRACE,), events - left, len(files), left)
         return
-    for bucket, size in sizes.items():
-        yield Shard(trace, bucket, size, 0)
-    yield Shard(trace, LOOKUPS_SHARD, events - sizes.total() - unread, len(files), unread)
+    each = [SizedBucket(bucket, size) for bucket, size in sizes.items()]
+    for some in split_evenly(each, -(-read // max(1, split))):
+        yield Shard(trace, tuple(sorted(one.bucket for one in some)), sum(one.size for one in some), 0)
+    yield Shard(trace, (LOOKUPS_SHARD,), read - sizes.total(), len(files), unread)
+
+
+class SizedBucket(NamedTuple):
+    """A bucket with the number of its events."""
+
+    bucket: int
+    size: int

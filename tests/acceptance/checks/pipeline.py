@@ -13,6 +13,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from pyspark.sql import SparkSession
+
 from fencepost.conformance.pipeline.shard_findings import shard_findings
 from fencepost.traces.files.trace_files import open_trace, write_trace
 from fencepost.traces.judge.judge import Judge
@@ -23,7 +25,7 @@ from fencepost.traces.pipeline.packing import pack_environment
 from fencepost.traces.pipeline.recordings import TraceFile
 from fencepost.traces.pipeline.results import CorpusResults, judge_corpus
 from fencepost.traces.pipeline.schema import TABLES
-from fencepost.traces.pipeline.shard_plan import HeaderRow, divide_work
+from fencepost.traces.pipeline.shard_plan import HeaderRow, divide_work, plan_parts
 from fencepost.traces.pipeline.spark_session import spark_session
 from fencepost.traces.pipeline.trace_rows import Run
 from tests.acceptance.checks.conformance import expect_passing, run_tests
@@ -107,7 +109,7 @@ def check_volume(folder: Path) -> Iterator[Figure]:
         size = sum(Path(file).stat().st_size for name in TABLES for file in corpus.files(name))
         yield without_threshold("bytes of Parquet an event", round(size / count, 1))
         yield exactly("ingest: in quarantine", sum(row.quarantined for row in corpus.inputs()), 0)
-        took = measure_seconds(lambda: judge_corpus(spark, corpus, out, shard_findings, ignore_progress))
+        took = measure_seconds(partial(judge_here, spark, corpus, out))
         together = count / took
         speed = measure_queries(spark, corpus)
     yield at_most("MiB of driver and workers together", round(memory.peak), 4_096)
@@ -117,6 +119,11 @@ def check_volume(folder: Path) -> Iterator[Figure]:
     yield from compare_with_duckdb(corpus, count, speed)
     stale = speed.queries["no-stale-commit"].rows
     yield at_least("stale commits found by the query", stale, (groups - 1) // STALE_EVERY)
+
+
+def judge_here(spark: SparkSession, corpus: Corpus, out: Path) -> None:
+    """Judge a corpus."""
+    judge_corpus(spark, corpus, plan_parts(spark, corpus), out, shard_findings, ignore_progress)
 
 
 def seeded_traces(folder: Path, events: int, groups: int) -> dict[str, list[int]]:
@@ -160,7 +167,7 @@ def check_identical(folder: Path) -> Iterator[Figure]:
     out.mkdir()
     with spark_session("acceptance", "local[2]", SPARK_CONFIG) as spark:
         ingest(spark, corpus, inputs_of(paths), ignore_progress)
-        judge_corpus(spark, corpus, out, shard_findings, ignore_progress, split=0)
+        judge_corpus(spark, corpus, plan_parts(spark, corpus, 0), out, shard_findings, ignore_progress)
     found: dict[str, Counter[str]] = {}
     for row in CorpusResults(out).finding_values("violation"):
         found.setdefault(row.pop("trace"), Counter())[repr(sorted(row.items()))] += 1

@@ -29,8 +29,9 @@ from fencepost.traces.pipeline.ingest import ingest
 from fencepost.traces.pipeline.judge_corpus import Finding, read_shards
 from fencepost.traces.pipeline.migration import migrate
 from fencepost.traces.pipeline.queries import INVARIANTS
+from fencepost.traces.pipeline.query_corpus import query_corpus
 from fencepost.traces.pipeline.recordings import group_recordings
-from fencepost.traces.pipeline.results import CorpusResults, find_unreadable, judge_corpus, query_corpus
+from fencepost.traces.pipeline.results import CorpusResults, find_unreadable, judge_corpus
 from fencepost.traces.pipeline.row_reader import Row, RowReader
 from fencepost.traces.pipeline.schema import TRACES
 from fencepost.traces.pipeline.shard_plan import Shard, plan_parts, shards_of
@@ -177,8 +178,9 @@ def corpus_results(spark: SparkSession, corpus: Corpus) -> CorpusResults:
     folder = Path(corpus.folder) / "out"
     folder.mkdir()
     find_unreadable(spark, corpus, folder)
-    judge_corpus(spark, corpus, folder, shard_findings, quiet, split=0)
-    query_corpus(spark, corpus, folder, quiet)
+    parts = plan_parts(spark, corpus, 0)
+    judge_corpus(spark, corpus, parts, folder, shard_findings, quiet)
+    query_corpus(spark, corpus, parts, folder, quiet)
     return CorpusResults(folder)
 
 
@@ -242,7 +244,7 @@ def test_a_delta_table_has_the_same_findings(
     copy = Corpus.open(tmp_path / "d")
     assert copy.format == "delta" and len(copy.inputs()) == len(corpus.inputs())
     find_unreadable(spark, copy, tmp_path / "out")
-    judge_corpus(spark, copy, tmp_path / "out", shard_findings, quiet, split=0)
+    judge_corpus(spark, copy, plan_parts(spark, copy, 0), tmp_path / "out", shard_findings, quiet)
     for kind in ("verdict", "violation", "check", "inconclusive", "unreadable", "state", "rebalance", "stuck"):
         mine, theirs = (
             sorted((tuple(row.values()) for row in each.findings(kind)), key=repr)

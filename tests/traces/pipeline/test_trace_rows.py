@@ -13,9 +13,8 @@ from fencepost.traces.files.jsonl import encode_header
 from fencepost.traces.pipeline.errors import PipelineError
 from fencepost.traces.pipeline.judge_corpus import read_shards
 from fencepost.traces.pipeline.recordings import TraceFile
-from fencepost.traces.pipeline.row_reader import SHARED_BUCKET
 from fencepost.traces.pipeline.shard_plan import LONG_TRACE_EVENTS, HeaderRow, ShardRows, divide_work, shards_of
-from fencepost.traces.pipeline.shards import UNRELATED_BUCKET, WHOLE_TRACE
+from fencepost.traces.pipeline.shards import LOOKUPS_SHARD, UNRELATED_BUCKET, WHOLE_TRACE
 from fencepost.traces.pipeline.trace_rows import Run, RunReader, find_runs
 
 ROWS_PER_GROUP = 4
@@ -108,14 +107,14 @@ def test_events_that_are_not_there_are_missed(tmp_path: Path) -> None:
 
 
 def test_a_long_trace_is_split_only_if_it_is_much_of_the_work_of_a_core() -> None:
-    sizes = {0: LONG_TRACE_EVENTS, 1: LONG_TRACE_EVENTS, SHARED_BUCKET: 1}
+    sizes = {0: LONG_TRACE_EVENTS, 1: LONG_TRACE_EVENTS}
     events = sum(sizes.values())
     files = [TraceFile(name, events, events + 1, None, False, sizes) for name in "abcdef"]
     headers = {name: HeaderRow("", 0) for name in "abcdef"}
     runs = {name: [Run("", 0, events, 2)] for name in "abcdef"}
     few, many = divide_work(files, headers, runs, 2), divide_work(files, headers, runs, 8)
     assert [each.shard.bucket for part in few for each in part] == [WHOLE_TRACE] * 6
-    assert {each.shard.bucket for part in many for each in part} == {0, 1, SHARED_BUCKET}
+    assert {each.shard.bucket for part in many for each in part} == {0, 1, LOOKUPS_SHARD}
 
 
 def test_unrelated_events_of_a_long_trace_are_read_only_for_members(tmp_path: Path) -> None:
