@@ -49,7 +49,8 @@ class Query:
 
     def run(self, events: pa.Table) -> pa.Table:
         """The rows that it finds."""
-        found = self.find(events.filter(self.looks_at(events)))
+        mine = events.select(list(self.columns))
+        found = self.find(mine.filter(self.looks_at(mine)))
         return pa.Table.from_pylist(found, self.schema) if found else self.schema.empty_table()
 
 

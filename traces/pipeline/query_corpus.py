@@ -31,7 +31,7 @@ from fencepost.traces.pipeline.ownership_queries import (
     poll_shares,
     read_periods,
 )
-from fencepost.traces.pipeline.parallel import StageProgress, as_pipeline_error, job_progress, run_parts
+from fencepost.traces.pipeline.parallel import StageProgress, as_pipeline_error, core_count, job_progress, run_parts
 from fencepost.traces.pipeline.queries import (
     END_APIS,
     EXAMINED,
@@ -41,7 +41,7 @@ from fencepost.traces.pipeline.queries import (
     count_examined,
 )
 from fencepost.traces.pipeline.schema import EVENTS, SCHEMAS
-from fencepost.traces.pipeline.shard_plan import Shard, ShardRows
+from fencepost.traces.pipeline.shard_plan import Shard, ShardRows, divide_shards
 from fencepost.traces.pipeline.shards import LOOKUPS_SHARD, WHOLE_TRACE
 from fencepost.traces.pipeline.trace_rows import Run, RunReader
 
@@ -49,8 +49,11 @@ OWNERSHIP = "ownership"
 """The kind of findings that say who had which partitions."""
 OWNERSHIP_SCHEMA = pa.schema([FINDING_SCHEMA.field(name) for name in ("trace", "group", "sequence", "value")])
 LONGEST_WAIT = "longest-wait"
-PLACE_COLUMNS = ("trace", "line", "intact", "bucket")
-"""What is read of the events whatever the query."""
+SHARD_COLUMNS = ("line", "bucket", "api", *JOINED_COLUMNS)
+"""What is read of the events of a shard that is no whole trace in one file, whatever the query."""
+PARTS_PER_CORE = 2
+MAX_PART_EVENTS = 2_000_000
+"""Number of events up to which the queries look at them in one task."""
 
 
 def query_corpus(
@@ -62,7 +65,7 @@ def query_corpus(
 ) -> None:
     """Run all queries on the parts of a corpus, and write their rows into `folder`, a table each. Raises
     `PipelineError`."""
-    job = uuid.uuid4().hex
+    job, work = uuid.uuid4().hex, join_parts(parts, core_count(spark))
 
     def query_part(part: Sequence[ShardRows]) -> tuple[dict[str, Mapping[str, int]], Counter[str]]:
         events = read_events(part, QUERIES.values())
@@ -70,8 +73,8 @@ def query_corpus(
         return {name: write_batches(rows, folder, name, job) for name, rows in found.items()}, count_examined(events)
 
     with as_pipeline_error():
-        with job_progress(spark, len(parts), lambda done, total: progress(done, total, "querying")):
-            done = run_parts(spark, parts, query_part)
+        with job_progress(spark, len(work), lambda done, total: progress(done, total, "querying")):
+            done = run_parts(spark, work, query_part)
         for name, query in QUERIES.items():
             files = {file: size for written, _ in done for file, size in written[name].items()}
             write_rest(folder, name, job, files, [] if files else [pa.RecordBatch.from_pylist([], query.schema)])
@@ -89,18 +92,25 @@ def write_rest(
     check_written(folder, table, job, {**files, **write_batches(batches, folder, table, job)})
 
 
+def join_parts(parts: Iterable[Iterable[ShardRows]], cores: int) -> list[list[ShardRows]]:
+    """The shards of a plan in fewer parts: queries are quick."""
+    shards = [each for part in parts for each in part]
+    share = sum(each.size for each in shards) // (PARTS_PER_CORE * cores)
+    return divide_shards(shards, min(MAX_PART_EVENTS, share))
+
+
 def read_events(part: Iterable[ShardRows], queries: Iterable[Query]) -> pa.Table:
     """The events in a part of a corpus that some queries look at, with the columns that these read. The parts of a
     recording are one trace."""
     plain = [each for each in part if is_plain(each)]
     others = [each for each in part if not is_plain(each)]
     asked = tuple(QUERIES.values() if others else queries)  # all that they look at shows how long members are there
-    columns = dict.fromkeys([*PLACE_COLUMNS, *(name for query in asked for name in query.columns)])
-    columns |= dict.fromkeys(JOINED_COLUMNS if others else ())
-    reader = RunReader(list(columns))
+    columns = dict.fromkeys(["trace", "intact", *(name for query in asked for name in query.columns)])
+    columns |= dict.fromkeys(SHARD_COLUMNS if others else ())
     schema = pa.schema([SCHEMAS[EVENTS].field(name) for name in columns])
+    reader = RunReader(list(columns), [field.name for field in schema if field.type == pa.string()])
     found = [
-        batch.filter(pc.and_(batch["intact"], are_looked_at(batch, asked)))
+        batch.filter(pc.and_(batch["intact"], are_looked_at(batch, asked))).cast(schema)
         for run in join_runs(each.files[0][0][0] for each in plain)
         for batch in reader.batches(run)
     ]
@@ -137,7 +147,8 @@ def read_shard(reader: RunReader, each: ShardRows, queries: Sequence[Query], sch
         for batch in (batch for run in runs for batch in reader.batches(run)):
             is_asked = pc.and_(are_looked_at(batch, queries), is_of(batch, each.shard))
             is_new = pc.and_(batch["intact"], pc.greater(batch["line"], begins))
-            batches.append(batch.filter(pc.and_(is_new, pc.or_(is_asked, pc.and_(ends_term(batch), is_joined)))))
+            rows = batch.filter(pc.and_(is_new, pc.or_(is_asked, pc.and_(ends_term(batch), is_joined))))
+            batches.append(rows.cast(schema))
         events = pa.Table.from_batches(batches, schema)
         events = events.sort_by("line") if len(runs) > 1 else events
         tables.append(number_parts(events, part) if is_joined else events)

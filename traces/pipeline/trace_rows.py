@@ -58,24 +58,27 @@ def runs_in(files: Sequence[SizedFile]) -> list[tuple[str, Run]]:
 def find_runs(file: str) -> Iterator[tuple[str, Run]]:
     """Yield each run of rows in a file of the table of events, with its trace."""
     begins, trace, line, last, row = 0, None, 0, 0, 0
-    for batch in open_parquet(file).iter_batches(columns=["trace", "line"]):
-        for start in run_starts(batch):
-            name, number = batch["trace"][start].as_py(), batch["line"][start].as_py()
-            if start > 0 or name != trace or number <= last:
-                if trace is not None:
-                    yield trace, Run(file, begins, row + start - begins, line)
-                begins, trace, line = row + start, name, number
-        row += batch.num_rows
-        last = batch["line"][-1].as_py()
+    parquet = open_parquet(file, ["trace"])
+    for group in range(parquet.num_row_groups):
+        for batch in parquet.read_row_group(group, ["trace", "line"], use_threads=False).to_batches():
+            for start in run_starts(batch):
+                name, number = batch["trace"][start].as_py(), batch["line"][start].as_py()
+                if start > 0 or name != trace or number <= last:
+                    if trace is not None:
+                        yield trace, Run(file, begins, row + start - begins, line)
+                    begins, trace, line = row + start, name, number
+            row += batch.num_rows
+            last = batch["line"][-1].as_py()
     if trace is not None:
         yield trace, Run(file, begins, row - begins, line)
 
 
 def run_starts(batch: pa.RecordBatch) -> Iterator[int]:
-    """Yield the rows of a batch at which another trace begins, or lines do not ascend; the first row is one."""
+    """Yield the rows of a batch at which another trace begins, or lines do not ascend; the first row is one. Traces are
+    encoded as a dictionary."""
     if batch.num_rows == 0:
         return
-    trace, line = batch["trace"], batch["line"]
+    trace, line = batch["trace"].indices, batch["line"]
     is_other = pc.not_equal(trace[1:], trace[:-1])
     is_back = pc.less_equal(line[1:], line[:-1])
     yield 0
@@ -84,10 +87,12 @@ def run_starts(batch: pa.RecordBatch) -> Iterator[int]:
 
 
 class RunReader:
-    """Reads runs of rows, and keeps the row group that it has read last: short runs that follow each other share it."""
+    """Reads runs of rows, and keeps the row group that it has read last: short runs that follow each other share it.
+    The columns `encoded` are read as dictionaries."""
 
-    def __init__(self, columns: Sequence[str]) -> None:
+    def __init__(self, columns: Sequence[str], encoded: Sequence[str] = ()) -> None:
         self.columns = list(columns)
+        self.encoded = list(encoded)
         self.file = ""
         self.first_rows: list[int] = []
         """The first row of each row group of the file, and the row after the last."""
@@ -109,7 +114,7 @@ class RunReader:
     def open_file(self, file: str) -> None:
         """Go on with another file."""
         self.file, self.group, self.table = file, -1, None
-        self.parquet = open_parquet(file)
+        self.parquet = open_parquet(file, self.encoded)
         metadata = self.parquet.metadata
         counts = (metadata.row_group(each).num_rows for each in range(metadata.num_row_groups))
         self.first_rows = list(accumulate(counts, initial=0))
@@ -117,6 +122,6 @@ class RunReader:
     def read_group(self, group: int) -> pa.Table:
         """The rows of a row group of the present file."""
         if group != self.group or self.table is None:
-            self.table = self.parquet.read_row_group(group, columns=self.columns)
+            self.table = self.parquet.read_row_group(group, self.columns, use_threads=False)
             self.group = group
         return self.table
