@@ -235,6 +235,7 @@ def run_judge(options: argparse.Namespace, console: Console) -> int:
     from fencepost.conformance.pipeline.overview_text import overview_lines
     from fencepost.conformance.pipeline.shard_findings import shard_findings
     from fencepost.conformance.pipeline.summary import SUMMARY
+    from fencepost.conformance.pipeline.worker_daemon import DAEMON_CONF
     from fencepost.conformance.reports.text import render_report
     from fencepost.conformance.results import ExitCode
     from fencepost.conformance.run.provenance import record_judging
@@ -251,7 +252,7 @@ def run_judge(options: argparse.Namespace, console: Console) -> int:
     begun, provenance = time.monotonic(), record_judging()
     to = options.to or join_location(whole.folder, "queried" if options.queries else "judged")
     with whole.read() as corpus, create_folder(to) as folder:
-        conf, size = spark_conf(options), corpus.size()
+        conf, size = {**DAEMON_CONF, **spark_conf(options)}, corpus.size()
         with console.progress() as display, spark_session("judge", options.master, conf, size=size) as spark:
             find_unreadable(spark, corpus, folder)
             parts = plan_parts(spark, corpus)

@@ -18,6 +18,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from fencepost.conformance.pipeline.shard_findings import shard_findings
+from fencepost.conformance.pipeline.worker_daemon import DAEMON_CONF
 from fencepost.traces.files.trace_files import write_trace
 from fencepost.traces.pipeline.corpus import CORPUS_FILE, Corpus
 from fencepost.traces.pipeline.ingest import ingest
@@ -128,7 +129,7 @@ def judge_place(place: Path) -> dict[str, float]:
     """Do what `pipeline judge` does; the seconds until Spark and a Python worker are there, and those after that."""
     begun = time.monotonic()
     size = Corpus.open(place / "corpus").size()
-    with spark_session("acceptance", "local[2]", SPARK_CONFIG, size=size) as spark:
+    with spark_session("acceptance", "local[2]", {**SPARK_CONFIG, **DAEMON_CONF}, size=size) as spark:
 
         def pass_on(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield from batches

@@ -99,7 +99,7 @@ def find_stale_commits(events: pa.Table) -> list[Row]:
         if generation < FIRST_GENERATION or (last is not None and last.end_of(generation) < row["of_max"]):
             late.add((*incarnation, generation))
     found = []
-    for row in rows_of(commits, GENERATION_COLUMNS, late):
+    for row in rows_of(commits.select([*GENERATION_COLUMNS, "sequence", "of"]), GENERATION_COLUMNS, late):
         *incarnation, generation = (row[name] for name in GENERATION_COLUMNS)
         last = ends.get(tuple(incarnation))
         current = max(FIRST_GENERATION, last.current_at(row["of"]) if last is not None else 0)

@@ -6,6 +6,7 @@ Queries about findings of the judge, and those that few corpora have rows for, a
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,7 +32,14 @@ from fencepost.traces.pipeline.ownership_queries import (
     poll_shares,
     read_periods,
 )
-from fencepost.traces.pipeline.parallel import StageProgress, as_pipeline_error, core_count, job_progress, run_parts
+from fencepost.traces.pipeline.parallel import (
+    StageProgress,
+    as_pipeline_error,
+    core_count,
+    job_progress,
+    run_parts,
+    split_evenly,
+)
 from fencepost.traces.pipeline.queries import (
     END_APIS,
     EXAMINED,
@@ -41,7 +49,7 @@ from fencepost.traces.pipeline.queries import (
     count_examined,
 )
 from fencepost.traces.pipeline.schema import EVENTS, SCHEMAS
-from fencepost.traces.pipeline.shard_plan import Shard, ShardRows, divide_shards
+from fencepost.traces.pipeline.shard_plan import Shard, ShardRows
 from fencepost.traces.pipeline.shards import LOOKUPS_SHARD, WHOLE_TRACE
 from fencepost.traces.pipeline.trace_rows import Run, RunReader
 
@@ -51,7 +59,6 @@ OWNERSHIP_SCHEMA = pa.schema([FINDING_SCHEMA.field(name) for name in ("trace", "
 LONGEST_WAIT = "longest-wait"
 SHARD_COLUMNS = ("line", "bucket", "api", *JOINED_COLUMNS)
 """What is read of the events of a shard that is no whole trace in one file, whatever the query."""
-PARTS_PER_CORE = 2
 MAX_PART_EVENTS = 2_000_000
 """Number of events up to which the queries look at them in one task."""
 
@@ -92,11 +99,19 @@ def write_rest(
     check_written(folder, table, job, {**files, **write_batches(batches, folder, table, job)})
 
 
-def join_parts(parts: Iterable[Iterable[ShardRows]], cores: int) -> list[list[ShardRows]]:
-    """The shards of a plan in fewer parts: queries are quick."""
-    shards = [each for part in parts for each in part]
-    share = sum(each.size for each in shards) // (PARTS_PER_CORE * cores)
-    return divide_shards(shards, min(MAX_PART_EVENTS, share))
+def join_parts(parts: Iterable[Sequence[ShardRows]], cores: int) -> list[list[ShardRows]]:
+    """The shards of a plan in fewer parts, as many for each core: queries are quick."""
+    sized = [SizedPart(sum(each.size for each in part), part) for part in parts]
+    rounds = max(1, -(-sum(each.size for each in sized) // (cores * MAX_PART_EVENTS)))
+    joined = split_evenly(sized, rounds * cores)
+    return [[each for one in some for each in one.shards] for some in joined]
+
+
+class SizedPart(NamedTuple):
+    """A part of a plan with its number of events."""
+
+    size: int
+    shards: Sequence[ShardRows]
 
 
 def read_events(part: Iterable[ShardRows], queries: Iterable[Query]) -> pa.Table:

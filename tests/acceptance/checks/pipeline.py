@@ -47,6 +47,8 @@ DEFAULT_EVENTS = 10_000_000
 GROUPS, BIG_GROUP_EVENTS, FILES = 10_000, 1_000_000, 16
 RANDOM_TRACES = 1_000
 DRIVER_TRACES = (10_000, 100_000)
+FILE_EVENTS = 4_000_000
+"""The events in a file of a corpus, about."""
 DRIVER_CORES = 1_600
 """The cores of the cluster that is planned for: 100 nodes of 16."""
 CLUSTER_TESTS = (
@@ -221,7 +223,10 @@ def plan_judging(count: int, events: int) -> None:
     names = [f"s3://bucket/traces/{number:09}.jsonl" for number in range(count)]
     files = [TraceFile(name, events, events + 1, None, False, dict(sizes)) for name in names]
     headers = {name: HeaderRow("s3://bucket/corpus/traces.parquet", number) for number, name in enumerate(names)}
-    runs = {name: [Run("s3://bucket/corpus/events.parquet", at * events, events, 2)] for at, name in enumerate(names)}
+    rows = (at * events % FILE_EVENTS for at in range(count))
+    runs = {
+        name: [Run("s3://bucket/corpus/events.parquet", row, events, 2)] for name, row in zip(names, rows, strict=True)
+    }
     divide_work(files, headers, runs, DRIVER_CORES)
 
 
