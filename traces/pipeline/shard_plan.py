@@ -22,9 +22,11 @@ LONG_TRACE_EVENTS = 50_000
 """A trace with more events is long: it may be split into shards by bucket, and unrelated events are not read."""
 SPLITS_PER_CORE = 3
 """A long trace is split if it is more than such a part of the work of a core."""
-PARTS_PER_CORE = 8
+PARTS_PER_CORE = 24
+"""If a core has so many parts to do, the last are small enough to keep all cores busy to the end."""
+FEWEST_PARTS_PER_CORE = 2
 MAX_PART_EVENTS = 250_000
-"""Number of events up to which shards are judged in one task."""
+"""Number of events up to which shards are judged in one task; of small shards, as many as are in a long trace."""
 FILE_COLUMNS = (
     *("trace", "events", "lines", "flawed", "marked"),
     *("recording", "part", "continued", "buckets", "sizes"),
@@ -83,7 +85,8 @@ class ShardRows:
 def plan_parts(spark: Spark, corpus: Corpus, split: int | None = None) -> list[list[ShardRows]]:
     """The shards of a corpus in parts, each of which is one task; those with the most events come first.
 
-    Traces with more than `split` events are split, by default long ones that are much of the work of a core.
+    Traces with more than `split` events are split, by default long ones that are much of the work of a core. So are
+    the smallest of the long ones, one for each core, if no small parts come last.
     """
     files, headers = corpus_files(corpus)
     return divide_work(files, headers, locate_rows(spark, corpus), core_count(spark), split)
@@ -93,19 +96,32 @@ def divide_work(
     files: Sequence[TraceFile], headers: Mapping[str, HeaderRow], runs: Runs, cores: int, split: int | None = None
 ) -> list[list[ShardRows]]:
     """The same for these files, whose headers and events are there, and for so many cores."""
-    total = sum(file.events - file.sizes.get(UNRELATED_BUCKET, 0) for file in files)
+    recordings = group_recordings(files)
+    total = sum(map(events_to_read, recordings))
     limit = max(LONG_TRACE_EVENTS, total // (SPLITS_PER_CORE * cores)) if split is None else split
-    shards = place_shards(group_recordings(files), headers, runs, limit)
-    return divide_shards(shards, min(MAX_PART_EVENTS, total // (PARTS_PER_CORE * cores)))
+    limits = dict.fromkeys((whole[0].trace for whole in recordings), limit)
+    if split is None:
+        large = max(LONG_TRACE_EVENTS, total // (PARTS_PER_CORE * cores))
+        last = sorted((whole for whole in recordings if events_to_read(whole) > large), key=events_to_read)[:cores]
+        limits |= dict.fromkeys((whole[0].trace for whole in last), LONG_TRACE_EVENTS)
+    shards = place_shards(recordings, headers, runs, limits)
+    least = min(LONG_TRACE_EVENTS, total // (FEWEST_PARTS_PER_CORE * cores))
+    return divide_shards(shards, max(least, min(MAX_PART_EVENTS, total // (PARTS_PER_CORE * cores))))
+
+
+def events_to_read(whole: RecordingFiles) -> int:
+    """The number of the events of a trace but for those that a long one is judged without."""
+    return sum(file.events - file.sizes.get(UNRELATED_BUCKET, 0) for file in whole)
 
 
 def place_shards(
-    recordings: Iterable[RecordingFiles], headers: Mapping[str, HeaderRow], runs: Runs, split: int
+    recordings: Iterable[RecordingFiles], headers: Mapping[str, HeaderRow], runs: Runs, limits: Mapping[str, int]
 ) -> Iterator[ShardRows]:
-    """Yield the shards of all traces with the places of their rows. Raises `PipelineError`."""
+    """Yield the shards of all traces with the places of their rows; a trace with more events than its limit is split.
+    Raises `PipelineError`."""
     for whole in recordings:
         files = tuple((runs_of(file, runs), begins, before) for file, begins, before in line_offsets(whole))
-        for shard in shards_of(whole, split):
+        for shard in shards_of(whole, limits[whole[0].trace]):
             yield ShardRows(shard, headers[shard.trace], files)
 
 
