@@ -47,6 +47,8 @@ SHORT_CONF = {
     "spark.sql.shuffle.partitions": "2",
 }
 """For Spark, if all is over soon: no code is compiled for a query, and no query is planned anew while it runs."""
+DAEMON_MODULE = "spark.python.daemon.module"
+"""The setting that names the module which calls `serve_workers`."""
 SHORT_BYTES = 16 << 20
 """Size of a corpus up to which work on it is short."""
 LOGGING_PROPERTIES = """rootLogger.level = error
@@ -75,6 +77,13 @@ def spark_session(
                 yield spark
             finally:
                 stop_spark(spark)
+
+
+def serve_workers() -> None:
+    """Fork Python workers for Spark, as `pyspark.daemon` does, from a process that has imported what they need."""
+    from pyspark.daemon import manager
+
+    manager()
 
 
 def is_short_work(size: int) -> bool:
