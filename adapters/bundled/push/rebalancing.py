@@ -1,16 +1,19 @@
 """The rebalances of one group: all stop, then all start, then the owners are recorded (draft, 7)."""
 
 import asyncio
+import logging
+import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
 from fencepost.adapters.bundled.push.channel import ConsumerChannel
 from fencepost.adapters.bundled.push.zookeeper import Partition, Zookeeper
-from fencepost.model.push.wire import Body
+from fencepost.model.push.wire import Body, MalformedFrame
 
 Shares = dict[str, tuple[Partition, ...]]
 """The partitions of each consumer."""
+_log = logging.getLogger(__name__)
 
 
 @dataclass(eq=False, slots=True)
@@ -109,6 +112,10 @@ class GroupRebalancer:
                 return False
             self.shares = shares
             started = await self.ask(channels, "Start", {name: self.start_body(shares[name]) for name in channels})
+        except MalformedFrame as error:
+            # A share that no message can carry: the group stays stopped until it is smaller.
+            _log.error("group %s cannot be started: %s", self.name, textwrap.shorten(str(error), 200))
+            return False
         finally:
             for channel in channels.values():
                 channel.is_held = False
