@@ -83,6 +83,8 @@ SOURCE_OF_FAILURES: Mapping[str, Mapping[str, str]] = {
         "CALLBACK-01": "consumer_group.go: callbacks come from the goroutine that manages the group",
         "CALLBACK-05": "consumer_group.go, commit: a commit with ILLEGAL_GENERATION or UNKNOWN_MEMBER_ID asks for a "
         "rejoin like any other, which revokes",
+        "CALLBACK-07": "consumer_group.go, loopCommit: JoinGroup waits for a periodic commit under way "
+        "(noCommitDuringJoinAndSync), the callback before it does not",
         "COOP-01": "consumer_group.go: whoever fails to heartbeat loses everything and joins again with its old id",
         "COOP-16": "group_balancer.go, AdjustCooperative: claims of the same generation all count",
         "HBT-17": "consumer_group.go: any error of a heartbeat but REBALANCE_IN_PROGRESS ends the session",
