@@ -136,8 +136,9 @@ def shown_by(run: ClientScenarioRun) -> frozenset[str]:
 
 
 def actions_of(run: ClientScenarioRun) -> tuple[tuple[int, str, str], ...]:
-    """What a client did, with the times, but for the ids in it."""
-    return tuple((event.time, event.kind.value, event.api) for event in run.events if event.kind in COMPARED_KINDS)
+    """What a client did, with the times, but for the ids in it; in no order where that was at once, by chance."""
+    done = ((event.time, event.kind.value, event.api) for event in run.events if event.kind in COMPARED_KINDS)
+    return tuple(sorted(done))
 
 
 @dataclass(frozen=True, slots=True)
