@@ -17,6 +17,10 @@ class MemoryTransport(asyncio.Transport):
         if not self._is_closing:
             self._responses.feed_data(bytes(data))
 
+    def get_write_buffer_size(self) -> int:
+        """Nothing is buffered."""
+        return 0
+
     def is_closing(self) -> bool:
         """Whether the server has closed the connection."""
         return self._is_closing

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 SESSION = pytest.StashKey[TargetSession]()
 KAFKAS = ("kafka4", "kafka3", "kafka34", "kafka28", "kafka_cluster", "kafka_sasl_ssl")
 """Marks and fixtures of the targets that are Apache Kafka."""
-SHARED_TARGETS = (*KAFKAS, "kfake", "mock")
+SHARED_TARGETS = (*KAFKAS, "zookeeper", "kfake", "mock")
 """Marks and fixtures of targets that all workers share: tests that need one run one at a time, for some restart it."""
-SLOW = (*KAFKAS, "kfake", "java", "go", "node", "spark", "cluster")
+SLOW = (*KAFKAS, "zookeeper", "kfake", "java", "go", "node", "spark", "cluster")
 """Fixtures and marks whose tests need a Java, a Go or a Node."""
 
 
@@ -137,6 +137,12 @@ def kafka_cluster() -> RunningTarget:
 def kafka_sasl_ssl() -> RunningTarget:
     """The newest Apache Kafka 4.x behind TLS and SASL; mark the test `kafka_sasl_ssl`."""
     return shared_target("kafka_sasl_ssl")
+
+
+@pytest.fixture(scope="session")
+def zookeeper() -> RunningTarget:
+    """A ZooKeeper alone; mark the test `zookeeper`."""
+    return shared_target("zookeeper")
 
 
 @pytest.fixture(scope="session")

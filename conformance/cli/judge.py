@@ -1,15 +1,14 @@
 """`fencepost judge`: recorded traces in, a report out."""
 
 import argparse
-import gc
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fencepost.conformance.cli.console import Console
 from fencepost.conformance.cli.report_options import add_report_options, report_paths
 from fencepost.conformance.cli.usage import UsageError
+from fencepost.traces.garbage_collection import collect_rarely
 
 if TYPE_CHECKING:
     from fencepost.conformance.events import Progress
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from fencepost.conformance.results import Report
 
 _ENDINGS = ("*.jsonl", "*.jsonl.gz")
-VALUES_BETWEEN_COLLECTIONS = 50_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,19 +56,6 @@ def run(options: argparse.Namespace, console: Console) -> int:
         render_report(report, colour=colour, width=console.width())
     )
     return ExitCode.COULD_NOT_RUN if files.failed else report.exit_code()
-
-
-@contextmanager
-def collect_rarely() -> Iterator[None]:
-    """Look for cycles rarely meanwhile: a judge makes millions of values, and hardly a cycle."""
-    thresholds = gc.get_threshold()
-    gc.freeze()
-    gc.set_threshold(VALUES_BETWEEN_COLLECTIONS, *thresholds[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*thresholds)
-        gc.unfreeze()
 
 
 def judge_traces(paths: Sequence[Path], progress: "Callable[[Progress], None]", runner: "Runner") -> "Report":

@@ -235,13 +235,16 @@ def run_judge(options: argparse.Namespace, console: Console) -> int:
     from fencepost.conformance.pipeline.overview_text import overview_lines
     from fencepost.conformance.pipeline.shard_findings import shard_findings
     from fencepost.conformance.pipeline.summary import SUMMARY
+    from fencepost.conformance.pipeline.worker_daemon import DAEMON_CONF
     from fencepost.conformance.reports.text import render_report
     from fencepost.conformance.results import ExitCode
     from fencepost.conformance.run.provenance import record_judging
     from fencepost.traces.pipeline.corpus import Corpus
     from fencepost.traces.pipeline.file_systems import join_location
     from fencepost.traces.pipeline.folding import fold_here, fold_on_workers
-    from fencepost.traces.pipeline.results import create_folder, find_unreadable, judge_corpus, query_corpus
+    from fencepost.traces.pipeline.query_corpus import query_corpus
+    from fencepost.traces.pipeline.results import create_folder, find_unreadable, judge_corpus
+    from fencepost.traces.pipeline.shard_plan import plan_parts
     from fencepost.traces.pipeline.spark_session import is_short_work, spark_session
 
     check_report_files(options)
@@ -249,12 +252,13 @@ def run_judge(options: argparse.Namespace, console: Console) -> int:
     begun, provenance = time.monotonic(), record_judging()
     to = options.to or join_location(whole.folder, "queried" if options.queries else "judged")
     with whole.read() as corpus, create_folder(to) as folder:
-        conf, size = spark_conf(options), corpus.size()
+        conf, size = {**DAEMON_CONF, **spark_conf(options)}, corpus.size()
         with console.progress() as display, spark_session("judge", options.master, conf, size=size) as spark:
             find_unreadable(spark, corpus, folder)
+            parts = plan_parts(spark, corpus)
             if not options.queries:
-                judge_corpus(spark, corpus, folder, shard_findings, StageProgress(display, "tasks"))
-            query_corpus(spark, corpus, folder, StageProgress(display, "queries"))
+                judge_corpus(spark, corpus, parts, folder, shard_findings, StageProgress(display, "tasks"))
+            query_corpus(spark, corpus, parts, folder, StageProgress(display, "tasks"))
             found = fold_here(folder, SUMMARY) if is_short_work(size) else fold_on_workers(spark, folder, SUMMARY)
         tables = f"The tables are in {to if isinstance(folder, Path) else folder}"
         if options.queries:

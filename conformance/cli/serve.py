@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from fencepost.conformance.cli.argument_types import listening_port, node_count, topic_partitions, whole
+from fencepost.conformance.cli.argument_types import address, listening_port, node_count, topic_partitions, whole
 from fencepost.conformance.cli.console import Console
 from fencepost.conformance.cli.protocols import SERVED, run_protocol
 
@@ -39,6 +39,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="push: a topic with N partitions; may be given several times",
     )
+    parser.add_argument(
+        "--zookeeper",
+        metavar="HOST:PORT",
+        type=address,
+        help="push: keep paths and sessions in this ZooKeeper (default: in memory)",
+    )
     parser.add_argument("--protocol", choices=list(SERVED), default="classic", help="(default: classic)")
     parser.set_defaults(default_of=parser.get_default)
 
@@ -55,8 +61,9 @@ def run_classic(options: argparse.Namespace, console: Console) -> int:
     from fencepost.conformance.results import ExitCode
     from fencepost.conformance.run import runner
 
-    if options.topic:
-        raise UsageError("serve", f"--topic says nothing about {options.protocol}")
+    for name in ("topic", "zookeeper"):
+        if getattr(options, name):
+            raise UsageError("serve", f"--{name} says nothing about {options.protocol}")
     serve = (options.runner or runner).serve
     try:
         serving = serve(

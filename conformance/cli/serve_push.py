@@ -1,4 +1,4 @@
-"""`fencepost serve --protocol push`: the push coordinator of the 0.9 draft, repaired, with ZooKeeper in memory."""
+"""`fencepost serve --protocol push`: the repaired push coordinator of the 0.9 draft, ZooKeeper real or in memory."""
 
 import argparse
 from collections.abc import Callable
@@ -12,30 +12,48 @@ def run(options: argparse.Namespace, console: Console) -> int:
     from fencepost.conformance.cli.interruption import run_interruptible
     from fencepost.conformance.results import ExitCode
 
-    refuse_options(options, "serve", frozenset({"host", "port", "nodes", "topic"}))
+    refuse_options(options, "serve", frozenset({"host", "port", "nodes", "topic", "zookeeper"}))
     topics = dict(options.topic)
     try:
-        run_interruptible(serve(options.host, options.port, options.nodes, topics, console.print_line))
+        run_interruptible(
+            serve(options.host, options.port, options.nodes, topics, console.print_line, options.zookeeper)
+        )
     except KeyboardInterrupt:
         console.log("stopped")
     return ExitCode.CONFORMANT
 
 
-async def serve(host: str, port: int, nodes: int, topics: dict[str, int], announce: Callable[[str], None]) -> None:
+async def serve(
+    host: str,
+    port: int,
+    nodes: int,
+    topics: dict[str, int],
+    announce: Callable[[str], None],
+    zookeeper: tuple[str, int] | None = None,
+) -> None:
     """Serve brokers until cancelled, the first at this port, the others at free ones; partitions lie on them in turn.
 
-    Raises `TargetError` if the port cannot be listened on.
+    With the address of a ZooKeeper, each broker has a session of its own there, and topics that are missing are made.
+    Raises `TargetError` if the port cannot be listened on, or ZooKeeper cannot be reached.
     """
     import asyncio
 
     from fencepost.adapters.address import describe_listen_error, format_address
     from fencepost.adapters.bundled.push.broker import PushBroker
+    from fencepost.adapters.bundled.push.network_zookeeper import NetworkZookeeper, add_topics
     from fencepost.adapters.bundled.push.zookeeper import MemoryZookeeper
     from fencepost.adapters.target import TargetError
 
     partitions = {name: [f"{number % nodes}-{number}" for number in range(count)] for name, count in topics.items()}
-    zookeeper = MemoryZookeeper(partitions)
-    brokers = [PushBroker(number, zookeeper) for number in range(nodes)]
+    if zookeeper is None:
+        memory = MemoryZookeeper(partitions)
+        brokers = [PushBroker(number, memory) for number in range(nodes)]
+    else:
+        try:
+            await add_topics(zookeeper, partitions)
+        except (OSError, TimeoutError) as error:
+            raise TargetError(f"no ZooKeeper at {format_address(*zookeeper)}: {error or 'no answer'}") from None
+        brokers = [PushBroker(number, NetworkZookeeper(zookeeper)) for number in range(nodes)]
     try:
         addresses = [await broker.start(host, 0 if broker.id else port) for broker in brokers]
         announce(",".join(format_address(*address) for address in addresses))

@@ -9,29 +9,34 @@ import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from heapq import nsmallest
 from pathlib import Path
 
 from fencepost.adapters.security.loading import load_security
 from fencepost.adapters.wire.target import parse_target
 from fencepost.conformance.analysis.report_builder import merge_reports
+from fencepost.conformance.pipeline.merge import MAX_SHOWN_FAILURES
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile, load_profile
 from fencepost.conformance.reports.json_report import from_json, to_json
-from fencepost.conformance.results import Report
+from fencepost.conformance.results import Report, RequirementResult
 from fencepost.conformance.run import runner
 from fencepost.traces.pipeline.corpus import Corpus, CorpusWriter, Counts, InputFile, InputRow
 from fencepost.traces.pipeline.corpus_log import write_atomically
 from fencepost.traces.pipeline.errors import PipelineError
-from fencepost.traces.pipeline.file_systems import Location, join_location, read_text, write_text
+from fencepost.traces.pipeline.file_systems import Location, join_location, open_parquet, read_text, write_text
 from fencepost.traces.pipeline.ingest import counts_of, write_rows
-from fencepost.traces.pipeline.parallel import Spark, core_count, map_parallel
+from fencepost.traces.pipeline.parallel import Spark, as_pipeline_error, core_count, map_parallel, run_parts
 from fencepost.traces.pipeline.schema import INPUTS, TableWriter
 from fencepost.traces.pipeline.sources import find_traces
+from fencepost.traces.pipeline.trace_rows import Run, RunReader
 
 PLAN_FILE = "campaign.json"
 SEED_PREFIX = "seed "
 SEEDS_PER_CORE = 2
 """How many seeds each core plays before they are committed."""
+SEEDS_PER_PART = 64
+"""The reports of how many seeds a worker merges."""
 ProgressCallback = Callable[[int, int, str], None]
 
 
@@ -51,7 +56,7 @@ def run_seeds(
         raise PipelineError("a campaign needs a seed")
     check_same_campaign(corpus.folder, plan)
     with corpus.write() as writer:
-        done = seed_reports(corpus)
+        done = find_reports(corpus)
         left = [Seed(each) for each in seeds if each not in done]
         size = at_once or SEEDS_PER_CORE * core_count(spark)
         begun = len(seeds) - len(left)
@@ -60,8 +65,36 @@ def run_seeds(
             batch = left[start : start + size]
             run_batch(spark, writer, plan, batch)
             on_progress(begun + start + len(batch), len(seeds), f"seed {batch[-1].number}")
-    reports = seed_reports(corpus)
-    return merge_reports([from_json(reports[seed]) for seed in seeds])
+    return merge_seeds(spark, corpus, seeds)
+
+
+def merge_seeds(spark: Spark, corpus: Corpus, seeds: Sequence[int]) -> Report:
+    """The report on some seeds that are done; workers merge those of a few each. Raises `PipelineError`."""
+    places = find_reports(corpus)
+    parts = [[places[seed] for seed in seeds[at : at + SEEDS_PER_PART]] for at in range(0, len(seeds), SEEDS_PER_PART)]
+    with as_pipeline_error():
+        return merge_shortest(run_parts(spark, parts, read_reports))
+
+
+def read_reports(places: Sequence[Run]) -> Report:
+    """The report of all that are in these rows of the table of inputs."""
+    reader = RunReader(["report"])
+    texts = (batch["report"][0].as_py() for place in places for batch in reader.batches(place))
+    return merge_shortest([from_json(text) for text in texts])
+
+
+def merge_shortest(reports: Sequence[Report]) -> Report:
+    """One report of several, with the shortest failures of each requirement; the others are counted."""
+    merged = merge_reports(reports)
+    return replace(merged, results=tuple(map(keep_shortest, merged.results)))
+
+
+def keep_shortest(result: RequirementResult) -> RequirementResult:
+    """A result with at most `MAX_SHOWN_FAILURES` failures, in their order."""
+    shortest = nsmallest(MAX_SHOWN_FAILURES, result.failures, key=lambda each: len(each.schedule))
+    kept = set(map(id, shortest))
+    failures = tuple(each for each in result.failures if id(each) in kept)
+    return replace(result, failures=failures, more_failures=result.more_failures + len(result.failures) - len(failures))
 
 
 def run_batch(spark: Spark, writer: CorpusWriter, plan: Plan, seeds: Sequence[Seed]) -> None:
@@ -108,10 +141,15 @@ def check_same_campaign(folder: Location, plan: Plan) -> None:
         raise PipelineError(f"{folder} belongs to a campaign with a different target or options")
 
 
-def seed_reports(corpus: Corpus) -> dict[int, str]:
-    """The reports of the seeds that are done, as JSON."""
-    rows = (row for row in corpus.inputs() if row.report is not None and row.input.startswith(SEED_PREFIX))
-    return {int(row.input.removeprefix(SEED_PREFIX)): row.report or "" for row in rows}
+def find_reports(corpus: Corpus) -> dict[int, Run]:
+    """The seeds that are done, each with the row of the table of inputs that has its report."""
+    found: dict[int, Run] = {}
+    for file in corpus.files(INPUTS):
+        names = open_parquet(file).read(["input"])["input"].to_pylist()
+        for row, name in enumerate(names):
+            if name.startswith(SEED_PREFIX):
+                found[int(name.removeprefix(SEED_PREFIX))] = Run(file, row, 1, 0)
+    return found
 
 
 def seed_name(seed: int) -> str:

@@ -80,8 +80,7 @@ def response_fields(name: str, dialect: PushDialect) -> tuple[WireField, ...]:
 
 def encode_push_request(name: str, body: Body, dialect: PushDialect) -> bytes:
     """The frame of a request. Raises `MalformedFrame` for a body that does not fit."""
-    payload = struct.pack(">h", REQUEST_TYPES[name]) + _encode(request_fields(name, dialect), body, name)
-    return struct.pack(">i", len(payload)) + payload
+    return _frame(struct.pack(">h", REQUEST_TYPES[name]) + _encode(request_fields(name, dialect), body, name))
 
 
 def encode_push_response(name: str, body: Body, dialect: PushDialect) -> bytes:
@@ -89,7 +88,7 @@ def encode_push_response(name: str, body: Body, dialect: PushDialect) -> bytes:
     payload = struct.pack(">h", REQUEST_TYPES[name]) if dialect.types_responses else b""
     if name != "Ping" or "partitions" in body:
         payload += _encode(response_fields(name, dialect), body, name)
-    return struct.pack(">i", len(payload)) + payload
+    return _frame(payload)
 
 
 def decode_push_request(payload: bytes, dialect: PushDialect) -> tuple[str, Body]:
@@ -125,10 +124,7 @@ def response_name(payload: bytes) -> str:
 
 def frame_size(head: bytes) -> int:
     """The size in the first four bytes of a frame. Raises `MalformedFrame` if it is negative or too large."""
-    size = int(struct.unpack(">i", head)[0])
-    if not 0 <= size <= MAX_FRAME_BYTES:
-        raise MalformedFrame(f"a frame of {size} bytes; at most {MAX_FRAME_BYTES} are read")
-    return size
+    return _check_size(int(struct.unpack(">i", head)[0]))
 
 
 def split_frames(data: bytes) -> tuple[list[bytes], bytes]:
@@ -146,6 +142,16 @@ def split_frames(data: bytes) -> tuple[list[bytes], bytes]:
 def has_stop_response(dialect: PushDialect) -> bool:
     """Whether Stop is answered."""
     return dialect.command is Command.STOP_RESPONSE
+
+
+def _check_size(size: int) -> int:
+    if not 0 <= size <= MAX_FRAME_BYTES:
+        raise MalformedFrame(f"a frame of {size} bytes; at most {MAX_FRAME_BYTES} are read")
+    return size
+
+
+def _frame(payload: bytes) -> bytes:
+    return struct.pack(">i", _check_size(len(payload))) + payload
 
 
 def _encode(layout: tuple[WireField, ...], body: Body, what: str) -> bytes:

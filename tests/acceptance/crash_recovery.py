@@ -10,11 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fencepost.conformance.analysis.report_builder import merge_reports
 from fencepost.conformance.cli import main
-from fencepost.conformance.pipeline.campaign import run_seeds, seed_reports
+from fencepost.conformance.pipeline.campaign import find_reports, read_reports, run_seeds
 from fencepost.conformance.plan import Plan
-from fencepost.conformance.reports.json_report import from_json, to_json
+from fencepost.conformance.reports.json_report import to_json
 from fencepost.traces.files.trace_files import write_trace
 from fencepost.traces.pipeline.corpus import CORPUS_FILE, Corpus
 from fencepost.traces.pipeline.corpus_log import LOGS
@@ -89,11 +88,11 @@ def watch_tables(to: Path) -> Rows:
 def campaign_tables(to: Path) -> Rows:
     """The events of a campaign, each without the folder its trace was in, and its report without the time it took."""
     corpus = Corpus.open(to)
-    reports = (from_json(report) for _, report in sorted(seed_reports(corpus).items()))
+    reports = read_reports([place for _, place in sorted(find_reports(corpus).items())])
     rows = sorted(((Path(str(row[0])).name, *row[1:3], row[12]) for row in read_rows(corpus, "events")), key=repr)
     return {
         "events": rows,
-        "report": to_json(replace(merge_reports(list(reports)), seconds=0, provenance=None)).splitlines(),
+        "report": to_json(replace(reports, seconds=0, provenance=None)).splitlines(),
     }
 
 

@@ -18,7 +18,9 @@ from fencepost.traces.files.trace_files import write_trace
 from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.folding import fold_on_workers
 from fencepost.traces.pipeline.ingest import ingest
-from fencepost.traces.pipeline.results import find_unreadable, judge_corpus, query_corpus
+from fencepost.traces.pipeline.query_corpus import query_corpus
+from fencepost.traces.pipeline.results import find_unreadable, judge_corpus
+from fencepost.traces.pipeline.shard_plan import plan_parts
 from fencepost.traces.pipeline.sources import trace_files
 from fencepost.traces.pipeline.spark_session import spark_session
 from tests.acceptance.checks.conformance import command_environment
@@ -61,8 +63,9 @@ def judge_traces(place: Path) -> None:
     out.mkdir()
     with spark_session("acceptance", "local[2]", SPARK_CONFIG) as spark, Corpus.open(place / "corpus").read() as corpus:
         find_unreadable(spark, corpus, out)
-        judge_corpus(spark, corpus, out, shard_findings, ignore_progress)
-        query_corpus(spark, corpus, out, ignore_progress)
+        parts = plan_parts(spark, corpus)
+        judge_corpus(spark, corpus, parts, out, shard_findings, ignore_progress)
+        query_corpus(spark, corpus, parts, out, ignore_progress)
         report = fold_on_workers(spark, out, SUMMARY).report.build_report(0)
         assert report.schedules == len(corpus.inputs())
         report_driver()

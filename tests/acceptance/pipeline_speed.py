@@ -18,10 +18,13 @@ from pathlib import Path
 import pyarrow as pa
 
 from fencepost.conformance.pipeline.shard_findings import shard_findings
+from fencepost.conformance.pipeline.worker_daemon import DAEMON_CONF
 from fencepost.traces.files.trace_files import write_trace
 from fencepost.traces.pipeline.corpus import CORPUS_FILE, Corpus
 from fencepost.traces.pipeline.ingest import ingest
-from fencepost.traces.pipeline.results import find_unreadable, judge_corpus, query_corpus
+from fencepost.traces.pipeline.query_corpus import query_corpus
+from fencepost.traces.pipeline.results import find_unreadable, judge_corpus
+from fencepost.traces.pipeline.shard_plan import plan_parts
 from fencepost.traces.pipeline.spark_session import spark_session
 from tests.acceptance.checks.conformance import command_environment
 from tests.acceptance.crash_recovery import SPARK_CONFIG, ignore_progress
@@ -126,7 +129,7 @@ def judge_place(place: Path) -> dict[str, float]:
     """Do what `pipeline judge` does; the seconds until Spark and a Python worker are there, and those after that."""
     begun = time.monotonic()
     size = Corpus.open(place / "corpus").size()
-    with spark_session("acceptance", "local[2]", SPARK_CONFIG, size=size) as spark:
+    with spark_session("acceptance", "local[2]", {**SPARK_CONFIG, **DAEMON_CONF}, size=size) as spark:
 
         def pass_on(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield from batches
@@ -136,9 +139,10 @@ def judge_place(place: Path) -> dict[str, float]:
         out = Path(tempfile.mkdtemp(dir=place))
         with Corpus.open(place / "corpus").read() as corpus:
             find_unreadable(spark, corpus, out)
-            judge_corpus(spark, corpus, out, shard_findings, ignore_progress)
+            parts = plan_parts(spark, corpus)
+            judge_corpus(spark, corpus, parts, out, shard_findings, ignore_progress)
             judged = time.monotonic()
-            query_corpus(spark, corpus, out / "queries", ignore_progress)
+            query_corpus(spark, corpus, parts, out, ignore_progress)
         ended, processors = time.monotonic(), processor_seconds(os.getpid()) - processors
     seconds = {"start": started - begun, "judge": judged - started, "queries": ended - judged}
     return {**seconds, PROCESSORS: processors}

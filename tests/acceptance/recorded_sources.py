@@ -37,6 +37,7 @@ from fencepost.traces.pipeline.imports import (
 )
 from fencepost.traces.pipeline.ingest import ingest
 from fencepost.traces.pipeline.results import find_unreadable, judge_corpus
+from fencepost.traces.pipeline.shard_plan import plan_parts
 from fencepost.traces.pipeline.sources import trace_files
 from fencepost.traces.pipeline.spark_session import spark_session as spark_session
 from tests.acceptance.checks.conformance import running_target
@@ -174,7 +175,7 @@ def pipeline_report(spark: SparkSession, folder: Path, path: Path, importer: Imp
     out = folder / "judged"
     out.mkdir()
     find_unreadable(spark, corpus, out)
-    judge_corpus(spark, corpus, out, shard_findings, ignore_progress)
+    judge_corpus(spark, corpus, plan_parts(spark, corpus), out, shard_findings, ignore_progress)
     return fold_here(out, SUMMARY).report.build_report(0)
 
 

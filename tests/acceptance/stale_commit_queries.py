@@ -5,19 +5,13 @@ import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pyspark.sql import SparkSession
-
 from fencepost.traces.files.trace_files import open_trace, write_trace
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.pipeline.corpus import Corpus
-from fencepost.traces.pipeline.judge_corpus import read_table
-from fencepost.traces.pipeline.queries import no_stale_commit
-from fencepost.traces.pipeline.schema import EVENTS
-from fencepost.traces.pipeline.spark_session import spark_session
-from tests.acceptance.crash_recovery import SPARK_CONFIG
 from tests.acceptance.framework import Figure, at_least, exactly, without_threshold
 from tests.acceptance.verdict_corpus.conversion import convert_trace
 from tests.support.altered_traces import altered_trace
+from tests.support.corpus_queries import query_here
 from tests.support.corpus_tables import ingest_here
 from tests.support.random_client import random_trace
 from tests.support.stale_commits import stale_commit
@@ -28,12 +22,11 @@ ALTERED_COUNT, CONFORMANT_COUNT = 1_000, 200
 RECORDINGS = Path(__file__).parent / "verdict_corpus" / "recordings" / "traces"
 
 
-def found_by_query(spark: SparkSession, folder: Path) -> set[tuple[str, int]]:
+def found_by_query(folder: Path) -> set[tuple[str, int]]:
     """The stale commits that the query finds in the traces in a folder: names of files and sequence numbers."""
     corpus = Corpus.create(folder.with_name(f"{folder.name} corpus"), 4)
     ingest_here(corpus, sorted(folder.glob("*.jsonl")))
-    rows = no_stale_commit(read_table(spark, corpus, EVENTS)).collect()
-    return {(row.trace, row.sequence) for row in rows}
+    return {(row["trace"], row["sequence"]) for row in query_here(corpus, "no-stale-commit")}
 
 
 def write_schedules(folder: Path, seeds: Sequence[int]) -> set[tuple[str, int]]:
@@ -50,23 +43,22 @@ def write_schedules(folder: Path, seeds: Sequence[int]) -> set[tuple[str, int]]:
 
 def check_stale_commits(folder: Path) -> Iterator[Figure]:
     """Schedules with a hidden stale commit, and corpora in which whatever the query finds must be a violation."""
-    with spark_session("acceptance", "local[2]", SPARK_CONFIG) as spark:
-        for what, seeds, least in (("known schedules", KNOWN, 18), ("fresh schedules", FRESH, 90)):
-            hidden = write_schedules(folder / what, seeds)
-            found = found_by_query(spark, folder / what)
-            yield at_least(f"{what}: stale commits found, of {len(seeds)}", len(found & hidden), least)
-            yield exactly(f"{what}: found that are none", len(found - hidden), 0)
-        for corpus in (conformant_traces, altered_traces, recorded_traces):
-            place = folder / corpus.__name__
-            place.mkdir()
-            corpus(place)
-            name = corpus.__name__.replace("_", " ")
-            found = found_by_query(spark, place)
-            yield without_threshold(f"{name}: traces", len(list(place.iterdir())))
-            yield without_threshold(f"{name}: stale commits found", len(found))
-            charged = {trace for trace, _ in found}
-            conformant = sum(not has_violation(Path(trace)) for trace in charged)
-            yield exactly(f"{name}: conformant traces that the query charges", conformant, 0)
+    for what, seeds, least in (("known schedules", KNOWN, 18), ("fresh schedules", FRESH, 90)):
+        hidden = write_schedules(folder / what, seeds)
+        found = found_by_query(folder / what)
+        yield at_least(f"{what}: stale commits found, of {len(seeds)}", len(found & hidden), least)
+        yield exactly(f"{what}: found that are none", len(found - hidden), 0)
+    for corpus in (conformant_traces, altered_traces, recorded_traces):
+        place = folder / corpus.__name__
+        place.mkdir()
+        corpus(place)
+        name = corpus.__name__.replace("_", " ")
+        found = found_by_query(place)
+        yield without_threshold(f"{name}: traces", len(list(place.iterdir())))
+        yield without_threshold(f"{name}: stale commits found", len(found))
+        charged = {trace for trace, _ in found}
+        conformant = sum(not has_violation(Path(trace)) for trace in charged)
+        yield exactly(f"{name}: conformant traces that the query charges", conformant, 0)
 
 
 def conformant_traces(folder: Path) -> None:

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from tests.acceptance.cluster_table import (
-    INVARIANTS,
     driver_rows,
     format_seconds,
     growth_rows,
@@ -26,7 +25,7 @@ def test_a_rate_is_counted_for_every_core() -> None:
         "ingest: events a second": 20_000,
         "judge: events a second, in all": 2_000,
         "judge: events a second, one plain process": 1_000,
-        **{f"{name}: events a second, warm": 4_500_000 for name in INVARIANTS},
+        "the three, the corpus read once: events a second": 1_500_000,
     }
     assert table_rows(rates)[2:] == [
         "| ingest | 10,000 | 62 s | 104 min |",

@@ -1,6 +1,7 @@
 """The bundled push coordinator and its consumers on loopback: groups settle, move and recover, nobody fetches twice."""
 
 import asyncio
+import socket
 import struct
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -24,6 +25,7 @@ from fencepost.model.push.wire import (
     Body,
     decode_push_response,
     encode_push_request,
+    encode_push_response,
 )
 
 pytestmark = pytest.mark.real_time
@@ -253,3 +255,108 @@ async def test_silence_before_a_registration_ends_the_connection(data: bytes) ->
         writer.write(data)
         assert await asyncio.wait_for(reader.read(), PATIENCE_SECONDS) == b""
         writer.close()
+
+
+async def open_registered(group: Group, **changes: object) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection on which consumer z has registered, which reads little ahead."""
+    sock = socket.socket()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    sock.connect(group.addresses[0])
+    reader, writer = await asyncio.open_connection(sock=sock, limit=1024)
+    writer.write(registration(consumer="z", **changes))
+    payload = await asyncio.wait_for(read_frame(reader), PATIENCE_SECONDS)
+    assert payload is not None
+    assert decode_push_response("RegisterConsumer", payload, DIALECT) == {"error_code": 0}
+    return reader, writer
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        struct.pack(">ih", 2, 99),
+        struct.pack(">ih", 2, 24),
+        struct.pack(">i", MAX_FRAME_BYTES + 1),
+        struct.pack(">i", -1),
+        struct.pack(">ihib", 7, 23, 1, 0),
+    ],
+    ids=["unknown type", "not awaited", "oversized", "negative size", "cut short"],
+)
+async def test_what_is_no_response_ends_the_channel_and_the_member_goes_with_its_timeout(data: bytes) -> None:
+    async with running() as group:
+        reader, writer = await open_registered(group, session_timeout_ms=150)
+        writer.write(data)
+        await asyncio.wait_for(reader.read(), PATIENCE_SECONDS)
+        writer.close()
+        await group.until(lambda: "z" not in group.brokers[0].groups["g"].members)
+        group.join("a")
+        await group.until(group.is_settled)
+
+
+async def test_a_consumer_that_reads_nothing_costs_its_own_connection_alone() -> None:
+    async with running() as group:
+        group.zookeeper.topics["t"][:] = [f"0-{number:0200}" for number in range(4000)]
+        reader, writer = await open_registered(group)
+        assert await read_frame(reader) is not None
+        # It answers Stop with no offsets, and reads nothing of the large Start.
+        writer.write(encode_push_response("Stop", {"attempt": 1}, DIALECT))
+        rebalancer = group.brokers[0].groups["g"]
+        transport = rebalancer.members["z"].writer.transport
+        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+        await group.until(lambda: transport.get_write_buffer_size() > 0)
+        await group.until(lambda: "z" not in rebalancer.members)
+        await group.until(lambda: transport.get_write_buffer_size() == 0)
+        group.join("a")
+        await group.until(lambda: len(group.consumers["a"].fetched) == 4000)
+        writer.close()
+
+
+async def test_a_share_that_fits_no_message_is_said_and_stops_nobody_else(caplog: pytest.LogCaptureFixture) -> None:
+    async with running(names=("a",)) as group:
+        await group.until(group.is_settled)
+        other = group.join("o", PushConsumerProgram("k", "o", '{"u": 1}', group.addresses))
+        group.zookeeper.topics["t"] += [f"0-{number}" for number in range(6, 33_000)]
+        group.zookeeper.add_partition("u", "0-0")
+        await group.until(lambda: other.fetched == {("u", "0-0")})
+        await group.until(lambda: group.brokers[0].groups["g"].attempts > 0)
+        group.zookeeper.add_partition("t", "0-33000")
+        await group.until(lambda: "group g cannot be started: Start: partitions cannot be" in caplog.text)
+        assert len(caplog.messages[0]) < 300
+        del group.zookeeper.topics["t"][6:]
+        await group.until(lambda: group.consumers["a"].fetched == ALL)
+
+
+async def test_a_stuck_group_delays_others_of_its_queue_and_no_more() -> None:
+    async with running() as group:
+        broker = group.brokers[0]
+        assert broker.queue_of("g") is broker.queue_of("k") is not broker.queue_of("h")
+        _, writer = await open_registered(group)
+        await group.until(lambda: broker.queue_of("g").locked())
+        others = [group.join(name, PushConsumerProgram(name, name, '{"t": 1}', group.addresses)) for name in "kh"]
+        await group.until(lambda: others[1].fetched == ALL)
+        assert others[0].fetched == frozenset()
+        await group.until(lambda: others[0].fetched == ALL)
+        writer.close()
+
+
+@pytest.mark.parametrize("data", [struct.pack(">i", -1), struct.pack(">ih", 2, 99), struct.pack(">i", 40) + b"half"])
+async def test_a_consumer_leaves_a_coordinator_that_talks_nonsense(data: bytes) -> None:
+    heard = 0
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal heard
+        heard += 1
+        await read_frame(reader)
+        writer.write(data)
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(talk, "127.0.0.1", 0)
+    consumer = PushConsumerProgram("g", "a", '{"t": 1}', [server.sockets[0].getsockname()[:2]], session_timeout=0.1)
+    task = asyncio.create_task(consumer.run())
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while heard < 3:
+            await asyncio.sleep(0.005)
+    assert (consumer.registrations, consumer.fetched) == (0, frozenset())
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    server.close()

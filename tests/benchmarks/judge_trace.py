@@ -11,7 +11,7 @@ import time
 from contextlib import nullcontext
 
 try:
-    from fencepost.conformance.cli.judge import collect_rarely
+    from fencepost.traces.garbage_collection import collect_rarely
 except ImportError:
     collect_rarely = nullcontext
 try:

@@ -38,11 +38,21 @@ async def test_a_port_in_use_is_an_error_of_the_user() -> None:
         await serve("127.0.0.1", other.getsockname()[1], 1, {}, print)
 
 
+@pytest.mark.real_time
+async def test_a_zookeeper_that_is_not_there_is_an_error_of_the_user() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        free = other.getsockname()[1]
+    with pytest.raises(TargetError, match=f"no ZooKeeper at 127.0.0.1:{free}: "):
+        await serve("127.0.0.1", 0, 1, {}, print, ("127.0.0.1", free))
+
+
 @pytest.mark.parametrize(
     ("words", "line"),
     [
         (["--protocol", "push", "--dialect", "proposal"], "fencepost serve: --dialect says nothing about push"),
         (["--protocol", "push", "--storage", "d"], "fencepost serve: --storage says nothing about push"),
+        (["--zookeeper", "h:1"], "fencepost serve: --zookeeper says nothing about classic"),
+        (["--protocol", "region", "--zookeeper", "h:1"], "fencepost serve: --zookeeper says nothing about region"),
         (["--topic", "t=3"], "fencepost serve: --topic says nothing about classic"),
         (
             ["--protocol", "push", "--topic", "t"],

@@ -8,17 +8,10 @@ from fencepost.model.errors import COORDINATOR_NOT_READY
 from fencepost.traces.files.rotating_writer import recording_part_of
 from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.ingest import bucket_sizes
-from fencepost.traces.pipeline.judge_corpus import (
-    UNREADABLE,
-    Finding,
-    Shard,
-    ShardAnalysis,
-    ShardLine,
-    judge_shard,
-    shards_of,
-)
+from fencepost.traces.pipeline.judge_corpus import UNREADABLE, Finding, ShardAnalysis, judge_shard
 from fencepost.traces.pipeline.recordings import TraceFile, group_recordings, line_offsets
 from fencepost.traces.pipeline.row_reader import REPEATED_LINE, SHARED_BUCKET, BadLine, Row, RowReader
+from fencepost.traces.pipeline.shard_plan import Shard, shards_of
 from fencepost.traces.pipeline.shards import LOOKUPS_SHARD, WHOLE_TRACE, is_unrelated
 
 
@@ -34,8 +27,8 @@ def is_in_shard(row: Row, shard: Shard, corpus: Corpus) -> bool:
     """Whether the event is one of this shard."""
     bucket = SHARED_BUCKET if row.group is None else corpus.bucket_of(row.group)
     if shard.bucket == WHOLE_TRACE or row.is_unrelated:
-        return shard.bucket == WHOLE_TRACE
-    if shard.bucket == bucket:
+        return shard.bucket == WHOLE_TRACE and not (row.is_unrelated and shard.unread)
+    if bucket in shard.buckets:
         return True
     if shard.bucket == LOOKUPS_SHARD:
         return row.kind == "response" and row.error in COORDINATOR_NOT_READY
@@ -60,15 +53,16 @@ def findings_in(corpus: Corpus, paths: Sequence[Path], split: int, analyze: Shar
     for whole in group_recordings(file_of(corpus, each) for each in readers.values() if each.header is not None):
         for shard in shards_of(whole, split):
             mine = [
-                ShardLine(row.line - begins + before, row.text, is_own(row, shard, corpus))
+                (row.line - begins + before, row.text, is_own(row, shard, corpus))
                 for file, begins, before in line_offsets(whole)
                 for row in rows[file.trace]
                 if row.line > begins and is_in_shard(row, shard, corpus)
             ]
-            header = ShardLine(1, readers[shard.trace].header_line, False)
+            header = (1, readers[shard.trace].header_line, False)
             yield from judge_shard(shard, corpus, [header, *mine], analyze)
 
 
 def is_own(row: Row, shard: Shard, corpus: Corpus) -> bool:
     """Whether the event is in this shard alone."""
-    return shard.bucket in (WHOLE_TRACE, SHARED_BUCKET if row.group is None else corpus.bucket_of(row.group))
+    bucket = SHARED_BUCKET if row.group is None else corpus.bucket_of(row.group)
+    return shard.bucket == WHOLE_TRACE or bucket in shard.buckets

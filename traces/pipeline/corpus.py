@@ -182,8 +182,12 @@ class Corpus:
 
     def files(self, table: str) -> list[str]:
         """The locations of the files of a table."""
-        known = self.committed or self.log.read()
-        return [str(join_location(self.data, name)) for name in known.files if table_of(name) == table]
+        return [name for name, _ in self.sized_files(table)]
+
+    def sized_files(self, table: str) -> list[tuple[str, int]]:
+        """The locations of the files of a table, with their sizes in bytes."""
+        known = (self.committed or self.log.read()).files
+        return [(str(join_location(self.data, name)), size) for name, size in known.items() if table_of(name) == table]
 
     def size(self) -> int:
         """The size of the files of all tables in bytes."""

@@ -6,7 +6,7 @@ Credentials and endpoints are those of the environment, for S3 the usual `AWS_` 
 import io
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypeAlias, cast
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
@@ -187,12 +187,12 @@ def remove_file(location: Location) -> None:
         raise PipelineError(f"{location}: {first_line(error)}") from None
 
 
-def open_parquet(location: Location) -> pq.ParquetFile:
-    """Open a Parquet file. Raises `OSError` and `PipelineError`."""
+def open_parquet(location: Location, encoded: Sequence[str] = ()) -> pq.ParquetFile:
+    """Open a Parquet file; the columns `encoded` are read as dictionaries. Raises `OSError` and `PipelineError`."""
     if not is_uri(location):
-        return pq.ParquetFile(location)
+        return pq.ParquetFile(location, read_dictionary=encoded)
     system, name = open_file_system(str(location))
-    return pq.ParquetFile(system.open_input_file(name))
+    return pq.ParquetFile(system.open_input_file(name), read_dictionary=encoded)
 
 
 def open_parquet_output(location: Location, schema: Any) -> pq.ParquetWriter:

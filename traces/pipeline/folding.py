@@ -19,11 +19,11 @@ from fencepost.traces.pipeline.frames import ROWS_PER_BATCH, files_below, make_r
 from fencepost.traces.pipeline.judge_corpus import Finding
 from fencepost.traces.pipeline.ownership_queries import PERIOD_QUERIES, POLL_SHARES
 from fencepost.traces.pipeline.parallel import as_pipeline_error, core_count
-from fencepost.traces.pipeline.queries import EXAMINED, INVARIANTS, VIEWS
+from fencepost.traces.pipeline.queries import EXAMINED, QUERIES
 
 Value = TypeVar("Value")
 FINDINGS_FOLDER = "findings"
-QUERIES = frozenset({*INVARIANTS, *VIEWS, *PERIOD_QUERIES, POLL_SHARES, EXAMINED})
+QUERY_TABLES = frozenset({*QUERIES, *PERIOD_QUERIES, POLL_SHARES, EXAMINED})
 ROW_SCHEMA = pa.schema([("trace", pa.string()), ("bucket", pa.int32()), ("kind", pa.string()), ("value", pa.string())])
 """What is folded of a row."""
 PARTS_PER_CORE = 2
@@ -51,7 +51,7 @@ class ResultFile:
 
     def rows(self) -> Iterator[Finding]:
         """Yield the rows; the `value` of a query's row has its columns."""
-        is_query = self.kind in QUERIES
+        is_query = self.kind in QUERY_TABLES
         columns = None if is_query else [each for each in ROW_SCHEMA.names if each != "kind"]
         for batch in open_parquet(self.location).iter_batches(ROWS_PER_BATCH, columns=columns):
             for row in batch.to_pylist():
@@ -63,7 +63,7 @@ def result_files(folder: Location, kinds: Iterable[str]) -> list[ResultFile]:
     """The files of results with rows of these kinds."""
     found: list[ResultFile] = []
     for kind in kinds:
-        names = files_below(folder, kind if kind in QUERIES else f"{FINDINGS_FOLDER}/kind={kind}")
+        names = files_below(folder, kind if kind in QUERY_TABLES else f"{FINDINGS_FOLDER}/kind={kind}")
         for name, size in zip(names, file_sizes(folder, names), strict=True):
             found.append(ResultFile(kind, join_location(folder, name), size or 0))
     return found

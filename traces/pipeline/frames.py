@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeVar
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -24,9 +24,9 @@ from fencepost.traces.pipeline.file_systems import (
     open_parquet_output,
     remove_file,
 )
-from fencepost.traces.pipeline.parallel import Item, core_count, split_evenly
+from fencepost.traces.pipeline.parallel import Item, core_count, run_parts, split_evenly
 
-MakeBatches: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+Part = TypeVar("Part")
 ROWS_PER_BATCH = 5_000
 PARTS_PER_CORE = 3
 
@@ -66,11 +66,8 @@ def make_rows(
     return frame.mapInArrow(make_part, from_arrow_schema(schema))
 
 
-def write_frame(
-    frame: DataFrame, folder: Location, table: str, by: str | None = None, make: MakeBatches | None = None
-) -> None:
-    """Write a frame, or what `make` makes of its rows, into new files of `folder`/`table`, in a folder of its own for
-    each value of the column `by`.
+def write_frame(frame: DataFrame, folder: Location, table: str, by: str | None = None) -> None:
+    """Write a frame into new files of `folder`/`table`, in a folder of its own for each value of the column `by`.
 
     Workers write the files. Raises `PipelineError` if one of them is not there afterwards; those of tasks that failed
     are removed.
@@ -78,16 +75,42 @@ def write_frame(
     job = uuid.uuid4().hex
 
     def write_part(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with FrameWriter(folder, table, f"{job}-{uuid.uuid4().hex}.parquet", by) as out:
-            for batch in batches if make is None else make(batches):
-                out.add_batch(batch)
-        yield pa.RecordBatch.from_pydict({"name": list(out.files), "size": list(out.files.values())})
+        files = write_batches(batches, folder, table, job, by)
+        yield pa.RecordBatch.from_pydict({"name": list(files), "size": list(files.values())})
 
     files = {row.name: row.size for row in frame.mapInArrow(write_part, "name string, size long").collect()}
     if not files and by is None:
-        with FrameWriter(folder, table, f"{job}.parquet") as out:
-            out.add_batch(pa.RecordBatch.from_pylist([], schema=to_arrow_schema(frame.schema)))
-        files = dict(out.files)
+        nothing = pa.RecordBatch.from_pylist([], schema=to_arrow_schema(frame.schema))
+        files = write_batches([nothing], folder, table, job)
+    check_written(folder, table, job, files)
+
+
+def write_parts(
+    spark: SparkSession,
+    parts: Sequence[Part],
+    make: Callable[[Part], Iterable[pa.RecordBatch]],
+    folder: Location,
+    table: str,
+    by: str | None = None,
+) -> None:
+    """As `write_frame`, with the rows that workers make of some parts, each in one task."""
+    job = uuid.uuid4().hex
+    written = run_parts(spark, parts, lambda part: write_batches(make(part), folder, table, job, by))
+    check_written(folder, table, job, {name: size for files in written for name, size in files.items()})
+
+
+def write_batches(
+    batches: Iterable[pa.RecordBatch], folder: Location, table: str, job: str, by: str | None = None
+) -> dict[str, int]:
+    """Write rows into new files whose names begin with `job`, and return these with their sizes in bytes."""
+    with FrameWriter(folder, table, f"{job}-{uuid.uuid4().hex}.parquet", by) as out:
+        for batch in batches:
+            out.add_batch(batch)
+    return out.files
+
+
+def check_written(folder: Location, table: str, job: str, files: Mapping[str, int]) -> None:
+    """Check the files of a job, and remove others that it left. Raises `PipelineError` if one is not there."""
     check_files(folder, files)
     for name, location in files_below(folder, table).items():
         if name.rpartition("/")[2].startswith(job) and name not in files:

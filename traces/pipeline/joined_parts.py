@@ -5,105 +5,147 @@ whose commit or SyncGroup is accepted has been in the group since it joined, for
 member and an incarnation span is one incarnation, and so is what overlaps with it, within one term of the coordinator.
 """
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from fencepost.model.errors import COORDINATOR_NOT_READY
-from fencepost.traces.pipeline.queries import GROUP_COLUMNS, examined_events
 
-NOT_READY = ", ".join(str(int(error)) for error in sorted(COORDINATOR_NOT_READY))
-ENDS_TERM = (
-    "(kind = 'fault' AND api IN ('restart', 'moved')) OR (kind = 'internal' AND api = 'unknown') "
-    f"OR (kind = 'response' AND coalesce(error IN ({NOT_READY}), false))"
-)
-"""An event after which nothing is certain that was before. One without a group is about all groups."""
-PART_COLUMNS = ("trace", "recording", "part", "flawed", "continued")
-"""The columns of the table of traces that say how parts follow each other."""
-IS_PART = "recording <> ''"
-TERM_COLUMNS = (*GROUP_COLUMNS, "term")
+NOT_READY = pa.array(sorted(map(int, COORDINATOR_NOT_READY)), pa.int32())
+JOINED_COLUMNS = ("group", "incarnation", "generation", "sequence", "of", "member_id", "leader", "kind", "api", "error")
+"""What the incarnations of a recording are joined by."""
 PART_FACTOR = 1 << 32
 """Incarnations of part N are numbered from N times this on."""
+Row: TypeAlias = dict[str, Any]
 
 
-def continued_parts(traces: DataFrame) -> DataFrame:
-    """The parts of recordings of which several follow each other in a corpus: the `file`, its `number`, and as `whole`
-    the first of them, whose name the trace has. As `recordings.group_recordings` joins them."""
-    order = Window.partitionBy("recording").orderBy("part", "trace")
-    is_next = (F.col("part") == F.lag("part").over(order) + 1) & F.lag("flawed").over(order).isNull()
-    follows = F.coalesce(is_next & F.col("continued").isNotNull(), F.lit(False))
-    parts = traces.where(IS_PART).withColumn("follows", follows)
-    begun = F.last(F.when(~F.col("follows"), F.col("trace")), ignorenulls=True).over(order)
-    whole = parts.select(F.col("trace").alias("file"), F.col("part").alias("number"), begun.alias("whole"))
-    several = F.count("*").over(Window.partitionBy("whole")) > 1
-    return whole.withColumn("several", several).where("several").drop("several")
+class Span(NamedTuple):
+    """A time between two sequence numbers, in which a group was one incarnation."""
+
+    begin: int
+    end: int
+    incarnation: int | None
+    """The number that a file gives it; None for one that a member shows."""
 
 
-def placed_events(events: DataFrame, parts: DataFrame) -> DataFrame:
-    """The events that the invariants look at, and of recordings in `parts` what ends a term; with their part."""
-    looked_at = examined_events(events.withColumn("ends", F.expr(ENDS_TERM)), also="ends")
-    return looked_at.join(parts, looked_at["trace"] == parts["file"], "left").where("NOT ends OR whole IS NOT NULL")
+def ends_term(events: pa.Table | pa.RecordBatch) -> pa.Array:
+    """The events after which nothing is certain that was before. One without a group is about all groups."""
+    kind, api = events["kind"], events["api"]
+    is_restart = pc.and_(pc.equal(kind, "fault"), pc.is_in(api, pa.array(["restart", "moved"])))
+    is_unknown = pc.and_(pc.equal(kind, "internal"), pc.equal(api, "unknown"))
+    is_refusal = pc.and_(pc.equal(kind, "response"), pc.is_in(events["error"], NOT_READY))
+    return pc.or_(pc.or_(is_restart, is_unknown), is_refusal)
 
 
-def join_incarnations(placed: DataFrame) -> DataFrame:
-    """The events that the invariants look at, those of recordings in parts as of one trace, with the `incarnation` of
-    the whole; `placed` comes from `placed_events` and is read several times."""
-    columns = [each for each in placed.columns if each not in ("ends", "file", "number", "whole")]
-    shown = number_terms(
-        placed.where("whole IS NOT NULL")
-        .withColumn("trace", F.col("whole"))
-        .withColumn("incarnation", F.col("number") * PART_FACTOR + F.col("incarnation"))
-        .withColumn(
-            "place", F.when(is_join() & ~F.col("ends"), F.col("sequence")).otherwise(F.coalesce("of", "sequence"))
-        )
-    )
-    joined = shown.join(first_incarnations(shown), [*TERM_COLUMNS, "incarnation"], "left")
-    told = joined.withColumn("incarnation", F.col("first")).select(columns)
-    return placed.where("whole IS NULL").select(columns).unionByName(told)
+def number_parts(events: pa.Table, part: int) -> pa.Table:
+    """The events of a part of a recording, with other numbers of incarnations than those of other parts have."""
+    numbers = pc.add(events["incarnation"], part * PART_FACTOR)
+    return events.set_column(events.schema.get_field_index("incarnation"), "incarnation", numbers)
 
 
-def number_terms(shown: DataFrame) -> DataFrame:
-    """The events but for those that end a term, each with the number of its term; one of which it is not certain, for
-    it was under way when a term ended, is of no incarnation."""
-    ends = shown.where("ends")
-    groups = shown.where("group IS NOT NULL").select(*GROUP_COLUMNS).distinct()
-    of_all = ends.where("group IS NULL").drop("group").join(groups, "trace")
-    both = ends.where("group IS NOT NULL").unionByName(of_all)
-    times = F.array_distinct(F.array("place", "sequence"))  # it ended between the two
-    moments = both.select(*GROUP_COLUMNS, F.explode(times).alias("place"))
-    marks = moments.withColumn("sequence", F.col("place")).withColumn("mark", F.lit(1))
-    rows = shown.where("NOT ends").withColumn("mark", F.lit(0)).unionByName(marks, allowMissingColumns=True)
-
-    def marks_before(place: str) -> Column:
-        return F.sum("mark").over(Window.partitionBy(*GROUP_COLUMNS).orderBy(place))
-
-    numbered = rows.withColumn("term", marks_before("place")).withColumn("until", marks_before("sequence"))
-    certain = F.when(F.col("term") == F.col("until"), F.col("incarnation"))
-    return numbered.where("mark = 0").withColumn("incarnation", certain)
+def join_incarnations(events: pa.Table) -> pa.Table:
+    """The events of all parts of a recording but for those that end a term, with the `incarnation` of the whole."""
+    is_end = ends_term(events)
+    ends = events.filter(is_end).select(["group", "sequence", "of"]).to_pylist()
+    others = events.filter(pc.invert(is_end))
+    rows: dict[str, list[Row]] = defaultdict(list)
+    every = others.select(list(JOINED_COLUMNS)).to_pylist()
+    for row in every:
+        rows[row["group"]].append(row)
+    for group, mine in rows.items():
+        join_group(mine, [end for end in ends if end["group"] in (None, group)])
+    joined = pa.array([row["incarnation"] for row in every], pa.int64())
+    return others.set_column(others.schema.get_field_index("incarnation"), "incarnation", joined)
 
 
-def first_incarnations(shown: DataFrame) -> DataFrame:
-    """For each incarnation that a file numbers, within a term, the `first` of those that are one with it."""
-    known = shown.where("incarnation IS NOT NULL")
-    of_id = Window.partitionBy(*TERM_COLUMNS, "member_id").orderBy("place")
-    highest = F.max(F.when(is_join(), F.col("generation"))).over(of_id)
-    is_new = is_join() & (F.col("generation") < highest)  # so the id was issued again
-    issues = known.withColumn("issue", F.count_if(F.coalesce(is_new, F.lit(False))).over(of_id))
-    members = issues.groupBy(*TERM_COLUMNS, "member_id", "issue").agg(
-        F.min(F.when(is_join(), F.col("place"))).alias("begin"), F.max("of").alias("end")
-    )
-    begin = F.min("place")
-    numbers = known.groupBy(*TERM_COLUMNS, "incarnation").agg(
-        begin.alias("begin"), F.greatest(begin, F.max("of")).alias("end")
-    )
-    spans = numbers.unionByName(members.where("begin <= end").drop("member_id", "issue"), allowMissingColumns=True)
-    order = Window.partitionBy(*TERM_COLUMNS).orderBy("begin", "end")
-    reached = F.max("end").over(order.rowsBetween(Window.unboundedPreceding, -1))
-    begun = spans.withColumn("is_first", F.coalesce(F.col("begin") > reached, F.lit(True)))
-    numbered = begun.withColumn("number", F.count_if("is_first").over(order)).where("incarnation IS NOT NULL")
-    first = F.min("incarnation").over(Window.partitionBy(*TERM_COLUMNS, "number"))
-    return numbered.select(*TERM_COLUMNS, "incarnation", first.alias("first"))
+def join_group(rows: Sequence[Row], ends: Iterable[Row]) -> None:
+    """Give the events of a group the incarnation of the whole; `ends` are those that end its terms.
+
+    An event of which it is not certain, for it was under way when a term ended, is of no incarnation.
+    """
+    marks = sorted(mark for end in ends for mark in {place_of(end), end["sequence"]})  # it ended between the two
+    terms: dict[int, list[Row]] = defaultdict(list)
+    for row in rows:
+        term = bisect_right(marks, place_of(row))
+        if term != bisect_right(marks, row["sequence"]):
+            row["incarnation"] = None
+        if row["incarnation"] is not None:
+            terms[term].append(row)
+    for known in terms.values():
+        first = first_incarnations([*numbered_spans(known), *member_spans(known)])
+        for row in known:
+            row["incarnation"] = first[row["incarnation"]]
 
 
-def is_join() -> Column:
+def numbered_spans(rows: Iterable[Row]) -> Iterator[Span]:
+    """Yield the span of each incarnation that a file numbers."""
+    times: dict[int, list[int]] = defaultdict(list)
+    begins: dict[int, int] = {}
+    for row in rows:
+        incarnation, place = row["incarnation"], place_of(row)
+        begins[incarnation] = min(place, begins.get(incarnation, place))
+        times[incarnation] += [row["of"]] if row["of"] is not None else []
+    for incarnation, begin in begins.items():
+        yield Span(begin, max(begin, *times[incarnation], begin), incarnation)
+
+
+def member_spans(rows: Iterable[Row]) -> Iterator[Span]:
+    """Yield the span of each member, from when it joined to its last request. An id that joins an earlier generation
+    than before was issued again, to another member."""
+    members: dict[str, list[Row]] = defaultdict(list)
+    for row in sorted(rows, key=place_of):
+        members[row["member_id"]].append(row)
+    for mine in members.values():
+        highest = -1
+        begin: int | None = None
+        end: int | None = None
+        for row in mine:
+            if is_join(row):
+                if row["generation"] < highest:
+                    yield from known_span(begin, end)
+                    begin = end = None
+                highest = max(highest, row["generation"])
+                begin = place_of(row) if begin is None else begin
+            if row["of"] is not None:
+                end = row["of"] if end is None else max(end, row["of"])
+        yield from known_span(begin, end)
+
+
+def known_span(begin: int | None, end: int | None) -> Iterator[Span]:
+    """Yield the span between two places, if there is one."""
+    if begin is not None and end is not None and begin <= end:
+        yield Span(begin, end, None)
+
+
+def first_incarnations(spans: Iterable[Span]) -> Mapping[int, int]:
+    """For each incarnation that a file numbers, the first of those that are one with it, as their spans overlap."""
+    found: dict[int, int] = {}
+    together: list[int] = []
+    reached = -1
+
+    def close() -> None:
+        found.update(dict.fromkeys(together, min(together, default=0)))
+        together.clear()
+
+    for span in sorted(spans, key=lambda each: (each.begin, each.end)):
+        if span.begin > reached:
+            close()
+        reached = max(reached, span.end)
+        together += [span.incarnation] if span.incarnation is not None else []
+    close()
+    return found
+
+
+def place_of(row: Row) -> int:
+    """Where an event counts: that a member joined, from the response on, all else from the request on."""
+    sequence: int = row["sequence"]
+    return sequence if row.get("leader") is not None or row["of"] is None else row["of"]
+
+
+def is_join(row: Row) -> bool:
     """Whether an event that is looked at is a JoinGroup response which admits a member: no other has a leader."""
-    return F.col("leader").isNotNull()
+    return row["leader"] is not None

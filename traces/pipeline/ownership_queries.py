@@ -4,13 +4,13 @@ The periods in which a member had partitions are findings of the judge (`Ownersh
 recording is in no period, and is nobody's fault: time behind one is not counted.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 from pyspark.sql import DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
-from fencepost.traces.pipeline.queries import Query
-
+Query: TypeAlias = Callable[[DataFrame], DataFrame]
 PERIOD = "member_id string, generation int, partitions array<string>, since long, until long, end string"
 """The value of a finding of the kind `ownership`."""
 PARTITION_COLUMNS = ("trace", "group", "partition")
@@ -91,3 +91,5 @@ def earlier() -> WindowSpec:
 PERIOD_QUERIES: Mapping[str, Query] = {"unowned": unowned_times, "owned-twice": owned_twice}
 """Queries about the periods of partitions."""
 POLL_SHARES = "poll-shares"
+POLL_COLUMNS = ("trace", "connection", "member", "intact", "poll_counts")
+"""What that query reads of the events."""

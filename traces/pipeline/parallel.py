@@ -1,6 +1,5 @@
 """Parallel work on Spark: a list is split into parts, and a function runs on each part."""
 
-import pickle
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -8,7 +7,6 @@ from contextlib import contextmanager
 from heapq import heapreplace
 from typing import Protocol, TypeAlias, TypeVar
 
-import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -20,6 +18,8 @@ Spark: TypeAlias = SparkSession
 """For modules that only pass a Spark session on."""
 PartProgress = Callable[[int, int], None]
 """Called with the number of parts done and the number of parts in total."""
+StageProgress = Callable[[int, int, str], None]
+"""As `PartProgress`, with what is done."""
 POLL_SECONDS = 0.5
 """Seconds between two queries of a job's progress."""
 
@@ -32,6 +32,7 @@ class HasSize(Protocol):
 
 
 Item = TypeVar("Item", bound=HasSize)
+Part = TypeVar("Part")
 Result = TypeVar("Result")
 
 
@@ -53,17 +54,15 @@ def map_parallel(
     traceback.
     """
     parts = split_evenly(items, parts_per_core * core_count(spark))
-    rows = [(number, bytearray(pickle.dumps(part))) for number, part in enumerate(parts)]
+    with job_progress(spark, len(parts), progress), as_pipeline_error():
+        return run_parts(spark, parts, work)
 
-    def run_parts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for part in batch.column("part").to_pylist():
-                yield pa.RecordBatch.from_pydict({"result": [pickle.dumps(work(pickle.loads(part)))]})
 
-    with job_progress(spark, len(rows), progress), as_pipeline_error():
-        frame = spark.createDataFrame(rows, "number int, part binary").repartitionById(max(1, len(rows)), "number")
-        results = frame.mapInArrow(run_parts, "result binary").collect()
-    return [pickle.loads(row.result) for row in results]
+def run_parts(spark: SparkSession, parts: Sequence[Part], work: Callable[[Part], Result]) -> list[Result]:
+    """Run `work` on each part in a task of its own, and return its results; tasks start in this order."""
+    if not parts:
+        return []
+    return spark.sparkContext.parallelize(parts, len(parts)).map(work).collect()
 
 
 def split_evenly(items: Sequence[Item], max_parts: int) -> list[list[Item]]:

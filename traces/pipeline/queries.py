@@ -1,189 +1,351 @@
-"""The invariants as queries over a whole corpus: comparisons of responses, without a judge.
+"""The invariants as queries over events in columns: comparisons of responses, without a judge.
 
 Each query is limited to the scope of its theorem (model/PROOFS.md): one incarnation of a group, and a static member
 that returns has the same identity under its next id. Member ids that no response of the trace hands out are skipped.
 So every row is a violation, and some violations are not found.
+
+Arrow does what concerns all events, and leaves the few that may be violations to Python. A query gets the events of
+whole traces, or those of whole groups, in the order of their lines.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as F
+import pyarrow as pa
+import pyarrow.compute as pc
 
-Query: TypeAlias = Callable[[DataFrame], DataFrame]
+Row: TypeAlias = dict[str, Any]
+Key: TypeAlias = tuple[Any, ...]
 GROUP_COLUMNS = ("trace", "group")
 INCARNATION_COLUMNS = (*GROUP_COLUMNS, "incarnation")
 GENERATION_COLUMNS = (*INCARNATION_COLUMNS, "generation")
+MEMBER_COLUMNS = ("trace", "connection", "member")
 FIRST_GENERATION = 1
 """The first generation that a member joins."""
-ADMITTED = "leader IS NOT NULL AND error = 0 AND incarnation IS NOT NULL"
-"""A JoinGroup response that admits a member to a generation: no other response has a leader."""
-COMMITTED = "accepted AND generation >= 0"
-ASSIGNED = "owned IS NOT NULL"
-"""A SyncGroup response with an assignment."""
-EXAMINED_COLUMNS = (
-    *("trace", "group", "incarnation", "generation", "sequence", "of", "intact", "error"),
-    *("member_id", "instance", "leader", "accepted", "owned", "double_assigned"),
+NEVER = 1 << 63
+"""The sequence number of an event that does not come."""
+END_APIS = pa.array(["Fetch", "ListOffsets"])
+"""The responses that tell the end of a log; others with offsets accept commits."""
+GENERATION_FIELDS = (
+    ("trace", pa.string()),
+    ("group", pa.string()),
+    ("incarnation", pa.int64()),
+    ("generation", pa.int32()),
 )
-"""The columns that the invariants read."""
 
 
-def one_leader(events: DataFrame) -> DataFrame:
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Finds rows of `schema` in events, of which it reads some columns. It looks at no event but those that `looks_at`
+    tells by these columns."""
+
+    columns: Sequence[str]
+    schema: pa.Schema
+    looks_at: Callable[[pa.RecordBatch], pa.Array]
+    find: Callable[[pa.Table], list[Row]]
+
+    def run(self, events: pa.Table) -> pa.Table:
+        """The rows that it finds."""
+        mine = events.select(list(self.columns))
+        found = self.find(mine.filter(self.looks_at(mine)))
+        return pa.Table.from_pylist(found, self.schema) if found else self.schema.empty_table()
+
+
+def is_join(events: pa.Table | pa.RecordBatch) -> pa.Array:
+    """The JoinGroup responses that admit a member to a generation: no other response has a leader."""
+    is_certain = both(events["incarnation"].is_valid(), pc.equal(events["error"], 0))
+    return both(events["leader"].is_valid(), is_certain)
+
+
+def is_commit(events: pa.Table | pa.RecordBatch) -> pa.Array:
+    """The responses that accept commits which claim a generation."""
+    return both(events["accepted"], pc.greater_equal(events["generation"], 0))
+
+
+def is_grant(events: pa.Table | pa.RecordBatch) -> pa.Array:
+    """The SyncGroup responses with an assignment."""
+    return events["owned"].is_valid()
+
+
+def both(one: pa.Array, other: pa.Array) -> pa.Array:
+    """Where both hold; what is unknown does not."""
+    return pc.fill_null(pc.and_kleene(one, other), False)
+
+
+def find_leaders(events: pa.Table) -> list[Row]:
     """T1, one leader for each generation: the generations in which responses name different leaders."""
-    told = join_responses(events).select(*GENERATION_COLUMNS, "sequence", F.col("leader").alias("id"))
-    led = with_identities(claimed_by_several(told, GENERATION_COLUMNS), events)
-    leaders = F.array_sort(F.collect_set("identity"))
-    found = led.groupBy(*GENERATION_COLUMNS).agg(leaders.alias("leaders"), F.max("sequence").alias("sequence"))
-    return found.where(F.size("leaders") > 1)
+    claims = find_shared_claims(events.filter(is_join(events)), GENERATION_COLUMNS, "leader")
+    return found_by_several(claims, GENERATION_COLUMNS, "leader", "leaders", events)
 
 
-def no_stale_commit(events: DataFrame) -> DataFrame:
+def find_stale_commits(events: pa.Table) -> list[Row]:
     """T2, no stale commit: the accepted commits below a generation that was handed out before they were sent.
 
     Those of generation 0 are among them: the first that a member joins is 1.
     """
-    is_commit = F.col("leader").isNull()
-    both = events.where(f"intact AND (({ADMITTED}) OR ({COMMITTED}))").select(
-        *INCARNATION_COLUMNS,
-        "generation",
-        F.when(is_commit, F.col("of")).otherwise(F.col("sequence")).alias("at"),
-        F.when(is_commit, F.col("sequence")).alias("sequence"),
-    )
-    before = (
-        Window.partitionBy(*INCARNATION_COLUMNS).orderBy("at").rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    )
-    given = F.max(F.when(F.col("sequence").isNull(), F.col("generation")))
-    found = both.withColumn("current", F.greatest(given.over(before), F.lit(FIRST_GENERATION)))
-    return found.where("sequence IS NOT NULL AND generation < current").drop("at")
+    joins, commits = events.filter(is_join(events)), events.filter(is_commit(events))
+    begun: dict[Key, list[tuple[int, int]]] = defaultdict(list)
+    for row in group_rows(joins, GENERATION_COLUMNS, [("sequence", "min")]).to_pylist():
+        *incarnation, generation = (row[name] for name in GENERATION_COLUMNS)
+        begun[tuple(incarnation)].append((generation, row["sequence_min"]))
+    ends = {incarnation: Successions(generations) for incarnation, generations in begun.items()}
+    late: set[Key] = set()
+    for row in group_rows(commits, GENERATION_COLUMNS, [("of", "max")]).to_pylist():
+        *incarnation, generation = (row[name] for name in GENERATION_COLUMNS)
+        last = ends.get(tuple(incarnation))
+        if generation < FIRST_GENERATION or (last is not None and last.end_of(generation) < row["of_max"]):
+            late.add((*incarnation, generation))
+    found = []
+    for row in rows_of(commits.select([*GENERATION_COLUMNS, "sequence", "of"]), GENERATION_COLUMNS, late):
+        *incarnation, generation = (row[name] for name in GENERATION_COLUMNS)
+        last = ends.get(tuple(incarnation))
+        current = max(FIRST_GENERATION, last.current_at(row["of"]) if last is not None else 0)
+        if generation < current:
+            found.append({**row, "current": current})
+    return found
 
 
-def one_owner(events: DataFrame) -> DataFrame:
+class Successions:
+    """When the generations of an incarnation were first handed out, each with its sequence number."""
+
+    def __init__(self, generations: Iterable[tuple[int, int]]) -> None:
+        self.generations: list[int] = []
+        """In order."""
+        self.ends: list[int] = []
+        """For each, when a later one was handed out."""
+        end = NEVER
+        for generation, begin in sorted(generations, reverse=True):
+            self.generations.append(generation)
+            self.ends.append(end)
+            end = min(end, begin)
+        self.generations.reverse()
+        self.ends.reverse()
+        self.begin = end
+
+    def end_of(self, generation: int) -> int:
+        """When one later than `generation` was first handed out."""
+        place = bisect_right(self.generations, generation)
+        return self.ends[place - 1] if place else self.begin
+
+    def current_at(self, sequence: int) -> int:
+        """The highest that was handed out before; 0 if none was."""
+        later = [next for next, end in zip(self.generations[1:], self.ends, strict=False) if end <= sequence]
+        return later[-1] if later else (self.generations[0] if self.begin <= sequence else 0)
+
+
+def find_owners(events: pa.Table) -> list[Row]:
     """T4, one owner: the partitions in the assignments of two members of a generation.
 
     Partitions that the leader itself assigned twice are skipped: the coordinator passes assignments on.
     """
-    granted = events.where(f"intact AND {ASSIGNED}").select(
-        *GENERATION_COLUMNS,
-        "sequence",
-        F.col("member_id").alias("id"),
-        F.explode("owned").alias("partition"),
+    granted = events.filter(both(is_grant(events), events["incarnation"].is_valid()))
+    columns = (*GENERATION_COLUMNS, "partition")
+    each = explode(granted.select([*GENERATION_COLUMNS, "sequence", "member_id", "owned"]), "owned", "partition")
+    claims = find_shared_claims(each, columns, "member_id")
+    if not claims:
+        return []
+    twice = explode(
+        events.filter(events["double_assigned"].is_valid()).select([*GROUP_COLUMNS, "generation", "double_assigned"]),
+        "double_assigned",
+        "partition",
     )
-    double_assigned = events.where("intact AND double_assigned IS NOT NULL").select(
-        *GROUP_COLUMNS, "generation", F.explode("double_assigned").alias("partition")
-    )
-    owned_columns = (*GENERATION_COLUMNS, "partition")
-    owned = claimed_by_several(granted, owned_columns).join(
-        double_assigned.distinct(), [*GROUP_COLUMNS, "generation", "partition"], "left_anti"
-    )
-    owners = F.array_sort(F.collect_set("identity"))
-    found = (
-        with_identities(owned, events)
-        .groupBy(*owned_columns)
-        .agg(owners.alias("owners"), F.max("sequence").alias("sequence"))
-    )
-    return found.where(F.size("owners") > 1)
+    names = (*GROUP_COLUMNS, "generation", "partition")
+    left = {key_of(row, names) for row in twice.to_pylist()}
+    kept = [row for row in claims if key_of(row, names) not in left]
+    return found_by_several(kept, columns, "member_id", "owners", events)
 
 
-def longest_wait(events: DataFrame) -> DataFrame:
+def find_longest_waits(events: pa.Table) -> list[Row]:
     """For each member, the partition with the longest run of polls that left it buffered and returned none of it."""
-    polls = events.where("intact AND poll_counts IS NOT NULL")
-    member = ("trace", "connection", "member")
-    order = Window.partitionBy(*member).orderBy("sequence")
-    numbered = polls.withColumn("number", F.row_number().over(order))
-    rows = numbered.select(*member, "number", F.explode("poll_counts").alias("row"))
-    each = rows.select(*member, "number", "row.*")
-    # A wait is a run of polls after each of which the same partition is buffered and nothing of it was returned.
-    idle = each.where("buffered > 0 AND returned = 0")
-    by_partition = Window.partitionBy(*member, "partition").orderBy("number")
-    run = F.col("number") - F.row_number().over(by_partition)
-    waits = idle.withColumn("run", run).groupBy(*member, "partition", "run").agg(F.count("*").alias("polls"))
-    longest = Window.partitionBy(*member).orderBy(F.desc("polls"), "partition")
-    return waits.withColumn("place", F.row_number().over(longest)).where("place = 1").drop("run", "place")
+    waits: dict[Key, dict[str, int]] = {}
+    longest: dict[Key, dict[str, int]] = {}
+    for row in (row for batch in events.to_batches() for row in batch.to_pylist()):
+        key = key_of(row, MEMBER_COLUMNS)
+        idle = {each["partition"] for each in row["poll_counts"] if each["buffered"] > 0 and each["returned"] == 0}
+        before, most = waits.get(key, {}), longest.setdefault(key, {})
+        waits[key] = {each: before.get(each, 0) + 1 for each in idle}
+        for partition, polls in waits[key].items():
+            most[partition] = max(polls, most.get(partition, 0))
+    found = []
+    for key, most in longest.items():
+        if most:
+            partition = min(most, key=lambda each: (-most[each], each))
+            place = dict(zip(MEMBER_COLUMNS, key, strict=True))
+            found.append({**place, "partition": partition, "polls": most[partition]})
+    return found
 
 
-def lag(events: DataFrame) -> DataFrame:
+def find_lag(events: pa.Table) -> list[Row]:
     """The last committed offset, the end of the log and the lag of each partition; the last two are null if the trace
     does not show the end."""
-    seen = events.where("intact AND offsets IS NOT NULL")
-    offsets = seen.select("trace", "group", "sequence", "time", "api", F.explode("offsets").alias("row")).select(
-        "trace", "group", "sequence", "time", "api", "row.*"
-    )
-    latest = F.max_by("offset", "sequence")
-    ends = offsets.where("api IN ('Fetch', 'ListOffsets')").groupBy("trace", "topic", "partition")
-    committed = offsets.where("api NOT IN ('Fetch', 'ListOffsets')").groupBy(*GROUP_COLUMNS, "topic", "partition")
-    both = committed.agg(latest.alias("committed"), F.max("time").alias("time")).join(
-        ends.agg(F.max("offset").alias("log_end")), ["trace", "topic", "partition"], "left"
-    )
-    behind = F.greatest(F.lit(0), F.col("log_end") - F.col("committed"))
-    return both.withColumn("lag", F.when(F.col("log_end").isNotNull(), behind))
+    each = explode(events.select([*GROUP_COLUMNS, "time", "api", "offsets"]), "offsets", "row")
+    if not each.num_rows:
+        return []
+    row = each["row"].combine_chunks()
+    for name in ("topic", "partition", "offset"):
+        each = each.append_column(name, row.field(name))
+    tells_end = pc.is_in(each["api"], END_APIS)
+    place = ("trace", "topic", "partition")
+    ends = {
+        key_of(end, place): end["offset_max"]
+        for end in group_rows(each.filter(tells_end), place, [("offset", "max")]).to_pylist()
+    }
+    columns = (*GROUP_COLUMNS, "topic", "partition")
+    committed = each.filter(pc.invert(tells_end)).group_by(columns, use_threads=False)
+    found = []
+    for known in committed.aggregate([("offset", "last"), ("time", "max")]).to_pylist():
+        end = ends.get(key_of(known, place))
+        lag = None if end is None else max(0, end - known["offset_last"])
+        told = {"committed": known["offset_last"], "time": known["time_max"], "log_end": end, "lag": lag}
+        found.append({**{name: known[name] for name in columns}, **told})
+    return found
 
 
-def join_responses(events: DataFrame) -> DataFrame:
-    """The JoinGroup responses that admit a member to a generation."""
-    return events.where(f"intact AND {ADMITTED}")
+def find_shared_claims(claims: pa.Table, columns: Sequence[str], id: str) -> list[Row]:
+    """The claims of ids to what another id claims too, by these columns, each with the last `sequence` of its id."""
+    last = group_rows(claims, (*columns, id), [("sequence", "max")])
+    number = group_rows(last, columns, [(id, "count")])
+    several = number.filter(pc.greater(number[f"{id}_count"], 1))
+    keys = {key_of(row, columns) for row in several.select(list(columns)).to_pylist()}
+    return list(rows_of(last.rename_columns({"sequence_max": "sequence"}), columns, keys))
 
 
-def claimed_by_several(claims: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """The claims of ids to what another id claims too, by these columns, each with the last `sequence` of its `id`.
-
-    They are few, so that the joins after this one are small.
-    """
-    last = claims.groupBy(*columns, "id").agg(F.max("sequence").alias("sequence"))
-    claimed = last.groupBy(*columns).agg(F.collect_list(F.struct("id", "sequence")).alias("claims"))
-    return claimed.where(F.size("claims") > 1).select(*columns, F.inline("claims"))
-
-
-def with_identities(claims: DataFrame, events: DataFrame) -> DataFrame:
-    """The claims of ids that a response of the trace hands out, with the `identity` behind each."""
-    groups = F.broadcast(claims.select(*GROUP_COLUMNS).distinct())  # without one, no event is read for it
-    known = member_identities(events.join(groups, [*GROUP_COLUMNS], "left_semi"))
-    return claims.join(known, [*GROUP_COLUMNS, "id"])
-
-
-def member_identities(events: DataFrame) -> DataFrame:
-    """The identity behind each member id that a response of the trace hands out."""
-    identity = F.when(F.col("instance").isNotNull(), F.concat(F.lit("i "), "instance")).otherwise(
-        F.concat(F.lit("m "), "member_id")
-    )
-    known = join_responses(events).groupBy(*GROUP_COLUMNS, F.col("member_id").alias("id"))
-    return known.agg(F.min(identity).alias("identity"))
+def found_by_several(claims: Sequence[Row], columns: Sequence[str], id: str, name: str, events: pa.Table) -> list[Row]:
+    """What several identities claim, with these as `name` and the last sequence number. An id that no response of the
+    trace hands out has none."""
+    known = member_identities(events, {key_of(row, GROUP_COLUMNS) for row in claims})
+    held: dict[Key, set[str]] = defaultdict(set)
+    last: dict[Key, int] = {}
+    for row in claims:
+        identity = known.get((*key_of(row, GROUP_COLUMNS), row[id]))
+        if identity is not None:
+            key = key_of(row, columns)
+            held[key].add(identity)
+            last[key] = max(row["sequence"], last.get(key, 0))
+    return [
+        {**dict(zip(columns, key, strict=True)), name: sorted(identities), "sequence": last[key]}
+        for key, identities in held.items()
+        if len(identities) > 1
+    ]
 
 
-def examined_events(events: DataFrame, also: str = "") -> DataFrame:
-    """The events that the invariants look at, with the columns that they read: a small part of a corpus; and those with
-    the column `also`, if one is named."""
-    looked_at = f"({ADMITTED}) OR ({COMMITTED}) OR {ASSIGNED} OR double_assigned IS NOT NULL"
-    columns = list(EXAMINED_COLUMNS)
-    if also:
-        columns.append(also)
-        looked_at = f"{looked_at} OR {also}"
-    return events.select(*columns).where(f"intact AND ({looked_at})")
+def member_identities(events: pa.Table, groups: set[Key]) -> dict[Key, str]:
+    """The identity behind each member id that a response in one of these groups hands out."""
+    found: dict[Key, str] = {}
+    if groups:
+        for row in rows_of(events.filter(is_join(events)), GROUP_COLUMNS, groups):
+            identity = f"m {row['member_id']}" if row["instance"] is None else f"i {row['instance']}"
+            key = (*key_of(row, GROUP_COLUMNS), row["member_id"])
+            found[key] = min(identity, found.get(key, identity))
+    return found
 
 
-def count_examined(events: DataFrame) -> DataFrame:
-    """A row with the number of responses that each invariant looks at, in columns of their names.
+def group_rows(events: pa.Table, columns: Sequence[str], aggregations: Sequence[tuple[str, str]]) -> pa.Table:
+    """One row for each combination of values in the columns."""
+    return events.group_by(list(columns), use_threads=False).aggregate(list(aggregations))
+
+
+def rows_of(events: pa.Table, columns: Sequence[str], keys: set[Key]) -> Iterable[Row]:
+    """Yield the rows with one of these combinations of values in the columns."""
+    if keys:
+        likely = events.filter(pc.is_in(events[columns[1]], pa.array([key[1] for key in keys], pa.string())))
+        yield from (row for row in likely.to_pylist() if key_of(row, columns) in keys)
+
+
+def explode(events: pa.Table, column: str, name: str) -> pa.Table:
+    """A row for each value in a column of lists, which is in the column `name`."""
+    lists = events[column].combine_chunks()
+    each = events.drop_columns([column]).take(pc.list_parent_indices(lists))
+    return each.append_column(name, pc.list_flatten(lists))
+
+
+def key_of(row: Row, columns: Iterable[str]) -> Key:
+    """The values of some columns."""
+    return tuple(row[name] for name in columns)
+
+
+def count_examined(events: pa.Table) -> Counter[str]:
+    """The number of responses that each invariant looks at, by its name.
 
     `unnamed` counts the assignments that name no partition: they are empty, or not in the format of Kafka's consumers.
     """
-    counts = {
-        "one-leader": ADMITTED,
-        "no-stale-commit": COMMITTED,
-        "one-owner": f"{ASSIGNED} AND size(owned) > 0",
-        "unnamed": f"{ASSIGNED} AND size(owned) = 0",
+    names = pc.greater(pc.list_value_length(events["owned"]), 0)
+    masks = {
+        "one-leader": is_join(events),
+        "no-stale-commit": is_commit(events),
+        "one-owner": pc.fill_null(names, False),
+        "unnamed": both(is_grant(events), pc.invert(names)),
     }
-    return events.where("intact").agg(*(F.expr(f"count_if({where})").alias(name) for name, where in counts.items()))
+    return Counter({name: pc.sum(mask).as_py() or 0 for name, mask in masks.items()})
 
 
+IDENTITY_COLUMNS = (*GENERATION_COLUMNS, "sequence", "error", "member_id", "instance", "leader")
 INVARIANTS: Mapping[str, Query] = {
-    "one-leader": one_leader,
-    "no-stale-commit": no_stale_commit,
-    "one-owner": one_owner,
+    "one-leader": Query(
+        IDENTITY_COLUMNS,
+        pa.schema([*GENERATION_FIELDS, ("leaders", pa.list_(pa.string())), ("sequence", pa.int64())]),
+        is_join,
+        find_leaders,
+    ),
+    "no-stale-commit": Query(
+        (*GENERATION_COLUMNS, "sequence", "of", "error", "leader", "accepted"),
+        pa.schema([*GENERATION_FIELDS, ("sequence", pa.int64()), ("current", pa.int32())]),
+        lambda events: pc.or_(is_join(events), is_commit(events)),
+        find_stale_commits,
+    ),
+    "one-owner": Query(
+        (*IDENTITY_COLUMNS, "owned", "double_assigned"),
+        pa.schema(
+            [
+                *GENERATION_FIELDS,
+                ("partition", pa.string()),
+                ("owners", pa.list_(pa.string())),
+                ("sequence", pa.int64()),
+            ]
+        ),
+        lambda events: pc.or_(is_join(events), pc.or_(is_grant(events), events["double_assigned"].is_valid())),
+        find_owners,
+    ),
 }
 """Queries whose rows are violations."""
-
-
 EXAMINED = "examined"
 """The name of the table with what the invariants look at."""
-VIEWS: Mapping[str, Query] = {"longest-wait": longest_wait, "lag": lag}
+EXAMINED_SCHEMA = pa.schema([(name, pa.int64()) for name in (*INVARIANTS, "unnamed")])
+VIEWS: Mapping[str, Query] = {
+    "longest-wait": Query(
+        (*MEMBER_COLUMNS, "poll_counts"),
+        pa.schema(
+            [
+                ("trace", pa.string()),
+                ("connection", pa.int64()),
+                ("member", pa.string()),
+                ("partition", pa.string()),
+                ("polls", pa.int64()),
+            ]
+        ),
+        lambda events: events["poll_counts"].is_valid(),
+        find_longest_waits,
+    ),
+    "lag": Query(
+        (*GROUP_COLUMNS, "time", "api", "offsets"),
+        pa.schema(
+            [
+                ("trace", pa.string()),
+                ("group", pa.string()),
+                ("topic", pa.string()),
+                ("partition", pa.int32()),
+                ("committed", pa.int64()),
+                ("time", pa.int64()),
+                ("log_end", pa.int64()),
+                ("lag", pa.int64()),
+            ]
+        ),
+        lambda events: events["offsets"].is_valid(),
+        find_lag,
+    ),
+}
 """Queries for information."""
+QUERIES: Mapping[str, Query] = {**INVARIANTS, **VIEWS}

@@ -6,23 +6,20 @@ At a URI there is a folder for each run, and a file that names the newest of the
 import json
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.corpus_log import write_atomically
 from fencepost.traces.pipeline.errors import PipelineError
 from fencepost.traces.pipeline.file_systems import (
     Location,
-    file_sizes,
     find_files,
     join_location,
     open_parquet,
@@ -32,39 +29,20 @@ from fencepost.traces.pipeline.file_systems import (
     write_text,
 )
 from fencepost.traces.pipeline.folding import FINDINGS_FOLDER
-from fencepost.traces.pipeline.frames import SizedFile, files_below, read_files, write_frame
-from fencepost.traces.pipeline.joined_parts import (
-    PART_COLUMNS,
-    continued_parts,
-    join_incarnations,
-    placed_events,
-)
+from fencepost.traces.pipeline.frames import files_below, write_frame, write_parts
 from fencepost.traces.pipeline.judge_corpus import (
-    DEFAULT_SPLIT_EVENTS,
-    FINDING_SCHEMA,
     Finding,
     ShardAnalysis,
-    corpus_lines,
-    make_line_judge,
-    read_table,
+    make_judge,
     unreadable_files,
 )
-from fencepost.traces.pipeline.ownership_queries import PERIOD_QUERIES, POLL_SHARES, poll_shares, read_periods
-from fencepost.traces.pipeline.parallel import as_pipeline_error, job_progress
-from fencepost.traces.pipeline.queries import EXAMINED, INVARIANTS, VIEWS, count_examined, examined_events
-from fencepost.traces.pipeline.schema import EVENTS, QUARANTINE, SCHEMAS, TRACES
+from fencepost.traces.pipeline.parallel import StageProgress, as_pipeline_error, job_progress
+from fencepost.traces.pipeline.queries import EXAMINED
+from fencepost.traces.pipeline.schema import QUARANTINE
+from fencepost.traces.pipeline.shard_plan import ShardRows
 from fencepost.traces.pipeline.writers import replace_folder
 
-OWNERSHIP = "ownership"
-"""The kind of findings that say who had which partitions."""
-OWNERSHIP_SCHEMA = pa.schema([FINDING_SCHEMA.field(name) for name in ("trace", "group", "sequence", "value")])
-LONGEST_WAIT = "longest-wait"
 RESULTS_FILE = "judged.json"
-QUERIES_AT_ONCE = 2
-"""While one is planned, another is at work."""
-StageProgress = Callable[[int, int, str], None]
-
-
 RUN_PREFIX = "run-"
 ABANDONED_SECONDS = 7 * 86_400
 """The age at which the files of a run at a URI that was not published are removed."""
@@ -115,15 +93,14 @@ def run_of(uri: str, place: str) -> str:
 def judge_corpus(
     spark: SparkSession,
     corpus: Corpus,
+    parts: Sequence[Sequence[ShardRows]],
     folder: Location,
     analyze: ShardAnalysis,
     progress: StageProgress,
-    split: int = DEFAULT_SPLIT_EVENTS,
 ) -> None:
-    """Judge a corpus, and write the findings into `folder` by kind. Raises `PipelineError`."""
-    with job_progress(spark, 1, lambda done, total: progress(done, total, "judging")), as_pipeline_error():
-        judge = make_line_judge(corpus, analyze)
-        write_frame(corpus_lines(spark, corpus, split), folder, FINDINGS_FOLDER, "kind", judge)
+    """Judge the parts of a corpus, and write the findings into `folder` by kind. Raises `PipelineError`."""
+    with as_pipeline_error(), job_progress(spark, len(parts), lambda done, total: progress(done, total, "judging")):
+        write_parts(spark, parts, make_judge(corpus, analyze), folder, FINDINGS_FOLDER, "kind")
 
 
 def find_unreadable(spark: SparkSession, corpus: Corpus, folder: Location) -> None:
@@ -133,62 +110,6 @@ def find_unreadable(spark: SparkSession, corpus: Corpus, folder: Location) -> No
     with as_pipeline_error():
         found = unreadable_files(spark, corpus)
         write_frame(found, folder, FINDINGS_FOLDER, "kind")
-
-
-def query_corpus(spark: SparkSession, corpus: Corpus, folder: Location, progress: StageProgress) -> None:
-    """Run all queries on a corpus, and write their rows into `folder`. Raises `PipelineError`."""
-    invariants = {**INVARIANTS, EXAMINED: count_examined}
-    with as_pipeline_error():
-        events = read_table(spark, corpus, EVENTS, [each for each in SCHEMAS[EVENTS].names if each != "text"])
-        if not has_recordings(corpus):
-            shared = [examined_events(events).persist()]
-        else:
-            parts = continued_parts(read_table(spark, corpus, TRACES, PART_COLUMNS))
-            placed = placed_events(events, parts).persist()
-            shared = [placed, join_incarnations(placed).persist()]
-        examined = shared[-1]
-        queries = [(name, query(examined)) for name, query in invariants.items()]
-        queries += [(name, query(events)) for name, query in VIEWS.items()]
-        write_queries(spark, queries, folder, progress)
-        for each in shared:
-            each.unpersist()
-        write_queries(spark, list(further_queries(spark, folder, events)), folder, progress)
-
-
-def further_queries(spark: SparkSession, folder: Location, events: DataFrame) -> Iterator[tuple[str, DataFrame]]:
-    """Yield the queries about members in recordings and about polls, if the corpus shows any, by name."""
-    findings = files_below(folder, f"{FINDINGS_FOLDER}/kind={OWNERSHIP}")
-    if findings:
-        sizes = file_sizes(folder, findings)
-        files = [
-            SizedFile(str(join_location(folder, name)), size or 0) for name, size in zip(findings, sizes, strict=True)
-        ]
-        periods = read_periods(read_files(spark, files, OWNERSHIP_SCHEMA))
-        yield from ((name, query(periods)) for name, query in PERIOD_QUERIES.items())
-    if any(open_parquet(file).metadata.num_rows for file in files_below(folder, LONGEST_WAIT).values()):
-        yield POLL_SHARES, poll_shares(events)
-
-
-def write_queries(
-    spark: SparkSession, queries: Sequence[tuple[str, DataFrame]], folder: Location, progress: StageProgress
-) -> None:
-    """Write the rows of each query into a table of its name. If one fails, the others are given up."""
-    with ThreadPoolExecutor(QUERIES_AT_ONCE) as pool:
-        written = [pool.submit(write_frame, rows, folder, name) for name, rows in queries]
-        try:
-            for number, (done, (name, _)) in enumerate(zip(written, queries, strict=True)):
-                progress(number, len(queries), f"querying {name}")
-                done.result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            spark.sparkContext.cancelAllJobs()
-            raise
-
-
-def has_recordings(corpus: Corpus) -> bool:
-    """Whether a trace of a corpus may be a part of a recording."""
-    names = (open_parquet(file).read(["recording"])["recording"] for file in corpus.files(TRACES))
-    return any(name != "" for column in names for name in column.unique().to_pylist())
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,14 +39,16 @@ LOCAL_CONF = {
 CLUSTER_CONF = {"spark.sql.adaptive.coalescePartitions.initialPartitionNum": "2000"}
 """Shuffles for many cores; adaptive execution puts small partitions together."""
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
-SHORT_WORK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""For Java on this machine, if all is over before the code of its better compiler and collector would pay."""
+LIGHT_WORK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For Java on this machine, if Python does the work: the code of its better compiler and collector would not pay."""
 SHORT_CONF = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.shuffle.partitions": "2",
 }
-"""The same for Spark: no code is compiled for a query, and no query is planned anew while it runs."""
+"""For Spark, if all is over soon: no code is compiled for a query, and no query is planned anew while it runs."""
+DAEMON_MODULE = "spark.python.daemon.module"
+"""The setting that names the module which calls `serve_workers`."""
 SHORT_BYTES = 16 << 20
 """Size of a corpus up to which work on it is short."""
 LOGGING_PROPERTIES = """rootLogger.level = error
@@ -63,11 +65,11 @@ appender.console.layout.pattern = %p %c{1}: %m%n
 def spark_session(
     name: str, master: str = LOCAL_MASTER, conf: Mapping[str, str] | None = None, *, size: int | None = None
 ) -> Iterator[SparkSession]:
-    """A Spark session for as long as the block lasts, for work on a corpus of `size` bytes, if that is known. Raises
+    """A Spark session for as long as the block lasts, to judge a corpus of `size` bytes, if that is given. Raises
     `PipelineError` if none can be started."""
     with tempfile.TemporaryDirectory(prefix="fencepost-") as folder:
         home = java_home(Path(folder, "java"))
-        settings = spark_settings(master, conf or {}, Path(folder), is_short=size is not None and is_short_work(size))
+        settings = spark_settings(master, conf or {}, Path(folder), size)
         python = settings.get("spark.pyspark.python", sys.executable)
         with set_environment({"JAVA_HOME": str(home), "PYSPARK_PYTHON": python, "PYTHONPATH": worker_search_path()}):
             spark = start_spark(name, master, settings)
@@ -77,21 +79,33 @@ def spark_session(
                 stop_spark(spark)
 
 
+def serve_workers() -> None:
+    """Fork Python workers for Spark, as `pyspark.daemon` does, from a process that has imported what they need."""
+    from pyspark.daemon import manager
+
+    manager()
+
+
 def is_short_work(size: int) -> bool:
     """Whether work on a corpus of so many bytes is short."""
     return size <= SHORT_BYTES
 
 
-def spark_settings(master: str, conf: Mapping[str, str], folder: Path, *, is_short: bool = False) -> dict[str, str]:
-    """The Spark configuration: defaults, logging and `conf`. Writes the logging properties into `folder`."""
+def spark_settings(master: str, conf: Mapping[str, str], folder: Path, size: int | None = None) -> dict[str, str]:
+    """The Spark configuration: defaults, logging and `conf`, and what suits the judge of a corpus of `size` bytes.
+
+    Writes the logging properties into `folder`.
+    """
     quiet = folder / "log4j2.properties"
     quiet.write_text(LOGGING_PROPERTIES, encoding="utf-8")
     is_local = master.startswith("local")
-    settings = DEFAULT_CONF | (LOCAL_CONF if is_local else CLUSTER_CONF) | (SHORT_CONF if is_short and is_local else {})
+    is_light = is_local and size is not None
+    settings = DEFAULT_CONF | (LOCAL_CONF if is_local else CLUSTER_CONF)
+    settings |= SHORT_CONF if is_local and size is not None and is_short_work(size) else {}
     settings["spark.executorEnv.PYTHONPATH"] = worker_search_path()
     settings |= conf
     own = [f"-Dlog4j2.configurationFile={quiet.as_uri()}"]
-    own += [SHORT_WORK] if is_short and is_local and JAVA_OPTIONS not in settings else []
+    own += [LIGHT_WORK] if is_light and JAVA_OPTIONS not in settings else []
     settings[JAVA_OPTIONS] = " ".join([*own, settings.get(JAVA_OPTIONS, "")]).rstrip()
     return settings
 

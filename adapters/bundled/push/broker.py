@@ -8,7 +8,7 @@ from typing import Any
 from fencepost.adapters.bundled.push.channel import ConsumerChannel
 from fencepost.adapters.bundled.push.framing import DIALECT, read_frame
 from fencepost.adapters.bundled.push.rebalancing import GroupRebalancer
-from fencepost.adapters.bundled.push.zookeeper import MemoryZookeeper
+from fencepost.adapters.bundled.push.zookeeper import Zookeeper
 from fencepost.model.push.interest import UnusableInterest, parse_interest
 from fencepost.model.push.wire import (
     NO_COORDINATOR,
@@ -43,7 +43,7 @@ class PushBroker:
     """A broker. It coordinates all groups while it holds the coordinator path."""
 
     id: int
-    zookeeper: MemoryZookeeper
+    zookeeper: Zookeeper
     settings: BrokerSettings = BrokerSettings()
     election: int | None = None
     groups: dict[str, GroupRebalancer] = field(default_factory=dict)
@@ -63,8 +63,7 @@ class PushBroker:
     def begin(self, address: tuple[str, int]) -> None:
         """Try to be elected, as the broker that is reached at this address."""
         self._address = address
-        self.zookeeper.addresses[self.id] = address
-        self._elect()
+        self._begin_session()
         self._spawn(self.ping_consumers())
 
     async def close(self) -> None:
@@ -81,8 +80,7 @@ class PushBroker:
         """The session with ZooKeeper is over: step down, and begin a new one as a candidate (PUSH-06)."""
         self.step_down()
         self.zookeeper.end_session(self.id)
-        self.zookeeper.addresses[self.id] = self._address
-        self._elect()
+        self._begin_session()
 
     def step_down(self) -> None:
         """Stop acting and close every channel: PUSH-02, PUSH-44."""
@@ -95,11 +93,16 @@ class PushBroker:
         """The queue of a group: one rebalance at a time (PUSH-17)."""
         return self._queues[sum(group.encode()) % len(self._queues)]
 
-    def _elect(self) -> None:
+    def _begin_session(self) -> None:
+        self.zookeeper.begin_session(self.id, self._address, self.lose_session)
         # PUSH-06: the listener comes first, so that no change after the election is missed.
         self.zookeeper.watch_topics(self.id, self.on_topic)
-        self.election = self.zookeeper.elect(self.id, self._elect)
-        if self.election is not None and self.election > 1:
+        self.zookeeper.elect(self.id, self.on_elected)
+
+    def on_elected(self, election: int) -> None:
+        """This broker is the coordinator from now on; consumers of the one before it may still fetch (PUSH-42)."""
+        self.election = election
+        if election > 1:
             self._quiet_until = self._now() + self.settings.maximum_session_timeout_ms / 1000
 
     def _now(self) -> float:

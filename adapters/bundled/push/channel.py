@@ -80,7 +80,9 @@ class ConsumerChannel:
             self.close()
 
     def close(self) -> None:
-        """Close the channel; what is awaited will not come."""
+        """Close the channel; what is awaited will not come, and what a full connection holds back is not sent."""
+        if self.writer.transport.get_write_buffer_size():
+            self.writer.transport.abort()
         self.writer.close()
         while self._awaited:
             self._awaited.popleft()[1].cancel()

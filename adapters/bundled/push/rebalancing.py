@@ -1,16 +1,19 @@
 """The rebalances of one group: all stop, then all start, then the owners are recorded (draft, 7)."""
 
 import asyncio
-from collections.abc import Iterable
+import logging
+import textwrap
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
 from fencepost.adapters.bundled.push.channel import ConsumerChannel
-from fencepost.adapters.bundled.push.zookeeper import MemoryZookeeper, Partition
-from fencepost.model.push.wire import Body
+from fencepost.adapters.bundled.push.zookeeper import Partition, Zookeeper
+from fencepost.model.push.wire import Body, MalformedFrame
 
 Shares = dict[str, tuple[Partition, ...]]
 """The partitions of each consumer."""
+_log = logging.getLogger(__name__)
 
 
 @dataclass(eq=False, slots=True)
@@ -18,7 +21,7 @@ class GroupRebalancer:
     """A group at its coordinator. Times are seconds of the event loop."""
 
     name: str
-    zookeeper: MemoryZookeeper
+    zookeeper: Zookeeper
     queue: asyncio.Lock
     election: int
     retries: int = 0
@@ -109,6 +112,10 @@ class GroupRebalancer:
                 return False
             self.shares = shares
             started = await self.ask(channels, "Start", {name: self.start_body(shares[name]) for name in channels})
+        except MalformedFrame as error:
+            # A share that no message can carry: the group stays stopped until it is smaller.
+            _log.error("group %s cannot be started: %s", self.name, textwrap.shorten(str(error), 200))
+            return False
         finally:
             for channel in channels.values():
                 channel.is_held = False
@@ -117,7 +124,7 @@ class GroupRebalancer:
         if any(self.members.get(name) is not channel for name, channel in channels.items()):
             return False
         owners = {partition: name for name, share in shares.items() for partition in share}
-        if not self.zookeeper.write_owners(self.name, self.election, owners):
+        if not await self.zookeeper.write_owners(self.name, self.election, owners):
             return False
         self.completed = channels
         self.rebalances += 1
@@ -182,7 +189,7 @@ class GroupRebalancer:
         return {"partitions": entries}
 
 
-def assign(channels: dict[str, ConsumerChannel], topics: dict[str, list[str]]) -> Shares:
+def assign(channels: dict[str, ConsumerChannel], topics: Mapping[str, list[str]]) -> Shares:
     """Deal the partitions of each topic in ranges over the streams of those that want it."""
     dealt: dict[str, list[Partition]] = {name: [] for name in channels}
     for topic in sorted(topics):

@@ -1,10 +1,49 @@
-"""A stand-in for ZooKeeper in this process: the paths that the push coordinator uses, with watches and sessions."""
+"""What the push coordinator asks of ZooKeeper, and a stand-in for it in this process."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 Partition = tuple[str, str]
 """A topic, and a partition's name, which contains the id of its broker."""
+
+
+class Zookeeper(Protocol):
+    """The paths that the push coordinator uses, with watches and sessions: `MemoryZookeeper`, or a real ensemble."""
+
+    @property
+    def topics(self) -> Mapping[str, list[str]]:
+        """The partitions of topics."""
+
+    @property
+    def offsets(self) -> Mapping[str, Mapping[Partition, int]]:
+        """The recorded offsets by group; current at the coordinator alone."""
+
+    @property
+    def addresses(self) -> Mapping[int, tuple[str, int]]:
+        """The live brokers."""
+
+    @property
+    def coordinator(self) -> int | None:
+        """The broker that holds the coordinator path."""
+
+    def begin_session(self, broker: int, address: tuple[str, int], on_lost: Callable[[], None]) -> None:
+        """Begin the session of a broker that is reached at this address; tell it once when the session is over."""
+
+    def end_session(self, broker: int) -> None:
+        """End the session of a broker, which is not told: its nodes go, and watches fire."""
+
+    def watch_topics(self, broker: int, on_change: Callable[[str], None]) -> None:
+        """Tell a broker of each topic that is new or has a new partition, while its session lasts."""
+
+    def elect(self, broker: int, on_elected: Callable[[int], None]) -> None:
+        """Make the coordinator path once there is none, and tell the broker the number of its election."""
+
+    def write_offsets(self, group: str, election: int, offsets: dict[Partition, int]) -> bool:
+        """Record offsets, unless another broker was elected since; whether they were taken."""
+
+    async def write_owners(self, group: str, election: int, owners: dict[Partition, str]) -> bool:
+        """Record the owners, unless another broker was elected since; whether they are recorded."""
 
 
 @dataclass(slots=True)
@@ -15,34 +54,38 @@ class MemoryZookeeper:
     owners: dict[str, dict[Partition, str]] = field(default_factory=dict)
     offsets: dict[str, dict[Partition, int]] = field(default_factory=dict)
     addresses: dict[int, tuple[str, int]] = field(default_factory=dict)
-    """The live brokers."""
     coordinator: int | None = None
     elections: int = 0
-    _leader_watches: list[Callable[[], None]] = field(default_factory=list)
+    _candidates: dict[int, Callable[[int], None]] = field(default_factory=dict)
     _topic_watches: dict[int, Callable[[str], None]] = field(default_factory=dict)
 
-    def elect(self, broker: int, on_vacant: Callable[[], None]) -> int | None:
-        """Make the ephemeral node if there is none, and return the number of the election; else watch it, None."""
-        if self.coordinator is not None:
-            self._leader_watches.append(on_vacant)
-            return None
-        self.coordinator = broker
-        self.elections += 1
-        return self.elections
+    def begin_session(self, broker: int, address: tuple[str, int], on_lost: Callable[[], None]) -> None:
+        """Begin the session of a broker. None is lost but by `end_session`."""
+        self.addresses[broker] = address
 
     def end_session(self, broker: int) -> None:
-        """The session of a broker is over: its nodes go, and watches fire."""
+        """End the session of a broker: if it was the coordinator, the first candidate is elected."""
         self.addresses.pop(broker, None)
         self._topic_watches.pop(broker, None)
+        self._candidates.pop(broker, None)
         if self.coordinator == broker:
             self.coordinator = None
-            watches, self._leader_watches = self._leader_watches, []
-            for watch in watches:
-                watch()
+            if self._candidates:
+                first = next(iter(self._candidates))
+                self.elect(first, self._candidates.pop(first))
 
     def watch_topics(self, broker: int, on_change: Callable[[str], None]) -> None:
         """Tell a broker of each topic that is new or has a new partition."""
         self._topic_watches[broker] = on_change
+
+    def elect(self, broker: int, on_elected: Callable[[int], None]) -> None:
+        """Make the coordinator path at once if there is none, else when it is gone."""
+        if self.coordinator is not None:
+            self._candidates[broker] = on_elected
+            return
+        self.coordinator = broker
+        self.elections += 1
+        on_elected(self.elections)
 
     def add_partition(self, topic: str, partition: str) -> None:
         """Add a partition, and the topic if it is new."""
@@ -57,7 +100,7 @@ class MemoryZookeeper:
         self.offsets.setdefault(group, {}).update(offsets)
         return True
 
-    def write_owners(self, group: str, election: int, owners: dict[Partition, str]) -> bool:
+    async def write_owners(self, group: str, election: int, owners: dict[Partition, str]) -> bool:
         """Record the owners, unless another broker was elected since."""
         if election != self.elections or self.coordinator is None:
             return False

@@ -13,27 +13,21 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from pyspark.sql import SparkSession
+
 from fencepost.conformance.pipeline.shard_findings import shard_findings
 from fencepost.traces.files.trace_files import open_trace, write_trace
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.corpus_log import LOGS
 from fencepost.traces.pipeline.ingest import ingest
-from fencepost.traces.pipeline.judge_corpus import (
-    DEFAULT_SPLIT_EVENTS,
-    SHARD_SCHEMA,
-    WHERE_SCHEMA,
-    place_rows,
-    plan_table,
-    shard_rows,
-    shards_of,
-)
 from fencepost.traces.pipeline.packing import pack_environment
-from fencepost.traces.pipeline.parallel import split_evenly
-from fencepost.traces.pipeline.recordings import TraceFile, group_recordings
+from fencepost.traces.pipeline.recordings import TraceFile
 from fencepost.traces.pipeline.results import CorpusResults, judge_corpus
 from fencepost.traces.pipeline.schema import TABLES
+from fencepost.traces.pipeline.shard_plan import HeaderRow, divide_work, plan_parts
 from fencepost.traces.pipeline.spark_session import spark_session
+from fencepost.traces.pipeline.trace_rows import Run
 from tests.acceptance.checks.conformance import expect_passing, run_tests
 from tests.acceptance.concurrent_pairs import PAIRS, check_pair
 from tests.acceptance.crash_recovery import SPARK_CONFIG, check_killed, check_side_by_side, ignore_progress
@@ -53,6 +47,8 @@ DEFAULT_EVENTS = 10_000_000
 GROUPS, BIG_GROUP_EVENTS, FILES = 10_000, 1_000_000, 16
 RANDOM_TRACES = 1_000
 DRIVER_TRACES = (10_000, 100_000)
+FILE_EVENTS = 4_000_000
+"""The events in a file of a corpus, about."""
 DRIVER_CORES = 1_600
 """The cores of the cluster that is planned for: 100 nodes of 16."""
 CLUSTER_TESTS = (
@@ -115,7 +111,7 @@ def check_volume(folder: Path) -> Iterator[Figure]:
         size = sum(Path(file).stat().st_size for name in TABLES for file in corpus.files(name))
         yield without_threshold("bytes of Parquet an event", round(size / count, 1))
         yield exactly("ingest: in quarantine", sum(row.quarantined for row in corpus.inputs()), 0)
-        took = measure_seconds(lambda: judge_corpus(spark, corpus, out, shard_findings, ignore_progress))
+        took = measure_seconds(partial(judge_here, spark, corpus, out))
         together = count / took
         speed = measure_queries(spark, corpus)
     yield at_most("MiB of driver and workers together", round(memory.peak), 4_096)
@@ -125,6 +121,11 @@ def check_volume(folder: Path) -> Iterator[Figure]:
     yield from compare_with_duckdb(corpus, count, speed)
     stale = speed.queries["no-stale-commit"].rows
     yield at_least("stale commits found by the query", stale, (groups - 1) // STALE_EVERY)
+
+
+def judge_here(spark: SparkSession, corpus: Corpus, out: Path) -> None:
+    """Judge a corpus."""
+    judge_corpus(spark, corpus, plan_parts(spark, corpus), out, shard_findings, ignore_progress)
 
 
 def seeded_traces(folder: Path, events: int, groups: int) -> dict[str, list[int]]:
@@ -168,7 +169,7 @@ def check_identical(folder: Path) -> Iterator[Figure]:
     out.mkdir()
     with spark_session("acceptance", "local[2]", SPARK_CONFIG) as spark:
         ingest(spark, corpus, inputs_of(paths), ignore_progress)
-        judge_corpus(spark, corpus, out, shard_findings, ignore_progress, split=0)
+        judge_corpus(spark, corpus, plan_parts(spark, corpus, 0), out, shard_findings, ignore_progress)
     found: dict[str, Counter[str]] = {}
     for row in CorpusResults(out).finding_values("violation"):
         found.setdefault(row.pop("trace"), Counter())[repr(sorted(row.items()))] += 1
@@ -210,24 +211,23 @@ def check_plan(folder: Path) -> Iterator[Figure]:
 def peak_of_planning(count: int, events: int) -> int:
     """The most bytes that the driver's Python holds while it plans the judging of so many traces."""
     tracemalloc.start()
-    tables = plan_judging(count, events)
+    plan_judging(count, events)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    return peak + tables  # of which Python knows nothing
+    return peak
 
 
-def plan_judging(count: int, events: int) -> int:
-    """Plan the judging of so many traces as the driver does, and return the size of the tables in bytes."""
+def plan_judging(count: int, events: int) -> None:
+    """Plan the judging of so many traces as the driver does."""
     sizes = dict.fromkeys(range(16), events // 16)
-    files = [
-        TraceFile(f"s3://bucket/traces/{number:09}.jsonl", events, events + 1, None, False, dict(sizes))
-        for number in range(count)
-    ]
-    recordings = group_recordings(files)
-    shards = [shard for recording in recordings for shard in shards_of(recording, DEFAULT_SPLIT_EVENTS)]
-    parts = split_evenly(shards, 3 * DRIVER_CORES)
-    where = plan_table(place_rows(recordings, parts), WHERE_SCHEMA)
-    return int(where.nbytes + plan_table(shard_rows(parts), SHARD_SCHEMA).nbytes)
+    names = [f"s3://bucket/traces/{number:09}.jsonl" for number in range(count)]
+    files = [TraceFile(name, events, events + 1, None, False, dict(sizes)) for name in names]
+    headers = {name: HeaderRow("s3://bucket/corpus/traces.parquet", number) for number, name in enumerate(names)}
+    rows = (at * events % FILE_EVENTS for at in range(count))
+    runs = {
+        name: [Run("s3://bucket/corpus/events.parquet", row, events, 2)] for name, row in zip(names, rows, strict=True)
+    }
+    divide_work(files, headers, runs, DRIVER_CORES)
 
 
 def check_cluster(test: str, folder: Path) -> Iterator[Figure]:

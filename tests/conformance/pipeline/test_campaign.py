@@ -9,7 +9,8 @@ from pyspark.sql import SparkSession
 from fencepost.adapters.target import TargetError
 from fencepost.conformance.analysis.report_builder import merge_reports
 from fencepost.conformance.pipeline import campaign as module
-from fencepost.conformance.pipeline.campaign import check_same_campaign, run_seeds, seed_reports
+from fencepost.conformance.pipeline.campaign import check_same_campaign, find_reports, merge_shortest, run_seeds
+from fencepost.conformance.pipeline.merge import MAX_SHOWN_FAILURES
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.reports.json_report import to_json
 from fencepost.conformance.results import Ending, EndKind, ExitCode, Failure, Report, RequirementResult, Verdict
@@ -37,7 +38,7 @@ def test_workers_play_seeds(spark: SparkSession, tmp_path: Path) -> None:
     corpus = Corpus.create(tmp_path / "c", 2)
     report = run_seeds(spark, corpus, PLAN, (1, 2), ignore_progress)
     assert report.exit_code() == 0 and report.schedules >= 2 * PLAN.schedules
-    assert seed_reports(corpus).keys() == {1, 2}
+    assert find_reports(corpus).keys() == {1, 2}
     names = {str(row[0]) for row in read_rows(corpus, "traces")}
     assert {name.partition("/")[0] for name in names} == {"seed 1", "seed 2"}
     count = extract_trace(corpus, min(names), tmp_path / "t.jsonl")
@@ -60,7 +61,7 @@ def test_a_killed_campaign_goes_on(spark: SparkSession, tmp_path: Path, monkeypa
     monkeypatch.setattr(CorpusWriter, "append", dying)
     with pytest.raises(ProcessKilled):
         run_seeds(spark, corpus, PLAN, (1, 2, 3), ignore_progress, at_once=1)
-    assert seed_reports(corpus).keys() == {1}
+    assert find_reports(corpus).keys() == {1}
     monkeypatch.setattr(CorpusWriter, "append", append)
     again = run_seeds(spark, corpus, PLAN, (1, 2, 3), ignore_progress)
     assert to_json(replace(again, seconds=0, provenance=None)) == to_json(replace(whole, seconds=0, provenance=None))
@@ -129,6 +130,20 @@ def test_what_one_report_says_of_its_run_is_not_lost() -> None:
     merged = merge_reports([clean, other, other])
     assert (merged.unclassified, merged.idle_findings, merged.ended) == ((failure,), ("spins", "spins"), ended)
     assert merged.exit_code() is ExitCode.VIOLATION
+
+
+def test_the_shortest_failures_are_shown_and_all_are_counted() -> None:
+    failure = Failure(trace="t", step=1, observed="", allowed=(), guard="")
+    reports = []
+    for seed in range(3):
+        found = tuple(replace(failure, step=each, schedule=("x",) * (each % 10 + seed)) for each in range(15))
+        failed = replace(result(Verdict.FAIL, 1), failures=found, more_failures=2)
+        reports.append(Report({"name": "x"}, seed, (failed,)))
+    (whole,) = merge_shortest(reports).results
+    assert (len(whole.failures), whole.more_failures) == (MAX_SHOWN_FAILURES, 3 * 17 - MAX_SHOWN_FAILURES)
+    every = sorted(len(each.schedule) for report in reports for each in report.results[0].failures)
+    assert sorted(len(each.schedule) for each in whole.failures) == every[:MAX_SHOWN_FAILURES]
+    assert merge_shortest([merge_shortest(reports[:2]), reports[2]]).results == (whole,)
 
 
 def test_no_seed_is_no_campaign(spark: SparkSession, tmp_path: Path) -> None:

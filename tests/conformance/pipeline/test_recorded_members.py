@@ -12,7 +12,9 @@ from fencepost.conformance.pipeline.summary import SUMMARY
 from fencepost.traces.files.trace_files import write_trace
 from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.folding import fold_here
-from fencepost.traces.pipeline.results import CorpusResults, judge_corpus, query_corpus
+from fencepost.traces.pipeline.query_corpus import query_corpus
+from fencepost.traces.pipeline.results import CorpusResults, judge_corpus
+from fencepost.traces.pipeline.shard_plan import plan_parts
 from tests.support.corpus_tables import ingest_here
 from tests.support.member_recording import RECORDED, T0, record_stable_member, record_wrong_member
 
@@ -32,8 +34,9 @@ def test_members_are_judged_and_their_partitions_are_followed(spark: SparkSessio
         write_trace(path, RECORDED, recording.events)
     corpus, folder = Corpus.create(tmp_path / "c", 2), tmp_path / "judged"
     ingest_here(corpus, paths)
-    judge_corpus(spark, corpus, folder, shard_findings, quiet)
-    query_corpus(spark, corpus, folder, quiet)
+    parts = plan_parts(spark, corpus)
+    judge_corpus(spark, corpus, parts, folder, shard_findings, quiet)
+    query_corpus(spark, corpus, parts, folder, quiet)
     summary = fold_here(folder, SUMMARY)
     found, expected = summary.report.build_report(0).members, judge_files(paths, lambda progress: None).members
     assert found is not None and expected is not None

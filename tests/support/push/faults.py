@@ -67,6 +67,7 @@ class BelievesRecordedMap(GroupRebalancer):
     async def attempt(self) -> bool:
         shares = self.assign(dict(sorted(self.members.items())))
         owners = {partition: name for name, share in shares.items() for partition in share}
+        assert isinstance(self.zookeeper, MemoryZookeeper)
         if self.zookeeper.owners.get(self.name) == owners:
             return True
         return await GroupRebalancer.attempt(self)

@@ -4,15 +4,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pyspark.sql import DataFrame, SparkSession
+import pyarrow as pa
+import pytest
 
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.pipeline.corpus import Corpus
-from fencepost.traces.pipeline.joined_parts import continued_parts, join_incarnations, placed_events
-from fencepost.traces.pipeline.judge_corpus import read_table
-from fencepost.traces.pipeline.queries import no_stale_commit, one_leader, one_owner
+from fencepost.traces.pipeline.file_systems import open_parquet
+from fencepost.traces.pipeline.queries import QUERIES
+from fencepost.traces.pipeline.schema import EVENTS
 from tests.support.altered_traces import write_in_parts
+from tests.support.corpus_queries import query_here
 from tests.support.corpus_tables import ingest_here
 from tests.support.stale_commits import stale_commit
 from tests.support.trace_builder import LATER, commit_events, events_at, join_events, sync_events
@@ -37,11 +39,6 @@ CASES: dict[str, tuple[list[Event], str]] = {
 }
 
 
-def join_parts(spark: SparkSession, corpus: Corpus) -> DataFrame:
-    parts = continued_parts(read_table(spark, corpus, "traces"))
-    return join_incarnations(placed_events(read_table(spark, corpus, "events"), parts).cache()).cache()
-
-
 def renumber_events(events: Sequence[Event]) -> list[Event]:
     places = {each.sequence: place for place, each in enumerate(events)}
     return [
@@ -50,21 +47,21 @@ def renumber_events(events: Sequence[Event]) -> list[Event]:
     ]
 
 
-def test_two_parts_show_one_incarnation(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("split", [None, 0])
+def test_two_parts_show_one_incarnation(tmp_path: Path, split: int | None) -> None:
     corpus = Corpus.create(tmp_path / "c", 2)
     for name, (events, _) in CASES.items():
         (folder := tmp_path / name).mkdir()
         assert len(write_in_parts(folder, HEADER, renumber_events(events), 2)) == 2
     assert not ingest_here(corpus, sorted(tmp_path.glob("*/r.*.jsonl"))).counts.quarantined
-    events_of_all = join_parts(spark, corpus)
-    for query, expected in ((one_leader, "leader"), (no_stale_commit, "stale"), (one_owner, "owner")):
-        found = {Path(row.trace).parent.name for row in query(events_of_all).collect()}
+    for query, expected in (("one-leader", "leader"), ("no-stale-commit", "stale"), ("one-owner", "owner")):
+        found = {Path(row["trace"]).parent.name for row in query_here(corpus, query, split)}
         assert found == {name for name, (_, breaks) in CASES.items() if breaks == expected}, expected
-        alone = {row.trace for row in query(read_table(spark, corpus, "events")).collect()}
-        assert not alone, "a part alone does not show it"
+        events = pa.concat_tables(open_parquet(file).read() for file in corpus.files(EVENTS))
+        assert not QUERIES[query].run(events).num_rows, "a part alone does not show it"
 
 
-def test_stale_commits_of_adversarial_schedules_are_found_in_parts(spark: SparkSession, tmp_path: Path) -> None:
+def test_stale_commits_of_adversarial_schedules_are_found_in_parts(tmp_path: Path) -> None:
     corpus = Corpus.create(tmp_path / "c", 2)
     expected = set()
     for seed in range(20):
@@ -74,7 +71,7 @@ def test_stale_commits_of_adversarial_schedules_are_found_in_parts(spark: SparkS
             write_in_parts(folder, drawn.header, events, 3)
         expected.add(f"{seed}")
     assert not ingest_here(corpus, sorted(tmp_path.glob("*/r.*.jsonl"))).counts.quarantined
-    rows = no_stale_commit(join_parts(spark, corpus)).collect()
-    found = {Path(row.trace).parent.name for row in rows}
+    rows = query_here(corpus, "no-stale-commit")
+    found = {Path(row["trace"]).parent.name for row in rows}
     assert found <= expected and len(found) >= 18, len(found)
-    assert {Path(row.trace).name for row in rows} == {"r.0001.jsonl"}, "named by the first part"
+    assert {Path(row["trace"]).name for row in rows} == {"r.0001.jsonl"}, "named by the first part"

@@ -1,7 +1,6 @@
 """The pipeline has the verdicts of the judge, however a trace is split, and queries find only violations."""
 
 import json
-import pickle
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,13 +26,15 @@ from fencepost.traces.operations import Lookahead, PairedEvent
 from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.folding import fold_here, fold_on_workers
 from fencepost.traces.pipeline.ingest import ingest
-from fencepost.traces.pipeline.judge_corpus import Finding, Shard, shards_of, sorted_lines
+from fencepost.traces.pipeline.judge_corpus import Finding, read_shards
 from fencepost.traces.pipeline.migration import migrate
 from fencepost.traces.pipeline.queries import INVARIANTS
+from fencepost.traces.pipeline.query_corpus import query_corpus
 from fencepost.traces.pipeline.recordings import group_recordings
-from fencepost.traces.pipeline.results import CorpusResults, find_unreadable, judge_corpus, query_corpus
+from fencepost.traces.pipeline.results import CorpusResults, find_unreadable, judge_corpus
 from fencepost.traces.pipeline.row_reader import Row, RowReader
 from fencepost.traces.pipeline.schema import TRACES
+from fencepost.traces.pipeline.shard_plan import Shard, plan_parts, shards_of
 from fencepost.traces.pipeline.shards import ShardJudge, is_unrelated, pair_shard_operations
 from fencepost.traces.verdict import FieldDifference, TraceVerdict, Violation
 from tests.acceptance.pipeline_speed import FETCH
@@ -177,8 +178,9 @@ def corpus_results(spark: SparkSession, corpus: Corpus) -> CorpusResults:
     folder = Path(corpus.folder) / "out"
     folder.mkdir()
     find_unreadable(spark, corpus, folder)
-    judge_corpus(spark, corpus, folder, shard_findings, quiet, split=0)
-    query_corpus(spark, corpus, folder, quiet)
+    parts = plan_parts(spark, corpus, 0)
+    judge_corpus(spark, corpus, parts, folder, shard_findings, quiet)
+    query_corpus(spark, corpus, parts, folder, quiet)
     return CorpusResults(folder)
 
 
@@ -242,7 +244,7 @@ def test_a_delta_table_has_the_same_findings(
     copy = Corpus.open(tmp_path / "d")
     assert copy.format == "delta" and len(copy.inputs()) == len(corpus.inputs())
     find_unreadable(spark, copy, tmp_path / "out")
-    judge_corpus(spark, copy, tmp_path / "out", shard_findings, quiet, split=0)
+    judge_corpus(spark, copy, plan_parts(spark, copy, 0), tmp_path / "out", shard_findings, quiet)
     for kind in ("verdict", "violation", "check", "inconclusive", "unreadable", "state", "rebalance", "stuck"):
         mine, theirs = (
             sorted((tuple(row.values()) for row in each.findings(kind)), key=repr)
@@ -256,16 +258,16 @@ def test_lines_of_a_shard_are_together_and_in_order(spark: SparkSession, corpus:
     rows = {reader.trace: [row for row in reader.rows() if isinstance(row, Row) and row.intact] for reader in readers}
     wholes = group_recordings(file_of(corpus, reader) for reader in readers)
     found = [shard for whole in wholes for shard in shards_of(whole, 0)]
-    seen: dict[int, list[tuple[int, bool]]] = {}
-    shards: dict[Shard, int] = {}
-    for row in sorted_lines(spark, corpus, wholes, found).collect():
-        seen.setdefault(row.shard, []).append((row.line, row.own))
-        if row.line == 1:
-            shards[pickle.loads(row.told)] = row.shard
-    assert set(found) == shards.keys() and seen.keys() == set(range(len(found)))
-    for shard, number in shards.items():
+    seen = {
+        shard: [(line, own) for line, _, own in lines]
+        for part in plan_parts(spark, corpus, 0)
+        for shard, lines in read_shards(part)
+        if shard.trace in rows
+    }
+    assert set(found) == seen.keys()
+    for shard, lines in seen.items():
         mine = [(row.line, is_own(row, shard, corpus)) for row in rows[shard.trace] if is_in_shard(row, shard, corpus)]
-        assert seen[number] == [(1, False), *mine]
+        assert lines == [(1, False), *mine]
 
 
 def test_states_and_rebalances_are_findings(corpus_results: CorpusResults) -> None:

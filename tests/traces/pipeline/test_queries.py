@@ -1,6 +1,7 @@
 """Each invariant query finds its violations, and nothing outside its scope."""
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,9 +14,19 @@ from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.files.trace_files import write_trace
 from fencepost.traces.pipeline.corpus import Corpus
+from fencepost.traces.pipeline.file_systems import open_parquet
 from fencepost.traces.pipeline.judge_corpus import read_table
-from fencepost.traces.pipeline.ownership_queries import owned_twice, poll_shares, read_periods, unowned_times
-from fencepost.traces.pipeline.queries import count_examined, lag, longest_wait, no_stale_commit, one_leader, one_owner
+from fencepost.traces.pipeline.ownership_queries import (
+    POLL_COLUMNS,
+    owned_twice,
+    poll_shares,
+    read_periods,
+    unowned_times,
+)
+from fencepost.traces.pipeline.queries import QUERIES, count_examined
+from fencepost.traces.pipeline.query_corpus import read_events
+from fencepost.traces.pipeline.schema import EVENTS
+from tests.support.corpus_queries import plan_here, query_here
 from tests.support.corpus_tables import ingest_here
 from tests.support.stale_commits import stale_commit
 from tests.support.trace_builder import (
@@ -137,28 +148,35 @@ CASES: dict[str, tuple[list[Event], str]] = {
 
 
 @pytest.fixture(scope="module")
-def events(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> DataFrame:
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     """A trace for each case."""
     folder = tmp_path_factory.mktemp("queries")
     corpus = Corpus.create(folder / "c", 2)
     for name, (seen, _) in CASES.items():
         write_trace(folder / f"{name}.jsonl", Header("s", Order.TOTAL, "virtual", Settings(), 0), seen)
     assert ingest_here(corpus, folder.glob("*.jsonl")).counts.quarantined == 0
-    return read_table(spark, corpus, "events").cache()
+    return corpus
 
 
+SPLITS = (None, 0)
+"""Traces are queried as a whole, and one bucket of groups after the other."""
+
+
+@pytest.mark.parametrize("split", SPLITS)
 @pytest.mark.parametrize(
-    ("query", "expected"), [(one_leader, "leader"), (no_stale_commit, "stale"), (one_owner, "owner")]
+    ("query", "expected"), [("one-leader", "leader"), ("no-stale-commit", "stale"), ("one-owner", "owner")]
 )
-def test_an_invariant_query_finds_its_violations_and_nothing_else(events: DataFrame, query: Any, expected: str) -> None:
-    found = {Path(row.trace).stem for row in query(events).collect()}
+def test_an_invariant_query_finds_its_violations_and_nothing_else(
+    corpus: Corpus, query: str, expected: str, split: int | None
+) -> None:
+    found = {Path(row["trace"]).stem for row in query_here(corpus, query, split)}
     assert found == {name for name, (_, breaks) in CASES.items() if breaks == expected}
 
 
 SCHEDULES = range(20)
 
 
-def test_stale_commits_of_adversarial_schedules_are_found(spark: SparkSession, tmp_path: Path) -> None:
+def test_stale_commits_of_adversarial_schedules_are_found(tmp_path: Path) -> None:
     corpus = Corpus.create(tmp_path / "c", 2)
     expected = set()
     for seed in SCHEDULES:
@@ -167,30 +185,34 @@ def test_stale_commits_of_adversarial_schedules_are_found(spark: SparkSession, t
         write_trace(tmp_path / f"conformant-{seed}.jsonl", drawn.header, drawn.conformant)
         expected.add((str(tmp_path / f"{seed}.jsonl"), drawn.sequence))
     ingest_here(corpus, sorted(tmp_path.glob("*.jsonl")))
-    events = read_table(spark, corpus, "events")
-    found = {(row.trace, row.sequence) for row in no_stale_commit(events).collect()}
+    found = {(row["trace"], row["sequence"]) for row in query_here(corpus, "no-stale-commit")}
     assert found <= expected and len(found) >= 18
 
 
-def test_what_the_invariants_look_at_is_counted(events: DataFrame) -> None:
-    (row,) = count_examined(events).collect()
-    known = events.where("intact").collect()
-    assert row["one-leader"] == sum(each.api == "JoinGroup" and each.error == 0 for each in known) > 0
-    assert row["no-stale-commit"] == sum(bool(each.accepted) and each.generation >= 0 for each in known) > 0
-    owned = [each.owned for each in known if each.owned is not None]
-    assert (row["one-owner"], row["unnamed"]) == (sum(map(bool, owned)), sum(not each for each in owned))
-    assert row["one-owner"]
+@pytest.mark.parametrize("split", SPLITS)
+def test_what_the_invariants_look_at_is_counted(corpus: Corpus, split: int | None) -> None:
+    parts = plan_here(corpus, split)
+    counts = sum((count_examined(read_events(part, QUERIES.values())) for part in parts), Counter[str]())
+    rows = [row for file in corpus.files(EVENTS) for row in open_parquet(file).read().to_pylist()]
+    known = [row for row in rows if row["intact"]]
+    assert counts["one-leader"] == sum(each["api"] == "JoinGroup" and each["error"] == 0 for each in known) > 0
+    assert counts["no-stale-commit"] == sum(bool(each["accepted"]) and each["generation"] >= 0 for each in known) > 0
+    owned = [each["owned"] for each in known if each["owned"] is not None]
+    assert (counts["one-owner"], counts["unnamed"]) == (sum(map(bool, owned)), sum(not each for each in owned))
+    assert counts["one-owner"]
 
 
-def test_lag_is_known_where_the_end_of_the_log_is(events: DataFrame) -> None:
-    found = {Path(row.trace).stem: (row.committed, row.lag) for row in lag(events).collect()}
+@pytest.mark.parametrize("split", SPLITS)
+def test_lag_is_known_where_the_end_of_the_log_is(corpus: Corpus, split: int | None) -> None:
+    found = {Path(row["trace"]).stem: (row["committed"], row["lag"]) for row in query_here(corpus, "lag", split)}
     assert found["lag"] == (5, 4)
     assert found["lag unknown"] == (7, None)
 
 
-def test_the_longest_wait_is_counted_in_polls(events: DataFrame) -> None:
-    (row,) = longest_wait(events).collect()
-    assert (row.partition, row.polls) == ("t/0", 3)
+@pytest.mark.parametrize("split", SPLITS)
+def test_the_longest_wait_is_counted_in_polls(corpus: Corpus, split: int | None) -> None:
+    (row,) = query_here(corpus, "longest-wait", split)
+    assert (row["partition"], row["polls"]) == ("t/0", 3)
 
 
 def period(time: tuple[int, int], member: str = "m", end: str = "joined", partitions: Sequence[str] = ("t/0",)) -> str:
@@ -243,7 +265,8 @@ def test_what_two_members_have_at_once(periods: DataFrame) -> None:
     }
 
 
-def test_the_shares_of_partitions_in_what_polls_return(events: DataFrame) -> None:
+def test_the_shares_of_partitions_in_what_polls_return(spark: SparkSession, corpus: Corpus) -> None:
+    events = read_table(spark, corpus, EVENTS, POLL_COLUMNS)
     rows = {row["partition"]: row for row in poll_shares(events).collect()}
     assert {name: (row["polls"], row["served"], row["records"]) for name, row in rows.items()} == {
         "t/0": (4, 1, 1),

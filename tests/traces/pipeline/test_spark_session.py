@@ -28,17 +28,20 @@ def test_given_settings_override_defaults(tmp_path_factory: pytest.TempPathFacto
     assert (settings["spark.ui.enabled"], settings["spark.x"]) == ("true", "1")
 
 
-def test_java_compiles_for_short_work_on_this_machine(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_java_compiles_little_for_a_judge_on_this_machine(tmp_path_factory: pytest.TempPathFactory) -> None:
     folder, key = tmp_path_factory.mktemp("session"), spark_session.JAVA_OPTIONS
     given: dict[str, str] = {key: "-XX:+UseZGC"}
-    for master, conf, is_short, expected in (
-        ("local[2]", {}, True, True),
-        ("local[2]", {}, False, False),
-        ("local[2]", given, True, False),
-        ("spark://somewhere:7077", {}, True, False),
+    small, large = spark_session.SHORT_BYTES, spark_session.SHORT_BYTES + 1
+    for master, conf, size, is_light, is_short in (
+        ("local[2]", {}, small, True, True),
+        ("local[2]", {}, large, True, False),
+        ("local[2]", {}, None, False, False),
+        ("local[2]", given, small, False, True),
+        ("spark://somewhere:7077", {}, small, False, False),
     ):
-        settings = spark_session.spark_settings(master, conf, folder, is_short=is_short)
-        assert (spark_session.SHORT_WORK in settings[key]) is expected
+        settings = spark_session.spark_settings(master, conf, folder, size)
+        assert (spark_session.LIGHT_WORK in settings[key]) is is_light
+        assert (spark_session.SHORT_CONF.items() <= settings.items()) is is_short
 
 
 def test_the_settings_of_this_machine_are_not_those_of_a_cluster(tmp_path_factory: pytest.TempPathFactory) -> None:
