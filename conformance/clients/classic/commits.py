@@ -40,7 +40,7 @@ async def a_periodic_commit_of_a_fenced_member(stage: ClientStage) -> None:
     require_instance(stage)
     await consume(stage, RECORDS)
     stage.refuse("OffsetCommit", Error.FENCED_INSTANCE_ID)
-    await stage.watch(7)
+    await stage.watch(4)
 
 
 @FAMILY.add("CALLBACK-07", "MCOMMIT-07", needs=("driver", "auto-commit"))
