@@ -27,8 +27,8 @@ from fencepost.model.classic import member
 from fencepost.traces.events import Kind
 
 GUARD_OPERATORS = frozenset({"always", "never", "comparison"})
-EXCLUDED = frozenset({"client", "rule_table", "specification", "step"})
-"""Modules without decisions: values and tables."""
+EXCLUDED = frozenset({"client", "resync", "rule_table", "specification", "step"})
+"""Modules without decisions, values and tables, and members of a proposal, which no client speaks."""
 _DRIVER, _SETTINGS = "fencepost.adapters.client.reference.driver", "fencepost.model.classic.member.settings"
 SECONDS_FOR_ONE = 10.0
 """Of a core, for a schedule or a scenario: one that takes longer hangs."""
