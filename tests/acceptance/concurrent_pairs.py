@@ -27,6 +27,7 @@ from tests.acceptance.stage_process import StagePlace, stage_place
 from tests.support.altered_traces import altered_trace
 
 KILLS = 10
+MAX_TOLD = 1_000
 MAX_STARTS = 40
 """How often a stage is started at most: one that ends before it is killed is started again, too."""
 KILLED_BY_TIME = 2
@@ -131,8 +132,10 @@ class PairRun:
 def check_ended(place: StagePlace, process: ForkServerProcess, stage: Stage, *allowed: int) -> None:
     """Raises `MeasurementError` unless a stage ended well, or with an exit code that is `allowed`."""
     if process.exitcode not in (0, *allowed):
-        said = " ".join(place.output_file.read_text(errors="replace").splitlines()[-3:])
-        raise MeasurementError(f"{stage.name} ends with {process.exitcode}: {said}")
+        said = place.output_file.read_text(errors="replace").splitlines()
+        errors = [line for line in said if "Error" in line or "Exception" in line]
+        told = " ".join((errors or said)[-3:])[:MAX_TOLD]
+        raise MeasurementError(f"{stage.name} ends with {process.exitcode}: {told}")
 
 
 def write_shared_traces(folder: Path) -> None:

@@ -20,7 +20,14 @@ from fencepost.traces.importers.recordings import DEFAULT_SKEW_MS, join_recordin
 from fencepost.traces.importers.request_log import RequestLogSource, import_request_log
 from fencepost.traces.pipeline.corpus import Corpus, Counts, InputFile, InputRow
 from fencepost.traces.pipeline.errors import PipelineError
-from fencepost.traces.pipeline.file_systems import FoundFile, Location, find_files, first_line, open_input
+from fencepost.traces.pipeline.file_systems import (
+    FoundFile,
+    Location,
+    find_files,
+    first_line,
+    open_input,
+    resolve_location,
+)
 from fencepost.traces.pipeline.ingest import IngestResult, IngestTask, counts_of, write_rows
 from fencepost.traces.pipeline.parallel import map_parallel
 from fencepost.traces.pipeline.row_reader import RowReader
@@ -104,7 +111,7 @@ class UnlistedLocation:
 def find_imports(spark: SparkSession, importer: Importer, locations: Sequence[Location]) -> list[ImportedInput]:
     """The inputs at these locations, which workers list. Raises `PipelineError` for one without files."""
     check_inputs(locations)
-    waiting = [UnlistedLocation(each) for each in dict.fromkeys(locations)]
+    waiting = [UnlistedLocation(resolve_location(each)) for each in dict.fromkeys(locations)]
 
     def list_part(part: list[UnlistedLocation]) -> list[ImportedInput]:
         return [list_location(importer, each.location) for each in part]

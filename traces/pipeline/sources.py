@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fencepost.traces.pipeline.corpus import InputFile
 from fencepost.traces.pipeline.errors import PipelineError
-from fencepost.traces.pipeline.file_systems import Location, find_files
+from fencepost.traces.pipeline.file_systems import Location, find_files, resolve_location
 from fencepost.traces.pipeline.parallel import Spark, map_parallel
 
 TRACE_SUFFIXES = (".jsonl", ".jsonl.gz")
@@ -43,7 +43,7 @@ def trace_files(spark: Spark, locations: Sequence[Location]) -> list[InputFile]:
     """The trace files at all locations, each once; workers list those that are no file of this machine. Raises
     `PipelineError` for a location without any."""
     check_inputs(locations)
-    places = [UnlistedPlace(number, each) for number, each in enumerate(locations)]
+    places = [UnlistedPlace(number, resolve_location(each)) for number, each in enumerate(locations)]
     listed, far = list[ListedPlace](), list[UnlistedPlace]()
     for each in places:
         if isinstance(each.location, Path) and not each.location.is_dir():

@@ -89,6 +89,13 @@ def join_with_the_old_id(events: list[Event]) -> Iterable[Event]:
         yield evolve(event, body={**event.body, "member_id": next(changed)}) if is_join else event
 
 
+def join_as_nobody(events: list[Event]) -> Iterable[Event]:
+    """The client that revokes its partitions joins without its id at once: so it had read that it is not known."""
+    for event in events:
+        is_next = event.sequence == 431
+        yield evolve(event, body={**event.body, "member_id": ""}) if is_next else event
+
+
 CASES: list[tuple[str, str, Change]] = [
     ("no-coordinator", "HBT-01", without(lambda event: event.api == "FindCoordinator")),
     ("doubled-response", "HBT-01", without(lambda event: event.api == "doubled")),
@@ -120,6 +127,7 @@ CASES: list[tuple[str, str, Change]] = [
     ("reset-before-the-callback", "MEMBER-07", without(lambda event: event.sequence == 256)),
     ("reset-and-a-lost-join", "MEMBER-14", without(lambda event: event.sequence == 277)),
     ("fenced-beside-a-reset", "MEMBER-12", without(lambda event: event.sequence == 38)),
+    ("revoked-before-the-error", "CALLBACK-05", join_as_nobody),
     ("unanswered-lookup", "HBT-05", without(lambda event: event.api == "FindCoordinator" and event.member == "A")),
 ]
 """The name of a trace, the requirement that it seemed to violate, and the change after which it does."""

@@ -143,6 +143,16 @@ def test_errors_are_one_line(tmp_path: Path) -> None:
         Corpus.open(tmp_path / "c").snapshot()
 
 
+def test_workers_list_a_relative_path_wherever_they_are(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.jsonl").touch()
+    monkeypatch.chdir(tmp_path)
+    (found,) = trace_files(spark, [Path("in")])
+    assert found.path == str(tmp_path / "in" / "a.jsonl")
+
+
 def test_folders_and_files_are_sources(spark: SparkSession, tmp_path: Path) -> None:
     for name in ("b.jsonl", "a.jsonl.gz", "notes.txt", "deep/c.jsonl"):
         (tmp_path / name).parent.mkdir(exist_ok=True)

@@ -51,6 +51,8 @@ class Application:
     """The partitions by the callbacks."""
     revoked: frozenset[TopicPartition] = frozenset()
     """Those that were revoked since the last JoinGroup, or callback about assigned ones."""
+    early_revocation: Event | None = None
+    """A callback about revoked partitions that came while the client might not have read yet that they are lost."""
     is_revoked: bool = False
     is_lost: bool = False
     """Partitions were lost since the last callback about assigned ones, or assignment."""

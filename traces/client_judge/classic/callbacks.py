@@ -119,10 +119,31 @@ def judge_lost(state: ClientState, application: Application, event: Event) -> No
         is_right, observed = partitions == application.owned, f"{event.api}: {describe_partitions(partitions)}"
         check_event(state.evidence, is_right, "CALLBACK-15", event, title, expected, observed)
         return
+    if event.api == "revoked" and partitions == application.owned and is_unread(state):
+        application.early_revocation = event
+        return
     title, expected = "Partitions of a generation that is over", f"lost: {describe_partitions(application.owned)}"
     is_right = event.api == "lost" and partitions == application.owned
     observed = f"{event.api}: {describe_partitions(partitions)}"
     check_event(state.evidence, is_right, "CALLBACK-05", event, title, expected, observed)
+
+
+def is_unread(state: ClientState) -> bool:
+    """Whether the client may join for another reason than the error that takes its id from it, which it has not read
+    yet: its next JoinGroup tells."""
+    is_over = all(map(has_no_generation, state.knowledge.standings))
+    return state.has_outgrown and state.knowledge.latest.requirement == "MEMBER-13" and not is_over
+
+
+def judge_early_revocation(state: ClientState, operation: Operation) -> None:
+    """A JoinGroup without an id shows that the client had read the error when it called its partitions revoked."""
+    application = state.application
+    if application is None or application.early_revocation is None:
+        return
+    event, application.early_revocation = application.early_revocation, None
+    if not operation.body["member_id"]:
+        title, partitions = "Partitions of a generation that is over", describe_partitions(partitions_in(event))
+        check_event(state.evidence, False, "CALLBACK-05", event, title, f"lost: {partitions}", f"revoked: {partitions}")
 
 
 def judge_eager_revocation(state: ClientState, application: Application, event: Event) -> None:

@@ -6,6 +6,7 @@ from fencepost.model.assignors.consumer_protocol import (
     decode_subscription,
 )
 from fencepost.model.assignors.group import Subscription, TopicPartition
+from fencepost.traces.client_judge.classic.callbacks import judge_early_revocation
 from fencepost.traces.client_judge.classic.knowledge import NO_GENERATION, Phase
 from fencepost.traces.client_judge.classic.news import describe_partitions
 from fencepost.traces.client_judge.classic.plans import judge_plan
@@ -30,6 +31,7 @@ def judge_join(state: ClientState, operation: Operation, event: Event) -> None:
     if state.join is not None:
         state.knowledge.show(state.last_exchange_news)
     judge_member_id(state, operation)
+    judge_early_revocation(state, operation)
     judge_backoff(state, operation, event)
     judge_join_fields(state, operation)
     state.pay("JoinGroup", event.sequence)
@@ -39,7 +41,7 @@ def judge_join(state: ClientState, operation: Operation, event: Event) -> None:
     judge_memory(state, operation)
     if state.may_have_left and not operation.body["member_id"]:
         state.installed = None  # it has left, and a JoinGroup with the id that it gets now claims nothing either
-    state.join, state.join_failure, state.growth = operation, None, None
+    state.join, state.join_failure, state.growth, state.has_outgrown = operation, None, None, False
     state.last_sign = state.rebalance_told = state.left = None
     state.may_have_left = False
     state.session_timeout = operation.body["session_timeout_ms"]
@@ -90,6 +92,7 @@ def judge_reason_to_join(state: ClientState, operation: Operation) -> None:
         return
     is_at_rest = latest.phase is Phase.STABLE and not latest.requirement and not state.given_up
     is_asked = bool(state.debts) or state.rebalance_told is not None or state.growth is not None or state.is_ending
+    is_asked |= state.has_outgrown
     wants_more = state.application is not None and (state.application.wanted is not None or state.application.pattern)
     if is_at_rest and not is_asked and not wants_more and state.rounds >= 2:
         title, expected = "A member joins again that gave up nothing", "no JoinGroup"
@@ -264,6 +267,7 @@ def judge_sync(state: ClientState, operation: Operation, event: Event) -> None:
     if exchange.leads:
         subscribed = {topic for one in state.subscriptions.values() for topic in one.topics}
         state.planned = {topic: state.topics[topic] for topic in subscribed & state.topics.keys()}
+        state.has_planned = True
     state.knowledge.show(exchange.sequence)
     if exchange.time - exchange.operation.sent_at > state.rebalance_timeout:
         state.evidence.hold("MEMBER-32", operation.handle - 1)

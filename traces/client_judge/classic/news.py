@@ -185,6 +185,8 @@ def learn_growth_of_plan(state: ClientState, subscribed: set[str], event: Event)
             told = f"Metadata told the partitions of {', '.join(grown)} after SyncGroup was sent"
             state.owe(Debt("MEMBER-21", "JoinGroup", event.time, event.sequence, told))
     else:
+        state.has_outgrown = state.has_planned and bool(grown_topics(state, state.topics))
+        state.has_planned = False
         state.planned = {topic: state.topics[topic] for topic in subscribed & state.topics.keys()}
 
 

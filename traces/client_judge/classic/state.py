@@ -94,6 +94,11 @@ class ClientState:
     """The names of topics by their ids, as Metadata told them."""
     planned: dict[str, int] = field(default_factory=dict)
     """The same of its topics when it became stable."""
+    has_planned: bool = False
+    """The numbers are those of the plan that it made as a leader, since when it has not been stable as a follower."""
+    has_outgrown: bool = False
+    """It has become stable as a follower, and other numbers than in its own last plan were told meanwhile. A client may
+    join again at once: some compare with their last plan until they have applied another member's."""
     growth: Event | None = None
     """The Metadata response that first told other numbers, since the last JoinGroup."""
     foreign_topics: set[str] = field(default_factory=set)
