@@ -41,7 +41,8 @@ def api_versions(version: int) -> Body:
 
 @dataclass(frozen=True, slots=True)
 class ServedCluster:
-    """Nodes of which the first leads every partition of its topics; of several nodes one leads the offsets topic."""
+    """Nodes that share the lead of the partitions; one of them leads the offsets topic. Any of them takes and gives the
+    records of every partition."""
 
     settings: Settings
     topics: TopicStore
@@ -51,7 +52,7 @@ class ServedCluster:
         """Respond to Metadata with `nodes` as the brokers. A missing topic requested by name is created."""
         wanted = body["topics"]
         if wanted is None or (version == 0 and not wanted):
-            found = [_describe_topic(topic) for topic in self.topics.by_name.values()]
+            found = [self._describe_topic(topic) for topic in self.topics.by_name.values()]
         else:
             may_create = version < 4 or body["allow_auto_topic_creation"]
             found = [
@@ -82,14 +83,25 @@ class ServedCluster:
     def _find_or_create(self, name: str | None, topic_id: str, may_create: bool) -> Body:
         if name is None:
             by_id = self.topics.topic_with_id(topic_id)
-            return _describe_topic(by_id) if by_id else {"error_code": Error.UNKNOWN_TOPIC_ID, "topic_id": topic_id}
+            return (
+                self._describe_topic(by_id) if by_id else {"error_code": Error.UNKNOWN_TOPIC_ID, "topic_id": topic_id}
+            )
         if name == OFFSETS_TOPIC and len(self.leadership.nodes) > 1:
             return {"topic_id": ZERO_UUID, **self.leadership.describe_offsets_topic(self.settings.offsets_partitions)}
         if name not in self.topics.by_name:
             error = self.topics.create(name) if may_create else Error.UNKNOWN_TOPIC_OR_PARTITION
             if error is not Error.NONE:
                 return {"error_code": error, "name": name, "topic_id": ZERO_UUID}
-        return _describe_topic(self.topics.by_name[name])
+        return self._describe_topic(self.topics.by_name[name])
+
+    def _describe_topic(self, topic: Topic) -> Body:
+        leaders = map(self.leadership.leader_of, range(len(topic.partitions)))
+        return {
+            "error_code": Error.NONE,
+            "name": topic.name,
+            "topic_id": topic.id,
+            "partitions": [_describe_partition(index, leader) for index, leader in enumerate(leaders)],
+        }
 
     def _refuse_duplicate(self, name: str) -> Body:
         return {"name": name, "error_code": Error.INVALID_REQUEST, "error_message": "The topic is named twice."}
@@ -152,20 +164,11 @@ def _placement_error(topic: Body) -> Error:
     return Error.NONE if placed else Error.INVALID_REPLICA_ASSIGNMENT
 
 
-def _describe_topic(topic: Topic) -> Body:
-    return {
-        "error_code": Error.NONE,
-        "name": topic.name,
-        "topic_id": topic.id,
-        "partitions": list(map(_describe_partition, range(len(topic.partitions)))),
-    }
-
-
-def _describe_partition(index: int) -> Body:
+def _describe_partition(index: int, leader: int) -> Body:
     return {
         "partition_index": index,
-        "leader_id": NODE_ID,
+        "leader_id": leader,
         "leader_epoch": LEADER_EPOCH,
-        "replica_nodes": [NODE_ID],
-        "isr_nodes": [NODE_ID],
+        "replica_nodes": [leader],
+        "isr_nodes": [leader],
     }

@@ -27,8 +27,8 @@ from fencepost.model.classic import member
 from fencepost.traces.events import Kind
 
 GUARD_OPERATORS = frozenset({"always", "never", "comparison"})
-EXCLUDED = frozenset({"client", "rule_table", "specification", "step"})
-"""Modules without decisions: values and tables."""
+EXCLUDED = frozenset({"client", "resync", "rule_table", "specification", "step"})
+"""Modules without decisions, values and tables, and members of a proposal, which no client speaks."""
 _DRIVER, _SETTINGS = "fencepost.adapters.client.reference.driver", "fencepost.model.classic.member.settings"
 SECONDS_FOR_ONE = 10.0
 """Of a core, for a schedule or a scenario: one that takes longer hangs."""
@@ -136,8 +136,9 @@ def shown_by(run: ClientScenarioRun) -> frozenset[str]:
 
 
 def actions_of(run: ClientScenarioRun) -> tuple[tuple[int, str, str], ...]:
-    """What a client did, with the times, but for the ids in it."""
-    return tuple((event.time, event.kind.value, event.api) for event in run.events if event.kind in COMPARED_KINDS)
+    """What a client did, with the times, but for the ids in it; in no order where that was at once, by chance."""
+    done = ((event.time, event.kind.value, event.api) for event in run.events if event.kind in COMPARED_KINDS)
+    return tuple(sorted(done))
 
 
 @dataclass(frozen=True, slots=True)

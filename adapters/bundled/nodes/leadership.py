@@ -1,4 +1,4 @@
-"""Which of several nodes coordinates all groups, and how the others respond."""
+"""Which of several nodes leads a partition, which coordinates all groups, and how the others respond."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,6 +7,8 @@ from fencepost.adapters.bundled.classic.messages import Request, Response
 from fencepost.adapters.bundled.nodes.refusals import refuse_elsewhere
 
 OFFSETS_TOPIC = "__consumer_offsets"
+PARTITIONS_IN_TURN = 3
+"""So many partitions of a topic are led by a node before the next node leads as many: a Fetch has several of them."""
 
 
 class NodeLeadership:
@@ -20,6 +22,10 @@ class NodeLeadership:
         """Have the next node coordinate all groups, and return it."""
         self.leader = self.nodes[(self.nodes.index(self.leader) + 1) % len(self.nodes)]
         return self.leader
+
+    def leader_of(self, index: int) -> int:
+        """The node that leads the partition with this number of any topic."""
+        return self.nodes[index // PARTITIONS_IN_TURN % len(self.nodes)]
 
     def refuse(self, request: Request, node: int) -> Response | None:
         """The response of a node that does not coordinate; None if it does, or if any node handles the request."""

@@ -20,6 +20,8 @@ from fencepost.model.push.wire import (
 
 DUPLICATE_ID, UNUSABLE_TIMEOUT, NOT_COORDINATOR, UNUSABLE_REQUEST = 2, 3, 4, 5
 QUEUES = 4
+BACKLOG = 4096
+"""How many connections may wait to be accepted: one that is dropped is tried again only after seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ class PushBroker:
 
     async def start(self, host: str = "127.0.0.1", port: int = 0) -> tuple[str, int]:
         """Listen, try to be elected, and return the address."""
-        self._server = await asyncio.start_server(self.serve, host, port)
+        self._server = await asyncio.start_server(self.serve, host, port, backlog=BACKLOG)
         address: tuple[str, int] = self._server.sockets[0].getsockname()[:2]
         self.begin(address)
         return address

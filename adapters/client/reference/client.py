@@ -166,7 +166,7 @@ class ReferenceClient:
     def subscribe_to_pattern(self, pattern: str) -> None:
         """Subscribe to the topics that match a regular expression: those of now, and new ones as they are seen."""
         self.pattern = pattern
-        self.give(Subscribe(frozenset(self.topics)))
+        self.give(Subscribe(pattern=pattern))
 
     def poll(self, timeout_ms: int = 0) -> bool:
         """A poll: what the model does in one, and the records that it returns; whether there are any."""
@@ -356,9 +356,8 @@ class ReferenceClient:
         self.known = {row["name"]: len(row["partitions"]) for row in rows}
         self.has_metadata.set()
         matching = {name for name in self.known if self.pattern and re.fullmatch(self.pattern, name)}
-        if matching - self.topics:
+        if self.pattern:
             self.topics = matching
-            self.give(Subscribe(frozenset(matching)))
         self.give(MetadataArrived(tuple(self.known.items())))
 
 

@@ -154,6 +154,8 @@ class ReferenceDriver(ReferenceClient):
             case "unsubscribe":
                 self.give(Unsubscribe())
                 await asyncio.sleep(CYCLE_S)
+                while self.client.callback is not None:
+                    await asyncio.sleep(CYCLE_S)
             case "close":
                 self.close()
                 while not self.has_closed():

@@ -2,6 +2,7 @@
 
 from fencepost.conformance.clients.classic import (
     assignments,
+    commits,
     draining,
     driven,
     errors,
@@ -34,6 +35,7 @@ SCENARIOS: tuple[ClientScenario, ...] = tuple(
         draining,
         interruptions,
         groups,
+        commits,
     )
     for scenario in module.FAMILY.scenarios
 )

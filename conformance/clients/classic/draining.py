@@ -105,8 +105,9 @@ def fail_partition(failing: int) -> Fault:
     done: list[int] = []
 
     def change(body: Body) -> Body:
-        rows = [row for topic in body["responses"] for row in topic["partitions"] if row.get("records")]
-        if done or not any(row["partition_index"] != failing for row in rows):
+        rows = [row for topic in body["responses"] for row in topic["partitions"]]
+        has_records = any(row["partition_index"] != failing and row.get("records") for row in rows)
+        if done or not has_records or all(row["partition_index"] != failing for row in rows):
             return body
         done.append(1)
         topics = [

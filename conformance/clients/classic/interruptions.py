@@ -229,3 +229,14 @@ async def a_listener_that_is_slow(stage: ClientStage) -> None:
     stage.start_task(stage.add_member().take_part())
     await stage.watch_rejoin(since)
     await stage.watch(PROGRESS_S)
+
+
+@FAMILY.add("MEMBER-22", needs=("driver", "poll-interval"))
+async def a_listener_that_is_slow_in_the_end(stage: ClientStage) -> None:
+    """The application unsubscribes, and its listener takes its time."""
+    await consume(stage, RECORDS)
+    interval = poll_interval(stage)
+    stage.application.stop_polling()
+    await stage.do("listener", takes_ms=int(1000 * min(4.0, interval - 1.5)))
+    await stage.do("unsubscribe")
+    await stage.watch(1)

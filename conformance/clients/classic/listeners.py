@@ -21,6 +21,19 @@ async def a_listener_that_raises(stage: ClientStage) -> None:
     await stage.watch(1)
 
 
+@FAMILY.add("CALLBACK-12", needs=("driver",))
+async def a_listener_that_raises_first(stage: ClientStage) -> None:
+    """The listener raises when partitions are revoked, and never again."""
+    await consume(stage, RECORDS)
+    stage.application.stop_polling()
+    await stage.do("listener", raises=["revoked"])
+    stage.application.go_on_polling()
+    since = stage.mark()
+    stage.start_task(stage.add_member().take_part())
+    await stage.watch_rejoin(since)
+    await stage.watch(1)
+
+
 @FAMILY.add("CALLBACK-16", needs=("driver",))
 async def a_listener_that_commits(stage: ClientStage) -> None:
     """The listener commits when partitions are revoked."""

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from fencepost.adapters.client.faults import delay, edit, hold
+from fencepost.adapters.client.faults import Fault, delay, edit, hold
 from fencepost.conformance.clients.classic.assignments import METADATA_S
 from fencepost.conformance.clients.classic.driven import consume, poll_interval
 from fencepost.conformance.clients.classic.rebalances import join_as_leader, keep_alive, lead, plan_round
@@ -251,3 +251,27 @@ async def a_topic_that_matches_a_pattern(stage: ClientStage) -> None:
     await stage.cluster.create_topic(f"{stage.place.topic}-fresh", 1, 1)
     await stage.watch_rejoin(since)
     await stage.watch(1)
+
+
+def assign(partitions: list[tuple[str, int]]) -> Fault:
+    """Put these partitions into the assignment of a member."""
+    given = encode_assignment(partitions, version=1)
+    return edit(lambda body: {**body, "assignment": given})
+
+
+@FAMILY.add("MEMBER-20", "CALLBACK-09", needs=("driver", "pattern"))
+async def topics_that_the_leader_sees_first(stage: ClientStage) -> None:
+    """A subscriber to a pattern is assigned a topic that matches and that it has not seen, and then another one."""
+    await consume(stage, RECORDS)
+    stage.application.stop_polling()
+    await stage.do("unsubscribe")
+    await stage.do("subscribe", pattern=f"{stage.place.topic}.*")
+    stage.application.go_on_polling()
+    await stage.watch(2)
+    for topic in (f"{stage.place.topic}-fresh", f"other-than-{stage.place.topic}"):
+        since = stage.mark()
+        stage.play("SyncGroup", assign([(topic, 0)]), f"SyncGroup has partition 0 of {topic}")
+        await stage.cluster.create_topic(topic, 1, 1)
+        stage.refuse("Heartbeat", Error.REBALANCE_IN_PROGRESS)
+        await stage.watch_rejoin(since)
+        await stage.watch(3)

@@ -1,6 +1,26 @@
 """The holes of the draft: each one repair undone, the property that breaks, and the repaired protocol beside it.
 
 A search gets a dialect, bounds and the name of a property. No run is written down: every one is found.
+
+Parts of the specification's list that have no search here, or are none:
+
+- PUSH-H09 S3: not one. Searched whole (6,621 states): who starts after its removal is no member of the attempt that is
+  under way. What breaks is S2, and S12 before it.
+- PUSH-H12 L3: the thread lives; the bit that is never reset is L3-bit.
+- PUSH-H15 d: an offset up to a third of the session timeout old is a duplicate later on, and S11 lets that be.
+- PUSH-H17 L2: not one. Searched whole (43,602 states, a broker dies and a partition is added): a group that the new
+  coordinator does not know comes back by registrations, and each of them computes the assignment anew.
+- PUSH-H19, L8: not one. A consumer that restarts is refused until its old registration is removed, and accepted then;
+  the searches of PUSH-H03 to H07 with a restart end with L1 kept.
+- PUSH-H19, a timeout equal to the minimum: what the draft says ("larger than the minimum"); PUSH-27 tells it.
+- PUSH-H19, S14: a broker that is not elected accepts nothing in the model, by the reading that the coordinator is who
+  answers; S1 is that property, and PUSH-H11 breaks it.
+- PUSH-H20, options that no step reads: no run can tell them. Repaired, the back-off lies between attempts (PUSH-21),
+  and silence is counted in time, not in requests (PUSH-11).
+- PUSH-H20, members with different topics: S9 speaks of one snapshot, and holds of the repaired assignment, which
+  deals a topic to those that want it (PUSH-34).
+- PUSH-H20, a consumer that leaves says nothing: a cost, of one session timeout, that no property forbids.
+- PUSH-H20, consumers in Start and threads in the recorded owners: a matter of names; here both say the consumer.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,10 +31,16 @@ from typing import Any
 from fencepost.model.explore.hole_search import HoleSearch, Searched, find_break, search_all, search_values
 from fencepost.model.explore.push.lease_system import LEASE_SENTENCES, LeaseBounds, lease_system
 from fencepost.model.explore.push.offset_system import OFFSET_SENTENCES, offset_system
+from fencepost.model.explore.push.orders import ORDERS, twice_made_groups
 from fencepost.model.explore.push.properties import SENTENCES
 from fencepost.model.explore.push.row import Faults, PushBounds
 from fencepost.model.explore.push.system import push_system
-from fencepost.model.explore.push.wire_search import ambiguous_responses, lost_coordinator_ids, missing_queues
+from fencepost.model.explore.push.wire_search import (
+    ambiguous_responses,
+    lost_coordinator_ids,
+    missing_queues,
+    offset_sources,
+)
 from fencepost.model.frozen import evolve
 from fencepost.model.push.dialect import DRAFT, REPAIRED, Command, PushDialect, undo_repairs
 
@@ -93,7 +119,7 @@ def offset_hole(name: str, repair: str) -> HoleSearch:
 
 
 def byte_holes() -> Iterator[HoleSearch]:
-    """PUSH-H14 and PUSH-H20: what bytes and numbers do not carry."""
+    """PUSH-H14, H15, H18 and H20: what bytes and numbers do not carry, and two processors at once."""
 
     def ambiguous(dialect: PushDialect) -> Iterator[str]:
         for payload, names in ambiguous_responses(dialect):
@@ -120,10 +146,17 @@ def byte_holes() -> Iterator[HoleSearch]:
         repaired = search_values(partial(values, REPAIRED), count, unit)
         return HoleSearch(id, name, sentence, repair, f"{count:,} {unit}", drafted, repaired)
 
+    def offsetless(dialect: PushDialect) -> Iterator[str]:
+        if not offset_sources(dialect):
+            yield "Start names an offset for each partition, and without auto-commit no response does"
+
     told = "A response can be told apart from every other response on its channel."
     named = "The metadata response names the elected coordinator."
     queued = "Requests of a group go to a queue that there is."
+    sourced = "The offsets of a Start come from a message."
     yield hole("PUSH-H14", "PUSH-51", told, "types_responses", ambiguous, SHORT_STRINGS, "byte strings")
+    yield hole("PUSH-H15", "PUSH-46", sourced, "command", offsetless, 1, "set of messages")
+    yield hole("PUSH-H18", "S6", SENTENCES["S6"], "compares_and_sets", twice_made_groups, ORDERS, "orders of steps")
     yield hole("PUSH-H20", "PUSH-23", named, "wide_ids", lost, len(EDGE_IDS), "broker ids")
     yield hole("PUSH-H20", "PUSH-17", queued, "unsigned_hash", missing, MANY_GROUPS, "group ids")
 
@@ -139,6 +172,7 @@ def push_holes() -> tuple[HoleSearch, ...]:
     rushed = undo_repairs("pings_when_due")
     return (
         main_hole("PUSH-H01", "S2", "command"),
+        main_hole("PUSH-H01", "S3", "command"),
         main_hole("PUSH-H02", "L2", "remembers_changes"),
         main_hole("PUSH-H02", "L1", "remembers_changes", faults=Faults(partitions=1)),
         main_hole("PUSH-H03", "L1", "trusts_own_map_only", **two, faults=Faults(broker_crashes=1)),
@@ -154,6 +188,7 @@ def push_holes() -> tuple[HoleSearch, ...]:
         main_hole("PUSH-H07", "S4", "numbers_registrations", capacity=2, faults=CROWDED),
         main_hole("PUSH-H08", "S2", "lowers_flag_first", faults=Faults(half_starts=1)),
         main_hole("PUSH-H09", "S2", "removal_waits_for_lease", capacity=2, faults=Faults(suspicions=1)),
+        main_hole("PUSH-H09", "S12", "removal_waits_for_lease", capacity=2, faults=Faults(suspicions=1)),
         main_hole("PUSH-H10", "S2", "waits_after_election", **two, faults=Faults(broker_crashes=1)),
         main_hole("PUSH-H11", "S1", "steps_down_in_time", **two, faults=Faults(expiries=1)),
         main_hole("PUSH-H11", "S2", "steps_down_in_time", **two, faults=Faults(expiries=1)),
@@ -161,7 +196,9 @@ def push_holes() -> tuple[HoleSearch, ...]:
         main_hole("PUSH-H11", "S7", "steps_down_in_time", **two, faults=Faults(expiries=1)),
         main_hole("PUSH-H12", "S6", "new_session_discards_all", faults=Faults(expiries=1)),
         main_hole("PUSH-H12", "L1", "new_session_discards_all", faults=Faults(expiries=1)),
+        main_hole("PUSH-H12", "L3-bit", "new_session_discards_all", faults=Faults(expiries=1)),
         main_hole("PUSH-H13", "S2", "numbers_attempts", retries=2, faults=Faults(timeouts=2)),
+        main_hole("PUSH-H13", "S4", "numbers_attempts", retries=2, faults=Faults(timeouts=2)),
         main_hole("PUSH-H14", "S4", "types_responses", faults=Faults(pings=1)),
         offset_hole("S11", "offers_consumed"),
         offset_hole("S11-back", "owner_alone_reports"),

@@ -1,28 +1,32 @@
 """The properties of the push coordinator: safety in every state and step, and what holds once nothing moves."""
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
-from fencepost.model.explore.push.row import FAULTS, ZOOKEEPER, Link, PushBounds, Zookeeper, is_live, topics_in
+from fencepost.model.explore.push.row import CURRENT, FAULTS, ZOOKEEPER, Link, PushBounds, Zookeeper, is_live, topics_in
 from fencepost.model.explore.transition_system import Action, Check, PropertyKind
 from fencepost.model.push.assignment import assign_ranges
 from fencepost.model.push.consumer import ConsumerPhase
 from fencepost.model.push.coordinator import PushCoordinator, Role
+from fencepost.model.push.messages import StartResponse, StopRequest
 
 SENTENCES = {
     "S1": "Only the broker that holds the coordinator path accepts, sends, removes.",
     "S2": "A partition is fetched by at most one consumer of a group.",
+    "S3": "No consumer starts in an attempt before the others have handled their Stop of it.",
     "S4": "Once owners are recorded, the members fetch what is recorded.",
     "S5": "At most one rebalance of a group is in flight over all brokers.",
     "S6": "The rebalance bit is set exactly while one request of the group is queued or running.",
     "S7": "Only the broker that holds the coordinator path records owners.",
     "S8": "No consumer gets a Start while it fetches something else.",
     "S10": "A response completes only the attempt, and only the registration, that it belongs to.",
+    "S12": "A consumer that fetches is a member at the coordinator whose channel it obeys.",
     "S13": "A consumer whose flag says stopped runs no fetcher.",
     "L1": "Once nothing moves, each partition is fetched, if a consumer of the group lives.",
     "L2": "Once nothing moves, the members fetch what the assignment of the present members and partitions says.",
     "L3": "The handler thread lives.",
+    "L3-bit": "Once nothing moves, no rebalance bit is set.",
     "L4": "A consumer that registers is not turned away by a request of the coordinator.",
     "L6": "Once nothing moves, a live broker holds the coordinator path.",
     "L7": "Once nothing moves, a group whose consumers all live and stay is fetched, whatever becomes of another.",
@@ -35,6 +39,11 @@ def push_checks(bounds: PushBounds, actions: tuple[Action, ...]) -> tuple[Check,
     brokers = tuple(map(bounds.broker_column, range(bounds.brokers)))
     everything = (FAULTS, ZOOKEEPER, *brokers, *bounds.links)
     checks = [Check("S2", bounds.links, lambda *links: not overlap(bounds, links))]
+    checks.append(Check("S3", bounds.links, lambda *links: not starts_early(bounds, links)))
+    checks += [
+        Check("S12", (column, *bounds.links), partial(obeys_member, bounds, broker))
+        for broker, column in enumerate(brokers)
+    ]
     checks += [Check("S6", (column,), is_bit_right) for column in brokers]
     checks += [Check("L3", (column,), lambda own: own.is_thread_alive) for column in brokers]
     checks += [Check("S13", (column,), is_flag_right) for column in bounds.links]
@@ -45,7 +54,7 @@ def push_checks(bounds: PushBounds, actions: tuple[Action, ...]) -> tuple[Check,
     def lasting(name: str) -> Callable[..., bool]:
         return lambda *row: name not in broken(row)
 
-    checks += [Check(name, everything, lasting(name)) for name in ("L1", "L2", "S4", "L6", "L7")]
+    checks += [Check(name, everything, lasting(name)) for name in ("L1", "L2", "L3-bit", "S4", "L6", "L7")]
     checks.append(
         Check("settled", everything, lambda *row: is_settled(bounds, row), PropertyKind.SOMETIMES),
     )
@@ -62,6 +71,37 @@ def overlap(bounds: PushBounds, links: tuple[Link, ...]) -> bool:
                     return True
                 seen.add(partition)
     return False
+
+
+def starts_early(bounds: PushBounds, links: tuple[Link, ...]) -> bool:
+    """Whether a consumer has started in the present attempt while another one fetches, its Stop unread."""
+    for group in range(bounds.groups):
+        members = bounds.members(group)
+        started = any(
+            isinstance(message, StartResponse) and message.attempt == CURRENT and not message.error
+            for one in members
+            for message in links[one].responses
+        )
+        unread = any(
+            isinstance(message, StopRequest) and message.attempt == CURRENT
+            for one in members
+            if links[one].consumer.fetchers
+            for message in links[one].requests
+        )
+        if started and unread:
+            return True
+    return False
+
+
+def obeys_member(bounds: PushBounds, broker: int, own: PushCoordinator, *links: Link) -> bool:
+    """Whether every consumer that fetches on an open channel to this coordinator is a member there."""
+    if own.role is not Role.ELECTED:
+        return True
+    return all(
+        own.holds(bounds.group_of(one), bounds.names[one], link.consumer.number)
+        for one, link in enumerate(links)
+        if link.is_at(broker) and link.consumer.fetchers
+    )
 
 
 def is_bit_right(own: PushCoordinator) -> bool:
@@ -102,6 +142,8 @@ def quiet_faults(bounds: PushBounds, actions: tuple[Action, ...]) -> Callable[[t
         if any(action.transitions(*(row[column] for column in action.columns)) for action in actions):
             return frozenset()
         found: set[str] = set()
+        if any(one.role is Role.ELECTED and any(held and held.rebalancing for held in one.groups) for one in brokers):
+            found.add("L3-bit")
         if zookeeper.leader is None and any(one.role is not Role.DOWN for one in brokers):
             found.add("L6")
         for group in range(bounds.groups):

@@ -10,6 +10,7 @@ from fencepost.model.push.wire import (
     decode_push_response,
     encode_push_response,
     has_stop_response,
+    response_fields,
 )
 
 MAX_ALL_BYTES = 2
@@ -27,6 +28,12 @@ def ambiguous_responses(dialect: PushDialect) -> Iterator[tuple[bytes, tuple[str
         readings = tuple(name for name in pushed_names(dialect) if reads_as(payload, name, dialect))
         if len(readings) > 1:
             yield payload, readings
+
+
+def offset_sources(dialect: PushDialect) -> tuple[str, ...]:
+    """The requests whose responses have offsets without auto-commit, where that of a Ping is empty."""
+    others = (name for name in pushed_names(dialect) if name != "Ping")
+    return tuple(name for name in others if any(field.kind == "list" for field in response_fields(name, dialect)))
 
 
 def candidate_payloads(dialect: PushDialect) -> Iterator[bytes]:

@@ -64,6 +64,8 @@ def judge_assigned(state: ClientState, application: Application, event: Event) -
         gone = owned - latest
         title, expected = "assigned is called before revoked", f"revoked: {describe_partitions(gone)}"
         check_event(state.evidence, not gone, "CALLBACK-08", event, title, expected, observed)
+        title, expected = "assigned has partitions that stay", f"assigned: {describe_partitions(latest - owned)}"
+        check_event(state.evidence, not partitions & owned, "CALLBACK-08", event, title, expected, observed)
     else:
         title, expected = "The callback does not have the whole assignment", describe_partitions(latest)
         check_event(state.evidence, bool(fitting), "CALLBACK-03", event, title, expected, observed)
@@ -157,13 +159,20 @@ def judge_eager_revocation(state: ClientState, application: Application, event: 
         return
     title, expected = "Not everything is revoked", describe_partitions(application.owned)
     check_event(evidence, partitions == application.owned, "CALLBACK-02", event, title, expected, observed)
+    if partitions:
+        judge_commit_before_revocation(state, application, event)
+
+
+def judge_commit_before_revocation(state: ClientState, application: Application, event: Event) -> None:
+    """An eager member with auto-commit revokes when its commit is over, or given up (CALLBACK-07)."""
     open_ones = (each for each in state.outstanding.values() if each.connection == state.coordinator_connection)
     commits = [each for each in open_ones if each.api == "OffsetCommit"]
-    if application.has_auto_commit and partitions:
+    if application.has_auto_commit:
         is_over = state.commits.has_waited(event.time, state.rebalance_timeout - state.knowledge.grace)
         is_waiting = not is_over and any(event.time - each.sent_at < state.rebalance_timeout for each in commits)
         title, expected = "revoked is called during a commit", "the response to OffsetCommit first"
-        check_event(evidence, not is_waiting, "CALLBACK-07", event, title, expected, "OffsetCommit has no response")
+        observed = "OffsetCommit has no response"
+        check_event(state.evidence, not is_waiting, "CALLBACK-07", event, title, expected, observed)
 
 
 def judge_cooperative_revocation(state: ClientState, application: Application, event: Event) -> None:
@@ -190,6 +199,8 @@ def judge_ending_callback(state: ClientState, application: Application, event: E
     is_stable &= not state.is_unheard(event.time, state.knowledge.grace)
     observed = f"{event.api}: {describe_partitions(partitions)}"
     expected = describe_partitions(application.owned)
+    if is_stable and not state.is_cooperative and partitions:
+        judge_commit_before_revocation(state, application, event)
     title = "The callback of a client that ends is wrong"
     if is_stable and application.owned:
         is_right = event.api == "revoked" and partitions == application.owned

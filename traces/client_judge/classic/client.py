@@ -7,6 +7,7 @@ from fencepost.model.catalogue.classic.client import CLIENT_CATALOGUE
 from fencepost.model.catalogue.requirement import Requirement
 from fencepost.model.errors import Error
 from fencepost.traces.client_judge.classic import (
+    committing,
     draining,
     driven,
     endings,
@@ -129,6 +130,7 @@ class ClassicClient:
         state.outstanding.pop(operation.handle, None)
         if state.application is not None and operation.api == "OffsetCommit":
             state.application.is_commit_doubtful = True
+            committing.owe_commit(state, state.application, "the connection of its OffsetCommit was closed", event)
         if operation.api == "Heartbeat" and state.last_sign is not None:
             state.last_sign = event.time
         state.buffers.forget()
@@ -157,7 +159,7 @@ class ClassicClient:
             driven.learn_written(state, event)
             self._progress.written_at = event.time
         if event.kind is Kind.INTERNAL and event.api == "delivered":
-            state.has_delivered |= len(event.body["ends"]) < len(state.installed or ())
+            state.has_delivered |= draining.is_in_part(state, event)
             if state.application is not None:
                 draining.learn_delivery(state, state.application, event)
         if event.kind is Kind.INTERNAL and event.api == "group":
@@ -180,6 +182,7 @@ class ClassicClient:
         if not endings.is_over(state) and state.last_sign is not None and state.join is not None:
             membership.judge_silence(state, time)
             membership.judge_unheard(state, time)
+        endings.judge_waiting_commit(state, time)
         endings.judge_debts(state, time)
         state.groups.finish(time, state.ended is not None)
         judge_groups(state.groups, self._evidence)

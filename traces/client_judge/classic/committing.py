@@ -93,9 +93,19 @@ def note_commit_response(state: ClientState, application: Application, operation
     if is_manual and application.has_auto_commit and first_error(event.body) in ELSEWHERE:
         told = f"{describe_news(operation, event)}, and offsets are committed by the clock"
         state.owe(Debt("MCOMMIT-17", "OffsetCommit", event.time, event.sequence, told))
+    if first_error(event.body) in PASSING_ERRORS:
+        owe_commit(state, application, describe_news(operation, event), event)
     is_preparing = state.rebalance_told is not None and application.has_auto_commit and not state.is_cooperative
     if is_preparing and first_error(event.body) in PASSING_ERRORS and application.is_polling:
         state.commits.failed = operation
+
+
+def owe_commit(state: ClientState, application: Application, news: str, event: Event) -> None:
+    """A commit failed that the application waits for, and may succeed the next time: it is sent again, or its caller
+    is told (MCOMMIT-14)."""
+    is_waited_for = application.command is not None and application.command["do"] == "commit"
+    if is_waited_for and application.manual_since is None:
+        state.owe(Debt("MCOMMIT-14", "OffsetCommit", event.time, event.sequence, news))
 
 
 def judge_join_after_commit(state: ClientState, operation: Operation, event: Event) -> None:

@@ -46,6 +46,13 @@ def learn_delivery(state: ClientState, application: Application, event: Event) -
                 state.buffers.beside_error.discard(partition)
 
 
+def is_in_part(state: ClientState, event: Event) -> bool:
+    """Whether a Fetch response has records of some partitions that its node leads for the client, and not of others."""
+    ends = set(map(read_partition, event.body["ends"]))
+    nodes = {state.leaders.get(partition) for partition in ends}
+    return len(ends) < sum(state.leaders.get(partition) in nodes for partition in state.installed or ())
+
+
 def read_partition(name: str) -> TopicPartition:
     """The partition with this name in an annotation."""
     topic, _, number = name.rpartition("/")

@@ -33,6 +33,7 @@ from fencepost.traces.client_judge.classic.news import (
     MOVED,
     PARKED_MS,
     describe_partitions,
+    first_error,
     generation_in,
     is_contradicting,
     subscribed_topics,
@@ -157,6 +158,7 @@ def end_command(state: ClientState, application: Application, event: Event) -> N
             application.note_end_of_poll(event)
         case "commit":
             judge_commit_result(state, application, event)
+            state.debts.pop("MCOMMIT-14", None)
         case "subscribe" | "assign" | "close" | "unsubscribe" if event.body.get("error") != UNSUPPORTED:
             end_membership(state, application, command, event)
         case "pause":
@@ -295,6 +297,7 @@ def judge_leave_of_application(
     state: ClientState, application: Application, operation: Operation, event: Event
 ) -> None:
     """LeaveGroup comes since the application closes, or since it has not polled for too long."""
+    judge_leave_in_callback(state, operation, event)
     if application.is_ending or application.has_ended or state.is_ending:
         if application.command is not None and application.command["do"] == "close":
             judge_last_commit(state, application, operation, "MCOMMIT-07")
@@ -311,6 +314,16 @@ def judge_leave_of_application(
         title, expected = "A client leaves that is polled", "no LeaveGroup"
         requirement = "HBT-15" if has_been_lost(state, event.time) else "HBT-09"
         state.violate(requirement, operation, title, expected, f"LeaveGroup {idle} ms after the last poll")
+
+
+def judge_leave_in_callback(state: ClientState, operation: Operation, event: Event) -> None:
+    """LeaveGroup of a client that is asked to leave comes after its callback, which may take long (MEMBER-22)."""
+    if state.rhythm.callback is None or state.application is None or not state.application.is_ending:
+        return
+    begun, takes = state.rhythm.callback
+    title, expected = "LeaveGroup during the callback", f"LeaveGroup {takes} ms after the callback began"
+    waited = event.time - begun
+    state.check(waited >= takes - state.knowledge.grace, "MEMBER-22", operation, title, expected, f"{waited} ms after")
 
 
 def follow_request(state: ClientState, operation: Operation, event: Event) -> None:
@@ -374,9 +387,20 @@ def refusal_in(state: ClientState, operation: Operation, event: Event) -> str:
         if api == "Heartbeat" and generation_in(operation) != state.knowledge.latest.generation:
             return ""  # it is about a membership that is over
         return "HBT-10" if api == "Heartbeat" else "MEMBER-19" if api in EXCHANGE_APIS else ""
+    if api == "OffsetCommit" and is_fenced_in_background(state, operation, event):
+        return "MCOMMIT-15"
     if api == "JoinGroup":
         return "MEMBER-18" if error in REFUSALS else "MEMBER-31" if not error and is_contradicting(event.body) else ""
     return ""
+
+
+def is_fenced_in_background(state: ClientState, operation: Operation, event: Event) -> bool:
+    """Whether a periodic commit of the membership that the client has is fenced: a later poll tells of it."""
+    latest, application = state.knowledge.latest, state.application
+    is_fenced = state.instance is not None and first_error(event.body) == Error.FENCED_INSTANCE_ID
+    is_current = (operation.body.get("member_id"), generation_in(operation)) == (latest.member_id, latest.generation)
+    is_alone = application is not None and application.is_polling and state.rebalance_told is None
+    return is_fenced and is_current and is_alone and state.commits.in_callback is None
 
 
 def judge_end_of_application(state: ClientState, time: int) -> None:
@@ -391,7 +415,7 @@ def judge_end_of_application(state: ClientState, time: int) -> None:
         told = application.refused
         title = f"What {told.api} got does not reach the application"
         expected, observed = "a poll that fails", f"{application.polls_since} polls that do not"
-        news = f"{told.api} got {error_name(told.body['error_code'])} at {told.time} ms"
+        news = f"{told.api} got {error_name(first_error(told.body))} at {told.time} ms"
         evidence.violate(ClientViolation(application.refusal, told.sequence, title, expected, observed, news))
     judge_end_of_draining(state, application)
     exchange = state.exchange

@@ -40,6 +40,20 @@ def judge_debt_of_manual(state: ClientState, time: int) -> None:
         state.evidence.violate(ClientViolation("MCOMMIT-17", debt.sequence, title, expected, observed, debt.news))
 
 
+def judge_waiting_commit(state: ClientState, time: int) -> None:
+    """A commit that the application waits for is not tried again, though nothing else is waited for (MCOMMIT-14)."""
+    debt = state.debts.pop("MCOMMIT-14", None)
+    end = time if state.asked_to_end is None else state.asked_to_end
+    is_held_up = state.rhythm.lost_since is not None or any(
+        end - each.sent_at > MIN_PATIENCE_MS / 2 for each in state.outstanding.values() if each.api != "Fetch"
+    )
+    if debt is not None and state.ended is None and not is_held_up and end - debt.since > patience_for(state, debt.api):
+        title, expected = "A commit is not tried again", "OffsetCommit again, or a failure"
+        observed = f"neither for {end - debt.since} ms"
+        violation = ClientViolation(debt.requirement, debt.sequence, title, expected, observed, debt.news)
+        state.evidence.violate(violation)
+
+
 def is_over(state: ClientState) -> bool:
     """Whether nothing more is to be expected of the client."""
     return state.is_ending or state.left is not None

@@ -18,6 +18,8 @@ CONSUMER = "consumer"
 MIN_BACKOFF_MS = 10
 """What is shorter is no backoff."""
 MAX_REASON_LENGTH = 255
+FIRST_WITH_GENERATION = 2
+"""The first version of a subscription that has the generation of the owned partitions (KIP-792)."""
 
 
 def judge_join(state: ClientState, operation: Operation, event: Event) -> None:
@@ -219,7 +221,8 @@ def judge_claims(state: ClientState, operation: Operation) -> None:
     if state.given_up:
         state.check(not owned & state.given_up, "COOP-04", operation, title, expected, observed)
     state.check(owned <= installed, "WIRE-03", operation, title, expected, observed)
-    if subscription.generation != NO_GENERATION and owned:
+    metadata = operation.body["protocols"][0]["metadata"]
+    if owned and int.from_bytes(metadata[:2], signed=True) >= FIRST_WITH_GENERATION:
         title = "The generation of the owned partitions is too old"
         told = state.installed_generation
         state.check(

@@ -131,11 +131,13 @@ def learn_assignment(state: ClientState, before: Standing, event: Event, news: s
         learn(state, replace(before, member_id=None), "", news, event)
         return
     subscribed = subscribed_topics(state)
-    foreign = sorted({topic for topic, _ in assignment} - subscribed)
+    unknown = {topic for topic, _ in assignment} - subscribed
+    foreign = sorted(topic for topic in unknown if not is_matching(state, topic))
     if foreign:
         state.foreign_topics |= set(foreign)
-        state.installed = None
-        applied = replace(before, phase=Phase.STABLE, assignment=assignment)
+        if not state.is_cooperative:  # a cooperative member has what it had before
+            state.installed, before = None, replace(before, assignment=assignment)
+        applied = replace(before, phase=Phase.STABLE)
         learn(state, applied, "MEMBER-20", f"{news} with {', '.join(foreign)}", event, owes=True)
         return
     if int.from_bytes((event.body.get("assignment") or bytes(2))[:2], signed=True) > NEWEST_VERSION and assignment:
@@ -158,6 +160,12 @@ def learn_assignment(state: ClientState, before: Standing, event: Event, news: s
     if state.is_cooperative and lost:
         told = f"{news} without {describe_partitions(lost)}"
         state.owe(Debt("COOP-03", "JoinGroup", event.time, event.sequence, told))
+
+
+def is_matching(state: ClientState, topic: str) -> bool:
+    """Whether the application subscribes to a pattern that a topic matches: its leader may know that topic first."""
+    pattern = state.application.pattern if state.application is not None else ""
+    return bool(pattern and re.fullmatch(pattern, topic))
 
 
 def is_refused(state: ClientState, assignment: frozenset[TopicPartition]) -> bool:
@@ -230,7 +238,7 @@ def learn_of_membership(state: ClientState, operation: Operation, event: Event) 
             has_kept_all = state.is_cooperative and state.rounds > 1 and not state.given_up
             requirement = "COOP-13" if has_kept_all else "MEMBER-10"
             requirement = requirement if operation.api == "Heartbeat" else "MCOMMIT-09"
-            learn(state, latest, requirement, news, event, owes=operation.api == "Heartbeat")
+            learn(state, latest, requirement, news, event, owes=True)
             state.rebalance_told = event.time
     elif error == Error.ILLEGAL_GENERATION:
         learn_reset(state, str(latest.member_id), "MEMBER-12", news, event)
@@ -261,8 +269,11 @@ def is_completing(state: ClientState, latest: Standing, time: int) -> bool:
 
 def learn_loss(state: ClientState, operation: Operation, event: Event) -> None:
     """The connection of a request ended before its response."""
-    if operation.api == "JoinGroup" and not state.is_ending and operation.connection not in state.hung_up:
+    is_known = operation.connection in state.hung_up or operation.connection in state.doubtful
+    if operation.api == "JoinGroup" and not state.is_ending and not is_known:
         judge_patience(state, operation, event.time)
+    if operation.api == "JoinGroup" and operation is not state.join:
+        return  # another one has come in its place, and may have its response already
     latest = state.knowledge.latest
     if state.exchange is not None:
         state.exchange.is_excused = True
@@ -288,6 +299,9 @@ def learn_metadata(state: ClientState, event: Event) -> None:
     state.topics.update(told)
     state.told_topics = frozenset(told)
     rows = event.body.get("topics") or ()
+    for topic in rows:
+        for one in topic["partitions"]:
+            state.leaders[str(topic.get("name")), int(one["partition_index"])] = one.get("leader_id", -1)
     state.topic_names.update({row["topic_id"]: row["name"] for row in rows if row.get("topic_id") and row.get("name")})
     application = state.application
     if application is not None and application.pattern and not state.debts and state.exchange_outstanding() is None:

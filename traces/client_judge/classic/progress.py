@@ -122,6 +122,7 @@ def judge_progress(state: ClientState, progress: Progress, time: int) -> None:
         return
     paused = state.application.paused if state.application is not None else frozenset[TopicPartition]()
     wanted = installed - paused - progress.out_of_range - fetches_outstanding(state)
+    wanted -= led_by_silent_nodes(state, installed, end)
     idle = sorted(
         each for each in wanted - held_partitions(state) if progress.fetched_at.get(each, since) < end - PROGRESS_MS
     )
@@ -140,15 +141,29 @@ def held_partitions(state: ClientState) -> frozenset[TopicPartition]:
     return frozenset(each for each in known if application is not None and state.buffers.held(application, each))
 
 
+def led_by_silent_nodes(
+    state: ClientState, installed: frozenset[TopicPartition], end: int
+) -> frozenset[TopicPartition]:
+    """The partitions whose leader, as Metadata told it, owes the response to a Fetch for long; a Fetch to one leader
+    holds no other up."""
+    late = (each for each in state.outstanding.values() if each.api == "Fetch" and end - each.sent_at > WAITING_MS)
+    silent = {state.leaders.get(partition) for fetch in late for partition in fetched_partitions(fetch.body)}
+    is_known = None not in silent and installed <= state.leaders.keys()
+    return frozenset(each for each in installed if silent and (not is_known or state.leaders[each] in silent))
+
+
 def is_held_up(state: ClientState, end: int) -> bool:
-    """Whether something keeps the client from its work: it joins, it waits for a response, or it is not polled."""
+    """Whether something keeps the client from its work: it joins, it waits for a response, it is not polled, or polls
+    fail."""
     if any(each.phase is not Phase.STABLE for each in state.knowledge.standings) or state.rebalance_told is not None:
         return True
     if state.rhythm.lost_since is not None:
         return True
-    if any(end - each.sent_at > WAITING_MS for each in state.outstanding.values()):
+    if any(end - each.sent_at > WAITING_MS for each in state.outstanding.values() if each.api != "Fetch"):
         return True
     application = state.application
+    if application is not None and application.has_failed_poll:
+        return True
     idle_since = application.idle_since if application is not None else None
     return idle_since is not None and end - idle_since > WAITING_MS
 

@@ -88,6 +88,8 @@ class ClientState:
     """Partitions by topic, as the client was told with Metadata."""
     told_topics: frozenset[str] = frozenset()
     """Those of the last response to Metadata."""
+    leaders: dict[TopicPartition, int] = field(default_factory=dict)
+    """The nodes that lead partitions, as Metadata told them."""
     topic_names: dict[str, str] = field(default_factory=dict)
     """The names of topics by their ids, as Metadata told them."""
     planned: dict[str, int] = field(default_factory=dict)

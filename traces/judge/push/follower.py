@@ -1,6 +1,6 @@
 """Follows a whole trace of push: groups by their worlds, channels by their times, lookups by themselves."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
 from fencepost.model.push.interest import NO_INTEREST, UnusableInterest, parse_interest
@@ -27,6 +27,8 @@ class PushFollower:
     def __init__(self, header: Header) -> None:
         self.limits = header.limits
         self.slack = header.grace + header.limits.get("tick_ms", DEFAULT_TICK_MS)
+        self.unseen_wait = 0 if header.clock == "virtual" else longest_turn(self.limits) or 0
+        """How long a group may wait for one that the trace does not show: a real coordinator has other groups."""
         self.findings = GroupFindings()
         self.evidence = PushEvidence()
         self.topics: list[tuple[int, Topics]] = []
@@ -387,6 +389,8 @@ class PushFollower:
         if (is_held_up and not is_too_long) or now <= group.worlds.changed_at + 2 * self.slack:
             return None
         owed = group.worlds.settle(at)
+        if now <= group.worlds.changed_at + 2 * self.slack + self.unseen_wait:
+            return None
         if owed is not None and is_too_long:
             return PushDiagnosis("PUSH-52", "late", "its turn once a slow group has had its retries", "nothing")
         return None if owed is None else name_owed(owed, group)
@@ -400,8 +404,14 @@ class PushFollower:
             return False, False
         if group.held_up_since is None:
             group.held_up_since = now
-        known = [self.limits.get(name) for name in ("maximum_retries", "response_timeout_ms", "backoff_ms")]
-        if None in known:
-            return True, False
-        retries, wait, backoff = (value or 0 for value in known)
-        return True, now > group.held_up_since + (retries + 1) * (wait + backoff) + 2 * self.slack
+        turn = longest_turn(self.limits)
+        return True, turn is not None and now > group.held_up_since + turn + 2 * self.slack
+
+
+def longest_turn(limits: Mapping[str, int]) -> int | None:
+    """For how long a group may keep the queue, with all its retries; None if the limits are not known."""
+    known = [limits.get(name) for name in ("maximum_retries", "response_timeout_ms", "backoff_ms")]
+    if None in known:
+        return None
+    retries, wait, backoff = (value or 0 for value in known)
+    return (retries + 1) * (wait + backoff)

@@ -139,11 +139,12 @@ def answer_late(drawing: ScheduleDrawing) -> None:
 
 
 def change_meanwhile(drawing: ScheduleDrawing) -> None:
-    """Something changes while the client waits for the response to JoinGroup or SyncGroup."""
-    drawing.add("delay", api=drawing.random.choice(("JoinGroup", "SyncGroup", "OffsetFetch")), ms=2_500)
+    """Something changes while the client waits for the response to JoinGroup or SyncGroup, or for offsets."""
+    apis = "JoinGroup", "SyncGroup", "OffsetFetch", "ListOffsets"
+    drawing.add("delay", api=drawing.random.choice(apis), ms=2_500)
     drawing.add("refuse", api="Heartbeat", error=Error.REBALANCE_IN_PROGRESS.name)
     drawing.add("wait", ms=drawing.random.choice((700, 1_000)))
-    changes = ["grow", "cut", "forget", "move"] + (["subscribe", "idle", "commit"] if drawing.is_driven else [])
+    changes = ["grow", "cut", "forget", "move"] + (["subscribe", "idle", "commit", "seek"] if drawing.is_driven else [])
     match drawing.random.choice(changes):
         case "subscribe":
             drawing.add("subscribe", topics=drawing.random.randrange(3))
@@ -151,6 +152,8 @@ def change_meanwhile(drawing: ScheduleDrawing) -> None:
             drawing.add("idle")
             drawing.wait(is_long=True)
             drawing.add("poll")
+        case "seek":
+            drawing.add("seek", partition=drawing.random.randrange(4), offset=drawing.random.choice((0, 3, 17)))
         case kind:
             drawing.add(kind)
     drawing.wait(is_long=True)
@@ -158,7 +161,7 @@ def change_meanwhile(drawing: ScheduleDrawing) -> None:
 
 def disturb_the_network(drawing: ScheduleDrawing) -> None:
     """Connections end, and responses are lost or come twice."""
-    api = drawing.random.choice((*GROUP_APIS, "Fetch", "Metadata"))
+    api = drawing.random.choice((*GROUP_APIS, "Fetch", "ListOffsets", "Metadata"))
     match drawing.random.randrange(5):
         case 0:
             drawing.add("lose", api=api)
@@ -171,6 +174,21 @@ def disturb_the_network(drawing: ScheduleDrawing) -> None:
         case _:
             drawing.add("cut")
     drawing.wait()
+
+
+def disturb_fetches(drawing: ScheduleDrawing) -> None:
+    """Fetches take long, or are lost, while records are written."""
+    drawing.add("produce", records=drawing.random.choice((3, 20)))
+    match drawing.random.randrange(3):
+        case 0:
+            drawing.add("delay", api="Fetch", ms=drawing.random.choice(LATE_MS), times=drawing.random.choice((1, 3)))
+        case 1:
+            drawing.add("lose", api="Fetch")
+        case _:
+            drawing.add("hang-up", api="Fetch", handled=drawing.random.choice((0, 1)))
+    drawing.wait()
+    drawing.add("produce", records=drawing.random.choice((3, 20)))
+    drawing.wait(is_long=True)
 
 
 def move_the_group(drawing: ScheduleDrawing) -> None:
@@ -283,6 +301,7 @@ FOR_ALL: tuple[tuple[Interaction, int], ...] = (
     (answer_late, 4),
     (change_meanwhile, 4),
     (disturb_the_network, 3),
+    (disturb_fetches, 2),
     (move_the_group, 2),
     (have_a_member_come, 3),
     (have_the_leader_crash, 1),

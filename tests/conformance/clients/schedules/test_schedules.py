@@ -16,7 +16,7 @@ from fencepost.conformance.clients.run import ClientPlan, ClientRun
 from fencepost.conformance.clients.schedule_protocol import schedule_body, schedule_in
 from fencepost.conformance.plan import ReplayOutcome
 from fencepost.conformance.results import ExitCode
-from fencepost.conformance.schedules.schedule import Schedule
+from fencepost.conformance.schedules.schedule import Move, Schedule
 from fencepost.conformance.zoo.client_mutants import KINDS as KINDS_OF_CLIENTS
 from fencepost.conformance.zoo.client_mutants import PROTOCOL, mutant_bench
 from fencepost.model.classic.member.rule_table import MEMBER_RULES
@@ -185,6 +185,18 @@ def save(folder: Path, run: ClientScenarioRun) -> Path:
 
 def test_an_evicted_client_that_does_not_know_it_gives_nothing_up() -> None:
     """The coordinator forgets the client, and gives what it has to another member before the client is told."""
-    (schedule,) = [each.schedule for each in ClassicClientSchedules(is_driven=True).generate(1, 0, 3)[2:]]
-    assert "forget" in {move.kind for move in schedule.moves}
-    assert "CALLBACK-14" not in make_bench().violated_by(schedule)
+    moves = (
+        Move("start"),
+        Move("wait", 0, (("ms", 2_500),)),
+        Move("delay", 0, (("api", "OffsetFetch"), ("ms", 2_500))),
+        Move("refuse", 0, (("api", "Heartbeat"), ("error", "REBALANCE_IN_PROGRESS"))),
+        Move("wait", 0, (("ms", 1_000),)),
+        Move("forget"),
+        Move("wait", 0, (("ms", 1_500),)),
+        Move("move"),
+        Move("join", 1),
+        Move("wait", 0, (("ms", 1_500),)),
+        Move("evict", 0, (("api", "Heartbeat"),)),
+        Move("wait", 0, (("ms", 4_000),)),
+    )
+    assert "CALLBACK-14" not in make_bench().violated_by(Schedule("forgotten", (), moves))

@@ -1,0 +1,49 @@
+"""Checks of the judge can fail: mutants of the reference client violate them, in the scenarios that are for them."""
+
+import pytest
+
+from fencepost.conformance.clients.classic import SCENARIOS
+from fencepost.conformance.zoo.client_hunts import play_scenarios, unusual_in
+from fencepost.conformance.zoo.client_mutants import client_mutants, mutant_bench, play_once, shipped_run, shown_by
+from tests.acceptance.heldout_clients.registry import CLIENT_FAULTS
+
+MUTANTS = (
+    ("CALLBACK-08", "cooperative", "a-partition-taken-away", "completion.install_assignment: always: position is"),
+    ("CALLBACK-12", "eager", "a-listener-that-raises-first", "preparation.on_prepare_callback: always: not raised"),
+    ("COOP-08", "cooperative", "a-partition-taken-away", "joining.subscription_of: never"),
+    (
+        "MCOMMIT-09",
+        "eager",
+        "a-commit-that-tells-of-a-rebalance",
+        "member.on_commit_response: never",
+    ),
+    ("MCOMMIT-14", "eager", "a-commit-that-is-lost", "lookup.lose_coordinator: never: commit.handle"),
+    (
+        "MCOMMIT-15",
+        "static",
+        "a-periodic-commit-of-a-fenced-member",
+        "commits.judge_commit: always: error == Error.REB",
+    ),
+    ("CALLBACK-09", "eager", "topics-that-the-leader-sees-first", "completion.complete_rebalance: always: full"),
+)
+"""The requirement, the kind of the client, the scenario and how the name of the mutant begins."""
+FAULTS = (
+    ("MEMBER-22", "HELDOUT-11", "a-listener-that-is-slow-in-the-end"),
+    ("PREFETCH-03", "HELDOUT-18", "a-fetch-that-is-lost"),
+    ("PREFETCH-05", "HELDOUT-19", "fetches-that-take-long"),
+)
+"""The requirement, the fault and the scenario."""
+
+
+@pytest.mark.parametrize(("requirement", "kind", "scenario", "mutant"), MUTANTS)
+def test_a_mutant_is_found(requirement: str, kind: str, scenario: str, mutant: str) -> None:
+    (name,) = [name for name in client_mutants() if name.startswith(mutant)]
+    played = next(each for each in SCENARIOS if each.name == scenario)
+    run = play_once(mutant_bench(client_mutants()[name], kind), played)
+    assert requirement in shown_by(run) - shipped_run(kind, played).shown, (shown_by(run), run.blocked)
+
+
+@pytest.mark.parametrize(("requirement", "fault", "scenario"), FAULTS)
+def test_a_fault_is_found(requirement: str, fault: str, scenario: str) -> None:
+    ((_, run),) = play_scenarios(CLIENT_FAULTS[fault], [scenario])
+    assert requirement in run.verdict.violated | unusual_in(run)
