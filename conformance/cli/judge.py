@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from fencepost.conformance.cli.console import Console
 from fencepost.conformance.cli.report_options import add_report_options, report_paths
 from fencepost.conformance.cli.usage import UsageError
-from fencepost.traces.garbage_collection import collect_rarely
 
 if TYPE_CHECKING:
     from fencepost.conformance.events import Progress
@@ -40,6 +39,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     from fencepost.conformance.reports.text import render_report
     from fencepost.conformance.results import ExitCode
     from fencepost.conformance.run import runner
+    from fencepost.traces.garbage_collection import collect_rarely
 
     paths = tuple(find_traces(options.traces))
     check_outputs(report_paths(options), inputs=paths)

@@ -87,7 +87,8 @@ def test_kafkajs_keeps_its_requirements(tmp_path: Path, monkeypatch: pytest.Monk
     program = str(HERE / "kafkajs" / "consumer.js")
     only = ("MEMBER-0[1-6]", "HBT-0[12]", "WIRE-0[14]")
     report = smoke(tmp_path, find("node", "Node 20 or newer"), program, *PLACEHOLDERS, only=only)
-    assert report.failed_results() == ()
+    # The fetchers of two brokers may join at once when partitions were added: recoverFromFetch in consumerGroup.js.
+    assert {result.id for result in report.failed_results()} <= {"MEMBER-06"}
     assert report.result("MEMBER-02").verdict is Verdict.PASS
 
 
