@@ -6,6 +6,7 @@ Queries about findings of the judge, and those that few corpora have rows for, a
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -49,7 +50,7 @@ from fencepost.traces.pipeline.queries import (
     count_examined,
 )
 from fencepost.traces.pipeline.schema import EVENTS, SCHEMAS
-from fencepost.traces.pipeline.shard_plan import Shard, ShardRows
+from fencepost.traces.pipeline.shard_plan import Shard, ShardRows, divide_shards
 from fencepost.traces.pipeline.shards import LOOKUPS_SHARD, WHOLE_TRACE
 from fencepost.traces.pipeline.trace_rows import Run, RunReader
 
@@ -59,6 +60,8 @@ OWNERSHIP_SCHEMA = pa.schema([FINDING_SCHEMA.field(name) for name in ("trace", "
 LONGEST_WAIT = "longest-wait"
 SHARD_COLUMNS = ("line", "bucket", "api", *JOINED_COLUMNS)
 """What is read of the events of a shard that is no whole trace in one file, whatever the query."""
+FEW_EVENTS = 10_000
+"""Number of events up to which small traces stay together."""
 MAX_PART_EVENTS = 2_000_000
 """Number of events up to which the queries look at them in one task."""
 
@@ -100,18 +103,31 @@ def write_rest(
 
 
 def join_parts(parts: Iterable[Sequence[ShardRows]], cores: int) -> list[list[ShardRows]]:
-    """The shards of a plan in fewer parts, as many for each core: queries are quick."""
-    sized = [SizedPart(sum(each.size for each in part), part) for part in parts]
-    rounds = max(1, -(-sum(each.size for each in sized) // (cores * MAX_PART_EVENTS)))
+    """The shards of a plan in fewer parts, as many for each core: queries are quick. Traces that were split for the judge
+    are whole again, unless they are very long."""
+    by_trace: dict[str, list[ShardRows]] = {}
+    for each in (each for part in parts for each in part):
+        by_trace.setdefault(each.shard.trace, []).append(each)
+    shards = [each for mine in by_trace.values() for each in join_shards(mine)]
+    rounds = max(1, -(-sum(each.size for each in shards) // (cores * MAX_PART_EVENTS)))
+    sized = [SizedPart(sum(each.size for each in part), part) for part in divide_shards(shards, FEW_EVENTS)]
     joined = split_evenly(sized, rounds * cores)
-    return [[each for one in some for each in one.shards] for some in joined]
+    return [sorted((each for one in some for each in one.shards), key=lambda each: each.place) for some in joined]
 
 
 class SizedPart(NamedTuple):
-    """A part of a plan with its number of events."""
+    """Shards that are next to each other, with their number of events."""
 
     size: int
     shards: Sequence[ShardRows]
+
+
+def join_shards(shards: Sequence[ShardRows]) -> Sequence[ShardRows]:
+    """The shards of a trace as one, unless it is very long."""
+    size = sum(each.size for each in shards)
+    if len(shards) == 1 or size > MAX_PART_EVENTS:
+        return shards
+    return [replace(shards[0], shard=Shard(shards[0].shard.trace, (WHOLE_TRACE,), size, 0))]
 
 
 def read_events(part: Iterable[ShardRows], queries: Iterable[Query]) -> pa.Table:

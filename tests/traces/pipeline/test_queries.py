@@ -24,8 +24,9 @@ from fencepost.traces.pipeline.ownership_queries import (
     unowned_times,
 )
 from fencepost.traces.pipeline.queries import QUERIES, count_examined
-from fencepost.traces.pipeline.query_corpus import read_events
+from fencepost.traces.pipeline.query_corpus import join_parts, read_events
 from fencepost.traces.pipeline.schema import EVENTS
+from fencepost.traces.pipeline.shards import WHOLE_TRACE
 from tests.support.corpus_queries import plan_here, query_here
 from tests.support.corpus_tables import ingest_here
 from tests.support.stale_commits import stale_commit
@@ -171,6 +172,14 @@ def test_an_invariant_query_finds_its_violations_and_nothing_else(
 ) -> None:
     found = {Path(row["trace"]).stem for row in query_here(corpus, query, split)}
     assert found == {name for name, (_, breaks) in CASES.items() if breaks == expected}
+
+
+def test_traces_that_are_split_for_the_judge_are_queried_as_a_whole(corpus: Corpus) -> None:
+    split = plan_here(corpus, 0)
+    assert len({each.shard.trace for part in split for each in part}) < sum(map(len, split))
+    joined = [each for part in join_parts(split, 2) for each in part]
+    assert {each.shard.bucket for each in joined} == {WHOLE_TRACE}
+    assert sorted(each.shard.trace for each in joined) == sorted({each.shard.trace for part in split for each in part})
 
 
 SCHEDULES = range(20)
