@@ -103,8 +103,8 @@ def write_rest(
 
 
 def join_parts(parts: Iterable[Sequence[ShardRows]], cores: int) -> list[list[ShardRows]]:
-    """The shards of a plan in fewer parts, as many for each core: queries are quick. Traces that were split for the judge
-    are whole again, unless they are very long."""
+    """The shards of a plan in fewer parts, as many for each core. Traces that were split for the judge are whole again,
+    unless they are very long."""
     by_trace: dict[str, list[ShardRows]] = {}
     for each in (each for part in parts for each in part):
         by_trace.setdefault(each.shard.trace, []).append(each)

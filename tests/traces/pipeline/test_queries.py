@@ -24,9 +24,10 @@ from fencepost.traces.pipeline.ownership_queries import (
     unowned_times,
 )
 from fencepost.traces.pipeline.queries import QUERIES, count_examined
-from fencepost.traces.pipeline.query_corpus import join_parts, read_events
+from fencepost.traces.pipeline.query_corpus import MAX_PART_EVENTS, join_parts, read_events
 from fencepost.traces.pipeline.schema import EVENTS
-from fencepost.traces.pipeline.shards import WHOLE_TRACE
+from fencepost.traces.pipeline.shard_plan import HeaderRow, Shard, ShardRows
+from fencepost.traces.pipeline.shards import LOOKUPS_SHARD, WHOLE_TRACE
 from tests.support.corpus_queries import plan_here, query_here
 from tests.support.corpus_tables import ingest_here
 from tests.support.stale_commits import stale_commit
@@ -174,12 +175,14 @@ def test_an_invariant_query_finds_its_violations_and_nothing_else(
     assert found == {name for name, (_, breaks) in CASES.items() if breaks == expected}
 
 
-def test_traces_that_are_split_for_the_judge_are_queried_as_a_whole(corpus: Corpus) -> None:
-    split = plan_here(corpus, 0)
-    assert len({each.shard.trace for part in split for each in part}) < sum(map(len, split))
-    joined = [each for part in join_parts(split, 2) for each in part]
-    assert {each.shard.bucket for each in joined} == {WHOLE_TRACE}
-    assert sorted(each.shard.trace for each in joined) == sorted({each.shard.trace for part in split for each in part})
+def test_traces_that_are_split_for_the_judge_are_queried_as_a_whole() -> None:
+    def plan(size: int) -> list[list[ShardRows]]:
+        buckets = ((0, 1), (2,), (LOOKUPS_SHARD,))
+        return [[ShardRows(Shard("t", each, size, 1), HeaderRow("", 0), ())] for each in buckets]
+
+    ((whole,),) = join_parts(plan(5), 2)
+    assert (whole.shard.bucket, whole.size) == (WHOLE_TRACE, 15)
+    assert sum(map(len, join_parts(plan(MAX_PART_EVENTS), 2))) == 3, "a very long one stays as it is"
 
 
 SCHEDULES = range(20)
