@@ -88,9 +88,10 @@ def test_the_picture_is_that_of_the_finding() -> None:
 def test_the_finding_is_true(mock: RunningTarget, folder: Path) -> None:
     environment = prepare_folder(folder, README)
     profile = ROOT / "tests" / "targets" / "mock.toml"
-    done = run_line(
-        f"fencepost test kafka://{mock.bootstrap} --only COMMIT-02 --profile {profile}", folder, environment
-    )
+    command = f"fencepost test kafka://{mock.bootstrap} --only COMMIT-02 --profile {profile}"
+    done = run_line(command, folder, environment)
+    if "connection refused" in done.stderr:  # a test beside this one was just starting the mock again
+        done = run_line(command, folder, environment)
     assert done.returncode == 1 and "COMMIT-02" in done.stdout and "REBALANCE_IN_PROGRESS" in done.stdout, done.stdout
 
 
