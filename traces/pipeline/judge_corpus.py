@@ -18,7 +18,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from fencepost.model.errors import COORDINATOR_NOT_READY
 from fencepost.traces.client_judge.judge import is_recording
 from fencepost.traces.events import Event, Header, Kind
 from fencepost.traces.files.event_decoder import EventDecoder
@@ -27,10 +26,10 @@ from fencepost.traces.garbage_collection import collect_rarely
 from fencepost.traces.operations import PairedEvent
 from fencepost.traces.pipeline.arrow import to_record_batches
 from fencepost.traces.pipeline.corpus import Corpus
-from fencepost.traces.pipeline.file_systems import join_location
 from fencepost.traces.pipeline.frames import SizedFile, read_files
+from fencepost.traces.pipeline.joined_parts import NOT_READY
 from fencepost.traces.pipeline.row_reader import REPEATED_LINE, SHARED_BUCKET
-from fencepost.traces.pipeline.schema import QUARANTINE, SCHEMAS, TRACES, table_of
+from fencepost.traces.pipeline.schema import QUARANTINE, SCHEMAS, TRACES
 from fencepost.traces.pipeline.shard_plan import Shard, ShardRows
 from fencepost.traces.pipeline.shards import (
     LOOKUPS_SHARD,
@@ -49,7 +48,6 @@ UNREADABLE = "unreadable"
 WHOLE_COLUMNS = ("line", "intact", "bucket", "text")
 """What the judge of a whole trace reads, of the table of events."""
 SHARD_COLUMNS = (*WHOLE_COLUMNS, "kind", "api", "error")
-NOT_READY = pa.array(sorted(map(int, COORDINATOR_NOT_READY)), pa.int32())
 MESSAGES = pa.array(["request", "response"])
 APIS = pa.array(sorted(UNRELATED_APIS))
 KINDS = pa.array(sorted(UNRELATED_KINDS))
@@ -154,9 +152,7 @@ def judge_shard(shard: Shard, corpus: Corpus, lines: Iterable[ShardLine], analyz
 def read_table(spark: SparkSession, corpus: Corpus, table: str, columns: Sequence[str] | None = None) -> DataFrame:
     """A table of a corpus, with all its columns or some of them."""
     schema = pa.schema([each for each in SCHEMAS[table] if columns is None or each.name in columns])
-    known = corpus.committed or corpus.log.read()
-    sizes = {name: size for name, size in known.files.items() if table_of(name) == table}
-    files = [SizedFile(str(join_location(corpus.data, name)), size) for name, size in sizes.items()]
+    files = [SizedFile(*each) for each in corpus.sized_files(table)]
     if not files:
         return spark.createDataFrame([], from_arrow_schema(schema))
     if not isinstance(corpus.folder, Path):

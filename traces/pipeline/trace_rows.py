@@ -38,7 +38,7 @@ Runs: TypeAlias = Mapping[str, Sequence[Run]]
 
 def locate_rows(spark: Spark, corpus: Corpus) -> Runs:
     """The runs of all traces of a corpus. Workers look for them if there are many files."""
-    files = [SizedFile(str(name), size) for name, size in corpus.sized_files(EVENTS)]
+    files = [SizedFile(*each) for each in corpus.sized_files(EVENTS)]
     if len(files) <= FILES_AT_ONCE:
         with ThreadPoolExecutor(FILES_AT_ONCE) as pool:
             found = list(pool.map(lambda file: list(find_runs(file.location)), files))
