@@ -196,11 +196,11 @@ async def test_operations_of_the_client(zookeeper: RunningTarget) -> None:
     path = f"/{uuid.uuid4().hex}"
     await client.ensure(f"{path}/a")
     await client.ensure(f"{path}/a")
-    assert await client.children(path) == ["a"]
+    assert await client.list_children(path) == ["a"]
     assert await client.transact(check(path, 0), set_data(path, b"x")) == 1
     with pytest.raises(ZookeeperError, match="-103"):
         await client.transact(create(f"{path}/b"), check(path, 0))
-    assert await client.children(path) == ["a"]
+    assert await client.list_children(path) == ["a"]
     assert await client.data(path) == b"x"
     assert await client.data(f"{path}/b") is None
     client.close()
@@ -214,7 +214,7 @@ async def test_serve_makes_the_topics_it_is_asked_for(zookeeper: RunningTarget) 
     serving = asyncio.create_task(serve("127.0.0.1", 0, 2, {topic: 3}, announced.set_result, place))
     assert len((await asyncio.wait_for(announced, PATIENCE_SECONDS)).split(",")) == 2
     looker = await ZookeeperClient.open(place, 5.0)
-    assert sorted(await looker.children(f"{TOPICS}/{topic}")) == ["0-0", "0-2", "1-1"]
+    assert sorted(await looker.list_children(f"{TOPICS}/{topic}")) == ["0-0", "0-2", "1-1"]
     looker.close()
     serving.cancel()
     await asyncio.gather(serving, return_exceptions=True)

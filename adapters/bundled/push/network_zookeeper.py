@@ -146,7 +146,7 @@ class NetworkZookeeper:
         holder = await client.data(COORDINATOR)
         self.coordinator = None if holder is None else int(holder)
         addresses: dict[int, tuple[str, int]] = {}
-        for name in await client.children(BROKERS, watch=True):
+        for name in await client.list_children(BROKERS, watch=True):
             if (data := await client.data(f"{BROKERS}/{name}")) is not None:
                 host, port = json.loads(data)
                 addresses[int(name)] = (host, port)
@@ -154,8 +154,8 @@ class NetworkZookeeper:
         before, self.topics = (
             self.topics,
             {
-                name: sorted(await client.children(f"{TOPICS}/{name}", watch=True), key=partition_number)
-                for name in sorted(await client.children(TOPICS, watch=True))
+                name: sorted(await client.list_children(f"{TOPICS}/{name}", watch=True), key=partition_number)
+                for name in sorted(await client.list_children(TOPICS, watch=True))
             },
         )
         for name, partitions in self.topics.items():
@@ -173,7 +173,7 @@ class NetworkZookeeper:
             # Another one was faster: the watch fires, or has.
             return
         offsets = {}
-        for name in await client.children(OFFSETS):
+        for name in await client.list_children(OFFSETS):
             entries = json.loads(await client.data(f"{OFFSETS}/{name}") or b"[]")
             offsets[unquote(name)] = {(topic, partition): offset for topic, partition, offset in entries}
         self.offsets, self.coordinator, self._election, self._on_elected = offsets, broker, election, None

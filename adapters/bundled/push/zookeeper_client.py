@@ -130,7 +130,7 @@ class ZookeeperClient:
                         raise
                 self._made.add(node)
 
-    async def children(self, path: str, watch: bool = False) -> list[str]:
+    async def list_children(self, path: str, watch: bool = False) -> list[str]:
         """The names of a node's children."""
         reply = await self._call(GET_CHILDREN, encode_path(path, watch))
         names, at = [], 4
