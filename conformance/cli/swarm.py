@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from fencepost.conformance.swarm.plan import SwarmPlan
     from fencepost.conformance.swarm.run import SwarmOutcome
 
-KINDS = ("eager", "cooperative", "mixed")
+KINDS = ("eager", "cooperative", "mixed", "upgrade")
 TARGET_HELP = "bundled, or the bootstrap address of a broker such as kafka://host:port"
 
 

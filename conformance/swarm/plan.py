@@ -17,6 +17,8 @@ class SwarmKind(StrEnum):
     COOPERATIVE = "cooperative"
     MIXED = "mixed"
     """In the middle of an upgrade: members offer range alone, or both; each restart is a step of the upgrade."""
+    UPGRADE = "upgrade"
+    """A whole upgrade: all begin with range, each is restarted to offer both, then each to offer the other alone."""
 
 
 class SwarmEventKind(StrEnum):
@@ -54,13 +56,15 @@ class SwarmPlan:
     settle_seconds: float = 60.0
     """How long the group may take at the end until every record was returned."""
 
-    def strategies_of(self, process: int, restarts: int) -> tuple[Strategy, ...]:
-        """The assignors of a process that was restarted so many times."""
+    def strategies_of(self, process: int, restarts: int, step: int = 0) -> tuple[Strategy, ...]:
+        """The assignors of a process that was restarted so many times, and that has come to this step of an upgrade."""
         match self.kind:
             case SwarmKind.EAGER:
                 return UPGRADE[0]
             case SwarmKind.COOPERATIVE:
                 return UPGRADE[2]
+            case SwarmKind.UPGRADE:
+                return UPGRADE[step]
             case _:
                 # Nobody leaves range behind while others have nothing else: that takes the second round of restarts.
                 return UPGRADE[min(process % 2 + restarts, 1)]
@@ -68,6 +72,11 @@ class SwarmPlan:
     def starts(self) -> list[float]:
         """When each process starts."""
         return [number * self.seconds / 6 / self.members for number in range(self.members)]
+
+    def upgrade_times(self, step: int) -> list[float]:
+        """When each process is restarted for a step of the upgrade, the first or the second."""
+        lasts = self.seconds / 3
+        return [self.seconds / 6 + lasts * (step - 1 + number / self.members) for number in range(self.members)]
 
     def draw_events(self, session_seconds: float) -> list[SwarmEvent]:
         """What happens, in the order of time. Freezing lasts longer than a session, anything else not as long."""

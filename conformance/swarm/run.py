@@ -8,7 +8,7 @@ from uuid import uuid4
 from fencepost.adapters.client.reference.links import Network
 from fencepost.conformance.swarm.admin import SwarmAdmin
 from fencepost.conformance.swarm.member import SwarmMember
-from fencepost.conformance.swarm.plan import SwarmEvent, SwarmEventKind, SwarmPlan
+from fencepost.conformance.swarm.plan import UPGRADE, SwarmEvent, SwarmEventKind, SwarmKind, SwarmPlan
 from fencepost.conformance.swarm.watch import SwarmWatch
 from fencepost.model.classic.member.client import assigned_partitions
 from fencepost.model.classic.member.member import MemberState
@@ -21,6 +21,8 @@ WRITES = 10
 LOOK_S = 0.5
 CLOSING_S = 5.0
 """How long members may take to leave."""
+RESTART_S = 0.5
+"""How long a process is gone that an upgrade restarts."""
 SWARM_SETTINGS = ClientSettings(
     session_timeout=10_000,
     heartbeat_interval=1_500,
@@ -33,11 +35,14 @@ SWARM_SETTINGS = ClientSettings(
 
 @dataclass(slots=True)
 class SwarmProcess:
-    """A process: its present life, if it runs, and how often it was started again."""
+    """A process: its present life, if it runs, how often it was started again, and its step of an upgrade."""
 
     number: int
     restarts: int = 0
+    step: int = 0
     member: SwarmMember | None = None
+    busy: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held by what happens to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +77,7 @@ class SwarmRun:
     happened: list[str] = field(default_factory=list)
     lag: float = 0.0
     _began: float = 0.0
-    _closing: set["asyncio.Task[int]"] = field(default_factory=set)
+    _closing: set["asyncio.Task[None]"] = field(default_factory=set)
 
     def now(self) -> int:
         """Milliseconds since the run began."""
@@ -91,24 +96,25 @@ class SwarmRun:
                 group.create_task(self._write())
                 for event in self.plan.draw_events(SWARM_SETTINGS.session_timeout / 1000):
                     group.create_task(self._play(event, watch))
+                if self.plan.kind is SwarmKind.UPGRADE:
+                    group.create_task(self._upgrade(watch))
                 measuring = group.create_task(self._measure_lag())
                 measuring_end = group.create_task(asyncio.sleep(self.plan.seconds))
                 measuring_end.add_done_callback(lambda _: measuring.cancel())
             unsettled = await self._settle(watch)
         finally:
-            await self._end_all()
+            await self._end_all(watch)
             stays = await self.admin.clean_up() if self.cleans_up else []
         seconds = self.now() / 1000
         written = self.plan.records * WRITES
         return SwarmOutcome(self.plan, watch, written, unsettled, seconds, self.lag, tuple(stays), tuple(self.happened))
 
-    async def _end_all(self) -> None:
+    async def _end_all(self, watch: SwarmWatch) -> None:
         """Have all members leave, and end those that do not in time."""
-        present = [process.member for process in self.processes if process.member is not None]
-        for member in present:
-            member.close()
-        if present:
-            await asyncio.wait([asyncio.ensure_future(member.wait()) for member in present], timeout=CLOSING_S)
+        for process in self.processes:
+            if process.member is not None:
+                self._close(process.member, watch)
+        await asyncio.gather(*self._closing)
         for member in self.members.values():
             await member.kill()
 
@@ -125,7 +131,7 @@ class SwarmRun:
     def _start(self, process: SwarmProcess, watch: SwarmWatch) -> None:
         """A process starts, or starts again."""
         name = f"{process.number}.{process.restarts}"
-        strategies = self.plan.strategies_of(process.number, process.restarts)
+        strategies = self.plan.strategies_of(process.number, process.restarts, process.step)
         settings = evolve(SWARM_SETTINGS, group=self.admin.group, strategies=strategies)
         process.member = self.members[name] = SwarmMember(name, settings, self.network, self.now, watch)
         process.member.start(self.admin.topic)
@@ -140,12 +146,15 @@ class SwarmRun:
         """An event, and what comes when it is over. Nothing happens to a process to which something happens already."""
         await self._sleep_until(event.at)
         process = self.processes[event.process]
-        member = process.member
-        if member is None or member.is_frozen:
+        if process.member is None or process.busy.locked():
             return
-        line = f"at {self.now() / 1000:.1f} s {event.kind} of {member.name}, for {event.lasts:.1f} s"
-        self.happened.append(line)
-        self.tell(line)
+        self._note(f"{event.kind} of {process.member.name}, for {event.lasts:.1f} s")
+        async with process.busy:
+            await self._carry_out(event, process, process.member, watch)
+
+    async def _carry_out(
+        self, event: SwarmEvent, process: SwarmProcess, member: SwarmMember, watch: SwarmWatch
+    ) -> None:
         if event.kind is SwarmEventKind.DISCONNECT:
             for link in tuple(member.links.values()):
                 link.hang_up()
@@ -155,15 +164,52 @@ class SwarmRun:
             await asyncio.sleep(event.lasts)
             member.thaw()
             return
-        process.member = None
         if event.kind is SwarmEventKind.CRASH:
             watch.on_gone(member.name)
             await member.kill()
         else:
-            member.close()
-        await asyncio.sleep(event.lasts)
+            self._close(member, watch)
+        await self._start_again(process, event.lasts, watch)
+
+    def _close(self, member: SwarmMember, watch: SwarmWatch) -> None:
+        """Have a member leave in the background, as its process may be started again meanwhile."""
+        task = asyncio.ensure_future(self._end_closed(member, watch))
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+    async def _end_closed(self, member: SwarmMember, watch: SwarmWatch) -> None:
+        member.close()
+        await asyncio.wait([asyncio.ensure_future(member.wait())], timeout=CLOSING_S)
+        watch.on_gone(member.name)
+        await member.kill()
+
+    async def _start_again(self, process: SwarmProcess, after: float, watch: SwarmWatch) -> None:
+        """A process whose life has ended begins another one, so many seconds later."""
+        process.member = None
+        await asyncio.sleep(after)
         process.restarts += 1
         self._start(process, watch)
+
+    async def _upgrade(self, watch: SwarmWatch) -> None:
+        """Restart each process for a step of the upgrade; nobody takes the next one before all have taken this."""
+        for step in range(1, len(UPGRADE)):
+            async with asyncio.TaskGroup() as group:
+                for process, at in zip(self.processes, self.plan.upgrade_times(step), strict=True):
+                    group.create_task(self._upgrade_process(process, step, at, watch))
+
+    async def _upgrade_process(self, process: SwarmProcess, step: int, at: float, watch: SwarmWatch) -> None:
+        await self._sleep_until(at)
+        async with process.busy:
+            process.step = step
+            if process.member is not None:
+                self._note(f"upgrade of {process.member.name}, step {step}")
+                self._close(process.member, watch)
+                await self._start_again(process, RESTART_S, watch)
+
+    def _note(self, what: str) -> None:
+        line = f"at {self.now() / 1000:.1f} s {what}"
+        self.happened.append(line)
+        self.tell(line)
 
     async def _sleep_until(self, seconds: float) -> None:
         await asyncio.sleep(max(0.0, seconds - self.now() / 1000))

@@ -19,7 +19,7 @@ P0 = ("t", 0)
 
 
 def run_swarm(kind: SwarmKind, **fields: int) -> SwarmOutcome:
-    plan = SwarmPlan(members=4, kind=kind, partitions=4, seconds=40.0, records=3, **fields)
+    plan = SwarmPlan(members=4, kind=kind, partitions=4, seconds=80.0, records=3, **fields)
     return run_virtual(run_bundled(plan, lambda line: None))
 
 
@@ -47,6 +47,20 @@ def test_members_of_a_mixed_swarm_are_upgraded_by_their_restarts() -> None:
     plan = SwarmPlan(kind=SwarmKind.MIXED)
     assert {plan.strategies_of(number, 0) for number in range(4)} == {UPGRADE[0], UPGRADE[1]}
     assert {plan.strategies_of(number, 1) for number in range(4)} == {UPGRADE[1]}
+
+
+def test_an_upgrade_restarts_each_process_twice_and_waits_for_all_between() -> None:
+    plan = SwarmPlan(members=6, kind=SwarmKind.UPGRADE, seconds=60.0)
+    first, second = (plan.upgrade_times(step) for step in (1, 2))
+    assert [plan.strategies_of(0, 5, step) for step in range(3)] == list(UPGRADE)
+    assert len(first) == len(second) == 6 and max(first) < min(second)
+    assert min(first) >= 10.0 and max(second) <= 50.0
+
+
+def test_a_whole_upgrade_ends_with_cooperative_members() -> None:
+    outcome = run_swarm(SwarmKind.UPGRADE, events=2)
+    steps = [line.rpartition(" ")[2] for line in outcome.happened if "upgrade of" in line]
+    assert sorted(steps) == steps == ["1"] * 4 + ["2"] * 4
 
 
 # -- every rule can be broken -----------------------------------------------------------------------------------------

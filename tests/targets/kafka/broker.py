@@ -2,6 +2,8 @@
 
     start 4            newest 4.x (newer coordinator); start 3: newest 3.9.x (older coordinator);
                        start 3.4: 3.4.1; start 2.8: 2.8.2, with a ZooKeeper beside it
+    start 4 --setting group.max.size=1000
+                       another value than that of server.properties
     kill 4             kill it without warning; the next start has the same data and the same port
 
 Downloads go to $FENCEPOST_CACHE (default ~/.cache/fencepost), data to $FENCEPOST_RUN (default run/ in the cache).
@@ -14,6 +16,7 @@ import argparse
 import shutil
 import socket
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from string import Template
 
@@ -37,30 +40,31 @@ ATTEMPTS = 3
 """How often a broker is started that ZooKeeper refuses while the session of the killed one lives."""
 
 
-def start(key: str, folder: ProcessFolder, port: int | None) -> str:
+def start(key: str, folder: ProcessFolder, port: int | None, settings: Sequence[str] = ()) -> str:
     """Start the broker that lives in `folder`, unless it runs already, and return its address once it serves."""
     home = install(VERSIONS[key])
-    return start_with_zookeeper(home, folder, port) if key == "2.8" else start_alone(home, folder, port)
+    begin = start_with_zookeeper if key == "2.8" else start_alone
+    return begin(home, folder, port, "".join(f"{setting}\n" for setting in settings))
 
 
-def start_alone(home: Path, folder: ProcessFolder, port: int | None) -> str:
+def start_alone(home: Path, folder: ProcessFolder, port: int | None, settings: str) -> str:
     """Start a broker that is its own controller, and return its address once it serves."""
     formatted = format_storage(home, "formatted", "one-node.properties", port=9092, controller_port=9093)
     chosen, controller = chosen_ports(folder.path, 2, port)
     data = folder.path / "data"
     if not data.exists():
         shutil.copytree(formatted, data)
-    config = render_properties("one-node.properties", log_dir=data, port=chosen, controller_port=controller)
+    config = render_properties("one-node.properties", log_dir=data, port=chosen, controller_port=controller) + settings
     folder.wait_until_serving(launch_broker(home, folder, config), lambda: is_serving(chosen), START_TIMEOUT_S)
     return f"127.0.0.1:{chosen}"
 
 
-def start_with_zookeeper(home: Path, folder: ProcessFolder, port: int | None) -> str:
+def start_with_zookeeper(home: Path, folder: ProcessFolder, port: int | None, settings: str) -> str:
     """Start ZooKeeper and a broker that needs it, and return the broker's address once it serves."""
     chosen, zookeeper = chosen_ports(folder.path, 2, port)
     start_zookeeper(home, ProcessFolder(folder.path / "zookeeper"), zookeeper)
     places = {"log_dir": folder.path / "data", "port": chosen, "zookeeper_port": zookeeper}
-    config = render_properties("zookeeper-node.properties", **places)
+    config = render_properties("zookeeper-node.properties", **places) + settings
     for attempt in range(1, ATTEMPTS + 1):
         process = launch_broker(home, folder, config)
         try:
@@ -112,13 +116,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--data", type=Path, help="the broker's folder (default: kafka-KEY in $FENCEPOST_RUN)")
     parser.add_argument("--port", type=int, help="port for a new broker (default: a free one)")
     parser.add_argument("--fresh", action="store_true", help="kill what lives in the folder and forget its data")
+    parser.add_argument("--setting", metavar="NAME=VALUE", action="append", default=[], help="for a new broker")
     given = parser.parse_args(arguments)
     folder = ProcessFolder((given.data or run_folder() / f"kafka-{given.key}").absolute())
     if given.action == "kill" or given.fresh:
         kill_processes(folder.path)
     if given.fresh:
         shutil.rmtree(folder.path, ignore_errors=True)
-    return print_address(lambda: start(given.key, folder, given.port)) if given.action == "start" else 0
+    if given.action == "kill":
+        return 0
+    return print_address(lambda: start(given.key, folder, given.port, given.setting))
 
 
 if __name__ == "__main__":
