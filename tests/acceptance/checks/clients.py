@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from tests.acceptance.framework import (
     exactly,
     without_threshold,
 )
+from tests.acceptance.odd_clients import check_odd_clients
 from tests.targets.clients.builds import EXAMPLES, build_franz_go, install_kafkajs
 from tests.targets.clients.java_driver import MODES, MORE_MODES, java_driver
 from tests.targets.kafka.installation import VERSIONS
@@ -40,6 +42,9 @@ TESTED = 170
 """Of the catalogue, on at least one real client."""
 BATCH_SCHEDULES = 150
 FIRST_SEEDS = {"4": 3001, "3": 4001}
+HELDOUT_SCHEDULES = 100
+HELDOUT_SEEDS = {"4": range(9001, 9011), "3": range(9101, 9111)}
+"""Of schedules that no code was written for: each seed has one batch."""
 OTHERS: Mapping[str, Callable[[], tuple[str, ...]]] = {
     "librdkafka": lambda: (sys.executable, str(EXAMPLES / "confluent_driver.py")),
     "kafka-python": lambda: (sys.executable, str(EXAMPLES / "kafka_python_driver.py")),
@@ -98,6 +103,18 @@ def java_batches(version: str) -> Iterator[ClientBatch]:
         yield ClientBatch(f"java{version}-{mode}", (*driver, *settings), FIRST_SEEDS[version] + number, count)
 
 
+def heldout_batches(version: str) -> Iterator[ClientBatch]:
+    """A batch for each seed; the modes take turns."""
+    driver = java_driver(VERSIONS[version])
+    for seed, (mode, settings) in zip(HELDOUT_SEEDS[version], cycle((MODES | MORE_MODES).items())):
+        yield ClientBatch(f"java{version}-{mode}-{seed}", (*driver, *settings), seed, HELDOUT_SCHEDULES)
+
+
+def check_java_heldout(version: str, folder: Path) -> Iterator[Figure]:
+    """Apache Kafka's client under random schedules that the kit had not met: nothing is violated."""
+    yield from check_client_batches(heldout_batches(version), folder)
+
+
 def check_java_schedules(version: str, folder: Path) -> Iterator[Figure]:
     """Apache Kafka's client under random schedules: nothing is violated."""
     yield from check_client_batches(java_batches(version), folder)
@@ -142,6 +159,11 @@ CHECKS = (
     ),
     Check("java4-schedules", "the client 4.x under random schedules", partial(check_java_schedules, "4")),
     Check("java3-schedules", "the client 3.9.x under random schedules", partial(check_java_schedules, "3")),
+    Check("java4-heldout", "the client 4.x under schedules that the kit had not met", partial(check_java_heldout, "4")),
+    Check(
+        "java3-heldout", "the client 3.9.x under schedules that the kit had not met", partial(check_java_heldout, "3")
+    ),
     *(Check(name, f"a full report on {name}", partial(check_other, name)) for name in OTHERS),
+    Check("odd-clients", "a program that is no client, or no good one, is told in a line", check_odd_clients),
     Check("tested", "how much of the catalogue is tested on real clients", check_tested),
 )
