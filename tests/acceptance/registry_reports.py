@@ -2,23 +2,26 @@
 
 Each is a whole run on a target of tests/targets, which the profile beside the report starts: bundled, kafka4, kafka3,
 kafka34, kafka28, kfake, mock; or on a client by its driver in docs/examples/clients: java4, java3, kafka-python,
-aiokafka, librdkafka. A run takes one to four minutes, that on the mock half an hour.
+aiokafka, librdkafka, franz-go, kafkajs. A run takes one to four minutes, that on the mock half an hour.
 """
 
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
 from fencepost import __version__
 from fencepost.conformance.registry.entries import ABOUT_FILE, FOLDERS, PROFILE_FILE, REPORT_FILE
 from tests.acceptance.checks.conformance import command_environment
+from tests.targets.clients.builds import FRANZ_GO, KAFKAJS, build_franz_go, install_kafkajs
 from tests.targets.kafka.installation import VERSIONS, install
 
 ROOT = Path(__file__).parents[2]
@@ -83,6 +86,18 @@ LIBRDKAFKA = {
     "license": "BSD-2-Clause",
     "notes": "Driven by confluent-kafka for Python.",
 }
+FRANZ_GO_CLIENT = {
+    "name": "franz-go",
+    "url": "https://github.com/twmb/franz-go",
+    "language": "Go",
+    "license": "BSD-3-Clause",
+}
+KAFKAJS_CLIENT = {
+    "name": "kafkajs",
+    "url": "https://github.com/tulios/kafkajs",
+    "language": "JavaScript",
+    "license": "MIT",
+}
 DRIVERS = "docs/examples/clients"
 ABOUT_KEYS = ("name", "url", "language", "license")
 """What a profile says of a target too."""
@@ -91,13 +106,13 @@ ABOUT_KEYS = ("name", "url", "language", "license")
 @dataclass(frozen=True, slots=True)
 class RegistryTarget:
     """A target of the registry: the folder of its implementation, its version, and what it is; of a client also the
-    command of its driver, and the release of Apache Kafka that its jars are of."""
+    command of its driver, and what makes the variables that the driver needs."""
 
     folder: str
     version: str
     about: dict[str, str]
     driver: tuple[str, ...] = ()
-    jars: str = ""
+    environment: Callable[[], Mapping[str, str]] = dict
 
     @property
     def place(self) -> Path:
@@ -120,16 +135,47 @@ def mock_version() -> str:
     return str(libversion()[0])
 
 
+def franz_go_version() -> str:
+    """The release of franz-go that its driver pins."""
+    found = re.search(r"twmb/franz-go v(\S+)", (FRANZ_GO / "go.mod").read_text())
+    assert found is not None
+    return found[1]
+
+
+def kafkajs_version() -> str:
+    """The release of kafkajs that the tests pin."""
+    return str(json.loads((KAFKAJS / "package.json").read_text())["dependencies"]["kafkajs"])
+
+
+def with_jars(key: str) -> Mapping[str, str]:
+    """The variables of a driver that needs the jars of a release of Apache Kafka."""
+    return {"CLASSPATH": f"{install(VERSIONS[key])}/jars/*"}
+
+
+def with_franz_go() -> Mapping[str, str]:
+    """The variables by which the program with franz-go in it is found."""
+    return {"PATH": os.pathsep.join([str(build_franz_go().parent), os.environ["PATH"]])}
+
+
+def with_kafkajs() -> Mapping[str, str]:
+    """The variables of a driver that needs kafkajs."""
+    return {"NODE_PATH": str(install_kafkajs())}
+
+
 def registry_targets() -> dict[str, RegistryTarget]:
     """All targets by the names of their profiles."""
     kafkas = {"kafka4": "4", "kafka3": "3", "kafka34": "3.4", "kafka28": "2.8"}
     java = ("java", f"{DRIVERS}/JavaDriver.java")
     clients = {
-        "java4": RegistryTarget("apache-kafka-java", VERSIONS["4"], JAVA_CLIENT, java, VERSIONS["4"]),
-        "java3": RegistryTarget("apache-kafka-java", VERSIONS["3"], JAVA_CLIENT, java, VERSIONS["3"]),
+        "java4": RegistryTarget("apache-kafka-java", VERSIONS["4"], JAVA_CLIENT, java, partial(with_jars, "4")),
+        "java3": RegistryTarget("apache-kafka-java", VERSIONS["3"], JAVA_CLIENT, java, partial(with_jars, "3")),
         "kafka-python": python_client("kafka-python", version("kafka-python"), KAFKA_PYTHON, "kafka_python_driver.py"),
         "aiokafka": python_client("aiokafka", version("aiokafka"), AIOKAFKA, "aiokafka_driver.py"),
         "librdkafka": python_client("librdkafka", mock_version(), LIBRDKAFKA, "confluent_driver.py"),
+        "franz-go": RegistryTarget("franz-go", franz_go_version(), FRANZ_GO_CLIENT, ("driver", "range"), with_franz_go),
+        "kafkajs": RegistryTarget(
+            "kafkajs", kafkajs_version(), KAFKAJS_CLIENT, ("node", f"{DRIVERS}/kafkajs_driver.js"), with_kafkajs
+        ),
     }
     return {
         "bundled": RegistryTarget("fencepost-bundled", __version__, BUNDLED),
@@ -162,19 +208,13 @@ def make_report(name: str, target: RegistryTarget) -> None:
     else:
         words = ["test", "bundled"] if name == "bundled" else ["test", "--profile", kept]
     with tempfile.TemporaryDirectory() as run_folder:
-        environment = command_environment(Path(run_folder)) | client_environment(target)
+        environment = command_environment(Path(run_folder)) | dict(target.environment())
         words += ["-q", "--json", str(folder / REPORT_FILE), *(["--", *target.driver] if target.driver else [])]
         done = subprocess.run([sys.executable, "-m", "fencepost", *words], cwd=ROOT, env=environment)
         if name != "bundled" and not target.driver:
             kill_target(name, environment)
     if done.returncode not in POSSIBLE_CODES:
         raise RuntimeError(f"{name}: exit code {done.returncode}")
-
-
-def client_environment(target: RegistryTarget) -> dict[str, str]:
-    """The variables that the driver of a client needs: this Python first, and the jars of a Java client."""
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    return {"PATH": path, **({"CLASSPATH": f"{install(target.jars)}/jars/*"} if target.jars else {})}
 
 
 def profile_text(name: str, target: RegistryTarget) -> str:
