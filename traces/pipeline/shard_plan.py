@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 from fencepost.traces.pipeline.corpus import Corpus
@@ -137,18 +138,16 @@ def runs_of(file: TraceFile, runs: Runs) -> tuple[Run, ...]:
 def divide_shards(shards: Iterable[ShardRows], size: int) -> list[list[ShardRows]]:
     """The shards in parts of about `size` events, the largest first; those of a part are next to each other in files,
     so that their rows are read once."""
-    parts: list[tuple[int, list[ShardRows]]] = []
-    events = 0
-    part: list[ShardRows] = []
-    for each in sorted(shards, key=lambda each: each.place):
-        if part and events + each.size > size:
-            parts.append((events, part))
-            events, part = 0, []
+    ordered = sorted(shards, key=lambda each: each.place)
+    begins, events = [0], 0
+    for place, each in enumerate(ordered):
+        if events and events + each.size > size:
+            begins.append(place)
+            events = 0
         events += each.size
-        part.append(each)
-    if part:
-        parts.append((events, part))
-    return [part for _, part in sorted(parts, key=lambda each: -each[0])]
+    parts = [ordered[begin:end] for begin, end in pairwise([*begins, len(ordered)]) if begin < end]
+    parts.sort(key=lambda part: -sum(each.size for each in part))
+    return parts
 
 
 def corpus_files(corpus: Corpus) -> tuple[list[TraceFile], dict[str, HeaderRow]]:
