@@ -141,7 +141,7 @@ def divide_shards(shards: Iterable[ShardRows], size: int) -> list[list[ShardRows
     ordered = sorted(shards, key=lambda each: each.place)
     begins, events = [0], 0
     for place, each in enumerate(ordered):
-        if events and events + each.size > size:
+        if place > begins[-1] and events + each.size > size:
             begins.append(place)
             events = 0
         events += each.size
