@@ -16,11 +16,13 @@ from fencepost.adapters.security.loading import load_security
 from fencepost.adapters.wire.target import parse_target
 from fencepost.conformance.analysis.report_builder import merge_reports
 from fencepost.conformance.pipeline.merge import MAX_SHOWN_FAILURES
-from fencepost.conformance.plan import BUNDLED, Plan
+from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile, load_profile
+from fencepost.conformance.protocols.registry import is_bundled, name_of_target, protocol_of_target
 from fencepost.conformance.reports.json_report import from_json, to_json
 from fencepost.conformance.results import Report, RequirementResult
 from fencepost.conformance.run import runner
+from fencepost.traces.events import CLASSIC
 from fencepost.traces.pipeline.corpus import Corpus, CorpusWriter, Counts, InputFile, InputRow
 from fencepost.traces.pipeline.corpus_log import write_atomically
 from fencepost.traces.pipeline.errors import PipelineError
@@ -112,13 +114,17 @@ def check_plan(plan: Plan) -> None:
     """Raises `PipelineError` if the plan cannot be a campaign, `ProfileError` for a profile that cannot be read, and
     `TargetError` for an address that cannot be one."""
     profile = load_profile(plan.profile) if plan.profile is not None else Profile()
-    if plan.target != BUNDLED:
+    if is_bundled(plan.target):
+        return
+    if name_of_target(plan.target) == CLASSIC:
         load_security(profile.security, wants_tls=parse_target(plan.target).wants_tls)
-    if plan.target != BUNDLED and profile.can_restart:
+    else:
+        protocol_of_target(plan.target).make_target(plan.target, profile)
+    if profile.can_restart:
         raise PipelineError(
             "a campaign cannot restart its target: other workers are using it (leave out [target] start)"
         )
-    if plan.target != BUNDLED and profile.move:
+    if profile.move:
         raise PipelineError("a campaign cannot move groups: those of other workers move too (leave out [target] move)")
 
 

@@ -22,8 +22,10 @@ from fencepost.conformance.analysis.trace_totals import TraceSummary, TraceTotal
 from fencepost.conformance.provenance import Provenance
 from fencepost.conformance.reports.typed_json import from_plain
 from fencepost.conformance.results import Ending, EndKind, Failure, Report
-from fencepost.conformance.specification import DEFAULT_SPECIFICATION
+from fencepost.conformance.specification import DEFAULT_SPECIFICATION, specification_named
+from fencepost.model.catalogue.specification import Specification
 from fencepost.traces.files.trace_files import TraceError
+from fencepost.traces.pipeline.errors import PipelineError
 from fencepost.traces.pipeline.judge_corpus import UNREADABLE, Finding
 from fencepost.traces.verdict import CheckStatus
 
@@ -119,6 +121,8 @@ class ReportPart:
     """The number of trace files, those included that could not be read."""
     judged: int = 0
     events: int = 0
+    subjects: set[str] = field(default_factory=set)
+    """What the requirements are about that the traces are held to; of traces of one protocol there is one."""
     totals: TraceTotals = field(default_factory=TraceTotals)
     checks: dict[tuple[str, CheckStatus], CheckCount] = field(default_factory=dict)
     failures: list[RankedFailure] = field(default_factory=list)
@@ -150,7 +154,9 @@ class ReportPart:
         self.events += sum(row.value["events"] for row in verdicts)
         if verdicts:
             parts = [read_summary(row.value) for row in sorted(verdicts, key=attrgetter("rank"))]
-            self.totals.add_trace(parts, DEFAULT_SPECIFICATION.rules)
+            subject = verdicts[0].value["subject"]
+            self.subjects.add(subject)
+            self.totals.add_trace(parts, specification_named(subject).rules)
         doubts = [((path, row.value["reason"]), f"{trace}: {row.value['reason']}") for row in rows["inconclusive"]]
         self.doubts.add(doubts, len(doubts))
         for row in rows["check"]:
@@ -165,6 +171,7 @@ class ReportPart:
         self.files += other.files
         self.judged += other.judged
         self.events += other.events
+        self.subjects |= other.subjects
         self.totals.add_totals(other.totals)
         self.doubts.add(other.doubts.held, other.doubts.count)
         self.errors.add(other.errors.held, other.errors.count)
@@ -190,9 +197,17 @@ class ReportPart:
         self.failures = shortest_failures(self.failures, MAX_SHOWN_FAILURES)
         self.member_failures = shortest_failures(self.member_failures, MAX_SHOWN_FAILURES)
 
+    def specification(self) -> Specification:
+        """What the traces are held to. Raises `PipelineError` for traces of several protocols."""
+        if len(self.subjects) > 1:
+            told = f"its traces are about several subjects: {', '.join(sorted(self.subjects))}"
+            raise PipelineError(f"a report is about one protocol, and {told}; put those of each in a corpus of its own")
+        return specification_named(*self.subjects) if self.subjects else DEFAULT_SPECIFICATION
+
     def build_report(self, seconds: float, provenance: Provenance | None = None) -> Report:
-        """The report on these traces; judging took so many seconds."""
-        builder = ReportBuilder()
+        """The report on these traces; judging took so many seconds. Raises `PipelineError` for traces of several
+        protocols."""
+        builder = ReportBuilder(specification=self.specification())
         builder.totals.add_totals(self.totals)
         for (requirement, status), check in self.checks.items():
             builder.add_check(requirement, status, check.note, check.times)

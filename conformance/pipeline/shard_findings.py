@@ -15,7 +15,7 @@ from fencepost.traces.client_judge.judge import is_recording
 from fencepost.traces.events import Header
 from fencepost.traces.history.state_history import StateHistory
 from fencepost.traces.operations import PairedEvent
-from fencepost.traces.pipeline.judge_corpus import UNREADABLE, Finding
+from fencepost.traces.pipeline.judge_corpus import UNREADABLE, Finding, unreadable_value
 from fencepost.traces.pipeline.shard_plan import Shard
 from fencepost.traces.pipeline.shards import ShardJudge
 from fencepost.traces.verdict import CheckStatus, TraceVerdict
@@ -76,8 +76,8 @@ class FindingRows:
 
     def unreadable(self, reason: str, sequence: int) -> Finding:
         """The row of a trace that cannot be judged, because of the event with this sequence number."""
-        value = {"line": 0, "reason": reason, "files": self.shard.files, "malformed": True, "rank": sequence}
-        return self.finding(UNREADABLE, value)
+        value = unreadable_value(self.shard, 0, reason, sequence)
+        return Finding(self.shard.trace, self.shard.bucket, UNREADABLE, None, None, None, value)
 
     def new_findings(self, history: StateHistory) -> Iterator[Finding]:
         """The changes of state and the rebalances since the last call."""
@@ -121,6 +121,7 @@ class FindingRows:
                 value = {**words, "rank": number}
                 yield self.finding("check", value, sequence=mark.sequence)
         summary = {
+            "subject": judging.judge.protocol.specification.subject,
             "source": header.source,
             "implementation": dict(header.implementation),
             "violations": dict(count),

@@ -4,6 +4,7 @@ The driver plans which shards are one task, and where in the table of events the
 The findings of a shard come from a `ShardAnalysis`, which is handed in.
 """
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from heapq import merge
@@ -23,6 +24,7 @@ from fencepost.traces.events import Event, Header, Kind
 from fencepost.traces.files.event_decoder import EventDecoder
 from fencepost.traces.files.jsonl import decode_header
 from fencepost.traces.garbage_collection import collect_rarely
+from fencepost.traces.judge.registry import UnknownProtocol
 from fencepost.traces.operations import PairedEvent
 from fencepost.traces.pipeline.arrow import to_record_batches
 from fencepost.traces.pipeline.corpus import Corpus
@@ -132,12 +134,11 @@ def judge_shard(shard: Shard, corpus: Corpus, lines: Iterable[ShardLine], analyz
     """Yield the findings of one shard; `lines` are the header's and those of its events, in order."""
     stream = iter(lines)
     header = decode_header(next(stream)[1])
-    if shard.bucket == LOOKUPS_SHARD:
-        judge = ShardJudge(header, owns_no_group)
-    elif shard.bucket == WHOLE_TRACE:
-        judge = ShardJudge(header)
-    else:
-        judge = ShardJudge(header, lambda group: corpus.bucket_of(group) in shard.buckets)
+    try:
+        judge = make_shard_judge(shard, corpus, header)
+    except UnknownProtocol as error:
+        yield Finding(shard.trace, shard.bucket, UNREADABLE, None, None, None, unreadable_value(shard, 1, str(error)))
+        return
     judge.own_events = shard.unread
     decoder = EventDecoder()
 
@@ -147,6 +148,21 @@ def judge_shard(shard: Shard, corpus: Corpus, lines: Iterable[ShardLine], analyz
             yield number, decoder.decode(text)
 
     yield from analyze(shard, header, judge, pair_shard_operations(events()))
+
+
+def make_shard_judge(shard: Shard, corpus: Corpus, header: Header) -> ShardJudge:
+    """The judge of a shard. Raises `UnknownProtocol`."""
+    if shard.bucket == LOOKUPS_SHARD:
+        return ShardJudge(header, owns_no_group)
+    if shard.bucket == WHOLE_TRACE:
+        return ShardJudge(header)
+    return ShardJudge(header, lambda group: corpus.bucket_of(group) in shard.buckets)
+
+
+def unreadable_value(shard: Shard, line: int, reason: str, rank: int = 0) -> str:
+    """The value of a finding that a trace cannot be judged: a line of it, the reason, and its place among others."""
+    told = {"line": line, "reason": reason, "files": shard.files, "malformed": True, "rank": rank}
+    return json.dumps(told)
 
 
 def read_table(spark: SparkSession, corpus: Corpus, table: str, columns: Sequence[str] | None = None) -> DataFrame:

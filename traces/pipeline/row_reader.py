@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO, NamedTuple
 
 from fencepost.model.errors import COORDINATOR_NOT_READY
-from fencepost.traces.events import Event, Header, Kind, Order
+from fencepost.traces.events import CLASSIC, Event, Header, Kind, Order
 from fencepost.traces.files.request_form import RequestFormError, check_request_form
 from fencepost.traces.files.rotating_writer import recording_part_of
 from fencepost.traces.files.trace_files import MalformedLine, read_lines
@@ -115,7 +115,7 @@ class RowReader:
     flawed: int | None = None
     """Number of the first line after which events are missing."""
     marked: bool = False
-    """Whether it has checks or routes, so that it must be judged as a whole."""
+    """Whether it must be judged as a whole: it has checks or routes, or is not of the classic protocol."""
     is_later_part: bool = False
     """Whether it begins with the requests in flight at the end of another part of its recording."""
     continued: int | None = None
@@ -148,6 +148,7 @@ class RowReader:
             self.lines += bool(line.text)
             if isinstance(says, Header):
                 self.header, self.header_line, self.incarnations = says, line.text, Incarnations(says)
+                self.marked = says.protocol != CLASSIC
                 self.is_later_part = recording_part_of(says)[1] > FIRST_PART
             elif isinstance(says, Event) and is_in_range(says):
                 row = self.event_row(line.number, line.text, says)
@@ -189,6 +190,8 @@ class RowReader:
             self.flawed is None,
             line,
         )
+        if self.header is not None and self.header.protocol != CLASSIC:
+            return common  # the columns for queries are those of classic groups
         if event.kind in (Kind.REQUEST, Kind.RESPONSE):
             try:
                 return (self.request_row if event.kind is Kind.REQUEST else self.response_row)(common, event)

@@ -19,6 +19,7 @@ from fencepost.traces.files.jsonl import EventOrder, MalformedLineError, decode_
 from fencepost.traces.files.request_form import RequestFormError, check_request_form
 from fencepost.traces.files.rotating_writer import RecordingPart, is_next_part, recording_part_of
 from fencepost.traces.judge.judge import Judge
+from fencepost.traces.judge.registry import UnknownProtocol
 from fencepost.traces.operations import MAX_LOOKAHEAD, Lookahead, PairedEvent
 from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.errors import PipelineError
@@ -102,7 +103,7 @@ class ShardState:
 
     @classmethod
     def begin(cls, header: Header, bucket: int, buckets: int) -> "ShardState":
-        """A trace of which nothing was seen yet."""
+        """A trace of which nothing was seen yet. Raises `UnknownProtocol`."""
         if bucket == WHOLE_TRACE:
             return cls(ShardJudge(header).judge)
         owns_group = owns_no_group if bucket == LOOKUPS_SHARD else BucketFilter(buckets, bucket)
@@ -260,7 +261,7 @@ class ShardAdvance:
         elif line.kind == BAD:
             self.quarantine(line, line.text.decode())
         elif line.kind == MALFORMED:
-            self.give_up(line.path, line.text.decode() if self.bucket == LOOKUPS_SHARD else "")
+            self.give_up(line.path, line.text.decode() if self.bucket in (LOOKUPS_SHARD, WHOLE_TRACE) else "")
         elif line.kind == END:
             self.end_trace()
             self.is_lost = False
@@ -302,7 +303,11 @@ class ShardAdvance:
         self.goes_on = self.state is not None and is_next_part(self.state.part, part)
         if not self.goes_on:
             self.end_trace()
-        state = self.state = self.state or ShardState.begin(header, self.bucket, self.buckets)
+        try:
+            state = self.state = self.state or ShardState.begin(header, self.bucket, self.buckets)
+        except UnknownProtocol as error:
+            self.give_up(line.path, str(error))
+            return
         state.part = part
         if self.bucket == WHOLE_TRACE:
             state.order, state.last_line = EventOrder(header.order), b""

@@ -7,7 +7,7 @@ Lookups are an exception: they concern all groups, and have a shard of their own
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
-from fencepost.traces.events import Event, Header, Kind
+from fencepost.traces.events import CLASSIC, Event, Header, Kind
 from fencepost.traces.history.state_history import StateHistory
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.operations import MAX_LOOKAHEAD, Lookahead, PairedEvent
@@ -28,7 +28,7 @@ def is_unrelated(kind: str, api: str) -> bool:
 
 
 class ShardJudge:
-    """The judge of one unit, and the states that it sees groups in.
+    """The judge of one unit, and the states that it sees classic groups in. Raises `UnknownProtocol`.
 
     `owns_group` says which groups are in the unit; None is all of them. What concerns no single group is in the unit of
     the whole trace, or in that of lookups.
@@ -43,7 +43,7 @@ class ShardJudge:
             header,
             only=owns_group,
             is_shared_judged=owns_group in (None, owns_no_group),
-            on_advance=self.history.record_state,
+            on_advance=self.history.record_state if header.protocol == CLASSIC else None,
         )
 
 

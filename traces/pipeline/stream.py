@@ -20,6 +20,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from fencepost import __version__
 from fencepost.model.errors import COORDINATOR_NOT_READY
+from fencepost.traces.events import CLASSIC, Header
 from fencepost.traces.files.jsonl import decode_event
 from fencepost.traces.files.rotating_writer import recording_part_of
 from fencepost.traces.pipeline.arrow import to_record_batches
@@ -75,7 +76,6 @@ def file_rows(path: str, buckets: int) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of a file for each bucket: its header, the events up to the first flaw, bad lines, and its end."""
     reader = RowReader(path)
     corpus = Corpus(Path(), buckets)
-    every = (LOOKUPS_SHARD, *range(buckets))
 
     def row(bucket: int, line: int, kind: str, text: bytes) -> tuple[Any, ...]:
         recording, part = ("", 0) if reader.header is None else recording_part_of(reader.header)
@@ -84,23 +84,30 @@ def file_rows(path: str, buckets: int) -> Iterator[tuple[Any, ...]]:
     malformed: tuple[int, bytes] | None = None
     for each in reader.rows():
         if isinstance(each, BadLine):
-            yield row(LOOKUPS_SHARD, each.line, BAD, each.reason.encode())
+            yield row(shards_in(reader.header, buckets)[0], each.line, BAD, each.reason.encode())
         elif each.intact:
             if each.kind == "request" and (reason := malformed_reason(decode_event(each.text))):
                 malformed = malformed or (each.line, reason.encode())
-            shared = (LOOKUPS_SHARD,) if is_unrelated(each.kind, each.api) else every
+            every = shards_in(reader.header, buckets)
+            shared = every[:1] if is_unrelated(each.kind, each.api) else every
             for bucket in shared if each.group is None else (corpus.bucket_of(each.group),):
                 yield row(bucket, each.line, EVENT, each.text)
             if each.group is not None and each.kind == "response" and each.error in COORDINATOR_NOT_READY:
                 yield row(LOOKUPS_SHARD, each.line, EVENT, each.text)
     if reader.header is not None:
         is_over = not recording_part_of(reader.header)[0] or reader.flawed is not None
-        for bucket in every:
+        for bucket in shards_in(reader.header, buckets):
             yield row(bucket, 0, HEADER, reader.header_line)
             if malformed is not None:
                 yield row(bucket, malformed[0], MALFORMED, malformed[1])
             if is_over:
                 yield row(bucket, reader.lines + 1, END, b"")
+
+
+def shards_in(header: Header | None, buckets: int) -> tuple[int, ...]:
+    """The shards that a trace is judged in; the first one tells what concerns all of it."""
+    is_whole = header is not None and header.protocol != CLASSIC
+    return (WHOLE_TRACE,) if is_whole else (LOOKUPS_SHARD, *range(buckets))
 
 
 def record_rows(topic: str, records: Iterable[TopicRecord]) -> Iterator[tuple[Any, ...]]:

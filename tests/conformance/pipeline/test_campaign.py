@@ -21,6 +21,7 @@ from fencepost.traces.pipeline.extract import extract_trace
 from tests.support.corpus_tables import ProcessKilled, read_rows
 
 PLAN = Plan("bundled", patterns=("HB-0*",), smoke=True, schedules=3)
+PUSH_PLAN = replace(PLAN, target="push://bundled", patterns=("PUSH-3*",))
 RUN_HERE = lambda _, items, work, told: [work([each]) for each in items]  # noqa: E731
 
 
@@ -34,9 +35,10 @@ def rows(corpus: Corpus) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.slow
-def test_workers_play_seeds(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("plan", [PLAN, PUSH_PLAN], ids=["classic", "push"])
+def test_workers_play_seeds(plan: Plan, spark: SparkSession, tmp_path: Path) -> None:
     corpus = Corpus.create(tmp_path / "c", 2)
-    report = run_seeds(spark, corpus, PLAN, (1, 2), ignore_progress)
+    report = run_seeds(spark, corpus, plan, (1, 2), ignore_progress)
     assert report.exit_code() == 0 and report.schedules >= 2 * PLAN.schedules
     assert find_reports(corpus).keys() == {1, 2}
     names = {str(row[0]) for row in read_rows(corpus, "traces")}
@@ -93,6 +95,13 @@ def test_an_address_with_a_password_is_refused_before_it_is_written(tmp_path: Pa
     with pytest.raises(TargetError, match="an address holds no user and no password"):
         check_same_campaign(tmp_path, replace(PLAN, target="kafka://me:geheim@127.0.0.1:1"))
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("address", ["push://nowhere", "region://nowhere"])
+def test_an_address_of_another_protocol_is_looked_at(address: str, tmp_path: Path) -> None:
+    with pytest.raises(TargetError, match=address):
+        check_same_campaign(tmp_path, replace(PLAN, target=address))
+    check_same_campaign(tmp_path, replace(PLAN, target=f"{address}:1"))
 
 
 def test_a_secret_that_is_missing_is_told_before_the_workers_start(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """`fencepost pipeline` on the command line: output, exit codes, and errors in one line."""
 
+import json
 import os
 import random
 import sys
@@ -21,8 +22,10 @@ from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.results import CorpusResults
 from fencepost.traces.pipeline.writers import replace_folder
 from tests.support.altered_traces import altered_trace
+from tests.support.faulty_regions import FAULTS
 from tests.support.pcap_writer import PORT, PcapWriter, write_heartbeats
 from tests.support.random_client import random_trace
+from tests.support.system_traces import write_region_traces
 
 Capture = pytest.CaptureFixture[str]
 
@@ -89,6 +92,29 @@ def test_a_watch_that_finds_a_violation_says_so_by_its_exit_code(tmp_path: Path,
         assert main(["pipeline", "watch", str(landing), "--to", str(tmp_path / "w"), "--once"]) == 1
     told = capsys.readouterr().out
     assert told.count("VIOLATION ") == 1 and told.count("1 violations found so far") == 2
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("running")
+def test_traces_of_another_protocol_get_from_ingest_to_report(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    FAULTS["leave_out_seek_map"][0](monkeypatch)
+    traces, corpus = tmp_path / "traces", str(tmp_path / "c")
+    count = len(write_region_traces(traces))
+    assert main(["pipeline", "ingest", str(traces), "--to", corpus, "--buckets", "2"]) == 0
+    assert f"{count} files read" in capsys.readouterr().out
+    reports = [tmp_path / "pipeline.json", tmp_path / "judge.json"]
+    assert main(["pipeline", "judge", corpus, "--json", str(reports[0])]) == 1
+    assert "FAIL REGION-31" in capsys.readouterr().out
+    assert main(["judge", str(traces), "--json", str(reports[1])]) == 1
+    mine, theirs = (json.loads(report.read_text()) for report in reports)
+    for told in (mine, theirs):
+        for row in told["requirements"]:
+            row["more_failures"] = len(row.pop("failures")) + (row.get("more_failures") or 0)
+    assert mine["requirements"] == theirs["requirements"] and mine["rules"] == theirs["rules"]
+    assert main(["pipeline", "watch", str(traces), "--to", str(tmp_path / "w"), "--once"]) == 1
+    assert "REGION-31" in capsys.readouterr().out
 
 
 def test_a_watch_counts_the_violations_that_stand() -> None:

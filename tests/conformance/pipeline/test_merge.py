@@ -13,6 +13,7 @@ from fencepost.conformance.pipeline.overview_text import overview_lines
 from fencepost.conformance.pipeline.summary import CorpusSummary, merge_summaries, summarize_rows
 from fencepost.conformance.reports.typed_json import to_plain
 from fencepost.conformance.results import ExitCode, Failure, Verdict
+from fencepost.model.classic.rules.specification import CLASSIC
 from fencepost.traces.pipeline.judge_corpus import Finding
 
 
@@ -24,7 +25,8 @@ def verdict(trace: str, violations: dict[str, int], source: str = "recorded") ->
     rules = {"heartbeat.stable": 3}
     implementation = {"name": trace, "version": "4.1"}
     told = {"source": source, "implementation": implementation, "rules": rules, "violations": violations}
-    return finding(trace, "verdict", **told, decisions={"unknown_group_named": True}, events=10, files=1)
+    subject, decisions = CLASSIC.subject, {"unknown_group_named": True}
+    return finding(trace, "verdict", **told, subject=subject, decisions=decisions, events=10, files=1)
 
 
 def test_a_requirement_without_violations_passes() -> None:

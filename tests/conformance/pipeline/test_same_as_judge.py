@@ -1,8 +1,6 @@
 """`fencepost pipeline judge` and `fencepost judge` report the same on traces: verdicts, causes, counts, text."""
 
 import gzip
-import random
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -10,22 +8,17 @@ from pathlib import Path
 import pytest
 
 from fencepost.conformance.analysis.trace_report import judge_files
-from fencepost.conformance.pipeline.merge import merge_findings
-from fencepost.conformance.pipeline.shard_findings import shard_findings
 from fencepost.conformance.reports.text import render_report
-from fencepost.conformance.results import ExitCode, Report
+from fencepost.conformance.results import ExitCode
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.files.trace_files import write_trace
 from fencepost.traces.judge.minimize import minimize_trace
-from fencepost.traces.pipeline.corpus import Corpus
 from tests.acceptance.verdict_corpus.conversion import convert_trace
 from tests.support.altered_traces import altered_trace, write_in_parts
-from tests.support.shards import findings_in
+from tests.support.same_reports import expect_same, pipeline_report
 
 RECORDINGS = Path(__file__).parents[2] / "acceptance/verdict_corpus/recordings/traces"
 RECORDINGS_IN_CI = 24
-OUTCOMES = {ExitCode.COULD_NOT_RUN: ExitCode.INCONCLUSIVE}
-"""Exit codes of `pipeline judge` by those of `judge`, where they differ: a corpus can be read, whatever is in it."""
 
 
 @pytest.fixture(autouse=True)
@@ -33,32 +26,6 @@ def _minimize_as_long_as_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     """What comes of minimizing in limited time depends on the machine."""
     patient = partial(minimize_trace, seconds=1_000)
     monkeypatch.setattr("fencepost.conformance.analysis.trace_report.minimize_trace", patient)
-
-
-def pipeline_report(paths: Sequence[Path], split: int = 10**9) -> Report:
-    """The report of the pipeline, whose findings come in any order."""
-    rows = list(findings_in(Corpus(Path(), 3), paths, split, shard_findings))
-    random.Random(1).shuffle(rows)
-    return merge_findings(rows, 0)
-
-
-def text_of(report: Report) -> str:
-    """The report as text, without times, and without its last line, which depends on the exit code."""
-    ended = None if report.ended is None else replace(report.ended, seconds=0)
-    text = render_report(replace(report, seconds=0, provenance=None, ended=ended))
-    return text.rstrip("\n").rpartition("\n")[0]
-
-
-def expect_same(paths: Sequence[Path]) -> Report:
-    """Compares both reports on some traces, and returns the pipeline's."""
-    expected, found = judge_files(sorted(paths), lambda _: None), pipeline_report(paths)
-    assert text_of(found) == text_of(expected)
-    for mine, theirs in zip(found.results, expected.results, strict=True):
-        assert replace(mine, failures=(), more_failures=0) == replace(theirs, failures=())
-        assert set(mine.failures) <= set(theirs.failures)
-        assert len(mine.failures) + mine.more_failures == len(theirs.failures)
-    assert found.exit_code() is OUTCOMES.get(expected.exit_code(), expected.exit_code())
-    return found
 
 
 def recordings(folder: Path, count: int) -> list[Path]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from fencepost.adapters.push.bundled_target import BundledPushTarget
 from fencepost.conformance.analysis.root_cause import violations_in
 from fencepost.traces.events import Kind
 from fencepost.traces.files.trace_files import write_trace
@@ -27,6 +28,8 @@ from fencepost.traces.pipeline.shards import LOOKUPS_SHARD, WHOLE_TRACE
 from fencepost.traces.pipeline.stream import LineSource, advance_shard, file_rows, record_rows
 from fencepost.traces.pipeline.topics import TopicRecord
 from tests.support.altered_traces import altered_trace, judge_alone, write_in_parts
+from tests.support.push.faults import FAULTS
+from tests.support.system_traces import write_push_traces
 
 BUCKETS = 2
 FOLDER = LineSource(BUCKETS)
@@ -188,3 +191,26 @@ def test_a_response_that_the_judge_cannot_take_stops_nobody(tmp_path: Path) -> N
     body = {**odd.body, "members": 5}
     write_trace(tmp_path / "t.jsonl", header, (replace(each, body=body) if each is odd else each for each in events))
     assert [each.kind for each in watch_files([tmp_path / "t.jsonl"])] == [UNJUDGED]
+
+
+@pytest.mark.parametrize("requirement", ["", "PUSH-38"])
+def test_a_trace_of_another_protocol_is_one_shard(requirement: str, tmp_path: Path) -> None:
+    make_target = FAULTS["NoBarrier"].make_target if requirement else BundledPushTarget
+    for path in write_push_traces(tmp_path, "PUSH-38", make_target):
+        rows = list(file_rows(str(path), BUCKETS))
+        assert {row[1] for row in rows} == {WHOLE_TRACE}
+        lines, state, found = [NewLine(*row[2:]) for row in sorted(rows)], None, []
+        for start in range(0, len(lines), 7):
+            news, state = advance_shard("t", WHOLE_TRACE, FOLDER, state, lines[start : start + 7])
+            found += news
+        assert state is None
+        names = {name for each in found for name in json.loads(each.value)["requirements"]}
+        assert names == ({requirement} if requirement else set())
+
+
+def test_a_trace_of_an_unknown_protocol_is_not_judged(tmp_path: Path) -> None:
+    path = tmp_path / "rent.jsonl"
+    write_trace(path, replace(altered_trace(0)[0], protocol="rent"), altered_trace(0)[1])
+    lines = [NewLine(*row[2:]) for row in sorted(file_rows(str(path), BUCKETS))]
+    (news,), state = advance_shard("t", WHOLE_TRACE, FOLDER, None, lines)
+    assert (news.kind, state) == (UNJUDGED, None) and "protocol 'rent' is none" in news.value

@@ -1,0 +1,54 @@
+"""Traces of the two older systems in this process: those of scenarios on a bundled target, whole or with a fault."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from fencepost.adapters.push.bundled_target import BundledPushTarget
+from fencepost.adapters.region.line_target import LineTarget, connect_in_memory
+from fencepost.adapters.target import Target
+from fencepost.adapters.virtual_clock import run_virtual
+from fencepost.conformance.execution.play import play_scenario
+from fencepost.conformance.scenario.scenario import Scenario
+from fencepost.conformance.scenario.scenario_run import ScenarioRun
+from fencepost.conformance.scenarios.push import ALL as PUSH_SCENARIOS
+from fencepost.conformance.scenarios.region import ALL as REGION_SCENARIOS
+from fencepost.traces.files.trace_files import write_trace
+
+
+def play_on(scenario: Scenario, target: Target) -> ScenarioRun:
+    """A run of a scenario in virtual time."""
+
+    async def play_here() -> ScenarioRun:
+        description = await target.open()
+        try:
+            return await play_scenario(scenario, target, description, scenario.name, grace=0)
+        finally:
+            await target.close()
+
+    return run_virtual(play_here())
+
+
+def write_traces(
+    folder: Path, scenarios: Iterable[Scenario], make_target: Callable[[], Target], requirement: str = ""
+) -> list[Path]:
+    """The traces of scenarios, of all or those for a requirement."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for scenario in scenarios:
+        if not requirement or requirement in scenario.requirements:
+            run = play_on(scenario, make_target())
+            paths.append(folder / f"{scenario.name}.jsonl")
+            write_trace(paths[-1], run.header, run.events)
+    return paths
+
+
+def write_push_traces(
+    folder: Path, requirement: str = "", make_target: Callable[[], Target] = BundledPushTarget
+) -> list[Path]:
+    """The traces of scenarios on a push coordinator."""
+    return write_traces(folder, PUSH_SCENARIOS, make_target, requirement)
+
+
+def write_region_traces(folder: Path, requirement: str = "") -> list[Path]:
+    """The traces of scenarios on the operators of a region."""
+    return write_traces(folder, REGION_SCENARIOS, lambda: LineTarget("region", connect_in_memory), requirement)
