@@ -45,7 +45,8 @@ ORDER = {
         traces/judge/search  traces/judge/diagnosis  traces/judge/groups  traces/judge/classic  traces/judge/push
         traces/judge/region
         traces/judge
-        traces/history  traces/client_judge  traces/client_judge/classic
+        traces/history  traces/history/push  traces/history/region
+        traces/client_judge  traces/client_judge/classic
         traces/pipeline
     """,
     "adapters": """

@@ -138,10 +138,11 @@ def tell_traces(traces: Sequence[Path], options: argparse.Namespace, console: Co
     from fencepost.conformance.reports.json_report import to_json
     from fencepost.conformance.results import ExitCode
     from fencepost.conformance.run import runner
-    from fencepost.traces.events import CLASSIC, Header
+    from fencepost.traces.events import Header
     from fencepost.traces.files.trace_files import TraceError
+    from fencepost.traces.history.observer import TraceObserver
+    from fencepost.traces.history.registry import NoHistory, make_recorder
     from fencepost.traces.history.timeline import TraceHistory
-    from fencepost.traces.history.trace_history import HistoryRecorder
 
     paths = report_paths(options)
     found = tuple(find_traces(traces))
@@ -155,11 +156,11 @@ def tell_traces(traces: Sequence[Path], options: argparse.Namespace, console: Co
     }
     files = ReportFiles(console, paths, renderers)
 
-    def record_history(path: str, header: Header) -> HistoryRecorder:
-        if header.protocol != CLASSIC:
-            told = f"a history is told of classic groups, and this is a trace of {header.protocol}: use fencepost judge"
-            raise TraceError(path, 1, told)
-        return HistoryRecorder(path, header, histories)
+    def record_history(path: str, header: Header) -> TraceObserver:
+        try:
+            return make_recorder(path, header, histories)
+        except NoHistory as error:
+            raise TraceError(path, 1, str(error)) from None
 
     try:
         with console.progress() as progress:

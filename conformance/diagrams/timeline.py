@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fencepost.conformance.diagrams.svg import clean
+from fencepost.conformance.reports.history_words import CLASSIC_WORDS, HistoryWords
 from fencepost.conformance.reports.incident_words import Clock, MemberNames, describe_cause, format_span
 from fencepost.traces.history.timeline import CauseKind, GroupTimeline, MemberSpan, TimelineRebalance
 
@@ -19,7 +20,16 @@ MIN_WIDTH = 2.0
 LABEL_WIDTH = 7.2
 """About the width of a character."""
 MAX_NAME = 24
-FAILURES = frozenset({CauseKind.SESSION, CauseKind.NOT_BACK, CauseKind.NO_SYNC, CauseKind.UNKNOWN_TO_COORDINATOR})
+FAILURES = frozenset(
+    {
+        CauseKind.SESSION,
+        CauseKind.NOT_BACK,
+        CauseKind.NO_SYNC,
+        CauseKind.UNKNOWN_TO_COORDINATOR,
+        CauseKind.CLOSED,
+        CauseKind.CRASHED,
+    }
+)
 """Ends of a membership that the member did not ask for."""
 
 
@@ -41,7 +51,12 @@ class TimeScale:
 
 
 def draw_timeline(
-    timeline: GroupTimeline, names: MemberNames, clock: Clock, title: str, window: tuple[int, int] | None = None
+    timeline: GroupTimeline,
+    names: MemberNames,
+    clock: Clock,
+    title: str,
+    window: tuple[int, int] | None = None,
+    words: HistoryWords = CLASSIC_WORDS,
 ) -> str:
     """The timeline as an SVG element, of the whole history or of a window of it."""
     scale = TimeScale(*(window or lively_window(timeline)))
@@ -51,12 +66,12 @@ def draw_timeline(
     height = FIRST_ROW + ROW * len(drawn) + (ROW if len(members) > len(drawn) else 0)
     parts = [
         f'<svg class="timeline" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" role="img">',
-        f"<title>{clean(title)}</title><desc>The rebalances follow in words.</desc>",
+        f"<title>{clean(title)}</title><desc>The {words.change}s follow in words.</desc>",
         *axis_elements(scale, clock, height),
-        *phase_elements(timeline, scale),
+        *phase_elements(timeline, scale, words),
     ]
     for rebalance in rebalances:
-        parts += rebalance_elements(rebalance, timeline, scale, height)
+        parts += rebalance_elements(rebalance, timeline, scale, height, words)
     waited = sorted(rebalances, key=lambda each: -each.duration(timeline.last))[:MAX_WAITED]
     for number, member in enumerate(drawn):
         parts += member_elements(member, waited, scale, names, FIRST_ROW + ROW * number)
@@ -101,12 +116,12 @@ def axis_elements(scale: TimeScale, clock: Clock, height: int) -> Iterator[str]:
         yield f'<line class="lane" x1="{x:.1f}" x2="{x:.1f}" y1="{AXIS_Y + 6}" y2="{height}"/>'
 
 
-def phase_elements(timeline: GroupTimeline, scale: TimeScale) -> Iterator[str]:
+def phase_elements(timeline: GroupTimeline, scale: TimeScale, words: HistoryWords) -> Iterator[str]:
     """The band of phases, without the rebalances."""
     yield f'<text x="{LEFT - 8}" y="{BAND_Y + 17}" text-anchor="end">group</text>'
     for span in timeline.spans:
         if span.phase and scale.shows(span.since, span.until):
-            label = f"{span.phase} g{span.generation}"
+            label = f"{words.band(span.phase)} {words.round_mark}{span.generation}"
             title = f"{label}, {format_span(span.until - span.since)}"
             yield from band(label, span.phase, span.since, span.until, scale, title)
 
@@ -121,7 +136,7 @@ def band(label: str, phase: str, since: int, until: int, scale: TimeScale, title
 
 
 def rebalance_elements(
-    rebalance: TimelineRebalance, timeline: GroupTimeline, scale: TimeScale, height: int
+    rebalance: TimelineRebalance, timeline: GroupTimeline, scale: TimeScale, height: int, words: HistoryWords
 ) -> Iterator[str]:
     """A rebalance in the band, and a line down to the members where it began."""
     end = end_of(rebalance, timeline)
@@ -129,11 +144,13 @@ def rebalance_elements(
     mark = " stuck" if rebalance.ended is None else ""
     x = scale.x(rebalance.began)
     yield f'<line class="began" x1="{x:.1f}" x2="{x:.1f}" y1="{BAND_Y}" y2="{height}"/>'
-    title = f"Preparing, {format_span(joined - rebalance.began)}"
-    yield from band("Preparing", "Preparing", rebalance.began, joined, scale, title, mark)
+    first = words.band("Preparing")
+    title = f"{first}, {format_span(joined - rebalance.began)}"
+    yield from band(first, "Preparing", rebalance.began, joined, scale, title, mark)
     if rebalance.joined is not None and end > joined:
-        title = f"Completing g{rebalance.generation}, {format_span(end - joined)}"
-        yield from band(f"Completing g{rebalance.generation}", "Completing", joined, end, scale, title, mark)
+        label = f"{words.band('Completing')} {words.round_mark}{rebalance.generation}"
+        title = f"{label}, {format_span(end - joined)}"
+        yield from band(label, "Completing", joined, end, scale, title, mark)
     if rebalance.ended is None:
         place = f'x="{scale.x(end):.1f}" y="{BAND_Y + BAND_HEIGHT + 14}" text-anchor="end"'
         yield f'<text class="stuck-label" {place}>not over</text>'

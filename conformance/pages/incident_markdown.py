@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from fencepost.conformance.pages.incident_page import groups_by_severity
 from fencepost.conformance.pages.markdown import escape
+from fencepost.conformance.reports.history_words import words_of
 from fencepost.conformance.reports.incident_words import (
     Clock,
     group_summary,
@@ -25,11 +26,11 @@ def to_incident_markdown(histories: Sequence[TraceHistory], summary: str) -> str
     groups = groups_by_severity(histories)
     blocks = [f"## {escape(history_headline(histories))}"]
     for history, timeline in groups[:MAX_GROUPS]:
-        names, clock = names_in(timeline), Clock(history.began)
-        blocks.append(f"### {escape(f'Group {timeline.group}')}\n\n{escape(group_summary(timeline))}.")
+        names, clock, words = names_in(timeline), Clock(history.began), words_of([history])
+        blocks.append(f"### {escape(f'Group {timeline.group}')}\n\n{escape(group_summary(timeline, words))}.")
         blocks += (
-            f"- **{escape(clock.time(each.began))}** {escape(rebalance_heading(each, timeline.last))}. "
-            + escape(" ".join(rebalance_sentences(each, timeline.last, names)))
+            f"- **{escape(clock.time(each.began))}** {escape(rebalance_heading(each, timeline.last, words))}. "
+            + escape(" ".join(rebalance_sentences(each, timeline.last, names, words)))
             for each in longest_first(timeline)[:MAX_REBALANCES]
         )
     limits = dict.fromkeys(limit for history in histories for limit in history.limits)

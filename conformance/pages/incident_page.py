@@ -7,9 +7,8 @@ from fencepost.conformance.diagrams.timeline import draw_timeline
 from fencepost.conformance.pages import sections
 from fencepost.conformance.pages.elements import element, fold, section, table
 from fencepost.conformance.pages.html_page import embed_json, make_page
+from fencepost.conformance.reports.history_words import HistoryWords, words_of
 from fencepost.conformance.reports.incident_words import (
-    SEEN_BY,
-    STATE_NAMES,
     Clock,
     MemberNames,
     count_of,
@@ -40,7 +39,8 @@ MIN_DRAWN_MS = 10
 MAX_MEMBERS = 50
 """How many members, present and past, are in the table of a group."""
 MAX_GROUP_ROWS = 500
-STATE_COLUMNS = ("GROUP", "ASSIGNMENT-STRATEGY", "STATE", "#MEMBERS", "rebalances", "longest", "in all")
+STATE_COLUMNS = ("GROUP", "ASSIGNMENT-STRATEGY", "STATE", "#MEMBERS")
+TIME_COLUMNS = ("longest", "in all")
 MEMBER_COLUMNS = ("CONSUMER-ID", "GROUP-INSTANCE-ID", "#PARTITIONS", "came", "went", "why")
 OFFSET_COLUMNS = ("TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "CONSUMER-ID")
 GroupRow = tuple[TraceHistory, GroupTimeline]
@@ -59,7 +59,7 @@ def to_incident_html(histories: Sequence[TraceHistory], report: Report) -> str:
         groups_section(groups, sum(each.other_groups for each in histories)),
         *(group_section(pair, number) for number, pair in enumerate(groups[:MAX_GROUPS])),
         limits_section(histories),
-        verdict_section(report),
+        verdict_section(report, words_of(histories).question),
     ]
     page = "\n".join(filter(None, body))
     return make_page(f"Fencepost: {headline}", f"<main>{page}</main>{embed_json(to_json(report))}")
@@ -75,7 +75,7 @@ def source_words(history: TraceHistory) -> str:
     """Where a history comes from."""
     start = Clock(history.began).start()
     seen = f"{count_of(history.events, 'event')} in {format_span(history.duration)}"
-    return f"{SEEN_BY[history.kind]}, {seen}{f' from {start}' if start else ''}"
+    return f"{words_of([history]).seen_by[history.kind]}, {seen}{f' from {start}' if start else ''}"
 
 
 def trace_list(pairs: Sequence[tuple[str, str]]) -> str:
@@ -85,19 +85,22 @@ def trace_list(pairs: Sequence[tuple[str, str]]) -> str:
 
 def groups_section(groups: Sequence[GroupRow], others: int) -> str:
     """All groups in a table, with the columns of Kafka's own tool."""
-    rows = (group_cells(timeline, number) for number, (_, timeline) in enumerate(groups[:MAX_GROUP_ROWS]))
+    rows = (group_cells(pair, number) for number, pair in enumerate(groups[:MAX_GROUP_ROWS]))
+    words = words_of([history for history, _ in groups[:1]])
     more = max(0, len(groups) - MAX_GROUP_ROWS) + others
-    told = f"<p>{count_of(more, 'more group')} with shorter rebalances are left out.</p>" if more else ""
-    return section("groups", "Groups at the end", table(STATE_COLUMNS, rows, aria_label="groups"), told)
+    told = f"<p>{count_of(more, 'more group')} with shorter {words.change}s are left out.</p>" if more else ""
+    columns = (*STATE_COLUMNS, f"{words.change}s", *TIME_COLUMNS)
+    return section("groups", "Groups at the end", table(columns, rows, aria_label="groups"), told)
 
 
-def group_cells(timeline: GroupTimeline, number: int) -> list[str]:
+def group_cells(pair: GroupRow, number: int) -> list[str]:
     """A group's row: name, protocol, state, members, and the number and times of its rebalances."""
+    history, timeline = pair
     name = clean(timeline.group) or "(empty id)"
     return [
         f'<a href="#group-{number}">{name}</a>' if number < MAX_GROUPS else name,
         clean(timeline.protocol or "-"),
-        clean(STATE_NAMES.get(timeline.phase, timeline.phase)),
+        clean(words_of([history]).state(timeline.phase)),
         str(len(timeline.members)) if timeline.phase else "-",
         f"{timeline.rebalance_count:,}",
         format_span(timeline.longest) if timeline.rebalance_count else "-",
@@ -108,20 +111,21 @@ def group_cells(timeline: GroupTimeline, number: int) -> list[str]:
 def group_section(pair: GroupRow, number: int) -> str:
     """A group: its timeline, its rebalances in words, its members and its offsets."""
     history, timeline = pair
-    names, clock = names_in(timeline), Clock(history.began)
-    title = f"Group {timeline.group}"
-    drawing = scroll_box(draw_timeline(timeline, names, clock, f"Timeline of {title}"), f"timeline of {title}")
+    names, clock, words = names_in(timeline), Clock(history.began), words_of([history])
+    title, summary = f"Group {timeline.group}", group_summary(timeline, words)
+    drawn = draw_timeline(timeline, names, clock, f"Timeline of {title}", words=words)
+    drawing = scroll_box(drawn, f"timeline of {title}")
     content = [
-        f"<p>{clean(group_summary(timeline))}.</p>",
+        f"<p>{clean(summary)}.</p>",
         "".join(f"<p>From {clean(clock.time(time))} on {clean(limit)}.</p>" for time, limit in timeline.limits),
         drawing,
-        legend(),
-        *rebalance_blocks(timeline, names, clock, MAX_DRAWN if number < MAX_OPEN else 0),
+        legend(words),
+        *rebalance_blocks(timeline, names, clock, words, MAX_DRAWN if number < MAX_OPEN else 0),
         members_block(timeline, names, clock),
         offsets_block(timeline, names),
     ]
     inner = "".join(content)
-    shown = inner if number < MAX_OPEN else fold(group_summary(timeline), inner)
+    shown = inner if number < MAX_OPEN else fold(summary, inner)
     return section(f"group-{number}", title, shown)
 
 
@@ -130,35 +134,39 @@ def scroll_box(content: str, label: str) -> str:
     return element("div", content, class_="scroll", tabindex="0", role="region", aria_label=label)
 
 
-def legend() -> str:
+def legend(words: HistoryWords) -> str:
     """What the signs in the drawing mean."""
     return (
         "<p class='soft'>● a member came, ‖ it left or was replaced, ✕ it was removed; a hollow bar is the time "
-        "for which a rebalance waited for it.</p>"
+        f"for which a {words.change} waited for it.</p>"
     )
 
 
-def rebalance_blocks(timeline: GroupTimeline, names: MemberNames, clock: Clock, drawn: int) -> Iterator[str]:
+def rebalance_blocks(
+    timeline: GroupTimeline, names: MemberNames, clock: Clock, words: HistoryWords, drawn: int
+) -> Iterator[str]:
     """The rebalances, the longest first; the first `drawn` with a drawing of their own."""
     shown = longest_first(timeline)[:MAX_REBALANCES]
     for number, rebalance in enumerate(shown):
-        told = " ".join(rebalance_sentences(rebalance, timeline.last, names))
-        heading = f"{clock.time(rebalance.began)}: {rebalance_heading(rebalance, timeline.last)}"
-        drawing = rebalance_drawing(rebalance, timeline, names, clock) if number < drawn else ""
+        told = " ".join(rebalance_sentences(rebalance, timeline.last, names, words))
+        heading = f"{clock.time(rebalance.began)}: {rebalance_heading(rebalance, timeline.last, words)}"
+        drawing = rebalance_drawing(rebalance, timeline, names, clock, words) if number < drawn else ""
         yield fold(heading, f"<p>{clean(told)}</p>", drawing, is_open=number == 0)
     if len(shown) < timeline.rebalance_count:
-        yield f"<p>{count_of(timeline.rebalance_count - len(shown), 'shorter rebalance')} not told.</p>"
+        yield f"<p>{count_of(timeline.rebalance_count - len(shown), f'shorter {words.change}')} not told.</p>"
 
 
-def rebalance_drawing(rebalance: TimelineRebalance, timeline: GroupTimeline, names: MemberNames, clock: Clock) -> str:
+def rebalance_drawing(
+    rebalance: TimelineRebalance, timeline: GroupTimeline, names: MemberNames, clock: Clock, words: HistoryWords
+) -> str:
     """The drawing of one rebalance, with a little of what was before and after; "" of a momentary one."""
     if rebalance.duration(timeline.last) < MIN_DRAWN_MS:
         return ""
     margin = max(1, rebalance.duration(timeline.last) // 10)
     end = timeline.last if rebalance.ended is None else rebalance.ended
     window = (max(timeline.first, rebalance.began - margin), min(timeline.last, end + margin))
-    title = f"The rebalance at {clock.time(rebalance.began)}"
-    return scroll_box(draw_timeline(timeline, names, clock, title, window), title)
+    title = f"The {words.change} at {clock.time(rebalance.began)}"
+    return scroll_box(draw_timeline(timeline, names, clock, title, window, words), title)
 
 
 def members_block(timeline: GroupTimeline, names: MemberNames, clock: Clock) -> str:
@@ -210,7 +218,7 @@ def limits_section(histories: Sequence[TraceHistory]) -> str:
     return section("limits", "What is not shown", f"<ul>{items}</ul>" if items else "")
 
 
-def verdict_section(report: Report) -> str:
+def verdict_section(report: Report, question: str) -> str:
     """The report on the traces: what the protocol says of them."""
-    outcome = section("verdict", "Does the coordinator keep the protocol?", f"<p>{clean(outcome_line(report))}</p>")
+    outcome = section("verdict", question, f"<p>{clean(outcome_line(report))}</p>")
     return "\n".join(filter(None, (outcome, sections.detail_sections(report))))

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
+from fencepost.conformance.reports.history_words import words_of
 from fencepost.conformance.reports.incident_words import (
-    SEEN_BY,
     Clock,
     MemberNames,
     count_of,
@@ -40,7 +40,7 @@ def render_histories(histories: Sequence[TraceHistory]) -> str:
     blocks += (group_block(history, timeline) for history, timeline in told[:MAX_GROUPS])
     rest = told[MAX_GROUPS:]
     if rest:
-        lines = [f"  {group_line(timeline)}" for _, timeline in rest[:MAX_GROUP_LINES]]
+        lines = [f"  {group_line(*each)}" for each in rest[:MAX_GROUP_LINES]]
         more = len(rest) - len(lines) + sum(history.other_groups for history in histories)
         blocks.append("\n".join(["Other groups", *lines, *([f"  and {more:,} more"] if more else [])]))
     blocks.append(limits_block(histories))
@@ -52,25 +52,25 @@ def source_line(history: TraceHistory) -> str:
     clock = Clock(history.began)
     since = f" from {clock.start()}" if clock.start() else ""
     seen = f"{count_of(history.events, 'event')} in {format_span(history.duration)}{since}"
-    return escape_unprintable(f"  {history.path}: {SEEN_BY[history.kind]}, {seen}")
+    return escape_unprintable(f"  {history.path}: {words_of([history]).seen_by[history.kind]}, {seen}")
 
 
-def group_line(timeline: GroupTimeline) -> str:
+def group_line(history: TraceHistory, timeline: GroupTimeline) -> str:
     """A group in a line."""
-    return escape_unprintable(f"{timeline.group}: {group_summary(timeline)}")
+    return escape_unprintable(f"{timeline.group}: {group_summary(timeline, words_of([history]))}")
 
 
 def group_block(history: TraceHistory, timeline: GroupTimeline) -> str:
     """A group with its longest rebalances, who went, and its offsets."""
-    names, clock = names_in(timeline), Clock(history.began)
-    lines = wrap_text("", f"Group {group_line(timeline)}", "  ")
+    names, clock, words = names_in(timeline), Clock(history.began), words_of([history])
+    lines = wrap_text("", f"Group {group_line(history, timeline)}", "  ")
     shown = longest_first(timeline)[:MAX_REBALANCES]
     if len(shown) < timeline.rebalance_count:
         lines.append(f"  The longest {len(shown)}:")
     for rebalance in shown:
-        heading = rebalance_heading(rebalance, timeline.last)
+        heading = rebalance_heading(rebalance, timeline.last, words)
         lines += wrap_text("  ", f"{clock.time(rebalance.began)}  {heading}", "    ")
-        lines += wrap_text("    ", " ".join(rebalance_sentences(rebalance, timeline.last, names)), "    ")
+        lines += wrap_text("    ", " ".join(rebalance_sentences(rebalance, timeline.last, names, words)), "    ")
     gone = departure_words(timeline, names)
     if gone:
         lines += wrap_text("  ", f"Members that went: {gone}.", "    ")

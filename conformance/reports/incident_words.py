@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from fencepost.conformance.reports.history_words import CLASSIC_WORDS, HistoryWords, words_of
 from fencepost.traces.history.timeline import (
     CauseKind,
     ChangeCause,
@@ -16,17 +17,10 @@ from fencepost.traces.history.timeline import (
     TraceHistory,
 )
 
-STATE_NAMES = {"Preparing": "PreparingRebalance", "Completing": "CompletingRebalance", "": "unknown"}
-"""The states as Kafka's tools call them, where that is not the name of the phase."""
 DAY_MS = 86_400_000
 MAX_NAMED = 4
 """How many members a sentence names."""
 UUID_TAIL = re.compile(r"-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
-SEEN_BY = {
-    "log": "the log of a coordinator",
-    "clients": "messages between clients and brokers",
-    "coordinator": "messages as the coordinator handles them",
-}
 
 
 class MemberNames:
@@ -140,18 +134,24 @@ def describe_cause(cause: ChangeCause, names: MemberNames) -> str:
             return f"the coordinator did not know {who} any more"
         case CauseKind.MISSING:
             return f"{who} {was} not in the next generation, and the trace does not show when {they} went"
+        case CauseKind.CLOSED:
+            return f"the connection of {who} ended"
+        case CauseKind.CRASHED:
+            return f"{who} died"
         case CauseKind.OTHER:
             return cause.detail or "the trace does not show why"
         case CauseKind.NOT_SHOWN:
             return "the trace does not show why"
 
 
-def describe_hold(hold: PhaseHold, gone: Mapping[str, ChangeCause], names: MemberNames) -> str:
+def describe_hold(
+    hold: PhaseHold, gone: Mapping[str, ChangeCause], names: MemberNames, words: HistoryWords = CLASSIC_WORDS
+) -> str:
     """What held a phase up, as a clause; `gone` has the members that went meanwhile."""
     who, waited = names.join(hold.members), format_span(hold.waited)
     match hold.kind:
         case HoldKind.LAST_TO_JOIN:
-            return f"{who} joined last, {waited} after it began"
+            return f"{who} {words.last}, {waited} after it began"
         case HoldKind.GONE:
             causes = dict.fromkeys(gone[member].kind for member in hold.members if member in gone)
             first = gone.get(hold.members[0])
@@ -170,29 +170,32 @@ def describe_hold(hold: PhaseHold, gone: Mapping[str, ChangeCause], names: Membe
             return "the trace does not show who held it up"
 
 
-def rebalance_heading(rebalance: TimelineRebalance, end: int) -> str:
+def rebalance_heading(rebalance: TimelineRebalance, end: int, words: HistoryWords = CLASSIC_WORDS) -> str:
     """A rebalance in a line: the generations and how long it took."""
     took = format_span(rebalance.duration(end))
     old, new = rebalance.old_generation, rebalance.generation
     if rebalance.ended is None:
-        return f"{f'from generation {old}, ' if old is not None else ''}NOT OVER after {took}"
+        return f"{f'from {words.round} {old}, ' if old is not None else ''}NOT OVER after {took}"
     if rebalance.joined is None:
-        return f"{f'from generation {old}, ' if old is not None else ''}{took}"
-    return f"generation {f'{old} → ' if old is not None else ''}{new}, {took}"
+        return f"{f'from {words.round} {old}, ' if old is not None else ''}{took}"
+    return f"{words.round} {f'{old} → ' if old is not None else ''}{new}, {took}"
 
 
-def rebalance_sentences(rebalance: TimelineRebalance, end: int, names: MemberNames) -> Iterator[str]:
+def rebalance_sentences(
+    rebalance: TimelineRebalance, end: int, names: MemberNames, words: HistoryWords = CLASSIC_WORDS
+) -> Iterator[str]:
     """A rebalance in sentences."""
+    first, second = words.phases
     yield sentence(describe_cause(rebalance.cause, names))
     gone = dict(rebalance.gone)
     joined = rebalance.joined if rebalance.joined is not None else rebalance.ended
     join_time = (end if joined is None else joined) - rebalance.began
     if rebalance.join_hold is not None:
-        yield f"Join phase {format_span(join_time)}: {describe_hold(rebalance.join_hold, gone, names)}."
+        yield f"{first} {format_span(join_time)}: {describe_hold(rebalance.join_hold, gone, names, words)}."
     took = (end if rebalance.ended is None else rebalance.ended) - (rebalance.joined or 0)
     if rebalance.joined is not None and (took or rebalance.sync_hold is not None):
-        hold = f": {describe_hold(rebalance.sync_hold, gone, names)}" if rebalance.sync_hold is not None else ""
-        yield f"Sync phase {format_span(took)}{hold}."
+        hold = f": {describe_hold(rebalance.sync_hold, gone, names, words)}" if rebalance.sync_hold is not None else ""
+        yield f"{second} {format_span(took)}{hold}."
     blamed = set(rebalance.cause.members)
     blamed.update(rebalance.join_hold.members if rebalance.join_hold is not None else ())
     others = [(member, cause) for member, cause in rebalance.gone if member not in blamed]
@@ -203,19 +206,19 @@ def rebalance_sentences(rebalance: TimelineRebalance, end: int, names: MemberNam
     came = [member for member in rebalance.came if member not in rebalance.cause.members]
     if came:
         yield f"{names.join(came)} came."
-    yield outcome_sentence(rebalance)
+    yield outcome_sentence(rebalance, words)
 
 
-def outcome_sentence(rebalance: TimelineRebalance) -> str:
+def outcome_sentence(rebalance: TimelineRebalance, words: HistoryWords = CLASSIC_WORDS) -> str:
     """How a rebalance ended."""
     if rebalance.ended is None:
         return "It was not over when the trace ended."
     if rebalance.phase == "Preparing":
-        return "Another rebalance began before it was over."
+        return f"Another {words.change} began before it was over."
     members = (
         f" with {count_of(rebalance.members, 'member')}" if rebalance.members and rebalance.phase == "Stable" else ""
     )
-    return f"Then {STATE_NAMES.get(rebalance.phase, rebalance.phase)}{members}."
+    return f"Then {words.state(rebalance.phase)}{members}."
 
 
 def sentence(clause: str) -> str:
@@ -223,26 +226,26 @@ def sentence(clause: str) -> str:
     return f"{clause[:1].upper() if clause.startswith(('the ', 'a ')) else clause[:1]}{clause[1:].rstrip('.')}."
 
 
-def group_summary(timeline: GroupTimeline) -> str:
+def group_summary(timeline: GroupTimeline, words: HistoryWords = CLASSIC_WORDS) -> str:
     """A group in a line."""
-    words = [count_of(timeline.rebalance_count, "rebalance")]
+    told = [count_of(timeline.rebalance_count, words.change)]
     lived = timeline.last - timeline.first
     if timeline.rebalance_count:
         share = f" ({timeline.rebalance_time / lived:.1%} of the time)" if lived else ""
-        words.append(f"{format_span(timeline.rebalance_time)} in all{share}")
-    return f"{', '.join(words)}; at the end {state_in_words(timeline)}"
+        told.append(f"{format_span(timeline.rebalance_time)} in all{share}")
+    return f"{', '.join(told)}; at the end {state_in_words(timeline, words)}"
 
 
-def state_in_words(timeline: GroupTimeline) -> str:
+def state_in_words(timeline: GroupTimeline, words: HistoryWords = CLASSIC_WORDS) -> str:
     """The state of a group at the end, in words."""
-    words = [STATE_NAMES.get(timeline.phase, timeline.phase)]
+    told = [words.state(timeline.phase)]
     if timeline.phase == "":
         return "its state is not known"
     if timeline.phase != "Dead" and timeline.generation is not None:
-        words.append(f"in generation {timeline.generation}")
+        told.append(f"in {words.round} {timeline.generation}")
     if timeline.members:
-        words.append(f"with {count_of(len(timeline.members), 'known member')}")
-    return " ".join(words)
+        told.append(f"with {count_of(len(timeline.members), 'known member')}")
+    return " ".join(told)
 
 
 def history_headline(histories: Sequence[TraceHistory]) -> str:
@@ -251,11 +254,11 @@ def history_headline(histories: Sequence[TraceHistory]) -> str:
     rebalances = sum(timeline.rebalance_count for timeline in groups)
     count = len(groups) + sum(history.other_groups for history in histories)
     longest = max((timeline.longest for timeline in groups), default=0)
-    words = f"{count_of(rebalances, 'rebalance')} of {count_of(count, 'group')}"
+    told = f"{count_of(rebalances, words_of(histories).change)} of {count_of(count, 'group')}"
     if rebalances:
-        words += f", the longest {format_span(longest)}"
+        told += f", the longest {format_span(longest)}"
     stuck = sum(timeline.open_rebalance is not None for timeline in groups)
-    return f"{words}; {stuck} not over at the end" if stuck else words
+    return f"{told}; {stuck} not over at the end" if stuck else told
 
 
 def departure_words(timeline: GroupTimeline, names: MemberNames) -> str:
@@ -266,6 +269,8 @@ def departure_words(timeline: GroupTimeline, names: MemberNames) -> str:
         CauseKind.NOT_BACK: "not back within the rebalance timeout",
         CauseKind.NO_SYNC: "without a SyncGroup",
         CauseKind.REPLACED: "replaced",
+        CauseKind.CLOSED: "disconnected",
+        CauseKind.CRASHED: "died",
     }
     return ", ".join(f"{count} {reasons.get(kind, 'for no reason shown')}" for kind, count in timeline.departures)
 

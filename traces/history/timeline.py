@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from fencepost.traces.events import CLASSIC
+
 
 class CauseKind(StrEnum):
     """What began a rebalance, or ended a membership."""
@@ -25,6 +27,10 @@ class CauseKind(StrEnum):
     """The coordinator told it that it does not know its id."""
     MISSING = "missing"
     """It is not among the members of the next generation; the trace does not show why."""
+    CLOSED = "closed"
+    """Its connection to the coordinator ended."""
+    CRASHED = "crashed"
+    """Its process died."""
     OTHER = "other"
     """As the detail says."""
     NOT_SHOWN = "not shown"
@@ -189,3 +195,4 @@ class TraceHistory:
     groups: tuple[GroupTimeline, ...]
     other_groups: int
     limits: tuple[str, ...]
+    protocol: str = CLASSIC

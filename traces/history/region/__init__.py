@@ -1,0 +1,1 @@
+"""The history of a job in a consistent region. Nothing here judges what its operators do."""
