@@ -105,6 +105,8 @@ class Application:
             case {"records": list(records)}:
                 counts = Counter(f"{topic}/{number}" for topic, number, _ in records)
                 self._record(Kind.POLL, "records", {"returned": dict(counts), "records": records})
+            case {"committed": int(number)} if 0 < number <= self._count:
+                self._record(Kind.INTERNAL, "committed", message)
             case {"done": int(number)} | {"error": str(_), "of": int(number)} if number in self._results:
                 self._record(Kind.INTERNAL, "result", message)
                 result = self._results.pop(number)

@@ -16,6 +16,7 @@ EAGER = ClientSettings(
     heartbeat_interval=500,
     max_poll_interval=6_000,
     auto_commit_interval=1_000,
+    request_timeout=10_000,
     reset_policy=ResetPolicy.EARLIEST,
 )
 COOPERATIVE = ClientSettings(
@@ -24,6 +25,7 @@ COOPERATIVE = ClientSettings(
     heartbeat_interval=500,
     max_poll_interval=6_000,
     auto_commit_interval=1_000,
+    request_timeout=10_000,
     reset_policy=ResetPolicy.EARLIEST,
 )
 

@@ -196,6 +196,48 @@ def commit_elsewhere(client: WireClient, body: Body) -> Body:
     return {**body, "generation_id_or_member_epoch": 99} if client.is_calling_back else body
 
 
+def commit_unasked(client: WireClient, body: Body) -> Body:
+    """OffsetCommit of a client without auto-commit beside its heartbeats, until it joins again."""
+    if client.fetcher.turns and client.count("OffsetCommit") < 3:
+        joined = next(row for api, row in reversed(client.sent) if api == "SyncGroup")
+        rows = [{"partition_index": 0, "committed_offset": 1, "committed_leader_epoch": -1, "committed_metadata": ""}]
+        commit = {
+            "group_id": joined["group_id"],
+            "generation_id_or_member_epoch": joined["generation_id"],
+            "member_id": joined["member_id"],
+            "group_instance_id": None,
+            "topics": [{"name": client.topic, "partitions": rows}],
+        }
+        client.transmit("OffsetCommit", commit, 0, client.coordinator)
+    return body
+
+
+def commit_again(client: WireClient, body: Body) -> Body:
+    """OffsetCommit again beside a heartbeat, when one got an error that may pass."""
+    if client.count("OffsetCommit") == 1 and not is_waiting(client, "OffsetCommit"):
+        send_last(client, "OffsetCommit")
+    return body
+
+
+def report_after_commit(client: WireClient, message: Message) -> list[Message]:
+    """Reports of commits that nobody waits for, once the commit has returned that is waited for."""
+    if "committed" in message:
+        client.late.append(message)
+        return []
+    late: list[Message] = []
+    if "done" in message and client.count("OffsetCommit") > 2 and not is_waiting(client, "OffsetCommit"):
+        late, client.late = list(client.late), []
+    return [message, *late]
+
+
+def hide_failure_of_report(client: WireClient, message: Message) -> list[Message]:
+    """Success in the place of the failure of a commit that nobody waits for."""
+    return [{"committed": message["committed"]}]
+
+
+UNAWAITED, REFUSED = "commits-that-nobody-waits-for", "commits-that-fail-unawaited"
+BY_HAND = evolve(EAGER, auto_commit=False)
+HASTY = evolve(EAGER, retry_backoff=0, max_retry_backoff=0)
 MANY, REFILLED, SLOW = "partitions-with-many-records", "a-partition-that-is-refilled", "an-application-that-is-slow"
 FAULTY_APPLICATIONS = [
     make_faulty("MEMBER-03", "a-client-alone", tamper=set_request_field("JoinGroup", "session_timeout_ms", 7_000)),
@@ -236,6 +278,15 @@ FAULTY_APPLICATIONS = [
         tamper=replace_in("OffsetCommit", join_instead_of_commit),
         unusual=True,
     ),
+    make_faulty("MCOMMIT-10", REFUSED, rewrite("committed", hide_failure_of_report), settings=BY_HAND),
+    make_faulty("MCOMMIT-14", UNAWAITED, repeat("committed"), unusual=True),
+    make_faulty("MCOMMIT-14", UNAWAITED, hide("committed"), settings=BY_HAND, unusual=True),
+    make_faulty("MCOMMIT-14", REFUSED, rewrite("committed", hide_failure_of_report), settings=BY_HAND, unusual=True),
+    make_faulty("MCOMMIT-14", REFUSED, tamper=replace_in("Heartbeat", commit_again), settings=BY_HAND, unusual=True),
+    make_faulty("MCOMMIT-16", UNAWAITED, report_after_commit, settings=BY_HAND, unusual=True),
+    make_faulty("MCOMMIT-22", "a-leader-of-two", tamper=replace_in("Heartbeat", commit_unasked), settings=BY_HAND),
+    make_faulty("MEMBER-17", "offsets-that-cannot-be-told", settings=HASTY, unusual=True),
+    make_faulty("MEMBER-17", "a-coordinator-that-is-not-available", settings=HASTY, unusual=True),
     make_faulty("MCOMMIT-15", "a-commit-of-a-fenced-member", rewrite("error", hide_failure), settings=STATIC),
     make_faulty(
         "MCOMMIT-17",

@@ -80,6 +80,8 @@ class WireClient(ReferenceDriver):
         if api == "SyncGroup" and self.group_topics - self.topics and body["assignments"]:
             body = self.plan_alone(body)
         changed = self.tamper(self, api, dict(body))
+        if changed is not None and api == "JoinGroup" and self.tamper is send_as_it_is:
+            self.leave_silent_coordinator()
         if changed is not None:
             self.transmit(api, changed, handle, node)
 

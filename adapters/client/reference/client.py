@@ -72,6 +72,8 @@ ANY_NODE = 0
 AS_COORDINATOR = 1_000_000
 """Added to a node for the connection to it as the coordinator: a client has two, as requests of one wait."""
 CLIENT_ID = "wire"
+SESSION_EXPIRED = "client.worker.session-expired"
+"""The rule by which a coordinator is given up that sends no responses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,8 @@ class ReferenceClient:
         """Responses to the JoinGroup of a leader that waits for metadata."""
         self.failure = ""
         """What the client raised last."""
+        self.may_fetch = True
+        """It has polled since its last fetches: without polls it does not know what it is assigned by now."""
         self.ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self.pace = pace
         self._network = network
@@ -170,6 +174,7 @@ class ReferenceClient:
 
     def poll(self, timeout_ms: int = 0) -> bool:
         """A poll: what the model does in one, and the records that it returns; whether there are any."""
+        self.may_fetch = True
         self.give(Poll(timeout_ms))
         if self.client.callback is not None:
             return False
@@ -197,6 +202,7 @@ class ReferenceClient:
     async def _tick_forever(self) -> None:
         while True:
             self.give(TimePassed())
+            self.leave_silent_nodes()
             await asyncio.sleep(self.pace.cycle)
 
     async def _refresh_forever(self) -> None:
@@ -207,16 +213,21 @@ class ReferenceClient:
     async def _fetch_forever(self) -> None:
         while True:
             await asyncio.sleep(self.pace.fetch)
-            self.fetch()
+            if self.may_fetch:
+                self.may_fetch = not self.fetch()
 
-    def fetch(self) -> None:
-        """Ask each leader for the records of what may be fetched, unless it owes a response already (PREFETCH-05)."""
+    def fetch(self) -> bool:
+        """Ask each leader for the records of what may be fetched, unless it owes a response already (PREFETCH-05).
+        Whether every one of them was asked."""
         wanted: dict[int, list[Position]] = {}
         for one in self.fetcher.positions_to_fetch(self.client, self.partitions_in_flight()):
             wanted.setdefault(self.leaders.get(one.partition, ANY_NODE), []).append(one)
+        asked = 0
         for node, positions in wanted.items():
             if not self.is_fetching(node):
                 self.send("Fetch", fetch_body(positions), 0, node)
+                asked += 1
+        return asked == len(wanted)
 
     def is_fetching(self, node: int) -> bool:
         """Whether a Fetch waits for its response on the connection to a node."""
@@ -234,6 +245,8 @@ class ReferenceClient:
         """The model takes an input, and its outputs are carried out."""
         step = self.take_step(given)
         self.client = step.client
+        if SESSION_EXPIRED in step.rules and not self.owes_exchange():  # which it waits for as long as for others
+            self.close_link(self.coordinator)
         for output in step.outputs:
             match output:
                 case CallListener(callback):
@@ -263,7 +276,7 @@ class ReferenceClient:
         """Send a frame on the connection to a node."""
         self._correlation_id += 1
         link = self.link(node)
-        link.waiting[self._correlation_id] = AwaitedResponse(api, handle, body)
+        link.waiting[self._correlation_id] = AwaitedResponse(api, handle, body, self._now())
         link.send(encode_request(api, VERSIONS[api], self._correlation_id, CLIENT_ID, body))
 
     def link(self, node: int) -> Link:
@@ -340,9 +353,31 @@ class ReferenceClient:
 
     def leave_silent_coordinator(self) -> None:
         """Close the connection to a coordinator that owes the response to a JoinGroup or SyncGroup (MEMBER-06)."""
+        if self.owes_exchange():
+            self.close_link(self.coordinator)
+
+    def owes_exchange(self) -> bool:
+        """Whether the coordinator owes the response to a JoinGroup or SyncGroup."""
         link = self.links.get(self.coordinator)
-        if link is not None and any(one.api in ("JoinGroup", "SyncGroup") for one in link.waiting.values()):
-            del self.links[self.coordinator]
+        return link is not None and any(one.api in ("JoinGroup", "SyncGroup") for one in link.waiting.values())
+
+    def leave_silent_nodes(self) -> None:
+        """Close the connections on which a response is overdue: all that waits on them has failed."""
+        for node, link in tuple(self.links.items()):
+            if any(self._now() - one.sent_at >= self.patience_with(one.api) for one in link.waiting.values()):
+                self.close_link(node)
+                if node == self.coordinator and self.client.coordinator is not None:
+                    self.give(CoordinatorDisconnected())
+
+    def patience_with(self, api: str) -> int:
+        """How long the client waits for a response, in milliseconds."""
+        settings = self.client.settings
+        return settings.join_timeout if api == "JoinGroup" else settings.request_timeout
+
+    def close_link(self, node: int) -> None:
+        """Close the connection to a node, if there is one."""
+        link = self.links.pop(node, None)
+        if link is not None:
             link.hang_up()
 
     def learn_metadata(self, body: Body) -> None:

@@ -12,7 +12,14 @@ from fencepost.adapters.client.program import ClientPlace
 from fencepost.adapters.client.reference.client import CYCLE_S, ReferenceClient
 from fencepost.adapters.client.reference.fetcher import ReturnedRecords
 from fencepost.adapters.client.reference.links import MemoryNetwork
-from fencepost.model.classic.member.client import Callback, Client, CommitPurpose, CommitReport, assigned_partitions
+from fencepost.model.classic.member.client import (
+    Callback,
+    Client,
+    CommitPurpose,
+    CommitReport,
+    assigned_partitions,
+    next_handle,
+)
 from fencepost.model.classic.member.commits import error_in
 from fencepost.model.classic.member.settings import ClientSettings
 from fencepost.model.classic.member.step import (
@@ -48,6 +55,8 @@ class ReferenceDriver(ReferenceClient):
         """What the listener does, as the kit has asked for it."""
         self.is_calling_back = False
         """The listener commits."""
+        self._unawaited: dict[int, int] = {}
+        """The commands that asked for asynchronous commits, by the numbers of these."""
         self.long_poll_ms: float = LONG_POLL_MS
         self._transitions: Counter[Transition] = Counter()
 
@@ -82,7 +91,11 @@ class ReferenceDriver(ReferenceClient):
             "max_poll_records": self.fetcher.limit,
             "auto_commit": settings.auto_commit,
             "auto_commit_ms": settings.auto_commit_interval,
-            "timeouts": {"session": settings.session_timeout, "rebalance": settings.rebalance_timeout},
+            "timeouts": {
+                "session": settings.session_timeout,
+                "rebalance": settings.rebalance_timeout,
+                "request": settings.request_timeout,
+            },
         }
 
     def ask_to_end(self) -> None:
@@ -129,7 +142,10 @@ class ReferenceDriver(ReferenceClient):
         asyncio.get_running_loop().call_later(about["takes_ms"] / 1000, self.give, ListenerReturned(raises))
 
     def on_commit(self, report: CommitReport) -> None:
-        """Tell the application that waits for it."""
+        """Tell the application that waits for it, or has asked for it."""
+        if report.purpose is CommitPurpose.ASYNC and report.number in self._unawaited:
+            failed = {"error": report.failure.name} if report.failure is not None else {}
+            self.say({"committed": self._unawaited[report.number], **failed})
         if report.purpose is CommitPurpose.SYNC and self._committing is not None and not self._committing.done():
             self._committing.set_result(report.failure.name if report.failure is not None else "")
 
@@ -179,6 +195,9 @@ class ReferenceDriver(ReferenceClient):
                 self.subscribe_to_pattern(command["pattern"])
             case "rejoin":
                 self.give(EnforceRebalance("asked for"))
+            case "commit_async":
+                self._unawaited[next_handle(self.client)] = command["id"]
+                self.give(CommitOffsets(is_sync=False))
             case "listener":
                 self.listener = command
             case "subscribe":

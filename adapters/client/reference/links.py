@@ -17,11 +17,13 @@ LENGTH_BYTES = 4
 
 @dataclass(frozen=True, slots=True)
 class AwaitedResponse:
-    """A request that waits for its response: its API, its handle in the model (0 for none), and its body."""
+    """A request that waits for its response: its API, its handle in the model (0 for none), its body, and when it was
+    sent."""
 
     api: str
     handle: int
     request: Body
+    sent_at: int
 
 
 @dataclass(eq=False, slots=True)

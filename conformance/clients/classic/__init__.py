@@ -13,6 +13,8 @@ from fencepost.conformance.clients.classic import (
     memberships,
     moves,
     rebalances,
+    refusals,
+    timeouts,
 )
 from fencepost.conformance.clients.classic.schedules.protocol import ClassicClientSchedules
 from fencepost.conformance.clients.protocol import ClientProtocol
@@ -36,6 +38,8 @@ SCENARIOS: tuple[ClientScenario, ...] = tuple(
         interruptions,
         groups,
         commits,
+        refusals,
+        timeouts,
     )
     for scenario in module.FAMILY.scenarios
 )

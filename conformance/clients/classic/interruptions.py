@@ -115,7 +115,7 @@ async def an_application_that_does_not_wait_for_the_join(stage: ClientStage) -> 
     await stage.watch(stage.facts.session_timeout / 1000 + 2)
 
 
-@FAMILY.add("MEMBER-13", needs=("driver", "poll-interval"))
+@FAMILY.add("MEMBER-13", "MEMBER-30", needs=("driver", "poll-interval"))
 async def a_membership_lost_before_the_assignment_is_read(stage: ClientStage) -> None:
     """SyncGroup succeeds when the application does not poll, and the coordinator forgets the member then."""
     await consume(stage, RECORDS)
@@ -132,7 +132,7 @@ async def a_membership_lost_before_the_assignment_is_read(stage: ClientStage) ->
     since = stage.mark()
     stage.evict("Heartbeat")
     await stage.response("Heartbeat", Error.UNKNOWN_MEMBER_ID, since=since, seconds=interval - 2)
-    await stage.watch(0.5)
+    await stage.watch(min(2.5, interval / 2))
     stage.application.go_on_polling()
     await stage.watch_rejoin(since)
 

@@ -41,7 +41,7 @@ async def a_coordinator_that_falls_silent(stage: ClientStage) -> None:
     stage.play("Heartbeat", lose(), "nothing more comes on the connection of the next Heartbeat")
     patience = stage.facts.session_timeout / 1000 + 4
     await stage.watch_request("FindCoordinator", since=since, seconds=min(patience, MAX_SILENCE_S))
-    await stage.watch(1)
+    await stage.watch(2)
 
 
 @FAMILY.add("MEMBER-14")

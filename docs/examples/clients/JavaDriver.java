@@ -34,6 +34,7 @@ public class JavaDriver {
         settings.put("max.poll.interval.ms", "6000");
         settings.put("metadata.max.age.ms", "1000");
         settings.put("auto.commit.interval.ms", "1000");
+        settings.put("request.timeout.ms", "10000");
         for (String argument : arguments) {
             String[] pair = argument.split("=", 2);
             settings.put(pair[0], pair[1]);
@@ -44,7 +45,7 @@ public class JavaDriver {
         System.out.println("{\"ready\": {\"callbacks\": [\"assigned\", \"revoked\", \"lost\"], \"max_poll_records\": " + limit
                 + ", \"auto_commit\": " + commits + ", \"auto_commit_ms\": " + settings.get("auto.commit.interval.ms")
                 + ", \"timeouts\": {\"session\": " + settings.get("session.timeout.ms") + ", \"rebalance\": "
-                + settings.get("max.poll.interval.ms") + "}}}");
+                + settings.get("max.poll.interval.ms") + ", \"request\": " + settings.get("request.timeout.ms") + "}}}");
         BufferedReader input = new BufferedReader(new InputStreamReader(System.in));
         for (String line = input.readLine(); line != null; line = input.readLine()) {
             JsonNode command = JSON.readTree(line);
@@ -86,6 +87,12 @@ public class JavaDriver {
                 }
             }
             case "commit" -> consumer.commitSync();
+            case "commit_async" -> {
+                int id = command.get("id").asInt();
+                consumer.commitAsync((offsets, error) -> System.out.println(error == null
+                        ? "{\"committed\": " + id + "}"
+                        : "{\"committed\": " + id + ", \"error\": " + quote(error.toString()) + "}"));
+            }
             case "rejoin" -> consumer.enforceRebalance();
             case "listener" -> manner = command;
             case "position" -> { }
@@ -102,6 +109,11 @@ public class JavaDriver {
             }
         }
         return "";
+    }
+
+    /** A text as JSON has it. */
+    static String quote(String text) {
+        return JSON.valueToTree(text).toString();
     }
 
     /** The positions that a command asks for, as a field of its result. */

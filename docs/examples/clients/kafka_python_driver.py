@@ -45,6 +45,12 @@ def partitions_of(command: dict[str, Any]) -> list[Any]:
     return [TopicPartition(topic, index) for topic, index in command["partitions"]]
 
 
+def report(number: int, result: Any) -> None:
+    """Say what came of a commit that was not waited for."""
+    failed = {"error": f"{type(result).__name__}: {result}"} if isinstance(result, Exception) else {}
+    say({"committed": number, **failed})
+
+
 def obey(command: dict[str, Any]) -> str:
     """Carry out a command; what could not be done, "" for nothing."""
     match command["do"]:
@@ -56,6 +62,8 @@ def obey(command: dict[str, Any]) -> str:
                 say({"records": [[each.topic, each.partition, each.offset] for row in polled.values() for each in row]})
         case "commit":
             consumer.commit()
+        case "commit_async":
+            consumer.commit_async(callback=lambda offsets, result: report(command["id"], result))
         case "pause":
             consumer.pause(*partitions_of(command))
         case "resume":

@@ -1,6 +1,6 @@
 """JoinGroup and SyncGroup: their fields, and the reaction to each response (member.md 1.3, 1.5)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import cast
 
@@ -51,7 +51,7 @@ from fencepost.model.classic.member.lookup import COORDINATOR_MOVED, back_off_jo
 from fencepost.model.classic.member.member import NO_GENERATION, MemberState
 from fencepost.model.classic.member.settings import MAX_REASON_LENGTH, Strategy, UserData
 from fencepost.model.classic.member.step import ClientStep
-from fencepost.model.classic.messages.requests import JoinGroup, SyncGroup
+from fencepost.model.classic.messages.requests import JoinGroup, Partition, SyncGroup
 from fencepost.model.classic.messages.subscription import CONSUMER
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
@@ -134,8 +134,8 @@ def on_join_response(client: Client, handle: int, response: JoinResponse, contex
     members = read_members(response.members)
     client = learn_group(client, members)
     views = tuple(
-        MemberView(MemberId(one.id), cast(InstanceId | None, one.instance_id), flags_of(client, one.subscription.owned))
-        for one in members
+        MemberView(MemberId(one.id), cast(InstanceId | None, one.instance_id), flags_of(client, claims))
+        for one, claims in zip(members, claims_in_force(members), strict=True)
     )
     plan = plan_assignment(client, response, members, context)
     sync_handle = next_handle(client)
@@ -166,6 +166,17 @@ def read_members(views: Iterable[MemberView]) -> tuple[GroupMember, ...]:
                 subscription = Subscription(())
             members.append(GroupMember(view.id, subscription, view.instance))
     return tuple(members)
+
+
+def claims_in_force(members: tuple[GroupMember, ...]) -> Iterator[tuple[Partition, ...]]:
+    """What each member claims and no other one claims in a later generation (STICKY-07)."""
+    newest: dict[Partition, int] = {}
+    for one in members:
+        for partition in one.subscription.owned:
+            newest[partition] = max(newest.get(partition, NO_GENERATION), one.subscription.generation)
+    for one in members:
+        subscription = one.subscription
+        yield tuple(each for each in subscription.owned if newest[each] <= subscription.generation)
 
 
 def learn_group(client: Client, members: tuple[GroupMember, ...]) -> Client:

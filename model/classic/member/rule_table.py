@@ -219,7 +219,7 @@ COMMIT_RULES = (
     rule(
         "client.auto-commit.due",
         "the interval of auto-commit is over, and the application polls",
-        "MCOMMIT-04 MCOMMIT-17",
+        "MCOMMIT-04 MCOMMIT-17 MCOMMIT-22",
     ),
     rule("client.auto-commit.soon", "an auto-commit fails with an error that may pass", "MCOMMIT-17"),
     rule("client.commit.done", "OffsetCommit succeeds", "MCOMMIT-01"),

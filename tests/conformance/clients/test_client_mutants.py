@@ -25,6 +25,20 @@ MUTANTS = (
         "commits.judge_commit: always: error == Error.REB",
     ),
     ("CALLBACK-09", "eager", "topics-that-the-leader-sees-first", "completion.complete_rebalance: always: full"),
+    (
+        "MEMBER-30",
+        "eager",
+        "a-membership-lost-before-the-assignment-is-read",
+        "completion.complete_rebalance: never: step.rule",
+    ),
+    (
+        "PREFETCH-03",
+        "eager",
+        "a-coordinator-that-moves-from-a-manual-assignment",
+        "polling.continue_poll: never: client.is_manual",
+    ),
+    ("MCOMMIT-14", "eager", "commits-that-nobody-waits-for", "commit_results.with_commit: always: commit.number"),
+    ("MEMBER-17", "eager", "offsets-that-cannot-be-told", "positions.fetch_offsets: never: client.coordinator is None"),
 )
 """The requirement, the kind of the client, the scenario and how the name of the mutant begins."""
 FAULTS = (

@@ -47,6 +47,7 @@ def partitions_in(event: Event, name: str = "partitions") -> frozenset[TopicPart
 def judge_assigned(state: ClientState, application: Application, event: Event) -> None:
     """The listener is called about assigned partitions: all of them, or those that a cooperative member did not own."""
     partitions, owned = partitions_in(event), application.owned
+    judge_validity(state, application, event)
     if not application.assignments:
         title, expected = "assigned is called again", "once for each completed rebalance"
         observed = describe_partitions(partitions)
@@ -81,6 +82,18 @@ def judge_assigned(state: ClientState, application: Application, event: Event) -
     application.revoked = frozenset()
     application.is_revoked, application.is_lost, application.has_been_assigned = False, False, True
     application.paused &= application.retained
+
+
+def judge_validity(state: ClientState, application: Application, event: Event) -> None:
+    """An assignment is not applied in a poll that began long after the news that its generation is over."""
+    latest = state.knowledge.latest
+    if not partitions_in(event) or not has_no_generation(latest):
+        return
+    is_known = application.began - latest.time > 2 * state.knowledge.grace and application.is_polling
+    title, expected = "An assignment is applied whose generation is over", "JoinGroup"
+    observed = f"assigned: {describe_partitions(partitions_in(event))}"
+    if is_known:
+        check_event(state.evidence, False, "MEMBER-30", event, title, expected, observed)
 
 
 def judge_taken(state: ClientState, application: Application, event: Event) -> None:

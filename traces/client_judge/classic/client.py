@@ -7,6 +7,7 @@ from fencepost.model.catalogue.classic.client import CLIENT_CATALOGUE
 from fencepost.model.catalogue.requirement import Requirement
 from fencepost.model.errors import Error
 from fencepost.traces.client_judge.classic import (
+    application_end,
     committing,
     draining,
     driven,
@@ -18,6 +19,8 @@ from fencepost.traces.client_judge.classic import (
     news,
     progress,
     reading,
+    repeats,
+    unawaited,
 )
 from fencepost.traces.client_judge.classic.groups import REPEATED, judge_groups
 from fencepost.traces.client_judge.classic.knowledge import Knowledge
@@ -76,6 +79,7 @@ class ClassicClient:
         state.knowledge.settle(event.time if operation.api == "JoinGroup" else self._awake_until(event.time))
         self._sent_at.append(event.time)
         driven.judge_request_of_application(state, operation, event)
+        repeats.judge_repeat(state, operation, event)
         if "_findings" not in event.body:
             progress.follow_request(state, self._progress, operation, event)
         if operation.api == "FindCoordinator":
@@ -102,6 +106,7 @@ class ClassicClient:
             return
         state.outstanding.pop(operation.handle, None)
         error = event.body.get("error_code", 0)
+        repeats.note_failure(state, operation, event)
         if operation.api == "FindCoordinator":
             rows = event.body.get("coordinators") or (event.body,)
             is_found = any(not row["error_code"] for row in rows)
@@ -113,6 +118,7 @@ class ClassicClient:
             RESPONSES[operation.api](state, operation, event)
         if operation.api == "Heartbeat":
             heartbeats.note_heartbeat_response(state, event)
+            state.forgive("FindCoordinator")
         if operation.api in MEMBER_APIS and error not in news.MOVED:
             state.heard = event.time
         driven.follow_response(state, operation, event)
@@ -130,7 +136,10 @@ class ClassicClient:
         state.outstanding.pop(operation.handle, None)
         if state.application is not None and operation.api == "OffsetCommit":
             state.application.is_commit_doubtful = True
-            committing.owe_commit(state, state.application, "the connection of its OffsetCommit was closed", event)
+            unawaited.note_response(state, operation, event)
+            if not unawaited.is_unawaited(state, operation):
+                committing.owe_commit(state, state.application, "the connection of its OffsetCommit was closed", event)
+        membership.note_loss(state, operation, event)
         if operation.api == "Heartbeat" and state.last_sign is not None:
             state.last_sign = event.time
         state.buffers.forget()
@@ -189,7 +198,7 @@ class ClassicClient:
         endings.judge_leaving(state, time)
         reading.judge_fetch_order(state)
         progress.judge_progress(state, self._progress, time)
-        driven.judge_end_of_application(state, time)
+        application_end.judge_end_of_application(state, time)
 
     def verdict(self, events: int) -> ClientVerdict:
         """What was found."""

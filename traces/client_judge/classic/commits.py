@@ -8,6 +8,19 @@ from fencepost.traces.operations import Operation
 
 
 @dataclass(slots=True)
+class UnawaitedCommit:
+    """A commit that the application does not wait for."""
+
+    command: Event
+    operation: Operation | None = None
+    """Its OffsetCommit, None as long as none came."""
+    response: Event | None = None
+    polls: int = 0
+    """How often the application has polled since the response."""
+    reports: int = 0
+
+
+@dataclass(slots=True)
 class Commits:
     """What is known of the commits of a driven client. Times in milliseconds."""
 
@@ -27,6 +40,12 @@ class Commits:
     """The offsets behind the last records that were ever returned."""
     in_callback: Event | None = None
     """The callback that commits, if its commit has not come."""
+    has_asked_in_callback: bool = False
+    """A callback of the command under way has committed."""
+    unawaited: dict[int, UnawaitedCommit] = field(default_factory=dict)
+    """The commits that the application does not wait for, by the numbers of their commands."""
+    answered: Event | None = None
+    """The last response to an OffsetCommit that the application waits for."""
 
     def has_waited(self, time: int, limit: int) -> bool:
         """Whether the client has tried to commit before it joins for so long, and may give it up."""

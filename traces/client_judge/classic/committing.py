@@ -11,6 +11,7 @@ from fencepost.traces.client_judge.classic.news import (
     generation_in,
 )
 from fencepost.traces.client_judge.classic.state import ClientState, Debt
+from fencepost.traces.client_judge.classic.unawaited import is_unawaited, note_request, note_response
 from fencepost.traces.events import Event
 from fencepost.traces.operations import Operation
 
@@ -55,9 +56,12 @@ def judge_bounds(state: ClientState, operation: Operation) -> None:
 def note_commit(state: ClientState, application: Application, operation: Operation, event: Event) -> None:
     """An OffsetCommit arrives."""
     commits = state.commits
-    state.pay("OffsetCommit", event.sequence)
-    judge_periodic_commit(state, application, operation, event)
+    note_request(state, application, operation)
     judge_bounds(state, operation)
+    state.pay("OffsetCommit", event.sequence)
+    if is_unawaited(state, operation):
+        return
+    judge_periodic_commit(state, application, operation, event)
     if commits.failed is not None:
         state.evidence.hold("MCOMMIT-06", event.sequence)
         commits.failed = None
@@ -89,6 +93,11 @@ def note_revoked(state: ClientState, application: Application, event: Event) -> 
 
 def note_commit_response(state: ClientState, application: Application, operation: Operation, event: Event) -> None:
     """The response to OffsetCommit leaves."""
+    note_response(state, operation, event)
+    if is_unawaited(state, operation):
+        return
+    if application.command is not None and application.command["do"] == "commit":
+        state.commits.answered = event
     is_manual = application.manual_since is not None and not operation.body["member_id"]
     if is_manual and application.has_auto_commit and first_error(event.body) in ELSEWHERE:
         told = f"{describe_news(operation, event)}, and offsets are committed by the clock"
@@ -109,8 +118,11 @@ def owe_commit(state: ClientState, application: Application, news: str, event: E
 
 
 def judge_join_after_commit(state: ClientState, operation: Operation, event: Event) -> None:
-    """JoinGroup arrives: a commit before it that failed with an error that may pass was tried again."""
-    commits, told = state.commits, state.rebalance_told
+    """JoinGroup arrives: a commit before it that failed with an error that may pass was tried again, and nothing was
+    committed that nobody had asked for."""
+    commits, told, application = state.commits, state.rebalance_told, state.application
+    if application is not None and not application.has_auto_commit and application.positions:
+        state.evidence.hold("MCOMMIT-22", event.sequence)
     if commits.failed is not None and told is not None:
         waited = event.time - told
         title, expected = "The commit before JoinGroup is not tried again", "OffsetCommit again"

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from fencepost.model.errors import Error, error_name
+from fencepost.model.errors import Error
 from fencepost.traces.client_judge.classic.application import Application, check_event
+from fencepost.traces.client_judge.classic.application_end import judge_idleness, judge_leave_of_application
 from fencepost.traces.client_judge.classic.callbacks import judge_callback, judge_callbacks_before_join, partitions_in
 from fencepost.traces.client_judge.classic.committing import (
     judge_join_after_commit,
@@ -13,16 +14,14 @@ from fencepost.traces.client_judge.classic.committing import (
     note_records,
     note_revoked,
 )
-from fencepost.traces.client_judge.classic.draining import begin_poll, judge_end_of_draining, judge_fetched_offsets
+from fencepost.traces.client_judge.classic.draining import begin_poll, judge_fetched_offsets
 from fencepost.traces.client_judge.classic.draining import end_poll as judge_end_of_poll
 from fencepost.traces.client_judge.classic.heartbeats import (
-    has_been_lost,
-    judge_clocks,
     judge_end_of_idleness,
     judge_slow_callback,
     note_slow_callback,
 )
-from fencepost.traces.client_judge.classic.knowledge import Phase, Standing
+from fencepost.traces.client_judge.classic.knowledge import Standing
 from fencepost.traces.client_judge.classic.listening import (
     judge_commit_in_callback,
     judge_end_of_call,
@@ -44,14 +43,20 @@ from fencepost.traces.client_judge.classic.records import (
     judge_commit_result,
     judge_commits_ahead,
     judge_committed_offsets,
-    judge_last_commit,
     judge_parked_records,
     judge_records,
     learn_commit,
     learn_starts,
 )
+from fencepost.traces.client_judge.classic.repeats import forget_failures
 from fencepost.traces.client_judge.classic.state import EXCHANGE_APIS, ClientState, Debt
-from fencepost.traces.client_judge.evidence import ClientViolation
+from fencepost.traces.client_judge.classic.unawaited import (
+    begin_unawaited,
+    judge_order,
+    judge_report,
+    note_poll,
+    refuse_unawaited,
+)
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.operations import Operation
 
@@ -72,10 +77,6 @@ HARMLESS_ERRORS = frozenset({Error.GROUP_AUTHORIZATION_FAILED, Error.UNKNOWN_SER
 GROUP_APIS = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup"})
 UNSUPPORTED = "unsupported"
 """The error of a command that the driver does not carry out."""
-LEAVING_MS = 3_000
-"""How late a client that is not polled may leave."""
-MIN_POLLS = 10
-"""The polls after which a failure should have reached the application."""
 
 
 def follow_application(state: ClientState, event: Event) -> None:
@@ -106,6 +107,8 @@ def follow_application(state: ClientState, event: Event) -> None:
     elif event.kind is Kind.POLL:
         note_records(state, event)
         judge_records(state, application, event)
+    elif event.kind is Kind.INTERNAL and event.api == "committed":
+        judge_report(state, application, event)
     elif event.kind is Kind.INTERNAL and event.api == "command":
         begin_command(state, application, event)
     elif event.kind is Kind.INTERNAL and event.api == "result" and application.command is not None:
@@ -131,6 +134,7 @@ def begin_command(state: ClientState, application: Application, event: Event) ->
     judge_idleness(state, application, event.time)
     if event.body["do"] == "poll":
         application.last_unpolled = application.idle_time(event.time)
+        note_poll(state)
         begin_poll(state, application, event)
         if not application.has_failed_poll:
             application.polled_at = None
@@ -139,6 +143,9 @@ def begin_command(state: ClientState, application: Application, event: Event) ->
     application.returned = 0
     application.commit_errors.clear()
     application.behind.clear()
+    forget_failures(state)
+    if event.body["do"] == "commit_async":
+        begin_unawaited(state, event)
     if event.body["do"] == "assign":
         application.manual_since = event.time
     if event.body["do"] == "resume":
@@ -152,20 +159,24 @@ def end_command(state: ClientState, application: Application, event: Event) -> N
     if state.has_doubled and event.body.get("error", UNSUPPORTED) != UNSUPPORTED:
         state.evidence.close()
     judge_end_of_call(state, application, event)
+    state.commits.has_asked_in_callback = False
     match command["do"]:
         case "poll":
             end_poll(state, application, event)
             application.note_end_of_poll(event)
         case "commit":
             judge_commit_result(state, application, event)
+            judge_order(state, application, event)
             state.debts.pop("MCOMMIT-14", None)
+        case "commit_async" if "error" in event.body:
+            refuse_unawaited(state, event)
         case "subscribe" | "assign" | "close" | "unsubscribe" if event.body.get("error") != UNSUPPORTED:
             end_membership(state, application, command, event)
-        case "pause":
+        case "pause" if "error" not in event.body:
             application.paused |= frozenset((topic, number) for topic, number in command["partitions"])
             application.paused_since = event.time
             state.buffers.forget(application.paused)
-        case "seek":
+        case "seek" if "error" not in event.body:
             partition = str(command["topic"]), int(command["partition"])
             application.positions[partition] = command["offset"]
             application.sought.add(partition)
@@ -293,39 +304,6 @@ def judge_silent_retry(state: ClientState, application: Application, operation: 
         state.violate("MEMBER-19", operation, title, expected, "JoinGroup")
 
 
-def judge_leave_of_application(
-    state: ClientState, application: Application, operation: Operation, event: Event
-) -> None:
-    """LeaveGroup comes since the application closes, or since it has not polled for too long."""
-    judge_leave_in_callback(state, operation, event)
-    if application.is_ending or application.has_ended or state.is_ending:
-        if application.command is not None and application.command["do"] == "close":
-            judge_last_commit(state, application, operation, "MCOMMIT-07")
-        return
-    idle = application.idle_time(event.time)
-    judge_clocks(state, operation, event)
-    if event.time - application.began <= state.knowledge.grace:  # it may have left before that
-        idle = max(idle, application.last_unpolled, application.last_busy)
-    if not application.has_interval:
-        return  # it has another reason
-    if idle > state.rebalance_timeout - state.knowledge.grace:
-        state.evidence.hold("HBT-06", event.sequence)
-    else:
-        title, expected = "A client leaves that is polled", "no LeaveGroup"
-        requirement = "HBT-15" if has_been_lost(state, event.time) else "HBT-09"
-        state.violate(requirement, operation, title, expected, f"LeaveGroup {idle} ms after the last poll")
-
-
-def judge_leave_in_callback(state: ClientState, operation: Operation, event: Event) -> None:
-    """LeaveGroup of a client that is asked to leave comes after its callback, which may take long (MEMBER-22)."""
-    if state.rhythm.callback is None or state.application is None or not state.application.is_ending:
-        return
-    begun, takes = state.rhythm.callback
-    title, expected = "LeaveGroup during the callback", f"LeaveGroup {takes} ms after the callback began"
-    waited = event.time - begun
-    state.check(waited >= takes - state.knowledge.grace, "MEMBER-22", operation, title, expected, f"{waited} ms after")
-
-
 def follow_request(state: ClientState, operation: Operation, event: Event) -> None:
     """A request of a driven client was judged; the state is that after it."""
     application = state.application
@@ -401,36 +379,3 @@ def is_fenced_in_background(state: ClientState, operation: Operation, event: Eve
     is_current = (operation.body.get("member_id"), generation_in(operation)) == (latest.member_id, latest.generation)
     is_alone = application is not None and application.is_polling and state.rebalance_told is None
     return is_fenced and is_current and is_alone and state.commits.in_callback is None
-
-
-def judge_end_of_application(state: ClientState, time: int) -> None:
-    """The trace of a driven client ends."""
-    application, evidence = state.application, state.evidence
-    if application is None:
-        return
-    if application.manual_since is not None and time - application.manual_since > state.knowledge.grace:
-        for requirement in ("MEMBER-26", "CALLBACK-18"):
-            evidence.hold(requirement, 0)
-    if application.refused is not None and application.polls_since >= MIN_POLLS:
-        told = application.refused
-        title = f"What {told.api} got does not reach the application"
-        expected, observed = "a poll that fails", f"{application.polls_since} polls that do not"
-        news = f"{told.api} got {error_name(first_error(told.body))} at {told.time} ms"
-        evidence.violate(ClientViolation(application.refusal, told.sequence, title, expected, observed, news))
-    judge_end_of_draining(state, application)
-    exchange = state.exchange
-    if exchange is not None and exchange.is_late and time - exchange.time > state.knowledge.grace:
-        evidence.hold("MEMBER-29", exchange.sequence)
-    judge_idleness(state, application, time)
-
-
-def judge_idleness(state: ClientState, application: Application, time: int) -> None:
-    """A dynamic member whose application has not polled for longer than its poll interval has left."""
-    since = max(application.idle_since or 0, state.exchange.time if state.exchange is not None else 0)
-    idle = 0 if application.idle_since is None else time - since
-    is_member = state.knowledge.latest.phase is Phase.STABLE and state.left is None and state.instance is None
-    is_member &= application.has_interval and not state.is_ending
-    if is_member and state.join is not None and idle > state.rebalance_timeout + LEAVING_MS:
-        title, expected = "A client stays that is not polled", f"LeaveGroup after {state.rebalance_timeout} ms"
-        sequence, observed = state.join.handle - 1, f"none for {idle} ms"
-        state.evidence.violate(ClientViolation("HBT-06", sequence, title, expected, observed))

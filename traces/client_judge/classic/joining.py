@@ -44,6 +44,7 @@ def judge_join(state: ClientState, operation: Operation, event: Event) -> None:
     state.join, state.join_failure, state.growth, state.has_outgrown = operation, None, None, False
     state.last_sign = state.rebalance_told = state.left = None
     state.may_have_left = False
+    state.former_topics.clear()
     state.session_timeout = operation.body["session_timeout_ms"]
     state.rebalance_timeout = operation.body.get("rebalance_timeout_ms", state.session_timeout)
 

@@ -14,7 +14,7 @@ def note_callback(state: ClientState, application: Application, event: Event) ->
         application.raised = event
         application.has_raised |= event.api == "revoked"
     if event.body.get("commits"):
-        state.commits.in_callback = event
+        state.commits.in_callback, state.commits.has_asked_in_callback = event, True
 
 
 def judge_end_of_call(state: ClientState, application: Application, event: Event) -> None:

@@ -5,7 +5,7 @@ from fencepost.traces.client_judge.classic.heartbeats import judge_clocks, note_
 from fencepost.traces.client_judge.classic.joining import describe_id, judge_instance, judge_reason
 from fencepost.traces.client_judge.classic.knowledge import NO_GENERATION, Phase, Standing, has_membership
 from fencepost.traces.client_judge.classic.news import RESETS, describe_partitions, generation_in
-from fencepost.traces.client_judge.classic.state import ClientState
+from fencepost.traces.client_judge.classic.state import ClientState, Debt
 from fencepost.traces.events import Event
 from fencepost.traces.operations import Operation
 
@@ -144,8 +144,18 @@ def unheard_heartbeat(state: ClientState, time: int, milliseconds: int) -> Opera
 def judge_lookup(state: ClientState, operation: Operation, event: Event) -> None:
     """A client whose heartbeats have no response looks for the coordinator again."""
     judge_clocks(state, operation, event)
+    state.pay("FindCoordinator", event.sequence)
     if state.session_timeout and unheard_heartbeat(state, event.time, state.session_timeout // 2) is not None:
         state.evidence.hold("HBT-11", event.sequence)
+
+
+def note_loss(state: ClientState, operation: Operation, event: Event) -> None:
+    """The connection of a heartbeat ends that has had no response for long: the client looks for the coordinator."""
+    waited = event.time - operation.sent_at
+    is_member = state.last_sign is not None and not state.is_ending
+    if operation.api == "Heartbeat" and is_member and waited > state.session_timeout // 2 > 0:
+        news = f"a Heartbeat had no response for {waited} ms"
+        state.owe(Debt("HBT-11", "FindCoordinator", event.time, event.sequence, news))
 
 
 def judge_unheard(state: ClientState, time: int) -> None:

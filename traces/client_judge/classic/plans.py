@@ -50,13 +50,22 @@ def judge_plan(state: ClientState, operation: Operation, exchange: Exchange) -> 
 def known_clusters(
     state: ClientState, exchange: Exchange, members: Sequence[GroupMember], plan: Assignment
 ) -> tuple[ClusterTopics, ...]:
-    """The partitions by which the leader may have planned. A recording does not show which it knows: it gives them out,
-    or withholds them from a member that claims one of them."""
+    """The partitions by which the leader may have planned: those that it was told last, or before Metadata that was on
+    its way with the response to JoinGroup. A recording does not show which it knows: it gives them out, or withholds
+    them from a member that claims one of them."""
     if not state.is_recorded:
-        return (ClusterTopics(known_topics(state, exchange, plan)),)
+        known = known_topics(state, exchange, plan)
+        older = [counts for time, counts in state.former_topics if is_fresh(state, exchange, time)]
+        alternatives = ({topic: counts.get(topic, count) for topic, count in known.items()} for counts in older)
+        return tuple(map(ClusterTopics, (known, *alternatives)))
     given = [partition for own in plan.values() for partition in own]
     claimed = [partition for member in members for partition in member.subscription.owned]
     return ClusterTopics(count_partitions(given)), ClusterTopics(count_partitions([*given, *claimed]))
+
+
+def is_fresh(state: ClientState, exchange: Exchange, time: int) -> bool:
+    """Whether news of this time may still have been on its way when the response to JoinGroup was read."""
+    return time + state.knowledge.grace > exchange.time
 
 
 def count_partitions(partitions: Sequence[TopicPartition]) -> dict[str, int]:

@@ -117,6 +117,7 @@ def judge_positions_of_commit(state: ClientState, progress: Progress, operation:
 def judge_progress(state: ClientState, progress: Progress, time: int) -> None:
     """The trace ends, or the client is asked to: it has been at work until then."""
     end = time if state.asked_to_end is None else state.asked_to_end
+    judge_manual_progress(state, progress, end)
     since, installed = progress.stable_since, state.installed
     if since is None or not installed or end - since <= PROGRESS_MS + state.knowledge.grace or is_held_up(state, end):
         return
@@ -132,6 +133,23 @@ def judge_progress(state: ClientState, progress: Progress, time: int) -> None:
     violation = ClientViolation("PREFETCH-03", sequence, title, expected, f"none of {told}")
     state.evidence.judge(not idle, violation)
     judge_returned(state, progress, wanted, end, sequence)
+
+
+def judge_manual_progress(state: ClientState, progress: Progress, end: int) -> None:
+    """A client whose application has assigned its partitions fetches each of them, unless something holds it up."""
+    application = state.application
+    if application is None or application.manual_since is None or not application.owned:
+        return
+    since, idle_since = application.manual_since, application.idle_since
+    is_idle = application.has_failed_poll or (idle_since is not None and end - idle_since > WAITING_MS)
+    is_waiting = any(end - each.sent_at > WAITING_MS for each in state.outstanding.values() if each.api != "Fetch")
+    if end - since <= PROGRESS_MS or is_idle or is_waiting or state.rhythm.lost_since is not None:
+        return
+    wanted = application.owned - application.paused - progress.out_of_range - fetches_outstanding(state)
+    idle = sorted(each for each in wanted if progress.fetched_at.get(each, since) < end - PROGRESS_MS)
+    title, expected = "A partition is not fetched", f"a Fetch of each partition within {PROGRESS_MS} ms"
+    sequence, observed = application.command_sequence, f"none of {describe_partitions(idle)}"
+    state.evidence.judge(not idle, ClientViolation("PREFETCH-03", sequence, title, expected, observed))
 
 
 def held_partitions(state: ClientState) -> frozenset[TopicPartition]:

@@ -8,13 +8,20 @@ from fencepost.traces.client_judge.classic.callbacks import is_reset
 from fencepost.traces.client_judge.classic.knowledge import NO_GENERATION
 from fencepost.traces.client_judge.classic.news import describe_partitions, first_error
 from fencepost.traces.client_judge.classic.state import ClientState
+from fencepost.traces.client_judge.classic.unawaited import is_unawaited
 from fencepost.traces.client_judge.evidence import ClientViolation
 from fencepost.traces.events import Body, Event
 from fencepost.traces.operations import Operation
 
 MEMBERSHIP_ERRORS = frozenset({Error.ILLEGAL_GENERATION, Error.UNKNOWN_MEMBER_ID})
 RETRIABLE_ERRORS = frozenset(
-    {Error.COORDINATOR_LOAD_IN_PROGRESS, Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE}
+    {
+        Error.COORDINATOR_LOAD_IN_PROGRESS,
+        Error.COORDINATOR_NOT_AVAILABLE,
+        Error.NOT_COORDINATOR,
+        Error.REQUEST_TIMED_OUT,
+        Error.UNKNOWN_TOPIC_OR_PARTITION,
+    }
 )
 
 FAILED_COMMITS = frozenset({"COMMIT_FAILED", "CommitFailedException", "CommitFailedError"})
@@ -126,7 +133,8 @@ def judge_commits_ahead(state: ClientState, application: Application) -> None:
 def learn_commit(state: ClientState, application: Application, operation: Operation, body: Body) -> None:
     """The response to OffsetCommit."""
     sent = {partition: row.offset for partition, row in read_offsets(operation.body, state.topic_names)}
-    if operation.handle > application.command_sequence:  # else the application does not wait for it
+    is_late = operation.handle <= application.command_sequence
+    if not is_late and not is_unawaited(state, operation):  # else the application does not wait for it
         application.commit_errors.append(first_error(body))
     for topic in body.get("topics") or ():
         for row in topic["partitions"]:

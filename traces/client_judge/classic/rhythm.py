@@ -1,4 +1,4 @@
-"""When heartbeats of a client came, and when its coordinator could not be found."""
+"""When heartbeats of a client came, when its coordinator could not be found, and what it repeats."""
 
 from dataclasses import dataclass, field
 
@@ -26,3 +26,11 @@ class Rhythm:
     def usual(self) -> int:
         """The longest time between heartbeats so far, 0 if there were too few."""
         return max(self.gaps) if len(self.gaps) >= STEADY else 0
+
+
+@dataclass(slots=True)
+class Repeats:
+    """The repeats of a request to one API: when it failed last, if nothing came since, and how many came at once."""
+
+    failed: int | None = None
+    at_once: int = 0

@@ -9,7 +9,7 @@ from fencepost.traces.client_judge.classic.buffers import Buffers
 from fencepost.traces.client_judge.classic.commits import Commits
 from fencepost.traces.client_judge.classic.groups import InventedGroups
 from fencepost.traces.client_judge.classic.knowledge import Knowledge, Standing
-from fencepost.traces.client_judge.classic.rhythm import Rhythm
+from fencepost.traces.client_judge.classic.rhythm import Repeats, Rhythm
 from fencepost.traces.client_judge.evidence import ClientViolation, Evidence
 from fencepost.traces.events import Event
 from fencepost.traces.operations import Operation
@@ -86,6 +86,8 @@ class ClientState:
     instance: str | None = None
     topics: dict[str, int] = field(default_factory=dict)
     """Partitions by topic, as the client was told with Metadata."""
+    former_topics: list[tuple[int, dict[str, int]]] = field(default_factory=list)
+    """The same before Metadata told something else since the last JoinGroup, and when it did."""
     told_topics: frozenset[str] = frozenset()
     """Those of the last response to Metadata."""
     leaders: dict[TopicPartition, int] = field(default_factory=dict)
@@ -140,6 +142,8 @@ class ClientState:
     application: Application | None = None
     """That of a driven client."""
     rhythm: Rhythm = field(default_factory=Rhythm)
+    repeats: dict[str, Repeats] = field(default_factory=dict)
+    """By API."""
     buffers: Buffers = field(default_factory=Buffers)
     commits: Commits = field(default_factory=Commits)
     groups: InventedGroups = field(default_factory=InventedGroups)

@@ -132,7 +132,6 @@ MCOMMIT: tuple[Requirement, ...] = (
         "Callbacks of earlier asynchronous commits should run before a later synchronous commit returns.",
         "ConsumerCoordinatorTest",
         needs=("driver",),
-        untestable="drivers wait for each commit of the application",
     ),
     should(
         "MCOMMIT-17",
@@ -168,6 +167,13 @@ MCOMMIT: tuple[Requirement, ...] = (
         "In the group as a whole a committed offset never passes a record that no member returned.",
         "KIP-41, Kafka: The Definitive Guide",
         incidental=True,
+        needs=("driver",),
+    ),
+    must(
+        "MCOMMIT-22",
+        "Only commits that are asked for",
+        "Without auto-commit a client sends no OffsetCommit that its application has not asked for.",
+        "Kafka: The Definitive Guide, Apache Kafka source",
         needs=("driver",),
     ),
 )

@@ -1,0 +1,108 @@
+"""Scenarios in which requests get one error after the other, and commits that the application does not wait for."""
+
+from fencepost.adapters.client.faults import delay, edit
+from fencepost.conformance.clients.classic.driven import consume, produce
+from fencepost.conformance.clients.classic.errors import make_unstable, wants_stable_offsets
+from fencepost.conformance.clients.scenario import ClientScenarioFamily
+from fencepost.conformance.clients.stage import RECORDS, ClientStage
+from fencepost.model.errors import Error
+
+FAMILY = ClientScenarioFamily()
+MANY = 5
+"""So many refusals of one kind show whether a client waits before it asks again."""
+PASSING = (Error.COORDINATOR_LOAD_IN_PROGRESS, Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE)
+COMMIT_ERRORS = (
+    *PASSING,
+    Error.REQUEST_TIMED_OUT,
+    Error.UNKNOWN_TOPIC_OR_PARTITION,
+    Error.OFFSET_METADATA_TOO_LARGE,
+    Error.TOPIC_AUTHORIZATION_FAILED,
+    Error.GROUP_AUTHORIZATION_FAILED,
+    Error.UNKNOWN_SERVER_ERROR,
+)
+"""The errors of OffsetCommit that say nothing of the membership."""
+MEMBERSHIP_ERRORS = (Error.REBALANCE_IN_PROGRESS, Error.ILLEGAL_GENERATION, Error.UNKNOWN_MEMBER_ID)
+QUIET_S = 2.0
+"""How long an application polls until it has been told what came of a commit."""
+
+
+@FAMILY.add("MEMBER-17", "MEMBER-01")
+async def a_coordinator_that_is_not_available(stage: ClientStage) -> None:
+    """The first lookups of the coordinator fail."""
+    stage.refuse("FindCoordinator", Error.COORDINATOR_NOT_AVAILABLE, times=MANY)
+    await stage.start_and_become_stable()
+    await stage.watch(1)
+
+
+@FAMILY.add("MEMBER-17", "MCOMMIT-20", "PREFETCH-03")
+async def offsets_that_cannot_be_told(stage: ClientStage) -> None:
+    """OffsetFetch gets errors that may pass, and then offsets that are unstable."""
+    for error in PASSING:
+        stage.refuse("OffsetFetch", error, times=MANY if error is PASSING[0] else 1)
+    note = "the next OffsetFetch gets UNSTABLE_OFFSET_COMMIT"
+    stage.play("OffsetFetch", edit(make_unstable), note, times=MANY, matches=wants_stable_offsets)
+    await stage.start_and_become_stable()
+    await stage.watch(9)
+
+
+@FAMILY.add("MCOMMIT-14", "MEMBER-17", needs=("driver",))
+async def commits_that_are_refused(stage: ClientStage) -> None:
+    """Commits of the application get one error after the other."""
+    await consume(stage, RECORDS)
+    for number, error in enumerate((PASSING[0], *COMMIT_ERRORS)):
+        stage.application.stop_polling()
+        cue = stage.refuse("OffsetCommit", error, times=1 if number else MANY)
+        await stage.do("commit")
+        stage.cluster.script.drop(cue)
+        stage.application.go_on_polling()
+        await stage.watch(0.7)
+    await stage.watch(QUIET_S)
+
+
+@FAMILY.add("MCOMMIT-14", "MCOMMIT-16", needs=("driver",))
+async def commits_that_nobody_waits_for(stage: ClientStage) -> None:
+    """The application commits twice without waiting, and then once more, for which it waits."""
+    await consume(stage, RECORDS)
+    stage.application.stop_polling()
+    stage.play("OffsetCommit", delay(0.5), "the response to OffsetCommit takes 500 ms", times=2)
+    for command in ("commit_async", "commit_async", "commit"):
+        await stage.do(command)
+    stage.application.go_on_polling()
+    await stage.watch(QUIET_S)
+
+
+@FAMILY.add("MCOMMIT-10", "MCOMMIT-14", needs=("driver",))
+async def commits_that_fail_unawaited(stage: ClientStage) -> None:
+    """Commits for which the application does not wait get one error after the other."""
+    await consume(stage, RECORDS)
+    for error in (*COMMIT_ERRORS, *MEMBERSHIP_ERRORS):
+        since = stage.mark()
+        await refuse_unawaited_commit(stage, error)
+        if error in MEMBERSHIP_ERRORS:
+            await stage.watch_rejoin(since)
+        await stage.watch(QUIET_S)
+
+
+async def refuse_unawaited_commit(stage: ClientStage, error: Error) -> None:
+    """The application commits and does not wait, which is refused."""
+    stage.application.stop_polling()
+    cue = stage.refuse("OffsetCommit", error)
+    since = stage.mark()
+    await stage.do("commit_async")
+    await stage.watch_request("OffsetCommit", since=since, seconds=1)
+    stage.application.go_on_polling()
+    await stage.watch(0.1)
+    stage.cluster.script.drop(cue)
+
+
+@FAMILY.add("POLL-03", needs=("driver",))
+async def commands_about_partitions_that_are_not_assigned(stage: ClientStage) -> None:
+    """The application seeks, pauses and resumes a partition that it does not have."""
+    other = f"{stage.place.topic}-other"
+    await stage.cluster.create_topic(other, 1, RECORDS)
+    await consume(stage, RECORDS)
+    await stage.do("seek", topic=other, partition=0, offset=5)
+    for command in ("pause", "resume"):
+        await stage.do(command, partitions=[[other, 0]])
+    await produce(stage, 10)
+    await stage.watch(QUIET_S)

@@ -1,0 +1,86 @@
+"""The end of a driven client: LeaveGroup of one that is asked to, or not polled, and the end of its trace."""
+
+from fencepost.model.errors import error_name
+from fencepost.traces.client_judge.classic.application import Application
+from fencepost.traces.client_judge.classic.draining import judge_end_of_draining
+from fencepost.traces.client_judge.classic.heartbeats import has_been_lost, judge_clocks
+from fencepost.traces.client_judge.classic.knowledge import Phase
+from fencepost.traces.client_judge.classic.news import first_error
+from fencepost.traces.client_judge.classic.records import judge_last_commit
+from fencepost.traces.client_judge.classic.state import ClientState
+from fencepost.traces.client_judge.classic.unawaited import judge_reports
+from fencepost.traces.client_judge.evidence import ClientViolation
+from fencepost.traces.events import Event
+from fencepost.traces.operations import Operation
+
+LEAVING_MS = 3_000
+"""How late a client that is not polled may leave."""
+MIN_POLLS = 10
+"""The polls after which a failure should have reached the application."""
+
+
+def judge_leave_of_application(
+    state: ClientState, application: Application, operation: Operation, event: Event
+) -> None:
+    """LeaveGroup comes since the application closes, or since it has not polled for too long."""
+    judge_leave_in_callback(state, operation, event)
+    if application.is_ending or application.has_ended or state.is_ending:
+        if application.command is not None and application.command["do"] == "close":
+            judge_last_commit(state, application, operation, "MCOMMIT-07")
+        return
+    idle = application.idle_time(event.time)
+    judge_clocks(state, operation, event)
+    if event.time - application.began <= state.knowledge.grace:  # it may have left before that
+        idle = max(idle, application.last_unpolled, application.last_busy)
+    if not application.has_interval:
+        return  # it has another reason
+    if idle > state.rebalance_timeout - state.knowledge.grace:
+        state.evidence.hold("HBT-06", event.sequence)
+    else:
+        title, expected = "A client leaves that is polled", "no LeaveGroup"
+        requirement = "HBT-15" if has_been_lost(state, event.time) else "HBT-09"
+        state.violate(requirement, operation, title, expected, f"LeaveGroup {idle} ms after the last poll")
+
+
+def judge_leave_in_callback(state: ClientState, operation: Operation, event: Event) -> None:
+    """LeaveGroup of a client that is asked to leave comes after its callback, which may take long (MEMBER-22)."""
+    if state.rhythm.callback is None or state.application is None or not state.application.is_ending:
+        return
+    begun, takes = state.rhythm.callback
+    title, expected = "LeaveGroup during the callback", f"LeaveGroup {takes} ms after the callback began"
+    waited = event.time - begun
+    state.check(waited >= takes - state.knowledge.grace, "MEMBER-22", operation, title, expected, f"{waited} ms after")
+
+
+def judge_end_of_application(state: ClientState, time: int) -> None:
+    """The trace of a driven client ends."""
+    application, evidence = state.application, state.evidence
+    if application is None:
+        return
+    if application.manual_since is not None and time - application.manual_since > state.knowledge.grace:
+        for requirement in ("MEMBER-26", "CALLBACK-18"):
+            evidence.hold(requirement, 0)
+    if application.refused is not None and application.polls_since >= MIN_POLLS:
+        told = application.refused
+        title = f"What {told.api} got does not reach the application"
+        expected, observed = "a poll that fails", f"{application.polls_since} polls that do not"
+        news = f"{told.api} got {error_name(first_error(told.body))} at {told.time} ms"
+        evidence.violate(ClientViolation(application.refusal, told.sequence, title, expected, observed, news))
+    judge_end_of_draining(state, application)
+    judge_reports(state)
+    exchange = state.exchange
+    if exchange is not None and exchange.is_late and time - exchange.time > state.knowledge.grace:
+        evidence.hold("MEMBER-29", exchange.sequence)
+    judge_idleness(state, application, time)
+
+
+def judge_idleness(state: ClientState, application: Application, time: int) -> None:
+    """A dynamic member whose application has not polled for longer than its poll interval has left."""
+    since = max(application.idle_since or 0, state.exchange.time if state.exchange is not None else 0)
+    idle = 0 if application.idle_since is None else time - since
+    is_member = state.knowledge.latest.phase is Phase.STABLE and state.left is None and state.instance is None
+    is_member &= application.has_interval and not state.is_ending
+    if is_member and state.join is not None and idle > state.rebalance_timeout + LEAVING_MS:
+        title, expected = "A client stays that is not polled", f"LeaveGroup after {state.rebalance_timeout} ms"
+        sequence, observed = state.join.handle - 1, f"none for {idle} ms"
+        state.evidence.violate(ClientViolation("HBT-06", sequence, title, expected, observed))
