@@ -293,6 +293,7 @@ CHECKS = (
         "c1 t1-0,t1-1,t2-0,t2-1; c2 t1-2,t1-3,t2-2,t2-3",
         racks="c1=a c2=b",
     ),
+    expect("RANGE-08", "range", "t:b/b/a/a", "c1; c2", "c1 t-2,t-3; c2 t-0,t-1", racks="c1=a"),
     expect("RANGE-09", "range", "t:ab/ab/ab/ab", "c1; c2", "c1 t-0,t-1; c2 t-2,t-3", racks="c1=a c2=b"),
     expect("RANGE-09", "range", "t:c/d/c/d", "c1; c2", "c1 t-0,t-1; c2 t-2,t-3", racks="c1=a c2=b"),
     expect("RR-01", "roundrobin", "t0:3 t1:3", "C0; C1", "C0 t0-0,t0-2,t1-1; C1 t0-1,t1-0,t1-2"),
