@@ -34,7 +34,7 @@ SECONDS_FOR_ONE = 10.0
 """Of a core, for a schedule or a scenario: one that takes longer hangs."""
 PROTOCOL = ClassicClientSchedules(is_driven=True)
 COMPARED_KINDS = (Kind.REQUEST, Kind.CALLBACK, Kind.POLL)
-KINDS = ("eager", "cooperative", "static")
+KINDS = ("eager", "cooperative", "static", "without auto-commit")
 """The clients that a mutant is made of, one after the other."""
 
 
@@ -68,7 +68,9 @@ def settings_of(module: Any, kind: str) -> Any:
         session_timeout=6_000,
         heartbeat_interval=500,
         max_poll_interval=6_000,
+        auto_commit=kind != "without auto-commit",
         auto_commit_interval=1_000,
+        request_timeout=10_000,
         reset_policy=module.ResetPolicy.EARLIEST,
     )
 
@@ -92,13 +94,13 @@ def mutant_bench(mutant: Mutant | None, kind: str) -> ClientBench:
 
 @cache
 def plays_of(seed: int, count: int) -> tuple[tuple[str, ClientScenario], ...]:
-    """So many schedules of a seed, and then all scenarios, each for every kind of client."""
+    """All scenarios, and then so many schedules of a seed, each for every kind of client."""
     schedules = tuple(PROTOCOL.client_scenario_of(each.schedule) for each in PROTOCOL.generate(seed, 0, count))
-    return tuple((kind, play) for plays in (schedules, SCENARIOS) for kind in KINDS for play in plays)
+    return tuple((kind, play) for plays in (SCENARIOS, schedules) for kind in KINDS for play in plays)
 
 
 def hunt_mutant(name: str, seed: int, count: int) -> MutantOutcome:
-    """Play so many schedules and all scenarios with a mutant until one shows twice what the shipped client does not."""
+    """Play all scenarios and so many schedules with a mutant until one shows twice what the shipped client does not."""
     mutant, begun, played, differs, stuck = client_mutants()[name], time.process_time(), 0, False, ""
     benches: dict[str, ClientBench] = {}
     for played, (kind, scenario) in enumerate(plays_of(seed, count), 1):

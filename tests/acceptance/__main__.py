@@ -8,8 +8,8 @@ assignors fewer than 100,000; with FENCEPOST_MUTANTS=rest, mutants that random s
 the record. With FENCEPOST_BATCHES, batches of random schedules on Kafka whose reports are in that folder are not
 played again. With FENCEPOST_REPORTS, the reports of whole runs are kept in that folder. For the held-out faults,
 FENCEPOST_SCHEDULES is the number of schedules of a seed, and FENCEPOST_LABEL goes into the results. With
-FENCEPOST_CLIENT_MUTANTS, so many of the drawn mutants of the client are hunted; with FENCEPOST_RECORDINGS, recordings
-are kept in that folder.
+FENCEPOST_CLIENT_MUTANTS, so many of the drawn mutants of the client are hunted, and those whose outcomes are in the
+folder FENCEPOST_OUTCOMES are not hunted again; with FENCEPOST_RECORDINGS, recordings are kept in that folder.
 """
 
 import sys
