@@ -295,10 +295,11 @@ class ReferenceClient:
                 self.receive(sent, decode_response(sent.api, VERSIONS[sent.api], frame).body)
         except (ConnectionError, KeyError):  # the end, or a response to nothing
             link.hang_up()
-            if self.links.get(node) is link:
+            is_present = self.links.get(node) is link  # else there is another one by now
+            if is_present:
                 del self.links[node]
-                if node == self.coordinator:
-                    self.give(CoordinatorDisconnected())
+            if node == self.coordinator and (is_present or link.waiting):
+                self.give(CoordinatorDisconnected())
 
     def receive(self, sent: AwaitedResponse, body: Body) -> None:
         """A response has come."""
@@ -378,6 +379,7 @@ class ReferenceClient:
         """Close the connection to a node, if there is one."""
         link = self.links.pop(node, None)
         if link is not None:
+            link.waiting.clear()
             link.hang_up()
 
     def learn_metadata(self, body: Body) -> None:
