@@ -134,10 +134,12 @@ def must(
     incidental: bool = False,
     needs: tuple[str, ...] = (),
     since: Change | None = None,
+    untestable: str = "",
 ) -> Requirement:
-    """A requirement that every coordinator keeps and clients rely on."""
-    testability = _testability(incidental, needs)
-    return Requirement(id, Level.MUST, title, sentence, source, testability, needs, since=since)
+    """A requirement that every coordinator keeps and clients rely on. `untestable` says why no answer can break it, if
+    that is so."""
+    testability = Verifiability.UNTESTABLE if untestable else _testability(incidental, needs)
+    return Requirement(id, Level.MUST, title, sentence, source, testability, needs, untestable, since)
 
 
 def should(

@@ -57,6 +57,7 @@ _CHECKPOINTS = (
         "23 24 25 27",
         buffer="24",
         commit="25",
+        drains="27",
         queue="24",
     ),
     row("drain.commit-failed", "the commit fails", "26"),
@@ -107,6 +108,8 @@ _ASKED = (
     row("bean.refused", "the group is that of another region", "01"),
     row("bean.retired", "a later checkpoint is complete", "40"),
     row("poll.empty", "the poll returns nothing"),
+    row("merge.late", "fewer than N operators have contributed, and the time to wait is over", "39"),
+    row("poll.position-lost", "the log no longer has the offset that was sought", "52"),
     row("poll.paused", "another poll would not fit into the queue", "08", pauses="07"),
     row("process.waits", "there is no permit, or nothing to do", "10"),
 )
@@ -120,6 +123,5 @@ REGION = Specification(REGION_CATALOGUE, REGION_RULES, subject="consistent regio
 """Requirements and rules."""
 BESIDE_RULES = {
     "REGION-38": "timing.merge_wait_ms",
-    "REGION-52": "start_positions.reset_succeeds",
 }
-"""Requirements that no step of the main handlers is about, each with the function of this package that decides it."""
+"""Requirements that no rule is about, each with the function of this package that decides it."""

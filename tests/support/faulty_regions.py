@@ -1,5 +1,6 @@
 """Faults in the operators of the bundled region, put in from outside: each replaces one method."""
 
+import asyncio
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -8,9 +9,19 @@ import pytest
 
 from fencepost.adapters.bundled.region.job_control import JobControl, OperatorPart, merge_parts
 from fencepost.adapters.bundled.region.kafka_port import Message, Offsets, Partition
+from fencepost.adapters.bundled.region.line_job import HANDLERS, Body, LineJob
 from fencepost.adapters.bundled.region.operator import OperatorState, Polling, RegionOperator
+from fencepost.adapters.region.kafka_consumer import NetworkConsumer
+from fencepost.model.classic.member.client import Callback, CallbackKind
+from fencepost.model.classic.member.settings import COOPERATIVE_STICKY
+from fencepost.model.classic.member.step import ListenerReturned
+from fencepost.model.region import settings
+from fencepost.model.region.dialect import DOCUMENTED
+from fencepost.model.region.timing import merge_wait_ms
 
 Fault = Callable[[pytest.MonkeyPatch], None]
+RESET_TIMEOUT_MS, POLL_INTERVAL_MS = 4_000, 300_000
+"""How long the region of a test lets a reset last, and the operator's max.poll.interval.ms."""
 FOUND: dict[str, tuple[Fault, tuple[str, ...], bool]] = {}
 
 
@@ -204,6 +215,53 @@ def queue_while_pending(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(RegionOperator, "receive", receive)
 
 
+@fault("REGION-27")
+def report_longest_alone(patch: pytest.MonkeyPatch) -> None:
+    """The time of the last drain is that of the longest one."""
+    whole = RegionOperator.drain
+
+    async def drain(self: RegionOperator) -> Offsets:
+        found = await whole(self)
+        self.drains = replace(self.drains, last=self.drains.longest)
+        return found
+
+    patch.setattr(RegionOperator, "drain", drain)
+
+
+@fault("REGION-39")
+def go_on_alone(patch: pytest.MonkeyPatch) -> None:
+    """A merge that is late is made of what there is."""
+    whole = LineJob.finish
+
+    async def finish(self: LineJob, operator: RegionOperator, request: Body) -> Body:
+        if request.get("late"):
+            parts = self.control._parts.get(request["number"], {})
+            operator.reset_to(merge_parts(parts.values()))
+            return {"done": True}
+        return await whole(self, operator, request)
+
+    patch.setitem(HANDLERS, "finish", finish)
+
+
+@fault("REGION-50", "REGION-19")
+def ask_with_each_callback(patch: pytest.MonkeyPatch) -> None:
+    """An operator that waits for a reset asks for another one with its assignment."""
+    whole = RegionOperator.on_assigned
+
+    def on_assigned(self: RegionOperator, partitions: frozenset[Partition]) -> None:
+        whole(self, partitions)
+        if self.state is OperatorState.RESET_PENDING:
+            self._request_reset()
+
+    patch.setattr(RegionOperator, "on_assigned", on_assigned)
+
+
+@fault("REGION-52")
+def skip_lost_records(patch: pytest.MonkeyPatch) -> None:
+    """H15: an operator goes on wherever Kafka's client has gone."""
+    patch.setattr(RegionOperator, "_confirm", lambda self, messages: None)
+
+
 @fault("REGION-17", "REGION-30", heldout=True)
 def keep_old_offsets(patch: pytest.MonkeyPatch) -> None:
     """An assignment leaves the offsets of partitions that are gone."""
@@ -270,6 +328,77 @@ def retire_all(patch: pytest.MonkeyPatch) -> None:
 
 FAULTS: Mapping[str, tuple[Fault, tuple[str, ...], bool]] = MappingProxyType(FOUND)
 """By name: what puts it in, the requirements one of which finds it, whether it is held out."""
+
+
+def assign_cooperatively(patch: pytest.MonkeyPatch) -> None:
+    """H09: the assignor is cooperative, and an operator takes new partitions for all it has. No veto is in the way."""
+    patch.setattr("fencepost.adapters.region.kafka_consumer.RANGE", COOPERATIVE_STICKY)
+    whole = NetworkConsumer._call_back
+
+    def call_back(self: NetworkConsumer, callback: Callback) -> None:
+        if callback.kind is CallbackKind.ASSIGNED:
+            self._listener.on_assigned(frozenset(callback.partitions))
+            self.give(ListenerReturned())
+        else:
+            whole(self, callback)
+
+    def on_assigned(self: RegionOperator, partitions: frozenset[Partition]) -> None:
+        self._assigned = partitions
+        self.offsets = {one: offset for one, offset in self.offsets.items() if one in partitions}
+        if self.state in (OperatorState.SUBSCRIBED, OperatorState.RESET_COMPLETE):
+            self._seek(partitions)
+
+    async def write(self: RegionOperator) -> OperatorPart | None:
+        return OperatorPart(self.name, self._control.names, dict(self.offsets), dict(self.seek_map))
+
+    patch.setattr(NetworkConsumer, "_call_back", call_back)
+    patch.setattr(RegionOperator, "on_assigned", on_assigned)
+    patch.setattr(RegionOperator, "checkpoint", write)
+
+
+def begin_at_end(patch: pytest.MonkeyPatch) -> None:
+    """H14: a partition that is born with records is begun at its end."""
+    patch.setattr(RegionOperator, "_start", lambda self, partition: self._start_of(partition))
+
+
+def wait_briefly(patch: pytest.MonkeyPatch) -> None:
+    """H16: an operator waits for a merge half as long as a reset may last."""
+    whole = RegionOperator.reset
+
+    async def reset(self: RegionOperator, checkpoint: int, part: OperatorPart | None) -> None:
+        async with asyncio.timeout(merge_wait_ms(RESET_TIMEOUT_MS, POLL_INTERVAL_MS, DOCUMENTED) / 1_000):
+            await whole(self, checkpoint, part)
+
+    patch.setattr(RegionOperator, "reset", reset)
+
+
+def name_by_hash(patch: pytest.MonkeyPatch) -> None:
+    """H17: the name of a group's bean is a hash of its id."""
+    patch.setattr(
+        "fencepost.adapters.bundled.region.job_control.bean_name", lambda group: settings.bean_name(group, DOCUMENTED)
+    )
+
+
+def wait_for_absent(patch: pytest.MonkeyPatch) -> None:
+    """H17: a merge waits for all operators that there were at the checkpoint."""
+
+    def merge_if_complete(self: JobControl, checkpoint: int) -> Offsets | None:
+        parts = self._parts.get(checkpoint, {})
+        names = {name for part in parts.values() for name in part.names}
+        return merge_parts(parts.values()) if parts and parts.keys() == names else None
+
+    patch.setattr(JobControl, "merge_if_complete", merge_if_complete)
+
+
+BESIDE: Mapping[str, Fault] = MappingProxyType(
+    {each.__name__: each for each in (assign_cooperatively, begin_at_end, wait_briefly, name_by_hash, wait_for_absent)}
+)
+"""Repairs undone that the line protocol does not show: Kafka, its log and time are the kit's there."""
+
+
+def fault_named(name: str) -> Fault:
+    """What puts a fault in."""
+    return BESIDE[name] if name in BESIDE else FAULTS[name][0]
 
 
 def mark_name(name: str, quick: Collection[str]) -> object:

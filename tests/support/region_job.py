@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
+from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from fencepost.adapters.bundled.region.controller import RegionMode, RegionProgram, RegionSettings
 from fencepost.adapters.bundled.region.downstream import Downstream
@@ -65,6 +65,17 @@ def fill_topic(bootstrap: str, topic: str, load: Load) -> Offsets:
     assert producer.flush(TIMEOUT_S) == 0
     whole, rest = divmod(load.records, load.partitions)
     return {(topic, one): whole + (one < rest) for one in range(load.partitions)}
+
+
+def add_partition(bootstrap: str, topic: str, count: int, records: int) -> None:
+    """Have a topic grow to `count` partitions, and put records into the last one."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for made in admin.create_partitions([NewPartitions(topic, count)]).values():
+        made.result(TIMEOUT_S)
+    producer = Producer({"bootstrap.servers": bootstrap, "topic.metadata.refresh.interval.ms": 200})
+    for number in range(records):
+        producer.produce(topic, value=b"%d" % number, partition=count - 1)
+    assert producer.flush(TIMEOUT_S) == 0
 
 
 async def run_job(

@@ -3,19 +3,23 @@
 Who owns what is the test's decision: the group's assignor goes by a plan.
 """
 
+import asyncio
 import uuid
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from fencepost.adapters.address import format_address
 from fencepost.adapters.bundled.region.downstream import Downstream
-from fencepost.adapters.bundled.region.job_control import JobControl, OperatorPart
-from fencepost.adapters.bundled.region.kafka_port import CommitFailed, Listener, Offsets
+from fencepost.adapters.bundled.region.job_control import ControlPlane, JobControl, OperatorPart
+from fencepost.adapters.bundled.region.kafka_port import CommitFailed, Listener, Offsets, Partition
 from fencepost.adapters.bundled.region.operator import OperatorState, Polling, RegionOperator
 from fencepost.adapters.region.kafka_consumer import KafkaGroup, NetworkConsumer
 from fencepost.model.assignors.group import Assignment, ClusterTopics, GroupMember
-from tests.support.region_job import Load, fill_topic
+from tests.support.region_job import Load, add_partition, fill_topic
 
+RELAUNCH_S = 3.0
+"""Longer than half the time that a reset may last, and not as long as that."""
 ROUNDS = 1_500
 """Polls after which what was waited for will not come; each takes at least 20 ms."""
 
@@ -36,10 +40,17 @@ class SteppedRegion:
     snapshot: Downstream = field(default_factory=Downstream)
     start: int = 0
     """Where a partition begins that nobody has read."""
+    subscribed: Collection[Partition] | None = None
+    """The partitions that operators find at their subscription, if they look."""
     control: JobControl = field(init=False)
 
     def __post_init__(self) -> None:
         self.control = JobControl(frozenset(self.names))
+
+    @property
+    def bootstrap(self) -> str:
+        """The address of the cluster."""
+        return format_address(*self.group.bootstrap)
 
     # -- operators ------------------------------------------------------------------------------------------------
 
@@ -53,13 +64,14 @@ class SteppedRegion:
             max_poll_records=1,
             polling=polling,
             start_of=lambda partition: self.start,
+            subscribed=self.subscribed,
         )
         self.operators[name] = operator
         return operator
 
     def _make_consumer(self, listener: Listener) -> NetworkConsumer:
         consumer = self.group.make_consumer(listener)
-        consumer.assignors["range"] = self._assign
+        consumer.assignors["range"] = consumer.assignors["cooperative-sticky"] = self._assign
         return consumer
 
     def _assign(self, members: Sequence[GroupMember], cluster: ClusterTopics) -> Assignment:
@@ -372,6 +384,90 @@ async def old_map(region: SteppedRegion) -> str:
     return region.faults()
 
 
+async def new_partitions_alone(region: SteppedRegion) -> str:
+    """H09: an operator that has fetched gets a partition more, and later another one gets its first."""
+    region.launch("A")
+    region.launch("B")
+    await region.give({0: "A"})
+    await region.fetch("A")
+    region.pass_on("A")
+    added = (region.group.topic, 1)
+    region.plan[1] = "A"
+    consumer_of(region.operators["A"]).enforce_rebalance()
+    await region.poll_until(lambda: added in (region.operators["A"]._assigned or ()), ("A", "B"))
+    await region.checkpoint()
+    assert await region.reset()
+    region.plan[0] = "B"
+    consumer_of(region.operators["B"]).enforce_rebalance()
+    await region.poll_until(lambda: region.has_share("B"), ("A", "B"))
+    await region.fetch("B")
+    region.pass_on("B")
+    return region.faults()
+
+
+async def born_with_records(region: SteppedRegion) -> str:
+    """H14: a partition has records before an operator sees it, and the start position is the end."""
+    topic = region.group.topic
+    region.subscribed = frozenset({(topic, 0), (topic, 1)})
+    region.launch("A")
+    await asyncio.to_thread(add_partition, region.bootstrap, topic, 3, 3)
+    region.start = 3
+    await region.give({2: "A"})
+    begun = region.control.variables[topic, 2]
+    return f"{begun} never read" if begun else ""
+
+
+async def slow_relaunch(region: SteppedRegion) -> str:
+    """H16: the relaunch of an operator takes longer than another one waits, and not as long as a reset may."""
+    region.launch("A")
+    region.launch("B")
+    await region.give({0: "A", 1: "B"})
+    assert await region.checkpoint()
+    region.crash("B")
+    region.restore()
+    waiting = asyncio.create_task(region.operators["A"].reset(region.number, region.parts["A"]))
+    await asyncio.sleep(RELAUNCH_S)
+    await region.launch("B", Polling.OFF).reset(region.number, region.parts["B"])
+    try:
+        await waiting
+    except TimeoutError:
+        return "a reset fails"
+    return ""
+
+
+async def alike_groups(region: SteppedRegion) -> str:
+    """H17: two groups of one job have ids with the same hash."""
+    plane, topic = ControlPlane(), region.group.topic
+    region.group = replace(region.group, group=f"AaAa-{topic}")
+    region.control = plane.bean(region.group.group, frozenset(region.names))
+    plane.bean(f"BBBB-{topic}", frozenset({"C", "D"}))
+    return await reset_of_two(region)
+
+
+async def reset_of_two(region: SteppedRegion) -> str:
+    """A checkpoint of both operators, and a reset to it."""
+    region.launch("A")
+    region.launch("B")
+    await region.give({0: "A", 1: "B"})
+    assert await region.checkpoint()
+    return "" if await region.reset() else WAITING
+
+
+async def narrower_job(region: SteppedRegion) -> str:
+    """H17: a job is submitted again with one operator less than wrote the checkpoint."""
+    region.names = ("A", "B", "C")
+    region.control = JobControl(frozenset(region.names))
+    region.launch("C")
+    assert await reset_of_two(region) == ""
+    for name in region.names:
+        region.crash(name)
+    region.names = ("A", "B")
+    region.control = JobControl(frozenset(region.names))
+    for name in region.names:
+        region.launch(name, Polling.OFF)
+    return "" if await region.reset() else WAITING
+
+
 SCHEDULES: Mapping[str, tuple[Schedule, str]] = {
     "leave_out_seek_map": (without_owner, "1 came twice"),
     "merge_first_part": (one_part, "1 came twice"),
@@ -382,6 +478,11 @@ SCHEDULES: Mapping[str, tuple[Schedule, str]] = {
     "submit_late": (late_submission, "1 came twice"),
     "contribute_once": (lost_merge, WAITING),
     "trust_old_map": (old_map, "1 came twice"),
+    "assign_cooperatively": (new_partitions_alone, "1 came twice"),
+    "begin_at_end": (born_with_records, "3 never read"),
+    "wait_briefly": (slow_relaunch, "a reset fails"),
+    "name_by_hash": (alike_groups, WAITING),
+    "wait_for_absent": (narrower_job, WAITING),
 }
 """By the fault of `faulty_regions` that undoes the repair: the schedule, and what the model predicts for it."""
 IN_HAND = (in_hand, "1 came twice, 1 gap")

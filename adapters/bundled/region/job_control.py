@@ -36,6 +36,24 @@ def merge_parts(parts: Iterable[OperatorPart]) -> Offsets:
     return below | above
 
 
+def bean_name(group: str) -> str:
+    """The name of a group's bean: the id itself, for a hash may be that of another one too (H17)."""
+    return group
+
+
+@dataclass(eq=False, slots=True)
+class ControlPlane:
+    """The beans of all groups, by name."""
+
+    beans: dict[str, "JobControl"] = field(default_factory=dict)
+
+    def bean(self, group: str, names: frozenset[str]) -> "JobControl":
+        """The bean of a group, which is made for the first who asks; the names of its operators are in it."""
+        found = self.beans.setdefault(bean_name(group), JobControl(frozenset()))
+        found.names |= names
+        return found
+
+
 @dataclass(eq=False, slots=True)
 class JobControl:
     """The variables are stored; the bean is not, and is empty after a restart. The job's names are fixed (H02)."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from fencepost.adapters.bundled.region.job_control import JobControl, OperatorPart, WrongRegion
 from fencepost.adapters.bundled.region.kafka_port import CommitFailed, Listener, Message, Offsets, Partition
-from fencepost.adapters.bundled.region.operator import START_POSITIONS, Polling, RegionOperator
+from fencepost.adapters.bundled.region.operator import START_POSITIONS, Polling, PositionLost, RegionOperator
 
 Body = Mapping[str, Any]
 TOPIC = "t"
@@ -54,6 +54,18 @@ class ScriptedConsumer:
         self.is_abandoned = True
 
 
+@dataclass(slots=True)
+class ScriptedClock:
+    """A clock that is read at the beginning and at the end of a drain; the kit says how long that `takes`."""
+
+    now: float = 0.0
+    takes: float = 0.0
+
+    def __call__(self) -> float:
+        told, self.now = self.now, self.now + self.takes
+        return told
+
+
 @dataclass(eq=False, slots=True)
 class LineJob:
     """The job control plane and the operators that are up."""
@@ -64,6 +76,7 @@ class LineJob:
     consumers: dict[str, ScriptedConsumer] = field(default_factory=dict)
     starts: Offsets = field(default_factory=dict)
     """Where a partition without a control variable begins, as the last assignment said."""
+    clock: ScriptedClock = field(default_factory=ScriptedClock)
     asking: set[str] = field(default_factory=set)
     """Operators that have requested a reset since the request began."""
 
@@ -130,6 +143,7 @@ class LineJob:
                 max_poll_records=self.max_poll_records,
                 polling=Polling.OFF if request.get("again") else Polling.FULL,
                 start_of=lambda partition: self.starts.get(partition, 0),
+                clock=self.clock,
             )
         except WrongRegion as error:
             return {"refused": True, "reason": str(error)}
@@ -161,12 +175,17 @@ class LineJob:
         return {"partitions": len(set(partitions)), "topics": int(bool(partitions))}
 
     async def poll(self, operator: RegionOperator, request: Body) -> Body:
-        """A poll returns these records; none if there is no room for what a poll may return."""
+        """A poll returns these records; none if there is no room for what a poll may return. Where they are not those
+        that were sought the PE goes down."""
         records = request.get("records")
         if not isinstance(records, list) or not all(is_place(one) for one in records):
             raise BadRequest("'records' is not a list of pairs of numbers")
         has_room = operator.has_room()
-        operator.receive([Message((TOPIC, number), offset) for number, offset in records] if has_room else [])
+        try:
+            operator.receive([Message((TOPIC, number), offset) for number, offset in records] if has_room else [])
+        except PositionLost as lost:
+            await self.crash(operator, request)
+            return {"fails": True, "reason": str(lost)}
         return {"pauses": not has_room}
 
     # -- the process thread ---------------------------------------------------------------------------------------
@@ -184,8 +203,11 @@ class LineJob:
     async def drain(self, operator: RegionOperator, request: Body) -> Body:
         """Drain; where the commit fails the PE goes down."""
         self.consumers[operator.name].commit_error = str(request.get("error", ""))
+        self.clock.takes = number_field(request, "takes") / 1_000 if "takes" in request else 0.0
         try:
-            return {"commit": to_numbers(await operator.drain()), "fails": False}
+            commit = to_numbers(await operator.drain())
+            drains = {"last": operator.drains.last, "longest": operator.drains.longest}
+            return {"commit": commit, "fails": False, "drains": drains}
         except CommitFailed:
             await self.crash(operator, request)
             return {"commit": to_numbers(operator.offsets), "fails": True}
@@ -213,11 +235,11 @@ class LineJob:
         return {"done": False}
 
     async def finish(self, operator: RegionOperator, request: Body) -> Body:
-        """Seek the merged checkpoint if the merge is complete."""
+        """Seek the merged checkpoint if the merge is complete; without one the reset fails once it is `late`."""
         merged = self.control.merge_if_complete(number_field(request, "number"))
         if merged is not None:
             operator.reset_to(merged)
-        return {"done": merged is not None}
+        return {"done": merged is not None, "fails": merged is None and bool(request.get("late"))}
 
 
 HANDLERS: Mapping[str, Callable[[LineJob, RegionOperator, Body], Awaitable[Body]]] = {

@@ -1,7 +1,9 @@
 """An operator without its threads: what callbacks, polls, submissions, checkpoints and resets do to it."""
 
+import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
 from enum import StrEnum
 
 from fencepost.adapters.bundled.region.job_control import Contribution, JobControl, OperatorPart
@@ -30,6 +32,18 @@ class Polling(StrEnum):
     FULL = "full"
 
 
+class PositionLost(Exception):
+    """Kafka's log no longer has the offset that was sought."""
+
+
+@dataclass(frozen=True, slots=True)
+class DrainTimes:
+    """Metrics: how long the last drain took, and the longest one, in milliseconds."""
+
+    last: int = 0
+    longest: int = 0
+
+
 def start_at_beginning(partition: Partition) -> int:
     """The offset where a partition begins that nobody has read: 0."""
     return 0
@@ -37,7 +51,8 @@ def start_at_beginning(partition: Partition) -> int:
 
 class RegionOperator:
     """One life of an operator, from the launch of its PE to its death. `request_reset` has the region reset, at once or
-    after the reset under way; `start_of` says where a partition without a control variable begins."""
+    after the reset under way; `start_of` says where a partition without a control variable begins, `subscribed` which
+    partitions there were at subscription, if that is known. `clock` tells seconds."""
 
     def __init__(
         self,
@@ -50,6 +65,8 @@ class RegionOperator:
         max_poll_records: int = 500,
         polling: Polling = Polling.FULL,
         start_of: Callable[[Partition], int] = start_at_beginning,
+        subscribed: Collection[Partition] | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name = name
         self.state = OperatorState.SUBSCRIBED
@@ -64,6 +81,11 @@ class RegionOperator:
         self._control = control
         self._request_reset = request_reset
         self._start_of = start_of
+        self._subscribed = subscribed
+        self._clock = clock
+        self.drains = DrainTimes()
+        self._unconfirmed: Offsets = {}
+        """What was sought, of partitions of which nothing was fetched since."""
         self._assigned: frozenset[Partition] | None = None
         """None between a revocation and the assignment that follows it."""
         self._is_map_old = False
@@ -78,13 +100,23 @@ class RegionOperator:
         return QUEUED_POLLS * self.limit - len(self.queue) >= self.limit
 
     def receive(self, messages: Iterable[Message]) -> None:
-        """Queue what a poll has returned, unless a reset is awaited."""
+        """Queue what a poll has returned, unless a reset is awaited. Raises `PositionLost` if Kafka has gone on from
+        another offset than the one that was sought (H15)."""
         before = len(self.queue)
         if self.state is not OperatorState.RESET_PENDING:
-            self.queue.extend(messages)
+            found = tuple(messages)
+            self._confirm(found)
+            self.queue.extend(found)
         if len(self.queue) > before:
             self.state = OperatorState.RECORDS_FETCHED
             self.longest_queue = max(self.longest_queue, len(self.queue))
+
+    def _confirm(self, messages: Iterable[Message]) -> None:
+        for message in messages:
+            sought = self._unconfirmed.pop(message.partition, message.offset)
+            if message.offset != sought:
+                topic, number = message.partition
+                raise PositionLost(f"{topic}/{number} goes on at {message.offset}, and {sought} was sought")
 
     def take(self) -> bool:
         """Take the next message; the caller has a permit, and so the region runs (H03)."""
@@ -132,11 +164,17 @@ class RegionOperator:
     def _seek(self, partitions: Iterable[Partition]) -> None:
         self.offsets = {one: self._first_of(one) for one in partitions}
         self.seek_map |= self.offsets
+        self._unconfirmed = dict(self.offsets)
         self.consumer.seek(self.offsets)
 
     def _first_of(self, partition: Partition) -> int:
         found = self.seek_map.get(partition)
-        return self._control.first_offset(partition, self._start_of(partition)) if found is None else found
+        return self._control.first_offset(partition, self._start(partition)) if found is None else found
+
+    def _start(self, partition: Partition) -> int:
+        """Where a partition begins that nobody has read: one born after the subscription at its beginning (H14)."""
+        is_new = self._subscribed is not None and partition not in self._subscribed
+        return 0 if is_new else self._start_of(partition)
 
     def _clear(self) -> None:
         self.queue.clear()
@@ -146,11 +184,14 @@ class RegionOperator:
 
     async def drain(self) -> Offsets:
         """Stop polling, put the queue aside, commit; returns what was. Raises CommitFailed if one partition fails."""
+        began = self._clock()
         self.polling = Polling.OFF
         self.drained.extend(self.queue)
         self.queue.clear()
         if self.offsets:
             await self.consumer.commit(self.offsets)
+        took = round(1_000 * (self._clock() - began))
+        self.drains = DrainTimes(took, max(took, self.drains.longest))
         return dict(self.offsets)
 
     async def checkpoint(self) -> OperatorPart | None:

@@ -1,13 +1,15 @@
 """The two threads of an operator, as tasks: the event thread owns the Kafka client, the process thread submits."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from fencepost.adapters.bundled.region.operator import Polling, RegionOperator
+from fencepost.adapters.bundled.region.operator import Polling, PositionLost, RegionOperator
 
 THROTTLE_SECONDS = 0.1
+_log = logging.getLogger(__name__)
 
 
 class OperatorDied(Exception):
@@ -67,7 +69,11 @@ class OperatorThreads:
     async def _handle_events(self) -> None:
         while True:
             if self.operator.polling is not Polling.OFF and self._events.empty():
-                await self._poll()
+                try:
+                    await self._poll()
+                except PositionLost as lost:  # a reset leads to the same place: the region fails, and is seen to
+                    _log.error("operator %s: %s", self.operator.name, lost)
+                    return
                 continue
             event = await self._events.get()
             work = asyncio.create_task(event.work())

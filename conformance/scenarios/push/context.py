@@ -244,6 +244,15 @@ class PushContext:
             raise Unsupported(f"a known {name} ([limits] of a profile)")
         return self.limits[name]
 
+    def limit_over_grace(self, name: str) -> int:
+        """A limit that can be told from what the grace excuses. Raises `Unsupported`."""
+        limit = self.limit(name)
+        if self.base.grace >= limit:
+            raise Unsupported(
+                f"a {name} longer than the grace of {self.base.grace} ms ([timing] grace_ms of a profile)"
+            )
+        return limit
+
     def add_partition(self, topic: str | None = None) -> None:
         """Add a partition to a topic, by default to the kit's, and put it on record."""
         topic = self.topic if topic is None else topic

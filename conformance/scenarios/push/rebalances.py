@@ -53,7 +53,7 @@ async def partition_comes(context: PushContext) -> None:
 
 @rebalances.add("20", "21", "41")
 async def consumer_never_stops(context: PushContext) -> None:
-    retries, wait = context.limit("maximum_retries"), context.limit("response_timeout_ms")
+    retries, wait = context.limit("maximum_retries"), context.limit_over_grace("response_timeout_ms")
     stuck, other = await context.group_of("a", "b", timeout_ms=context.long_timeout)
     stuck.pauses_at = "Stop"
     await context.consumer("c", context.long_timeout).join()

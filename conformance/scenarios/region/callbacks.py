@@ -29,6 +29,24 @@ async def revocation_after_records(context: ScenarioContext) -> None:
     await job.poll("A", (0, 3), check="REGION-14")
 
 
+@callbacks.add("REGION-50")
+async def resets_for_a_rebalance(context: ScenarioContext) -> None:
+    """In a rebalance of four each operator asks for a reset at most once, and after the reset none does."""
+    job = await start_job(context, "ABCD")
+    for partition, name in enumerate(job.names):
+        await job.assign(name, partition)
+        await job.poll(name, (partition, 0))
+    for name in job.names:
+        await job.check("REGION-50", "revoke", name)
+    for partition, name in enumerate(reversed(job.names)):
+        await job.assign(name, partition, check="REGION-50")
+        await job.poll(name, (partition, 0), check="REGION-50")
+    await job.reset(0)
+    for name in job.names:
+        await job.check("REGION-50", "revoke", name)
+        await job.assign(name, check="REGION-50")
+
+
 @callbacks.add("REGION-15")
 async def request_during_a_reset(context: ScenarioContext) -> None:
     """An operator that was reset already is revoked during the reset, asks for another one, and gets it."""

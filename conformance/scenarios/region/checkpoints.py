@@ -20,6 +20,16 @@ async def drain_and_resume(context: ScenarioContext) -> None:
     await job.pass_on("A", check="REGION-24")
 
 
+@checkpoints.add("REGION-27")
+async def times_of_drains(context: ScenarioContext) -> None:
+    """The times of the last drain and of the longest one are those of the drains."""
+    job = await run_job(context)
+    for number, takes in enumerate((5, 9, 3), 1):
+        await job.check("REGION-27", "drain", "A", error="", takes=takes)
+        await job.write("A", number)
+        await job.ask("resume", "A")
+
+
 @checkpoints.add("REGION-26")
 async def failed_commit(context: ScenarioContext) -> None:
     """A commit that fails restarts the operator."""

@@ -78,6 +78,27 @@ async def cleared_before_seeking(context: ScenarioContext) -> None:
     await job.pass_on("A", check="REGION-42")
 
 
+@resets.add("REGION-39")
+async def late_merge(context: ScenarioContext) -> None:
+    """A merge that is not complete in time fails the reset of an operator, which seeks nothing; the next attempt
+    succeeds."""
+    job = await run_job(context)
+    await job.complete_checkpoint(1)
+    await job.contribute("A", 1)
+    await job.check("REGION-39", "finish", "A", number=1, late=True)
+    await job.reset(1, check="REGION-39")
+
+
+@resets.add("REGION-52")
+async def reset_into_deleted_records(context: ScenarioContext) -> None:
+    """An operator whose log no longer has the offset of its reset fails, and does not go on behind it."""
+    job = await run_job(context)
+    await job.complete_checkpoint(1)
+    await job.reset(1)
+    await job.poll("B", (1, 1), check="REGION-52")
+    await job.poll("A", (0, 4), (0, 5), check="REGION-52")
+
+
 @resets.add("REGION-43", "REGION-44")
 async def initial_state_again(context: ScenarioContext) -> None:
     """Each reset to the initial state leads to the same positions, which are those of the control variables."""

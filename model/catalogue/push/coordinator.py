@@ -8,7 +8,7 @@ COORDINATOR: tuple[Requirement, ...] = (
         "One holder of the path",
         "At most one broker holds the coordinator path at any time.",
         "draft, sections ZK, 3",
-        incidental=True,
+        untestable="only ZooKeeper shows who holds the path",
     ),
     must(
         "PUSH-02",
@@ -29,6 +29,7 @@ COORDINATOR: tuple[Requirement, ...] = (
         "Startup once per election",
         "The startup procedure runs once per election, before the first registration is answered.",
         "draft, section 3",
+        untestable="what a broker does before its first response shows to nobody",
     ),
     must(
         "PUSH-05",
@@ -66,7 +67,7 @@ COORDINATOR: tuple[Requirement, ...] = (
         "One watcher for each request",
         "Every ping and every restart request arms exactly one expiry watcher, and its response clears only that.",
         "draft, section 3",
-        incidental=True,
+        untestable="expiry watchers are in the coordinator's memory",
     ),
     must(
         "PUSH-11",
@@ -104,7 +105,7 @@ COORDINATOR: tuple[Requirement, ...] = (
         "Compare and set",
         "All users of the rebalance bit change it by compare-and-set.",
         "draft, sections 6, 4",
-        incidental=True,
+        untestable="the bit is in the coordinator's memory",
     ),
     must(
         "PUSH-17",

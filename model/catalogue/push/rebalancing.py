@@ -46,6 +46,7 @@ REBALANCING: tuple[Requirement, ...] = (
         "Owners are recorded last",
         "Ownership is written only after all responses and equals the started fetchers.",
         "draft, section 7 (5)",
+        untestable="only ZooKeeper shows the recorded owners",
     ),
     must(
         "PUSH-41",

@@ -57,7 +57,7 @@ GROUPS: tuple[Requirement, ...] = (
         "One thread has the client",
         "Only the event thread calls the Kafka client.",
         "page, section Threads",
-        incidental=True,
+        untestable="the kit takes an operator from step to step, and does not see its threads",
     ),
     must(
         "REGION-10",

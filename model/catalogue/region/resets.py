@@ -27,6 +27,7 @@ RESETS: tuple[Requirement, ...] = (
         "Time to wait for a merge",
         "An operator waits half the reset timeout, half of max.poll.interval.ms or 15 seconds, whichever is least.",
         "page, section Reset-ckpt",
+        untestable="the repaired design waits as long as the region's reset may last (REGION-H16)",
     ),
     must(
         "REGION-39",

@@ -12,7 +12,7 @@ from fencepost.adapters.bundled.region.controller import RegionSettings
 from fencepost.adapters.region.kafka_consumer import KafkaGroup
 from tests.acceptance.checks.conformance import start_target
 from tests.acceptance.framework import Check, Figure, at_least, exactly, without_threshold
-from tests.support.faulty_regions import FAULTS
+from tests.support.faulty_regions import FAULTS, fault_named
 from tests.support.region_job import JobResult, Load, fill_topic, run_job
 from tests.support.region_steps import IN_HAND, SCHEDULES, play_schedule
 from tests.targets.running import load_target
@@ -87,7 +87,7 @@ def check_holes(folder: Path) -> Iterator[Figure]:
             whole = asyncio.run(play_schedule(bootstrap, schedule))
             yield exactly(f"{words}, repaired", whole or NOTHING, NOTHING)
             with pytest.MonkeyPatch.context() as patch:
-                FAULTS[name][0](patch)
+                fault_named(name)(patch)
                 yield exactly(f"{words}, {name}", asyncio.run(play_schedule(bootstrap, schedule)), predicted)
         schedule, predicted = IN_HAND
         yield exactly(

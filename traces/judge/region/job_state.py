@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from fencepost.model.frozen import evolve, fast_frozen
 from fencepost.model.region.bean import GroupBean, OperatorCheckpoint
+from fencepost.model.region.metrics import DrainTimes
 from fencepost.model.region.offsets import Offsets, known_offsets, no_offsets
 from fencepost.model.region.operator import ClientState, Operator
 from fencepost.traces.events import Body
@@ -40,6 +41,8 @@ class JobState:
     """The start position of each partition, as the last assignment told."""
     contributions: tuple[tuple[str, Part], ...] = ()
     parts: tuple[Part, ...] = ()
+    drains: tuple[tuple[str, DrainTimes], ...] = ()
+    """The times of the drains of operators, each since its launch."""
 
     @property
     def job(self) -> frozenset[str]:
@@ -61,7 +64,8 @@ def put_operator(state: JobState, name: str, operator: Operator | None) -> JobSt
     others.pop(name, None)
     if operator is None:
         kept = tuple(one for one in state.contributions if one[0] != name)
-        return evolve(state, operators=tuple(sorted(others.items())), contributions=kept)
+        drains = tuple(one for one in state.drains if one[0] != name)
+        return evolve(state, operators=tuple(sorted(others.items())), contributions=kept, drains=drains)
     return evolve(state, operators=tuple(sorted({**others, name: operator}.items())))
 
 

@@ -1,6 +1,6 @@
 """The steps of a job: each request of the line protocol as the handler of the model that is about it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -9,10 +9,11 @@ from fencepost.model.region import draining
 from fencepost.model.region import operator as handlers
 from fencepost.model.region.bean import GroupBean, contribute, register, retire
 from fencepost.model.region.dialect import REPAIRED
-from fencepost.model.region.metrics import assignment_metrics
-from fencepost.model.region.offsets import lay_over, put_offset
-from fencepost.model.region.operator import Operator, OperatorStep
+from fencepost.model.region.metrics import DrainTimes, assignment_metrics, count_drain
+from fencepost.model.region.offsets import known_offsets, lay_over, put_offset
+from fencepost.model.region.operator import ClientState, Operator, OperatorStep
 from fencepost.model.region.settings import accepts_control_port, accepts_start_position, must_pause
+from fencepost.model.region.start_positions import reset_succeeds
 from fencepost.traces.events import Body
 from fencepost.traces.judge.region.job_state import (
     WIDTH,
@@ -121,10 +122,20 @@ def poll(state: JobState, request: Body) -> JobStep:
     if pauses:
         return take_operator_step(state, request, OperatorStep(operator, "poll.paused"), pauses=True)
     step = OperatorStep(operator, "poll.empty")
+    if operator.state is not ClientState.RESET_PENDING and not all(has_position(operator, *request["records"])):
+        return put_operator(state, request["operator"], None), "poll.position-lost", {"fails": True}
     for partition, offset in request["records"]:
         placed = evolve(step.operator, positions=put_offset(step.operator.positions, partition, offset))
         step = handlers.fetch(placed, partition)
     return take_operator_step(state, request, step, pauses=False)
+
+
+def has_position(operator: Operator, *records: Sequence[int]) -> Iterator[bool]:
+    """For the first record of each partition, whether it is the one that the operator has sought or reads next."""
+    first: dict[int, int] = dict(reversed(records))  # type: ignore[arg-type]
+    for partition, offset in first.items():
+        position = known_offsets(operator.positions)[partition]
+        yield position is None or reset_succeeds(position, offset, REPAIRED)
 
 
 def take(state: JobState, request: Body) -> JobStep:
@@ -149,10 +160,14 @@ def submit(state: JobState, request: Body) -> JobStep:
 def drain(state: JobState, request: Body) -> JobStep:
     """Drain and commit (D1 to D4); a commit that fails restarts the PE."""
     operator = operator_of(state, request)
-    commit = body_of(draining.offsets_to_commit(operator))
+    name, commit = request["operator"], body_of(draining.offsets_to_commit(operator))
     if request["error"] and commit:
-        return put_operator(state, request["operator"], None), "drain.commit-failed", {"commit": commit, "fails": True}
-    return take_operator_step(state, request, draining.drain(operator), commit=commit, fails=False)
+        return put_operator(state, name, None), "drain.commit-failed", {"commit": commit, "fails": True}
+    times = count_drain(dict(state.drains).get(name, DrainTimes()), request.get("takes", 0))
+    drains = tuple(sorted({**dict(state.drains), name: times}.items()))
+    told = {"drains": {"last": times.last_ms, "longest": times.longest_ms}} if "takes" in request else {}
+    step = draining.drain(operator)
+    return take_operator_step(evolve(state, drains=drains), request, step, commit=commit, fails=False, **told)
 
 
 def checkpoint(state: JobState, request: Body) -> JobStep:
@@ -193,6 +208,8 @@ def finish(state: JobState, request: Body) -> JobStep:
     number, operator = request["number"], operator_of(state, request)
     bean = state.bean
     if bean.checkpoint != number or bean.merged is None:
+        if request.get("late"):
+            return take_operator_step(state, request, OperatorStep(operator, "merge.late"), done=False, fails=True)
         return take_operator_step(state, request, OperatorStep(operator, "merge.waiting"), done=False)
     told = evolve(operator, notice=(number, bean.merged))
     step = draining.reset_to_merge(told, number, state.variables, REPAIRED, state.starts)
