@@ -65,7 +65,15 @@ class BundledPushTarget(RemoteTargetBase):
             "tick_ms": settings.tick_ms,
         }
         return Description(
-            self.name, Order.INTERVALS, "virtual", VERSIONS, Settings(), TOPIC, protocol="push", limits=limits
+            self.name,
+            Order.INTERVALS,
+            "virtual",
+            VERSIONS,
+            Settings(),
+            TOPIC,
+            implementation={"name": "fencepost bundled push coordinator"},
+            protocol="push",
+            limits=limits,
         )
 
     def channel(self, recorder: TraceBuilder) -> PushChannel:

@@ -36,7 +36,7 @@ def make_target(address: str, profile: Profile) -> LineTarget:
 
 def make_bundled(settings: Settings) -> LineTarget:
     """The bundled operators in this process."""
-    return LineTarget("region://bundled", connect_in_memory)
+    return LineTarget("region://bundled", connect_in_memory, implementation={"name": "fencepost bundled region"})
 
 
 def repeat(events: Sequence[Event]) -> Scenario:

@@ -3,10 +3,11 @@
 import shlex
 from collections.abc import Iterator
 
-from fencepost.conformance.plan import BUNDLED, Plan
+from fencepost.conformance.plan import Plan
+from fencepost.conformance.protocols.registry import is_bundled
 from fencepost.conformance.registry.entries import PROFILE_FILE, RegistryEntry, RegistryError
 from fencepost.conformance.results import Report, Verdict
-from fencepost.conformance.specification import DEFAULT_SPECIFICATION
+from fencepost.conformance.specification import CLIENT_SPECIFICATION
 
 DECIDED = (Verdict.PASS, Verdict.FAIL, Verdict.KNOWN)
 """The verdicts that another run on the same target has to give again."""
@@ -19,9 +20,9 @@ def plan_again(entry: RegistryEntry, target: str | None) -> Plan:
         raise RegistryError(f"{entry.folder}: the report does not say with which options it was made")
     profile = entry.folder / PROFILE_FILE
     record = origin.plan
-    if entry.report.specification is not DEFAULT_SPECIFICATION:
+    if entry.report.specification is CLIENT_SPECIFICATION:
         raise RegistryError(f"{entry.folder}: a client is run again by its command: {shlex.join(record.command)}")
-    own = BUNDLED if BUNDLED in record.command else ""
+    own = next(filter(is_bundled, record.command), "")
     if not own and target is None and not profile.exists():
         raise RegistryError(f"{entry.folder}: no {PROFILE_FILE} that starts the target; name one with --target")
     return Plan(

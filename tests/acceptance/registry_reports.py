@@ -1,8 +1,9 @@
 """`python -m tests.acceptance.registry_reports [NAME...]`: make the reports of the registry anew, all or those named.
 
-Each is a whole run on a target of tests/targets, which the profile beside the report starts: bundled, kafka4, kafka3,
-kafka34, kafka28, kfake, mock; or on a client by its driver in docs/examples/clients: java4, java3, kafka-python,
-aiokafka, librdkafka, franz-go, kafkajs. A run takes one to four minutes, that on the mock half an hour.
+Each is a whole run: in one process (bundled, push, region), on a target of tests/targets, which the profile beside the
+report starts (kafka4, kafka3, kafka34, kafka28, kfake, mock), or on a client by its driver in docs/examples/clients
+(java4, java3, kafka-python, aiokafka, librdkafka, franz-go, kafkajs). A run takes one to four minutes, that on the mock
+half an hour.
 """
 
 import json
@@ -60,6 +61,18 @@ BUNDLED = {
 }
 
 
+PUSH = {
+    "name": "Fencepost bundled push coordinator",
+    "language": "Python",
+    "license": "Apache-2.0",
+    "notes": "The coordinator of the repaired draft that comes with Fencepost, in the same process.",
+}
+REGION = {
+    "name": "Fencepost bundled region",
+    "language": "Python",
+    "license": "Apache-2.0",
+    "notes": "The operators of a consistent region that come with Fencepost, in the same process.",
+}
 JAVA_CLIENT = {
     "name": "Apache Kafka Java client",
     "url": "https://kafka.apache.org",
@@ -106,19 +119,21 @@ ABOUT_KEYS = ("name", "url", "language", "license")
 @dataclass(frozen=True, slots=True)
 class RegistryTarget:
     """A target of the registry: the folder of its implementation, its version, and what it is; of a client also the
-    command of its driver, and what makes the variables that the driver needs."""
+    command of its driver, and what makes the variables that the driver needs. One in the process of the run is
+    `bundled`, its address."""
 
     folder: str
     version: str
     about: dict[str, str]
     driver: tuple[str, ...] = ()
     environment: Callable[[], Mapping[str, str]] = dict
+    bundled: str = ""
+    subject: str = "coordinator"
 
     @property
     def place(self) -> Path:
         """The folder of its entry."""
-        subject = "client" if self.driver else "coordinator"
-        return REGISTRY / FOLDERS[subject] / self.folder / self.version
+        return REGISTRY / FOLDERS["client" if self.driver else self.subject] / self.folder / self.version
 
 
 def kfake_version() -> str:
@@ -178,7 +193,13 @@ def registry_targets() -> dict[str, RegistryTarget]:
         ),
     }
     return {
-        "bundled": RegistryTarget("fencepost-bundled", __version__, BUNDLED),
+        "bundled": RegistryTarget("fencepost-bundled", __version__, BUNDLED, bundled="bundled"),
+        "push": RegistryTarget(
+            "fencepost-bundled", __version__, PUSH, bundled="push://bundled", subject="push coordinator"
+        ),
+        "region": RegistryTarget(
+            "fencepost-bundled", __version__, REGION, bundled="region://bundled", subject="consistent region"
+        ),
         **{name: RegistryTarget("apache-kafka", VERSIONS[key], KAFKA) for name, key in kafkas.items()},
         "kfake": RegistryTarget("kfake", kfake_version(), KFAKE),
         "mock": RegistryTarget("librdkafka-mock", mock_version(), MOCK),
@@ -200,18 +221,18 @@ def make_report(name: str, target: RegistryTarget) -> None:
     if not (folder.parent / ABOUT_FILE).exists():
         (folder.parent / ABOUT_FILE).write_text(about)
     profile = folder / PROFILE_FILE
-    if name != "bundled":
+    if not target.bundled:
         profile.write_text(profile_text(name, target))
     kept = str(profile.relative_to(ROOT))
     if target.driver:
         words = ["test-client", "--driven", "--profile", kept]
     else:
-        words = ["test", "bundled"] if name == "bundled" else ["test", "--profile", kept]
+        words = ["test", target.bundled] if target.bundled else ["test", "--profile", kept]
     with tempfile.TemporaryDirectory() as run_folder:
         environment = command_environment(Path(run_folder)) | dict(target.environment())
         words += ["-q", "--json", str(folder / REPORT_FILE), *(["--", *target.driver] if target.driver else [])]
         done = subprocess.run([sys.executable, "-m", "fencepost", *words], cwd=ROOT, env=environment)
-        if name != "bundled" and not target.driver:
+        if not target.bundled and not target.driver:
             kill_target(name, environment)
     if done.returncode not in POSSIBLE_CODES:
         raise RuntimeError(f"{name}: exit code {done.returncode}")

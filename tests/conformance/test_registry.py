@@ -230,9 +230,10 @@ def test_the_committed_reports_have_the_form_and_follow_from_runs(capsys: Captur
 
 
 @pytest.mark.slow
-def test_the_report_on_the_bundled_coordinator_is_reproduced(tmp_path: Path, capsys: Capture) -> None:
-    entry = tmp_path / "coordinators" / "fencepost-bundled"
-    shutil.copytree(COMMITTED / "coordinators" / "fencepost-bundled", entry)
+@pytest.mark.parametrize("shelf", ["coordinators", "push", "regions"])
+def test_the_report_on_what_is_bundled_is_reproduced(shelf: str, tmp_path: Path, capsys: Capture) -> None:
+    entry = tmp_path / shelf / "fencepost-bundled"
+    shutil.copytree(COMMITTED / shelf / "fencepost-bundled", entry)
     assert main(["registry", "reproduce", str(entry)]) == 0
     assert "CONFORMANT" in capsys.readouterr().out
 
