@@ -79,6 +79,28 @@ def have_longer_sessions(events: list[Event]) -> Iterable[Event]:
         yield evolve(event, body={**event.body, "session_timeout_ms": 12_000}) if is_join else event
 
 
+def commit_what_was_not_returned(events: list[Event]) -> Iterable[Event]:
+    """The commit that had to wait while a partition was sought is ahead of all that was returned of that."""
+    for event in events:
+        is_late = event.kind is Kind.REQUEST and event.sequence == 164
+        topics = (
+            [
+                {**topic, "partitions": [{**row, "committed_offset": 41} for row in topic["partitions"]]}
+                for topic in event.body["topics"]
+            ]
+            if is_late
+            else []
+        )
+        yield evolve(event, body={**event.body, "topics": topics}) if is_late else event
+
+
+def have_longer_intervals(events: list[Event]) -> Iterable[Event]:
+    """The client may go without polls for longer than it has."""
+    for event in events:
+        is_join = event.kind is Kind.REQUEST and event.api == "JoinGroup"
+        yield evolve(event, body={**event.body, "rebalance_timeout_ms": 12_000}) if is_join else event
+
+
 def join_with_the_old_id(events: list[Event]) -> Iterable[Event]:
     """The client that left in silence joins with the id that it had."""
     ids = [each.body["member_id"] for each in events if each.kind is Kind.REQUEST and each.api == "JoinGroup"]
@@ -128,6 +150,10 @@ CASES: list[tuple[str, str, Change]] = [
     ("reset-and-a-lost-join", "MEMBER-14", without(lambda event: event.sequence == 277)),
     ("fenced-beside-a-reset", "MEMBER-12", without(lambda event: event.sequence == 38)),
     ("revoked-before-the-error", "CALLBACK-05", join_as_nobody),
+    ("unread-error", "MEMBER-08", without(lambda event: event.sequence == 214)),
+    ("late-leave", "HBT-09", have_longer_intervals),
+    ("fenced-as-nobody", "MEMBER-08", without(lambda event: event.sequence == 78)),
+    ("commit-from-before-a-seek", "MCOMMIT-01", commit_what_was_not_returned),
     ("unanswered-lookup", "HBT-05", without(lambda event: event.api == "FindCoordinator" and event.member == "A")),
 ]
 """The name of a trace, the requirement that it seemed to violate, and the change after which it does."""

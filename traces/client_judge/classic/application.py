@@ -74,6 +74,8 @@ class Application:
     paused: frozenset[TopicPartition] = frozenset()
     paused_since: int = 0
     sought: set[TopicPartition] = field(default_factory=set)
+    before_seek: dict[TopicPartition, int] = field(default_factory=dict)
+    """The positions that partitions had before they were sought, the highest since records were returned."""
     returned: int = 0
     """The records that the poll under way has returned."""
     ahead: list[tuple[Operation, TopicPartition, int]] = field(default_factory=list)
@@ -122,6 +124,17 @@ class Application:
     def idle_time(self, time: int) -> int:
         """For how long the application has not polled."""
         return 0 if self.polled_at is None else time - self.polled_at
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        """The position of a partition is another one from now on."""
+        former = self.before_seek.get(partition, 0) if partition in self.sought else 0
+        self.before_seek[partition] = max(former, self.positions.get(partition, 0))
+        self.positions[partition] = offset
+        self.sought.add(partition)
+
+    def has_had(self, partition: TopicPartition, offset: int) -> bool:
+        """Whether a commit of this offset may have been made before a partition was sought, and had to wait."""
+        return partition in self.sought and offset <= self.before_seek.get(partition, 0)
 
     def next_of(self, partition: TopicPartition) -> int:
         """The offset of the next record to return, as far as it is known."""

@@ -36,10 +36,16 @@ def judge_leave_of_application(
         return  # it has another reason
     if idle > state.rebalance_timeout - state.knowledge.grace:
         state.evidence.hold("HBT-06", event.sequence)
-    else:
+    elif not has_left_late(state, event.time):
         title, expected = "A client leaves that is polled", "no LeaveGroup"
         requirement = "HBT-15" if has_been_lost(state, event.time) else "HBT-09"
         state.violate(requirement, operation, title, expected, f"LeaveGroup {idle} ms after the last poll")
+
+
+def has_left_late(state: ClientState, time: int) -> bool:
+    """Whether the client may have left while it was not polled, though its LeaveGroup comes now: without a connection,
+    that waits for one, which is only made in a poll. A member that has left sends no heartbeats."""
+    return state.may_have_left and time - state.rhythm.last > state.knowledge.grace
 
 
 def judge_leave_in_callback(state: ClientState, operation: Operation, event: Event) -> None:

@@ -178,8 +178,7 @@ def end_command(state: ClientState, application: Application, event: Event) -> N
             state.buffers.forget(application.paused)
         case "seek" if "error" not in event.body:
             partition = str(command["topic"]), int(command["partition"])
-            application.positions[partition] = command["offset"]
-            application.sought.add(partition)
+            application.seek(partition, command["offset"])
             state.commits.highest.pop(partition, None)
             state.buffers.forget([partition])
         case "position" if "error" not in event.body:

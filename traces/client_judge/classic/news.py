@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from fencepost.model.assignors.consumer_protocol import NEWEST_VERSION, ConsumerProtocolError, decode_assignment
@@ -27,6 +28,10 @@ RESETS = frozenset({"MEMBER-12", "MEMBER-13"})
 """The requirements that say that a generation is over."""
 FENCED = "HBT-10"
 """The one that says that a static member is fenced."""
+OVER: Mapping[int, str] = MappingProxyType(
+    {Error.ILLEGAL_GENERATION: "MEMBER-12", Error.UNKNOWN_MEMBER_ID: "MEMBER-13", Error.FENCED_INSTANCE_ID: FENCED}
+)
+"""The requirement of each error after which a generation is over."""
 
 
 def learn_join(state: ClientState, operation: Operation, event: Event) -> None:
@@ -230,6 +235,9 @@ def learn_of_membership(state: ClientState, operation: Operation, event: Event) 
             learn(state, replace(latest, member_id=None), latest.requirement if is_over else "", news, event)
         elif sent[0] == latest.member_id and is_overtaking(state, error, event.time):
             learn(state, replace(latest, member_id=None), latest.requirement, news, event)
+        elif is_first_read(state, operation, error):
+            again = latest if sent[1] != NO_GENERATION else replace(latest, member_id=None)
+            learn(state, again, latest.requirement, news, event)
         return
     if state.exchange is not None:
         state.exchange.is_excused = True
@@ -259,6 +267,15 @@ def is_overtaking(state: ClientState, error: int, time: int) -> bool:
     latest = state.knowledge.latest
     is_fresh = latest.requirement == "MEMBER-12" and time - latest.time <= state.knowledge.grace
     return is_fresh and error in (Error.UNKNOWN_MEMBER_ID, Error.FENCED_INSTANCE_ID)
+
+
+def is_first_read(state: ClientState, operation: Operation, error: int) -> bool:
+    """Whether a client may be reset by this error of a heartbeat, though its generation is over: it sent that after the
+    same news had left, which its connection may have ended before; or as nobody, beside a JoinGroup."""
+    latest, requirement = state.knowledge.latest, OVER.get(error)
+    if requirement is None or latest.requirement not in OVER.values() or latest.sequence >= operation.handle:
+        return False
+    return requirement == latest.requirement or generation_in(operation) == NO_GENERATION
 
 
 def is_completing(state: ClientState, latest: Standing, time: int) -> bool:

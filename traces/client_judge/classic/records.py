@@ -87,10 +87,15 @@ def judge_committed_offsets(state: ClientState, application: Application, operat
             continue
         where = f"{partition[0]}/{partition[1]}"
         expected, observed = f"{position} for {where}", f"{offset} for {where}"
-        if offset > state.skip_markers(partition, position) and application.is_polling:
+        title, last = "A commit covers records that were not returned", state.skip_markers(partition, position)
+        if offset > last and application.has_had(partition, offset):
+            if is_asked:
+                violation = ClientViolation("MCOMMIT-01", operation.handle - 1, title, expected, observed)
+                application.behind[partition] = violation
+            continue
+        if offset > last and application.is_polling:
             application.ahead.append((operation, partition, offset))
             continue
-        title, last = "A commit covers records that were not returned", state.skip_markers(partition, position)
         state.check(offset <= last, "MCOMMIT-01", operation, title, expected, observed)
         if is_asked and offset < position:
             title = "A commit has not the offset of the next record"
