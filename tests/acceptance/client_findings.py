@@ -88,6 +88,8 @@ SOURCE_OF_FAILURES: Mapping[str, Mapping[str, str]] = {
         "COOP-01": "consumer_group.go: whoever fails to heartbeat loses everything and joins again with its old id",
         "COOP-16": "group_balancer.go, AdjustCooperative: claims of the same generation all count",
         "HBT-17": "consumer_group.go: any error of a heartbeat but REBALANCE_IN_PROGRESS ends the session",
+        "MCOMMIT-09": "consumer_group.go, commitHasFatalMemberError: joins again after a commit at UNKNOWN_MEMBER_ID "
+        "and ILLEGAL_GENERATION alone; REBALANCE_IN_PROGRESS is left to the next heartbeat",
         "MEMBER-13": "consumer_group.go, handleSyncResp: keeps the member id at UNKNOWN_MEMBER_ID; handleJoinResp "
         "drops it when the JoinGroup that follows is refused",
         "MEMBER-16": "client.go, handleReqWithCoordinator: a SyncGroup that gets NOT_COORDINATOR is repeated",

@@ -15,7 +15,7 @@ from fencepost.conformance.results import ExitCode
 from tests.acceptance.checks.conformance import command_environment
 from tests.acceptance.framework import ROOT, Figure, at_least, exactly
 
-STARTUP_S, LIMIT_S = 5, 300
+STARTUP_S, FLOOD_S, LIMIT_S = 5, 60, 300
 REQUIREMENTS = ("MEMBER-0*", "MEMBER-1[23]")
 """Those that the real client keeps."""
 PLACE = ("{bootstrap}", "{group}", "{topic}")
@@ -54,6 +54,7 @@ class OddClient:
     exit_code: ExitCode = ExitCode.COULD_NOT_RUN
     driven: bool = False
     lives: int = 0
+    startup_s: int = STARTUP_S
 
     def command(self, folder: Path) -> list[str]:
         """The command of the program; its lives are counted in `folder`."""
@@ -82,7 +83,7 @@ ODD_CLIENTS = (
     OddClient("prints garbage", shell(PRINTS), "its last words: garbage"),
     OddClient("speaks garbage", python(SPEAK_HTTP), "what is not Kafka's protocol"),
     OddClient("forks", shell(FORKS), "it never connected"),
-    OddClient("floods", python(FLOOD), "exchanged 20000 messages"),
+    OddClient("floods", python(FLOOD), "exchanged 20000 messages", startup_s=FLOOD_S),
     OddClient("is not there", ("no-such-program",), "No such file or directory"),
     OddClient("driver that exits", shell(EXITS), "its last words: broken", driven=True),
     OddClient("driver that hangs", shell("cat > /dev/null"), "it never connected", driven=True),
@@ -93,7 +94,14 @@ ODD_CLIENTS = (
     OddClient("hangs later", ("sleep", "600"), "no JoinGroup came", ExitCode.INCONCLUSIVE, lives=4),
     OddClient("prints garbage later", shell(PRINTS), "no JoinGroup came", ExitCode.INCONCLUSIVE, lives=4),
     OddClient("forks later", shell(FORKS), "no JoinGroup came", ExitCode.INCONCLUSIVE, lives=4),
-    OddClient("floods later", python(FLOOD), "exchanged 20000 messages", ExitCode.INCONCLUSIVE, lives=4),
+    OddClient(
+        "floods later",
+        python(FLOOD),
+        "exchanged 20000 messages",
+        ExitCode.INCONCLUSIVE,
+        lives=4,
+        startup_s=FLOOD_S,
+    ),
 )
 
 
@@ -102,7 +110,7 @@ def try_client(case: OddClient, folder: Path) -> list[str]:
     place = folder / case.name.replace(" ", "-")
     lives, file, mark = place / "lives", place / "report.json", uuid4().hex
     lives.mkdir(parents=True)
-    options = ["--only", *REQUIREMENTS, "--startup-seconds", str(STARTUP_S)]
+    options = ["--only", *REQUIREMENTS, "--startup-seconds", str(case.startup_s)]
     options += [*(["--driven"] if case.driven else []), "--json", str(file), "--"]
     command = [sys.executable, "-m", "fencepost", "test-client", *options, *case.command(lives)]
     environment = command_environment() | {MARK: mark}
