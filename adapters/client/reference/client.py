@@ -24,7 +24,9 @@ from fencepost.model.classic.member.client import (
     Closing,
     CommitReport,
     FindCoordinator,
+    FindCoordinatorResponse,
     ListOffsets,
+    ListOffsetsResponse,
     Position,
     new_client,
 )
@@ -48,6 +50,7 @@ from fencepost.model.classic.member.step import (
     TimePassed,
 )
 from fencepost.model.classic.messages.requests import Partition
+from fencepost.model.errors import Error
 from fencepost.model.wire.codec import Body, decode_response, encode_request
 
 VERSIONS: Mapping[str, int] = MappingProxyType(
@@ -300,6 +303,16 @@ class ReferenceClient:
                 del self.links[node]
             if node == self.coordinator and (is_present or link.waiting):
                 self.give(CoordinatorDisconnected())
+            self.fail_lost(link)
+
+    def fail_lost(self, link: Link) -> None:
+        """What was asked of any node on a connection that is lost has failed, and may be asked again."""
+        for one in link.waiting.values():
+            if one.api == "FindCoordinator":
+                failed = FindCoordinatorResponse(Error.COORDINATOR_NOT_AVAILABLE)
+                self.give(ResponseArrived(one.handle, failed))
+            elif one.api == "ListOffsets":
+                self.give(ResponseArrived(one.handle, ListOffsetsResponse(())))
 
     def receive(self, sent: AwaitedResponse, body: Body) -> None:
         """A response has come."""

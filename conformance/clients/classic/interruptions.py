@@ -215,6 +215,30 @@ async def a_fetch_that_is_lost(stage: ClientStage) -> None:
     await stage.watch(PROGRESS_S)
 
 
+@FAMILY.add("PREFETCH-03")
+async def first_offsets_that_are_lost(stage: ClientStage) -> None:
+    """The connections of the first OffsetFetch and ListOffsets are closed in the place of their responses."""
+    for api in ("OffsetFetch", "ListOffsets"):
+        stage.play(api, hang_up(), f"the connection of the next {api} is closed")
+    await stage.start_and_become_stable()
+    await stage.watch(PROGRESS_S)
+
+
+@FAMILY.add("PREFETCH-03", needs=("driver", "manual-assignment"))
+async def partitions_assigned_without_a_coordinator(stage: ClientStage) -> None:
+    """The application assigns its partitions itself when the connection to the coordinator is lost."""
+    await consume(stage, RECORDS)
+    stage.application.stop_polling()
+    await stage.do("unsubscribe")
+    await stage.watch(0.5)
+    stage.cluster.hang_up()
+    await stage.watch(0.5)
+    await stage.do("assign", partitions=[[stage.place.topic, number] for number in range(2)])
+    await produce(stage, 10)
+    stage.application.go_on_polling()
+    await stage.watch(PROGRESS_S)
+
+
 @FAMILY.add("HBT-12", needs=("driver", "poll-interval"))
 async def a_listener_that_is_slow(stage: ClientStage) -> None:
     """The listener takes its time when partitions are revoked, which is shorter than the poll interval."""

@@ -37,6 +37,20 @@ MUTANTS = (
         "a-coordinator-that-moves-from-a-manual-assignment",
         "polling.continue_poll: never: client.is_manual",
     ),
+    ("MEMBER-22", "eager", "a-client-alone", "leaving.close: always: client.closing is not Closing.OPEN"),
+    (
+        "MCOMMIT-08",
+        "cooperative",
+        "an-application-that-commits-while-joining",
+        "commits.local_failure: always: client.is_manual or client.member.state",
+    ),
+    ("PREFETCH-03", "eager", "first-offsets-that-are-lost", "lookup.lose_coordinator: never: position.asked in asked"),
+    (
+        "PREFETCH-03",
+        "without auto-commit",
+        "partitions-assigned-without-a-coordinator",
+        "polling.find_if_needed: comparison: one.offset is None",
+    ),
     ("MCOMMIT-14", "eager", "commits-that-nobody-waits-for", "commit_results.with_commit: always: commit.number"),
     ("MEMBER-17", "eager", "offsets-that-cannot-be-told", "positions.fetch_offsets: never: client.coordinator is None"),
 )

@@ -94,14 +94,26 @@ def judge_leaving(state: ClientState, time: int) -> None:
         if state.ended is not None and state.left is None:
             state.evidence.hold(requirement, 0)
     elif requirement and state.left is not None:
-        state.evidence.hold(requirement, state.left.handle - 1)
+        waited, interval = state.left.sent_at - state.asked_to_end, state.rebalance_timeout - state.knowledge.grace
+        is_prompt = state.ended is not None or waited < interval  # else it has left since it was not polled
+        title, observed = "The client does not leave when it closes", f"LeaveGroup after {waited} ms"
+        violation = ClientViolation(requirement, state.left.handle - 1, title, "LeaveGroup", observed)
+        state.evidence.judge(is_prompt, violation)
     elif requirement and is_killed:
         state.evidence.miss(requirement, "the program ends at SIGTERM without closing its client")
     elif requirement and state.ended is not None:
         state.evidence.violate(
             ClientViolation(requirement, 0, "The client ends without leaving", "LeaveGroup", "none before it ended")
         )
+    elif requirement and time - state.asked_to_end > MAX_CLOSING_MS and not is_waiting(state):
+        observed = f"none for {time - state.asked_to_end} ms"
+        state.evidence.violate(ClientViolation(requirement, 0, "The client does not leave", "LeaveGroup", observed))
     judge_failed_leave(state, time)
+
+
+def is_waiting(state: ClientState) -> bool:
+    """Whether a client waits for its coordinator, which it cannot find or which owes it a response."""
+    return state.rhythm.lost_since is not None or any(each.api != "Fetch" for each in state.outstanding.values())
 
 
 def leaving_requirement(state: ClientState) -> str:

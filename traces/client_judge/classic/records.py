@@ -191,8 +191,11 @@ def judge_commit_result(state: ClientState, application: Application, event: Eve
     for violation in application.behind.values() if is_done else ():
         evidence.violate(violation)
     joining = state.exchange_outstanding()
-    if not errors and not is_done and joining is not None and joining.handle <= application.command_sequence:
-        evidence.hold("MCOMMIT-08", event.sequence)
+    if not errors and joining is not None and joining.handle <= application.command_sequence:
+        title, expected = "A commit while the member joins succeeds without a request", "a failure"
+        has_something = bool(application.owned & application.positions.keys())
+        if not is_done or has_something:
+            check_event(evidence, not is_done, "MCOMMIT-08", event, title, expected, "success")
     has_succeeded = is_done and Error.NONE in errors  # what failed beside that was not the application's
     failed = next((error for error in errors if error in MEMBERSHIP_ERRORS), None)
     if failed is not None and not has_succeeded:
