@@ -34,8 +34,8 @@ SECONDS_FOR_ONE = 10.0
 """Of a core, for a schedule or a scenario: one that takes longer hangs."""
 PROTOCOL = ClassicClientSchedules(is_driven=True)
 COMPARED_KINDS = (Kind.REQUEST, Kind.CALLBACK, Kind.POLL)
-KINDS = ("eager", "cooperative", "static", "without auto-commit")
-"""The clients that a mutant is made of, one after the other."""
+KINDS = ("eager", "cooperative", "static", "sticky by hand")
+"""The clients that a mutant is made of, one after the other; the last one commits only what it is asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +61,15 @@ def client_mutants() -> dict[str, Mutant]:
 
 def settings_of(module: Any, kind: str) -> Any:
     """The settings of a client of this kind, made by a copy of the module of settings."""
-    strategies = {"cooperative": (module.COOPERATIVE_STICKY,)}.get(kind, (module.RANGE, module.ROUND_ROBIN))
+    by_kind = {"cooperative": (module.COOPERATIVE_STICKY,), "sticky by hand": (module.STICKY,)}
+    strategies = by_kind.get(kind, (module.RANGE, module.ROUND_ROBIN))
     return module.ClientSettings(
         strategies=strategies,
         instance="i" if kind == "static" else None,
         session_timeout=6_000,
         heartbeat_interval=500,
         max_poll_interval=6_000,
-        auto_commit=kind != "without auto-commit",
+        auto_commit=kind != "sticky by hand",
         auto_commit_interval=1_000,
         request_timeout=10_000,
         reset_policy=module.ResetPolicy.EARLIEST,

@@ -106,6 +106,8 @@ class ReferenceClient:
         self.known: dict[str, int] = {}
         """The partitions of topics, as Metadata told last."""
         self.group_topics: set[str] = set()
+        self.described: set[str] = set()
+        """The topics that Metadata told of last, if only that they are not there."""
         self._held: list[tuple[AwaitedResponse, Body]] = []
         """Responses to the JoinGroup of a leader that waits for metadata."""
         self.failure = ""
@@ -303,11 +305,11 @@ class ReferenceClient:
                 del self.links[node]
             if node == self.coordinator and (is_present or link.waiting):
                 self.give(CoordinatorDisconnected())
-            self.fail_lost(link)
+            self.fail_lost(tuple(link.waiting.values()))
 
-    def fail_lost(self, link: Link) -> None:
+    def fail_lost(self, waiting: Iterable[AwaitedResponse]) -> None:
         """What was asked of any node on a connection that is lost has failed, and may be asked again."""
-        for one in link.waiting.values():
+        for one in waiting:
             if one.api == "FindCoordinator":
                 failed = FindCoordinatorResponse(Error.COORDINATOR_NOT_AVAILABLE)
                 self.give(ResponseArrived(one.handle, failed))
@@ -319,7 +321,7 @@ class ReferenceClient:
         if sent.api == "Metadata":
             self.learn_metadata(body)
             self._release_held(sent.request["topics"])
-        elif sent.api == "JoinGroup" and not self.topics_of_group(body) <= self.asked_topics():
+        elif sent.api == "JoinGroup" and not self.topics_of_group(body) <= self.asked_topics() & self.described:
             self.group_topics = self.topics_of_group(body)
             self._held.append((sent, body))
             self.refresh()
@@ -379,26 +381,31 @@ class ReferenceClient:
         """Close the connections on which a response is overdue: all that waits on them has failed."""
         for node, link in tuple(self.links.items()):
             if any(self._now() - one.sent_at >= self.patience_with(one.api) for one in link.waiting.values()):
-                self.close_link(node)
+                lost = self.close_link(node)
                 if node == self.coordinator and self.client.coordinator is not None:
                     self.give(CoordinatorDisconnected())
+                self.fail_lost(lost)
 
     def patience_with(self, api: str) -> int:
         """How long the client waits for a response, in milliseconds."""
         settings = self.client.settings
         return settings.join_timeout if api == "JoinGroup" else settings.request_timeout
 
-    def close_link(self, node: int) -> None:
-        """Close the connection to a node, if there is one."""
+    def close_link(self, node: int) -> tuple[AwaitedResponse, ...]:
+        """Close the connection to a node, if there is one; what was waiting on it."""
         link = self.links.pop(node, None)
-        if link is not None:
-            link.waiting.clear()
-            link.hang_up()
+        if link is None:
+            return ()
+        lost = tuple(link.waiting.values())
+        link.waiting.clear()
+        link.hang_up()
+        return lost
 
     def learn_metadata(self, body: Body) -> None:
         """The nodes of the cluster, the topics and the leaders of their partitions."""
         for broker in body["brokers"]:
             self._network.learn(broker["node_id"], broker["host"], broker["port"])
+        self.described = {row["name"] for row in body["topics"]}
         rows = [row for row in body["topics"] if not row["error_code"]]
         for row in rows:
             for one in row["partitions"]:

@@ -104,6 +104,20 @@ async def another_subscription(stage: ClientStage) -> None:
     await stage.watch(1)
 
 
+@FAMILY.add("MEMBER-27", "CALLBACK-04", "COOP-01", needs=("driver",))
+async def one_topic_less(stage: ClientStage) -> None:
+    """The application subscribes to a second topic, and then to the second one no more."""
+    other = f"{stage.place.topic}-other"
+    await stage.cluster.create_topic(other, PARTITIONS, RECORDS)
+    await consume(stage, RECORDS)
+    for topics in ([stage.place.topic, other], [stage.place.topic]):
+        since = stage.mark()
+        await stage.do("subscribe", topics=topics)
+        await stage.watch_rejoin(since)
+        await produce(stage, 10)
+        await stage.watch(1.5)
+
+
 @FAMILY.add("MCOMMIT-01", "MCOMMIT-02", "MCOMMIT-14", "MCOMMIT-17", "MCOMMIT-21", needs=("driver",))
 async def a_commit_of_the_application(stage: ClientStage) -> None:
     """The application commits, and once more when the coordinator is loading."""

@@ -49,7 +49,7 @@ from fencepost.model.classic.member.client import (
 )
 from fencepost.model.classic.member.lookup import COORDINATOR_MOVED, back_off_join, lose_coordinator, send_request
 from fencepost.model.classic.member.member import NO_GENERATION, MemberState
-from fencepost.model.classic.member.settings import MAX_REASON_LENGTH, Strategy, UserData
+from fencepost.model.classic.member.settings import MAX_REASON_LENGTH, RebalanceProtocol, Strategy, UserData
 from fencepost.model.classic.member.step import ClientStep
 from fencepost.model.classic.messages.requests import JoinGroup, Partition, SyncGroup
 from fencepost.model.classic.messages.subscription import CONSUMER
@@ -135,7 +135,7 @@ def on_join_response(client: Client, handle: int, response: JoinResponse, contex
     client = learn_group(client, members)
     views = tuple(
         MemberView(MemberId(one.id), cast(InstanceId | None, one.instance_id), flags_of(client, claims))
-        for one, claims in zip(members, claims_in_force(members), strict=True)
+        for one, claims in zip(members, claims_in_force(members, is_cooperative(client, response)), strict=True)
     )
     plan = plan_assignment(client, response, members, context)
     sync_handle = next_handle(client)
@@ -168,15 +168,22 @@ def read_members(views: Iterable[MemberView]) -> tuple[GroupMember, ...]:
     return tuple(members)
 
 
-def claims_in_force(members: tuple[GroupMember, ...]) -> Iterator[tuple[Partition, ...]]:
-    """What each member claims and no other one claims in a later generation (STICKY-07)."""
+def is_cooperative(client: Client, response: JoinResponse) -> bool:
+    """Whether the assignor that the coordinator chose lets members keep their partitions while they join."""
+    chosen = (one for one in client.settings.strategies if one.name == response.protocol)
+    return any(RebalanceProtocol.COOPERATIVE in one.protocols for one in chosen)
+
+
+def claims_in_force(members: tuple[GroupMember, ...], is_cooperative: bool) -> Iterator[tuple[Partition, ...]]:
+    """What each member claims and no other one claims in a later generation (STICKY-07): nothing if an assignor was
+    chosen that takes everything away first."""
     newest: dict[Partition, int] = {}
     for one in members:
         for partition in one.subscription.owned:
             newest[partition] = max(newest.get(partition, NO_GENERATION), one.subscription.generation)
     for one in members:
         subscription = one.subscription
-        yield tuple(each for each in subscription.owned if newest[each] <= subscription.generation)
+        yield tuple(each for each in subscription.owned if is_cooperative and newest[each] <= subscription.generation)
 
 
 def learn_group(client: Client, members: tuple[GroupMember, ...]) -> Client:

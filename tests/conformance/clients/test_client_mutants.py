@@ -37,6 +37,18 @@ MUTANTS = (
         "a-coordinator-that-moves-from-a-manual-assignment",
         "polling.continue_poll: never: client.is_manual",
     ),
+    (
+        "COOP-01",
+        "cooperative",
+        "one-topic-less",
+        "preparation.on_prepare_callback: never: one.partition not in given_up",
+    ),
+    (
+        "STICKY-18",
+        "sticky by hand",
+        "a-leader-of-two",
+        "joining.user_data_of: comparison: client.member.owned_in < 0 -> client.member.owned_in >= 0",
+    ),
     ("MEMBER-22", "eager", "a-client-alone", "leaving.close: always: client.closing is not Closing.OPEN"),
     (
         "MCOMMIT-08",
@@ -47,7 +59,7 @@ MUTANTS = (
     ("PREFETCH-03", "eager", "first-offsets-that-are-lost", "lookup.lose_coordinator: never: position.asked in asked"),
     (
         "PREFETCH-03",
-        "without auto-commit",
+        "sticky by hand",
         "partitions-assigned-without-a-coordinator",
         "polling.find_if_needed: comparison: one.offset is None",
     ),

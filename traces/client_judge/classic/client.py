@@ -140,8 +140,8 @@ class ClassicClient:
             if not unawaited.is_unawaited(state, operation):
                 committing.owe_commit(state, state.application, "the connection of its OffsetCommit was closed", event)
         membership.note_loss(state, operation, event)
-        if operation.api == "Heartbeat" and state.last_sign is not None:
-            state.last_sign = event.time
+        if operation.api in ("Heartbeat", "FindCoordinator") and state.last_sign is not None:
+            state.last_sign = event.time  # nobody was there to get one
         state.buffers.forget()
         news.learn_loss(state, operation, event)
         if operation.api in EXCHANGE_APIS:
