@@ -78,6 +78,10 @@ class ClassicClient:
         state = self.state
         state.knowledge.settle(event.time if operation.api == "JoinGroup" else self._awake_until(event.time))
         self._sent_at.append(event.time)
+        if operation.api == "JoinGroup":
+            if state.refused_on == event.connection:  # it has read that, and keeps the connection
+                state.doubtful.pop(event.connection, None)
+            state.refused_on = -1
         driven.judge_request_of_application(state, operation, event)
         repeats.judge_repeat(state, operation, event)
         if "_findings" not in event.body:
@@ -127,6 +131,7 @@ class ClassicClient:
             state.last_exchange_news = event.sequence
         if news.first_error(event.body) in news.ELSEWHERE and operation.api in GROUP_APIS:
             state.doubtful[event.connection] = event.time
+            state.refused_on = event.connection if operation.api in EXCHANGE_APIS else state.refused_on
         if operation.api == "JoinGroup" and error == Error.COORDINATOR_LOAD_IN_PROGRESS:
             state.join_failure = event.time
 

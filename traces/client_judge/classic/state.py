@@ -159,6 +159,8 @@ class ClientState:
     """The connections that the cluster has closed."""
     coordinator_connection: int = 0
     """The connection of the last request to the coordinator: what waits on another one is given up."""
+    refused_on: int = -1
+    """The connection on which JoinGroup or SyncGroup was told last that the coordinator is elsewhere, -1 for none."""
     doubtful: dict[int, int] = field(default_factory=dict)
     """The connections that the client may have closed already, so that what comes on them is lost, and since when: a
     response came twice, or said that the coordinator is elsewhere."""
