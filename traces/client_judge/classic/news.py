@@ -151,7 +151,8 @@ def learn_assignment(state: ClientState, before: Standing, event: Event, news: s
     if event.connection in state.doubtful or is_refused(state, assignment):
         learn_doubtful_assignment(state, before, assignment, event, news)
         return
-    lost = (state.installed or frozenset()) - assignment
+    # What it has unsubscribed from it has given up before JoinGroup (CALLBACK-04).
+    lost = {each for each in (state.installed or frozenset()) - assignment if each[0] in subscribed}
     previous = state.installed or frozenset()
     state.is_installed_doubtful = False
     state.given_up = previous - assignment if state.is_cooperative else frozenset()
