@@ -2,10 +2,18 @@
 
 import asyncio
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from fencepost.adapters.bundled.region.kafka_port import CommitFailed, Listener, Message, Offsets
+from fencepost.adapters.bundled.region.kafka_port import (
+    CommitFailed,
+    Listener,
+    Message,
+    Offsets,
+    Partition,
+    PositionLost,
+)
 from fencepost.adapters.client.reference.bodies import by_topic, identity
 from fencepost.adapters.client.reference.client import Pace, ReferenceClient
 from fencepost.adapters.client.reference.fetcher import ReturnedRecords
@@ -62,6 +70,8 @@ class NetworkConsumer(ReferenceClient):
         super().__init__(settings, network, milliseconds, PACE)
         self._listener = listener
         self._found: list[Message] = []
+        self._lost: list[Partition] = []
+        """What cannot be fetched: the log does not have the offset."""
         self._answer: asyncio.Future[Body] | None = None
         """The answer to its own request, of which there is one at a time."""
         self.begin()
@@ -75,6 +85,8 @@ class NetworkConsumer(ReferenceClient):
         self.poll()
         self.fetch()
         await asyncio.sleep(0 if self._found else POLL_SECONDS)
+        if self._lost:
+            raise PositionLost(", ".join(f"{topic}/{number}: out of range" for topic, number in self._lost))
         return self._found
 
     def on_records(self, returned: list[ReturnedRecords]) -> None:
@@ -133,10 +145,16 @@ class NetworkConsumer(ReferenceClient):
 
     def take_response(self, sent: AwaitedResponse, body: Body) -> None:
         """As `ReferenceClient.take_response`, but for the answer to its own request."""
+        for partition in out_of_range(body) if sent.api == "Fetch" else ():
+            self.on_lost(partition)
         if sent.handle or sent.api not in ("OffsetCommit", "Heartbeat"):
             super().take_response(sent, body)
         elif self._answer is not None and not self._answer.done():
             self._answer.set_result(body)
+
+    def on_lost(self, partition: Partition) -> None:
+        """The log does not have the offset that was asked for. No reset policy moves the position."""
+        self._lost.append(partition)
 
     def enforce_rebalance(self) -> None:
         """Have the group rebalance (KIP-568)."""
@@ -148,3 +166,11 @@ class NetworkConsumer(ReferenceClient):
             task.cancel()
         for link in self.links.values():
             link.hang_up()
+
+
+def out_of_range(body: Body) -> Iterator[Partition]:
+    """The partitions of a response to Fetch whose log does not have the offset."""
+    for topic in body["responses"]:
+        for row in topic["partitions"]:
+            if row["error_code"] == Error.OFFSET_OUT_OF_RANGE:
+                yield topic["topic"], row["partition_index"]

@@ -7,10 +7,12 @@ from types import MappingProxyType
 
 import pytest
 
+from fencepost.adapters.address import format_address
 from fencepost.adapters.bundled.region.job_control import JobControl, OperatorPart, merge_parts
 from fencepost.adapters.bundled.region.kafka_port import Message, Offsets, Partition
 from fencepost.adapters.bundled.region.line_job import HANDLERS, Body, LineJob
 from fencepost.adapters.bundled.region.operator import OperatorState, Polling, RegionOperator
+from fencepost.adapters.client.reference.links import TcpNetwork
 from fencepost.adapters.region.kafka_consumer import NetworkConsumer
 from fencepost.model.classic.member.client import Callback, CallbackKind
 from fencepost.model.classic.member.settings import COOPERATIVE_STICKY
@@ -18,6 +20,7 @@ from fencepost.model.classic.member.step import ListenerReturned
 from fencepost.model.region import settings
 from fencepost.model.region.dialect import DOCUMENTED
 from fencepost.model.region.timing import merge_wait_ms
+from tests.support.region_job import log_start
 
 Fault = Callable[[pytest.MonkeyPatch], None]
 RESET_TIMEOUT_MS, POLL_INTERVAL_MS = 4_000, 300_000
@@ -258,8 +261,14 @@ def ask_with_each_callback(patch: pytest.MonkeyPatch) -> None:
 
 @fault("REGION-52")
 def skip_lost_records(patch: pytest.MonkeyPatch) -> None:
-    """H15: an operator goes on wherever Kafka's client has gone."""
+    """H15: an operator goes on wherever Kafka's client has gone, and that goes on where the log begins."""
     patch.setattr(RegionOperator, "_confirm", lambda self, messages: None)
+
+    def on_lost(self: NetworkConsumer, partition: Partition) -> None:
+        assert isinstance(self._network, TcpNetwork)
+        self.seek({partition: log_start(format_address(*self._network.bootstrap), partition)})
+
+    patch.setattr(NetworkConsumer, "on_lost", on_lost)
 
 
 @fault("REGION-17", "REGION-30", heldout=True)

@@ -5,13 +5,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from fencepost.adapters.bundled.region.controller import RegionMode, RegionProgram, RegionSettings
 from fencepost.adapters.bundled.region.downstream import Downstream
-from fencepost.adapters.bundled.region.kafka_port import Offsets
+from fencepost.adapters.bundled.region.kafka_port import Offsets, Partition
 from fencepost.adapters.region.kafka_consumer import KafkaGroup, NetworkConsumer
 
 LOOK_SECONDS = 0.05
@@ -76,6 +76,21 @@ def add_partition(bootstrap: str, topic: str, count: int, records: int) -> None:
     for number in range(records):
         producer.produce(topic, value=b"%d" % number, partition=count - 1)
     assert producer.flush(TIMEOUT_S) == 0
+
+
+def delete_records(bootstrap: str, topic: str, partition: int, before: int) -> None:
+    """Delete the records of a partition before an offset."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for gone in admin.delete_records([TopicPartition(topic, partition, before)]).values():
+        gone.result(TIMEOUT_S)
+
+
+def log_start(bootstrap: str, partition: Partition) -> int:
+    """Where a log begins."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "log-start"})
+    first, _ = consumer.get_watermark_offsets(TopicPartition(*partition), TIMEOUT_S)
+    consumer.close()
+    return int(first)
 
 
 async def run_job(

@@ -12,11 +12,11 @@ from typing import Any
 from fencepost.adapters.address import format_address
 from fencepost.adapters.bundled.region.downstream import Downstream
 from fencepost.adapters.bundled.region.job_control import ControlPlane, JobControl, OperatorPart
-from fencepost.adapters.bundled.region.kafka_port import CommitFailed, Listener, Offsets, Partition
+from fencepost.adapters.bundled.region.kafka_port import CommitFailed, Listener, Offsets, Partition, PositionLost
 from fencepost.adapters.bundled.region.operator import OperatorState, Polling, RegionOperator
 from fencepost.adapters.region.kafka_consumer import KafkaGroup, NetworkConsumer
 from fencepost.model.assignors.group import Assignment, ClusterTopics, GroupMember
-from tests.support.region_job import Load, add_partition, fill_topic
+from tests.support.region_job import Load, add_partition, delete_records, fill_topic
 
 RELAUNCH_S = 3.0
 """Longer than half the time that a reset may last, and not as long as that."""
@@ -417,6 +417,26 @@ async def born_with_records(region: SteppedRegion) -> str:
     return f"{begun} never read" if begun else ""
 
 
+async def deleted_records(region: SteppedRegion) -> str:
+    """H15: the log no longer has the offset of a checkpoint when an operator is relaunched."""
+    region.launch("A")
+    region.launch("B")
+    await region.give({0: "A"})
+    await region.fetch("A")
+    region.pass_on("A")
+    assert await region.checkpoint()
+    region.crash("A")
+    await asyncio.to_thread(delete_records, region.bootstrap, region.group.topic, 0, 3)
+    region.launch("A", Polling.OFF)
+    assert await region.reset()
+    try:
+        await region.poll_until(lambda: bool(region.operators["A"].queue), ("A", "B"))
+    except PositionLost:
+        return ""
+    region.pass_on("A")
+    return region.faults()
+
+
 async def slow_relaunch(region: SteppedRegion) -> str:
     """H16: the relaunch of an operator takes longer than another one waits, and not as long as a reset may."""
     region.launch("A")
@@ -480,6 +500,7 @@ SCHEDULES: Mapping[str, tuple[Schedule, str]] = {
     "trust_old_map": (old_map, "1 came twice"),
     "assign_cooperatively": (new_partitions_alone, "1 came twice"),
     "begin_at_end": (born_with_records, "3 never read"),
+    "skip_lost_records": (deleted_records, "1 gap"),
     "wait_briefly": (slow_relaunch, "a reset fails"),
     "name_by_hash": (alike_groups, WAITING),
     "wait_for_absent": (narrower_job, WAITING),

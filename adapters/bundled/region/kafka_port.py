@@ -13,6 +13,10 @@ class CommitFailed(Exception):
     """The member that commits is not one of the group's present generation, or the commit had no answer."""
 
 
+class PositionLost(Exception):
+    """Kafka's log no longer has the offset that was sought (H15)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
     """A record's place."""
@@ -35,7 +39,7 @@ class KafkaConsumer(Protocol):
     """A consumer with an eager assignor that commits nothing by itself."""
 
     async def take_records(self, limit: int) -> list[Message]:
-        """Callbacks, then at most so many records; 0 keeps the membership alone."""
+        """Callbacks, then at most so many records; 0 keeps the membership alone. Raises `PositionLost`."""
 
     def seek(self, offsets: Offsets) -> None:
         """Fetch these partitions, which are assigned, from these offsets on."""

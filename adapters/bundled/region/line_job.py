@@ -9,8 +9,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fencepost.adapters.bundled.region.job_control import JobControl, OperatorPart, WrongRegion
-from fencepost.adapters.bundled.region.kafka_port import CommitFailed, Listener, Message, Offsets, Partition
-from fencepost.adapters.bundled.region.operator import START_POSITIONS, Polling, PositionLost, RegionOperator
+from fencepost.adapters.bundled.region.kafka_port import (
+    CommitFailed,
+    Listener,
+    Message,
+    Offsets,
+    Partition,
+    PositionLost,
+)
+from fencepost.adapters.bundled.region.operator import START_POSITIONS, Polling, RegionOperator
 
 Body = Mapping[str, Any]
 TOPIC = "t"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from fencepost.adapters.bundled.region.job_control import Contribution, JobControl, OperatorPart
-from fencepost.adapters.bundled.region.kafka_port import MakeConsumer, Message, Offsets, Partition
+from fencepost.adapters.bundled.region.kafka_port import MakeConsumer, Message, Offsets, Partition, PositionLost
 
 QUEUED_POLLS = 100
 """The queue holds so many polls."""
@@ -30,10 +30,6 @@ class Polling(StrEnum):
     OFF = "off"
     THROTTLED = "throttled"
     FULL = "full"
-
-
-class PositionLost(Exception):
-    """Kafka's log no longer has the offset that was sought."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from fencepost.adapters.bundled.region.operator import Polling, PositionLost, RegionOperator
+from fencepost.adapters.bundled.region.kafka_port import PositionLost
+from fencepost.adapters.bundled.region.operator import Polling, RegionOperator
 
 THROTTLE_SECONDS = 0.1
 _log = logging.getLogger(__name__)
