@@ -14,9 +14,10 @@ Measured on two cores with other work, repaired, 2 operators, 1 partition, 2 rec
 | a crash | 75,797 | 1,327,339 | 219 |
 | an expulsion | 177,567 | 1,195,236 | 440 |
 
-With 2 partitions and 1 record: 309,108 without faults (28,022), 110 s. As documented, 1 checkpoint: 3,583 with 1 record
-(11,149), 28,231 with a failure too (33,064), 14,313 with 2 records (47,716); seven or eight properties break. Two crashes (193,057) took more than 7 GB and was ended; the rows behind it, among
-them the largest, a crash and an expulsion (710,357), were not run to their ends.
+With 2 partitions and 1 record: 309,108 without faults (28,022), 110 s. As documented, 1 checkpoint: 3,583
+with 1 record (11,149), 28,231 with a failure too (33,064), 14,313 with 2 records (47,716); seven or eight
+properties break. Two crashes (193,057) took more than 7 GB and were ended. The other rows, among them the
+largest, a crash and an expulsion (710,357), were not run to their ends.
 """
 
 import argparse
