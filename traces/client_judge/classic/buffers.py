@@ -4,7 +4,7 @@ A record is buffered from the Fetch response that brings it to the poll that ret
 a seek or a rebalance, makes it unknown: nothing is said of it until the next response.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from fencepost.model.assignors.group import TopicPartition
@@ -41,8 +41,10 @@ class Buffers:
     """Offsets that no record has."""
     ends: dict[TopicPartition, int] = field(default_factory=dict)
     """The offset behind the last record that came, of partitions whose buffer is known."""
+    doubtful: dict[TopicPartition, int] = field(default_factory=dict)
+    """The same of partitions whose buffer has become unknown: the client may have these records or not."""
     came: dict[TopicPartition, int] = field(default_factory=dict)
-    """When it came."""
+    """When the last record came."""
     most: dict[TopicPartition, int] = field(default_factory=dict)
     """The most records of a partition that were buffered at once."""
     waits: dict[TopicPartition, Wait] = field(default_factory=dict)
@@ -81,6 +83,11 @@ class Buffers:
         """The number of buffered records, of all partitions or all but one."""
         return sum(self.held(application, each) for each in self.ends if each != but)
 
+    def most_to_drain(self, application: Application) -> int:
+        """The number of records that may be buffered of all partitions that the client has."""
+        lost = {each: end for each, end in self.doubtful.items() if each in application.owned - self.ends.keys()}
+        return self.total(application) + sum(max(0, end - application.next_of(each)) for each, end in lost.items())
+
     def deliver(self, application: Application, partition: TopicPartition, end: int, time: int) -> None:
         """Records of a partition come, up to before an offset."""
         if not self.held(application, partition):
@@ -114,8 +121,9 @@ class Buffers:
         allowed = max(len(application.owned) * application.limit, others, wait.ahead)
         return (wait.polls > bound and wait.passed > allowed) or wait.empty_polls > MANY_POLLS
 
-    def forget(self, partitions: Iterable[TopicPartition] | None = None) -> None:
+    def forget(self, partitions: Collection[TopicPartition] | None = None) -> None:
         """The buffers of some partitions are unknown, or of all."""
+        self.doubtful |= {each: end for each, end in self.ends.items() if partitions is None or each in partitions}
         by_partition = (self.ends, self.came, self.waits, self.empty_since, self.asked)
         everything = frozenset(self.partly | self.beside_error).union(*by_partition)
         for partition in everything if partitions is None else partitions:

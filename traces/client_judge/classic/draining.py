@@ -199,7 +199,7 @@ def judge_empty(state: ClientState, application: Application, event: Event) -> N
             continue
         since, polls, most = buffers.empty_since.get(partition, (event.time, 0, 0))
         # A client may drain first what it has from the same broker: Apache Kafka's does (KAFKA-17182).
-        bound = max(most, buffers.total(application) // max(application.limit, 1) + MANY_POLLS)
+        bound = max(most, buffers.most_to_drain(application) // max(application.limit, 1) + MANY_POLLS)
         buffers.empty_since[partition] = since, polls + 1, bound
         if polls > bound and event.time - since > EMPTY_MS:
             title, name = "An empty partition is not fetched", describe_partitions({partition})
