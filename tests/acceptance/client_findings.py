@@ -16,8 +16,16 @@ SOURCE_OF_FAILURES: Mapping[str, Mapping[str, str]] = {
         "partitions joins again, leader or not",
         "MEMBER-30": "rdkafka_cgrp.c, rd_kafka_cgrp_handle_SyncGroup: takes a response in the join state WAIT_SYNC, "
         "which rd_kafka_cgrp_revoke_all_rejoin_maybe leaves as it is when max.poll.interval.ms is exceeded",
-        "HBT-02": "rdkafka_cgrp.c, rd_kafka_cgrp_handle_Heartbeat: UNKNOWN_MEMBER_ID empties rkcg_member_id and keeps "
-        "rkcg_generation_id, with which heartbeats go on until the application has given up its partitions",
+        **dict.fromkeys(
+            ("HBT-02", "MEMBER-13"),
+            "rdkafka_cgrp.c, rd_kafka_cgrp_handle_Heartbeat: UNKNOWN_MEMBER_ID empties rkcg_member_id and keeps "
+            "rkcg_generation_id, with which heartbeats go on until the application has given up its partitions",
+        ),
+        "MCOMMIT-09": "rdkafka_request.c, rd_kafka_handle_OffsetCommit_error: REBALANCE_IN_PROGRESS is permanent, and "
+        "nothing but a Heartbeat makes the client join again",
+        "PREFETCH-03": "rdkafka_assignment.c, rd_kafka_assignment_apply_offsets: does nothing for an error of the "
+        "whole response to OffsetFetch once its repeats are over, so that the partitions are waited for, and never "
+        "asked for",
         "MCOMMIT-03": "rdkafka_cgrp.c, rd_kafka_cgrp_session_timeout_check: empties rkcg_member_id and keeps "
         "rkcg_generation_id, with which the partitions are committed before they are given up",
         "MCOMMIT-12": "rdkafka_cgrp.c, rd_kafka_cgrp_unsubscribe: keeps rkcg_generation_id and rkcg_member_id, with "
@@ -25,8 +33,12 @@ SOURCE_OF_FAILURES: Mapping[str, Mapping[str, str]] = {
     },
     "kafka-python": {
         "CALLBACK-11": "consumer/group.py, unsubscribe: leaves the group without the listener",
-        "MCOMMIT-11": "consumer/group.py, unsubscribe: its commit is sent when the subscription is gone, as nobody "
-        "(coordinator/consumer.py: Generation.NO_GENERATION unless partitions_auto_assigned)",
+        **dict.fromkeys(
+            ("MCOMMIT-08", "MCOMMIT-11"),
+            "consumer/group.py, unsubscribe: its commit is sent when the subscription is gone, as nobody "
+            "(coordinator/consumer.py: Generation.NO_GENERATION unless partitions_auto_assigned), though a JoinGroup "
+            "has no response yet",
+        ),
         "MCOMMIT-18": "consumer/subscription_state.py, assign_from_subscribed: a partition that comes back keeps the "
         "position that it had",
         **dict.fromkeys(
@@ -60,10 +72,12 @@ SOURCE_OF_FAILURES: Mapping[str, Mapping[str, str]] = {
         "MCOMMIT-08": "consumer/group_coordinator.py, commit_offsets: sends what the application commits whatever the "
         "group does; the generation is the one of JoinGroup while SyncGroup has no response",
         "MCOMMIT-11": "consumer/group_coordinator.py, _do_commit_offsets: sends generation -1 after reset_generation",
+        "MCOMMIT-19": "consumer/group_coordinator.py, _do_fetch_commit_offsets: looks at the errors of partitions "
+        "alone; where the whole response has one, no partition is in it, and each counts as one without an offset",
     },
     "kafkajs": {
         **dict.fromkeys(
-            ("MEMBER-06", "MEMBER-07"),
+            ("MEMBER-06", "MEMBER-07", "MEMBER-08"),
             "consumer/consumerGroup.js, recoverFromFetch: the fetcher of each broker joins again when it sees that "
             "partitions were added, so that two joins overlap",
         ),

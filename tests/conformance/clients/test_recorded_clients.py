@@ -155,6 +155,7 @@ CASES: list[tuple[str, str, Change]] = [
     ("fenced-as-nobody", "MEMBER-08", without(lambda event: event.sequence == 78)),
     ("commit-from-before-a-seek", "MCOMMIT-01", commit_what_was_not_returned),
     ("unanswered-lookup", "HBT-05", without(lambda event: event.api == "FindCoordinator" and event.member == "A")),
+    ("leave-behind-a-subscription", "HBT-09", without(lambda event: event.body.get("do") == "unsubscribe")),
     ("hang-up-of-full-buffers", "PREFETCH-03", without(lambda event: event.sequence == 84)),
 ]
 """The name of a trace, the requirement that it seemed to violate, and the change after which it does."""

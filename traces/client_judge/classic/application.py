@@ -94,7 +94,7 @@ class Application:
     has_asked: bool = False
     """It has subscribed, or asked for a rebalance, since the last JoinGroup."""
     has_ended: bool = False
-    """The last subscription is over: LeaveGroup may be on its way."""
+    """The subscription of the last JoinGroup is over: LeaveGroup may be on its way."""
     manual_since: int | None = None
     refused: Event | None = None
     """The response that the application is to be told."""

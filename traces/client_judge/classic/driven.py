@@ -213,7 +213,7 @@ def end_membership(state: ClientState, application: Application, command: Mappin
 
 def subscribe(state: ClientState, application: Application, command: Mapping[str, Any], event: Event) -> None:
     """The application has subscribed."""
-    application.has_ended, application.has_asked = False, True
+    application.has_asked = True
     application.pattern = command.get("pattern", "")
     application.wanted, application.wanted_since = frozenset(command.get("topics", ())), event.time
     if state.join is None or application.pattern or application.wanted == subscribed_topics(state):
@@ -269,7 +269,7 @@ def judge_request_of_application(state: ClientState, operation: Operation, event
         judge_callbacks_before_join(state, application, operation)
         judge_commit_before_join(state, application, operation)
         judge_silent_retry(state, application, operation)
-        application.has_asked = False
+        application.has_ended = application.has_asked = False
         application.assignments.clear()
     elif operation.api == "OffsetCommit":
         judge_committed_offsets(state, application, operation)
