@@ -1,4 +1,4 @@
-"""What a protocol calls the things that the history of a group is made of."""
+"""The words of each protocol for the parts of a group's history."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -52,7 +52,7 @@ class Script:
         recorder.finish()
         return histories[0]
 
-    def timeline(self) -> GroupTimeline:
+    def read_timeline(self) -> GroupTimeline:
         (timeline,) = self.history().groups
         return timeline
 
@@ -98,7 +98,7 @@ def test_push_tells_who_came_who_went_and_who_was_last() -> None:
     script.start(1_520, 4, (1, 1_530))
     script.add(2_000, Kind.INTERNAL, "partitions", topics={"t": ["0-0"]})
     script.stop(2_010, 5, (1, None))
-    told = script.timeline()
+    told = script.read_timeline()
     first, second, third, again, last = told.rebalances
     assert (first.cause.kind, second.cause.members, second.generation) == (CauseKind.CAME, ("bob",), 2)
     assert second.join_hold is not None and (second.join_hold.members, second.join_hold.waited) == (("ada",), 70)
@@ -126,7 +126,7 @@ def test_push_knows_nothing_of_a_group_whose_coordinator_is_gone() -> None:
     script.add(50, Kind.INTERNAL, "lost-coordinator")
     script.add(60, Kind.FAULT, "closed", 1)
     script.join(500, 3, "ada")
-    told = script.timeline()
+    told = script.read_timeline()
     assert (told.phase, [each.phase for each in told.spans]) == ("Empty", ["Stable", "", "Empty"])
     assert told.limits == ((50, "another coordinator begins with an empty group"),)
 
@@ -160,7 +160,7 @@ def test_a_region_tells_its_checkpoints_and_what_resets_wait_for() -> None:
     script.do(400, "crash", "B")
     script.do(500, "launch", "B", refused=False)
     script.do(510, "reset", "A", number=0, done=True)
-    told = script.timeline()
+    told = script.read_timeline()
     assert [(each.phase, each.generation, each.since, each.until) for each in told.spans] == [
         ("Stable", 0, 0, 100),
         ("Draining", 0, 100, 110),

@@ -323,12 +323,17 @@ async def first_sight(region: SteppedRegion) -> str:
     return region.faults()
 
 
-async def same_again(region: SteppedRegion) -> str:
-    """H06: an operator that was relaunched is reset to a checkpoint whose merge was complete before."""
+async def checkpoint_two(region: SteppedRegion) -> None:
+    """Launch two operators, give each a partition, and write a checkpoint of both."""
     region.launch("A")
     region.launch("B")
     await region.give({0: "A", 1: "B"})
     assert await region.checkpoint()
+
+
+async def same_again(region: SteppedRegion) -> str:
+    """H06: an operator that was relaunched is reset to a checkpoint whose merge was complete before."""
+    await checkpoint_two(region)
     assert await region.reset()
     region.crash("A")
     region.launch("A", Polling.OFF)
@@ -353,10 +358,7 @@ async def late_submission(region: SteppedRegion) -> str:
 
 async def lost_merge(region: SteppedRegion) -> str:
     """H11: the control plane restarts between two contributions."""
-    region.launch("A")
-    region.launch("B")
-    await region.give({0: "A", 1: "B"})
-    assert await region.checkpoint()
+    await checkpoint_two(region)
     region.restore()
     await region.contribute("A")
     await region.control.restart()
@@ -439,10 +441,7 @@ async def deleted_records(region: SteppedRegion) -> str:
 
 async def slow_relaunch(region: SteppedRegion) -> str:
     """H16: the relaunch of an operator takes longer than another one waits, and not as long as a reset may."""
-    region.launch("A")
-    region.launch("B")
-    await region.give({0: "A", 1: "B"})
-    assert await region.checkpoint()
+    await checkpoint_two(region)
     region.crash("B")
     region.restore()
     waiting = asyncio.create_task(region.operators["A"].reset(region.number, region.parts["A"]))
@@ -466,10 +465,7 @@ async def alike_groups(region: SteppedRegion) -> str:
 
 async def reset_of_two(region: SteppedRegion) -> str:
     """A checkpoint of both operators, and a reset to it."""
-    region.launch("A")
-    region.launch("B")
-    await region.give({0: "A", 1: "B"})
-    assert await region.checkpoint()
+    await checkpoint_two(region)
     return "" if await region.reset() else WAITING
 
 

@@ -1,4 +1,4 @@
-"""Records the histories of a trace by its messages alone: what a protocol derives its recorder from."""
+"""The base class of recorders that tell the histories of a trace by its messages alone."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field

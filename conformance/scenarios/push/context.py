@@ -245,7 +245,7 @@ class PushContext:
         return self.limits[name]
 
     def limit_over_grace(self, name: str) -> int:
-        """A limit that can be told from what the grace excuses. Raises `Unsupported`."""
+        """A limit of the target that is longer than the grace. Raises `Unsupported` if it is not."""
         limit = self.limit(name)
         if self.base.grace >= limit:
             raise Unsupported(

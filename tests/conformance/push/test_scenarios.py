@@ -4,11 +4,8 @@ import pytest
 
 from fencepost.adapters.bundled.push.broker import BrokerSettings
 from fencepost.adapters.push.bundled_target import BundledPushTarget
-from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.analysis.root_cause import violations_in
-from fencepost.conformance.execution.play import play_scenario
 from fencepost.conformance.scenario.scenario import Scenario
-from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.scenarios.push import ALL
 from fencepost.conformance.scenarios.push.context import PushContext
 from fencepost.conformance.scenarios.push.registry import playable
@@ -18,19 +15,9 @@ from fencepost.model.catalogue.push import PUSH_CATALOGUE
 from fencepost.traces.verdict import CheckStatus
 from tests.support.push.faults import FAULTS, PushFault
 from tests.support.push.requirements import NOT_ON_THE_WIRE
+from tests.support.system_traces import play_on
 
 MAX_BATCHES, BATCH_SIZE = 60, 10
-
-
-def play_on(scenario: Scenario, target: BundledPushTarget) -> ScenarioRun:
-    async def play_here() -> ScenarioRun:
-        description = await target.open()
-        try:
-            return await play_scenario(scenario, target, description, scenario.name, grace=0)
-        finally:
-            await target.close()
-
-    return run_virtual(play_here())
 
 
 @pytest.mark.parametrize("scenario", ALL, ids=lambda scenario: scenario.name)

@@ -1,4 +1,4 @@
-"""What failed and is repeated: not at once (MEMBER-17). JoinGroup has a check of its own.
+"""The check that a client waits before it repeats a failed request (MEMBER-17); JoinGroup has one of its own.
 
 A client whose call is nearly over may repeat one in the next call, so that one repeat at once shows nothing.
 """

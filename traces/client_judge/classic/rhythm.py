@@ -1,4 +1,4 @@
-"""When heartbeats of a client came, when its coordinator could not be found, and what it repeats."""
+"""The times of a client's heartbeats and of its lookups that failed, and its repeats of requests."""
 
 from dataclasses import dataclass, field
 
