@@ -5,19 +5,21 @@ import asyncio
 import pytest
 
 from fencepost.model.settings import Settings
+from tests.support.controlled_regions import CONTROLLED
 from tests.support.faulty_regions import fault_named, mark_name
 from tests.support.region_steps import IN_HAND, SCHEDULES, play_schedule
 from tests.support.served_coordinator import serve_in_thread
 
 SERVER = Settings(min_session_timeout=100, initial_rebalance_delay=50)
-QUICK = ("contribute_once", "trust_old_map", "name_by_hash")
+SHOWN = {**SCHEDULES, **CONTROLLED}
+QUICK = ("contribute_once", "trust_old_map", "name_by_hash", "take_before_permit")
 KAFKA_ALONE = {"begin_at_end", "skip_lost_records"}
 """The bundled server deletes no records, and its topics do not grow."""
 
 
-@pytest.mark.parametrize("name", [mark_name(name, QUICK) for name in sorted(SCHEDULES.keys() - KAFKA_ALONE)])
+@pytest.mark.parametrize("name", [mark_name(name, QUICK) for name in sorted(SHOWN.keys() - KAFKA_ALONE)])
 def test_a_repair_closes_its_hole(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    schedule, predicted = SCHEDULES[name]
+    schedule, predicted = SHOWN[name]
     with serve_in_thread(SERVER) as bootstrap:
         assert asyncio.run(play_schedule(bootstrap, schedule)) == ""
         fault_named(name)(monkeypatch)

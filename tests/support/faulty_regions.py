@@ -8,6 +8,7 @@ from types import MappingProxyType
 import pytest
 
 from fencepost.adapters.address import format_address
+from fencepost.adapters.bundled.region.controller import RegionMode, RegionProgram
 from fencepost.adapters.bundled.region.job_control import JobControl, OperatorPart, merge_parts
 from fencepost.adapters.bundled.region.kafka_port import Message, Offsets, Partition
 from fencepost.adapters.bundled.region.line_job import HANDLERS, Body, LineJob
@@ -399,10 +400,64 @@ def wait_for_absent(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(JobControl, "merge_if_complete", merge_if_complete)
 
 
+def take_before_permit(patch: pytest.MonkeyPatch) -> None:
+    """H03: the process thread takes a message and then waits for its permit."""
+    whole = RegionProgram.submit
+
+    async def submit(self: RegionProgram, operator: RegionOperator) -> None:
+        if operator.take():
+            with pytest.MonkeyPatch.context() as taken:
+                taken.setattr(operator, "take", lambda: True)
+                await whole(self, operator)
+
+    patch.setattr(RegionProgram, "submit", submit)
+
+
+def forget_request(patch: pytest.MonkeyPatch) -> None:
+    """H07: a request for a reset is forgotten while the region is reset."""
+    whole = RegionProgram.request_reset
+
+    def request_reset(self: RegionProgram) -> None:
+        if self.mode is not RegionMode.RESET:
+            whole(self)
+
+    patch.setattr(RegionProgram, "request_reset", request_reset)
+
+
+def forget_attempts(patch: pytest.MonkeyPatch) -> None:
+    """H12: a reset that an operator forces sets the count of attempts back."""
+    whole = RegionProgram._launch
+
+    def launch(self: RegionProgram, name: str, polling: Polling) -> None:
+        whole(self, name, polling)
+        operator = self.operators[name].operator
+
+        def force_reset() -> None:
+            self.attempts = 0
+            self.request_reset()
+
+        operator._request_reset = force_reset
+
+    patch.setattr(RegionProgram, "_launch", launch)
+
+
 BESIDE: Mapping[str, Fault] = MappingProxyType(
-    {each.__name__: each for each in (assign_cooperatively, begin_at_end, wait_briefly, name_by_hash, wait_for_absent)}
+    {
+        each.__name__: each
+        for each in (
+            assign_cooperatively,
+            begin_at_end,
+            wait_briefly,
+            name_by_hash,
+            wait_for_absent,
+            take_before_permit,
+            forget_request,
+            forget_attempts,
+        )
+    }
 )
-"""Repairs undone that the line protocol does not show: Kafka, its log and time are the kit's there."""
+"""Repairs undone that the line protocol does not show: Kafka, its log, time and the region's controller are the kit's
+there."""
 
 
 def fault_named(name: str) -> Fault:

@@ -20,6 +20,8 @@ from tests.support.region_job import Load, add_partition, delete_records, fill_t
 
 RELAUNCH_S = 3.0
 """Longer than half the time that a reset may last, and not as long as that."""
+RECORDS = 8
+"""What is in the two partitions of a topic."""
 ROUNDS = 1_500
 """Polls after which what was waited for will not come; each takes at least 20 ms."""
 
@@ -510,7 +512,7 @@ async def play_schedule(bootstrap: str, schedule: Schedule, session_ms: int = 1_
     """Play a schedule with a topic of its own; what went wrong, empty if nothing."""
     host, _, port = bootstrap.rpartition(":")
     topic = f"region-{uuid.uuid4().hex[:8]}"
-    fill_topic(bootstrap, topic, Load(8, partitions=2))
+    fill_topic(bootstrap, topic, Load(RECORDS, partitions=2))
     region = SteppedRegion(KafkaGroup((host, int(port)), topic, topic, session_ms, heartbeat_interval=50))
     try:
         return await schedule(region)

@@ -12,6 +12,7 @@ from fencepost.adapters.bundled.region.controller import RegionSettings
 from fencepost.adapters.region.kafka_consumer import KafkaGroup
 from tests.acceptance.checks.conformance import start_target
 from tests.acceptance.framework import Check, Figure, at_least, exactly, without_threshold
+from tests.support.controlled_regions import CONTROLLED
 from tests.support.faulty_regions import FAULTS, fault_named
 from tests.support.region_job import JobResult, Load, fill_topic, run_job
 from tests.support.region_steps import IN_HAND, SCHEDULES, play_schedule
@@ -82,7 +83,7 @@ def check_holes(folder: Path) -> Iterator[Figure]:
     """The schedules of the page's holes, step by step: with all repairs, and with the one undone that is for it."""
     with start_target(load_target("kafka4", folder)) as address:
         bootstrap = address.removeprefix("kafka://")
-        for name, (schedule, predicted) in SCHEDULES.items():
+        for name, (schedule, predicted) in {**SCHEDULES, **CONTROLLED}.items():
             words = (schedule.__doc__ or name).partition(":")[0]
             whole = asyncio.run(play_schedule(bootstrap, schedule))
             yield exactly(f"{words}, repaired", whole or NOTHING, NOTHING)
