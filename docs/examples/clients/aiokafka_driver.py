@@ -43,7 +43,7 @@ async def obey(consumer: Any, command: dict[str, Any]) -> str:
     """Carry out a command; what could not be done, "" for nothing."""
     match command["do"]:
         case "subscribe":
-            consumer.subscribe(command["topics"], listener=Listener())
+            consumer.subscribe(command.get("topics", ()), pattern=command.get("pattern"), listener=Listener())
         case "poll":
             polled = await consumer.getmany(timeout_ms=command["ms"])
             if polled:

@@ -55,7 +55,7 @@ def obey(command: dict[str, Any]) -> str:
     """Carry out a command; what could not be done, "" for nothing."""
     match command["do"]:
         case "subscribe":
-            consumer.subscribe(command["topics"], listener=Listener())
+            consumer.subscribe(command.get("topics", ()), pattern=command.get("pattern"), listener=Listener())
         case "poll":
             polled = consumer.poll(timeout_ms=command["ms"])
             if polled:

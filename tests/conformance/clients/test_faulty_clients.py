@@ -7,7 +7,8 @@ from fencepost.traces.verdict import CheckStatus
 from tests.support.client_scenarios import play_scenario
 from tests.support.faulty_applications import FAULTY_APPLICATIONS
 from tests.support.faulty_clients import FAULTY, FaultyClient
-from tests.support.faulty_drivers import FAULTY_DRIVERS
+from tests.support.faulty_drivers import FAULTY_DRIVERS, Message, rewrite
+from tests.support.wire_client import WireClient
 
 
 @pytest.mark.parametrize(
@@ -17,6 +18,14 @@ async def test_a_faulty_client_is_found(faulty: FaultyClient) -> None:
     run = await play_scenario(faulty.scenario, faulty.settings, faulty.tamper, faulty.tell)
     found = unusual_in(run) if faulty.unusual else set(run.verdict.violated)
     assert faulty.requirement in found, (run.verdict.violated, unusual_in(run), run.blocked)
+
+
+async def test_a_callback_that_an_unsubscribing_client_leaves_out_is_missed_once() -> None:
+    def hide_first(client: WireClient, message: Message) -> list[Message]:
+        return [message] if client.count("LeaveGroup") else []
+
+    run = await play_scenario("a-topic-that-matches-a-pattern", tell=rewrite("revoked", hide_first))
+    assert run.verdict.violated == {"CALLBACK-11"}
 
 
 def unusual_in(run: ClientScenarioRun) -> set[str]:

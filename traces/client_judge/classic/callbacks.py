@@ -100,6 +100,8 @@ def judge_taken(state: ClientState, application: Application, event: Event) -> N
     """The listener is called about revoked or lost partitions."""
     if application.is_ending:
         judge_ending_callback(state, application, event)
+    elif application.has_ended:
+        return  # what it should have told before that is CALLBACK-11
     elif is_reset(state):
         judge_lost(state, application, event)
     elif event.api == "lost":
@@ -250,6 +252,9 @@ def judge_callbacks_before_join(state: ClientState, application: Application, op
         title, expected = "A completed rebalance without a callback", "assigned"
         state.check(False, "CALLBACK-09", operation, title, expected, "none before JoinGroup")
     if state.is_cooperative or not application.has_been_assigned:
+        return
+    if application.has_ended:
+        application.owned = frozenset()  # whether it was told that is CALLBACK-11
         return
     title, expected = "JoinGroup before the partitions are given up", "a callback before JoinGroup"
     observed = f"the application still has {describe_partitions(application.owned)}"
