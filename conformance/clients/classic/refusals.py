@@ -42,7 +42,7 @@ async def offsets_that_cannot_be_told(stage: ClientStage) -> None:
     note = "the next OffsetFetch gets UNSTABLE_OFFSET_COMMIT"
     stage.play("OffsetFetch", edit(make_unstable), note, times=MANY, matches=wants_stable_offsets)
     await stage.start_and_become_stable()
-    await stage.watch(9)
+    await stage.watch(10)
 
 
 @FAMILY.add("MCOMMIT-14", "MEMBER-17", needs=("driver",))

@@ -157,6 +157,9 @@ CASES: list[tuple[str, str, Change]] = [
     ("unanswered-lookup", "HBT-05", without(lambda event: event.api == "FindCoordinator" and event.member == "A")),
     ("leave-behind-a-subscription", "HBT-09", without(lambda event: event.body.get("do") == "unsubscribe")),
     ("hang-up-of-full-buffers", "PREFETCH-03", without(lambda event: event.sequence == 84)),
+    ("leave-without-a-connection", "HBT-06", without(lambda event: event.api == "drop")),
+    ("expired-while-joining", "MEMBER-13", have_longer_sessions),
+    ("growing-backoff", "PREFETCH-03", without(lambda event: event.api == "OffsetFetch" and event.time > 2_000)),
 ]
 """The name of a trace, the requirement that it seemed to violate, and the change after which it does."""
 

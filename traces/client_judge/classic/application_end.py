@@ -86,7 +86,14 @@ def judge_idleness(state: ClientState, application: Application, time: int) -> N
     idle = 0 if application.idle_since is None else time - since
     is_member = state.knowledge.latest.phase is Phase.STABLE and state.left is None and state.instance is None
     is_member &= application.has_interval and not state.is_ending
-    if is_member and state.join is not None and idle > state.rebalance_timeout + LEAVING_MS:
+    limit = state.rebalance_timeout + LEAVING_MS
+    if is_member and state.join is not None and idle > limit and not waits_for_connection(state, since + limit):
         title, expected = "A client stays that is not polled", f"LeaveGroup after {state.rebalance_timeout} ms"
         sequence, observed = state.join.handle - 1, f"none for {idle} ms"
         state.evidence.violate(ClientViolation("HBT-06", sequence, title, expected, observed))
+
+
+def waits_for_connection(state: ClientState, time: int) -> bool:
+    """Whether the client had lost its connection by then, and may have left: LeaveGroup waits for another one, which
+    some make in a poll alone. One that stays sends heartbeats."""
+    return state.coordinator_lost is not None and state.coordinator_lost <= time

@@ -97,7 +97,7 @@ class ClassicClient:
                 REQUESTS[operation.api](state, operation, event)
             driven.follow_request(state, operation, event)
         if operation.api in GROUP_APIS:
-            state.coordinator_connection = operation.connection
+            state.coordinator_connection, state.coordinator_lost = operation.connection, None
         state.outstanding[operation.handle] = operation
         if state.doubtful.get(event.connection, event.time) + state.knowledge.grace < event.time:
             del state.doubtful[event.connection]  # it is still open, and in use
@@ -109,6 +109,8 @@ class ClassicClient:
             self.on_loss(operation, event)
             return
         state.outstanding.pop(operation.handle, None)
+        if operation.api == "SyncGroup" and joining.has_expired(state, event.time):
+            state.doubtful[event.connection] = event.time
         error = event.body.get("error_code", 0)
         repeats.note_failure(state, operation, event)
         if operation.api == "FindCoordinator":
@@ -139,12 +141,16 @@ class ClassicClient:
         """The connection ended before the response."""
         state = self.state
         state.outstanding.pop(operation.handle, None)
+        if operation.connection == state.coordinator_connection and state.coordinator_lost is None:
+            state.coordinator_lost = event.time
         if state.application is not None and operation.api == "OffsetCommit":
             state.application.is_commit_doubtful = True
             unawaited.note_response(state, operation, event)
             if not unawaited.is_unawaited(state, operation):
                 committing.owe_commit(state, state.application, "the connection of its OffsetCommit was closed", event)
         membership.note_loss(state, operation, event)
+        if operation.api == "OffsetFetch":
+            state.offsets_failed = event.time
         if operation.api in ("Heartbeat", "FindCoordinator") and state.last_sign is not None:
             state.last_sign = event.time  # nobody was there to get one
         state.buffers.forget()

@@ -8,7 +8,7 @@ from fencepost.traces.client_judge.classic.buffers import MANY_POLLS, Buffers
 from fencepost.traces.client_judge.classic.heartbeats import has_no_coordinator
 from fencepost.traces.client_judge.classic.knowledge import Phase
 from fencepost.traces.client_judge.classic.news import describe_partitions
-from fencepost.traces.client_judge.classic.state import ClientState
+from fencepost.traces.client_judge.classic.state import POSITION_APIS, ClientState
 from fencepost.traces.client_judge.evidence import ClientViolation
 from fencepost.traces.events import Event
 from fencepost.traces.operations import Operation
@@ -23,8 +23,6 @@ EMPTY_MS = 3_000
 """How long a partition may stay without a fetch at least."""
 MAX_WAIT_MS = 1_000
 """How long a Fetch may wait for records at most."""
-POSITION_APIS = frozenset({"OffsetFetch", "ListOffsets"})
-"""The requests by which a client learns where to begin."""
 IDLE_MS = 1_000
 """How long an application has to do nothing for a fetch to be seen that does not wait for the next poll."""
 
@@ -187,7 +185,7 @@ def judge_empty(state: ClientState, application: Application, event: Event) -> N
     if any(event.time - fetch.sent_at > MAX_WAIT_MS for fetch in fetches):
         buffers.empty_since.clear()  # a client may send no other fetch before the response to that
         return
-    is_cut_off = has_no_coordinator(state, event.time)
+    is_cut_off = has_no_coordinator(state, event.time) or state.is_backing_off(event.time)
     is_cut_off |= any(each.api in POSITION_APIS for each in state.outstanding.values())
     metadata = (each for each in state.outstanding.values() if each.api == "Metadata")
     is_cut_off |= any(event.time - each.sent_at > MAX_WAIT_MS for each in metadata)

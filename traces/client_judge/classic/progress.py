@@ -143,7 +143,8 @@ def judge_manual_progress(state: ClientState, progress: Progress, end: int) -> N
     since, idle_since = application.manual_since, application.idle_since
     is_idle = application.has_failed_poll or (idle_since is not None and end - idle_since > WAITING_MS)
     is_waiting = any(end - each.sent_at > WAITING_MS for each in state.outstanding.values() if each.api != "Fetch")
-    if end - since <= PROGRESS_MS or is_idle or is_waiting or state.rhythm.lost_since is not None:
+    is_cut_off = state.rhythm.lost_since is not None or state.is_backing_off(end)
+    if end - since <= PROGRESS_MS or is_idle or is_waiting or is_cut_off:
         return
     wanted = application.owned - application.paused - progress.out_of_range - fetches_outstanding(state)
     idle = sorted(each for each in wanted if progress.fetched_at.get(each, since) < end - PROGRESS_MS)
@@ -175,7 +176,7 @@ def is_held_up(state: ClientState, end: int) -> bool:
     fail."""
     if any(each.phase is not Phase.STABLE for each in state.knowledge.standings) or state.rebalance_told is not None:
         return True
-    if state.rhythm.lost_since is not None:
+    if state.rhythm.lost_since is not None or state.is_backing_off(end):
         return True
     if any(end - each.sent_at > WAITING_MS for each in state.outstanding.values() if each.api != "Fetch"):
         return True

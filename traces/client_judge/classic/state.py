@@ -19,6 +19,10 @@ COOPERATIVE_ASSIGNORS = frozenset({"cooperative-sticky"})
 EXCHANGE_APIS = ("JoinGroup", "SyncGroup")
 MIN_PATIENCE_MS = 5_000
 """How long a client may take at least for what it owes."""
+POSITION_APIS = frozenset({"OffsetFetch", "ListOffsets"})
+"""The requests by which a client learns where to begin."""
+POSITION_BACKOFF_MS = 6_000
+"""How long a client may take to send another OffsetFetch after one that failed: franz-go waits for up to 5 s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,8 @@ class ClientState:
     exchange: Exchange | None = None
     last_exchange_news: int = 0
     """The sequence number of the last response to JoinGroup or SyncGroup, which whoever joins again has read."""
+    offsets_failed: int | None = None
+    """When OffsetFetch failed last, or its response was lost, if none has succeeded since."""
     join_failure: int | None = None
     """When the response to JoinGroup was that the coordinator is loading, if nothing came since."""
     debts: dict[str, Debt] = field(default_factory=dict)
@@ -159,11 +165,13 @@ class ClientState:
     """The connections that the cluster has closed."""
     coordinator_connection: int = 0
     """The connection of the last request to the coordinator: what waits on another one is given up."""
+    coordinator_lost: int | None = None
+    """When that connection ended, if the client has sent nothing to the coordinator since."""
     refused_on: int = -1
     """The connection on which JoinGroup or SyncGroup was told last that the coordinator is elsewhere, -1 for none."""
     doubtful: dict[int, int] = field(default_factory=dict)
     """The connections that the client may have closed already, so that what comes on them is lost, and since when: a
-    response came twice, or said that the coordinator is elsewhere."""
+    response came twice, or said that the coordinator is elsewhere, or its own clock of its session has run out."""
 
     @property
     def is_ending(self) -> bool:
@@ -184,6 +192,10 @@ class ClientState:
     def exchange_outstanding(self) -> Operation | None:
         """A JoinGroup or SyncGroup without a response, None if there is none."""
         return next((each for each in self.outstanding.values() if each.api in EXCHANGE_APIS), None)
+
+    def is_backing_off(self, time: int) -> bool:
+        """Whether the client need not have asked again where to begin, since OffsetFetch has failed."""
+        return self.offsets_failed is not None and time - self.offsets_failed <= POSITION_BACKOFF_MS
 
     def is_unheard(self, time: int, milliseconds: int) -> bool:
         """Whether a request to the coordinator has had no response for so long: what the client has sent on the same
