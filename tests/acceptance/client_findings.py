@@ -127,6 +127,8 @@ SOURCE_OF_REMARKS: Mapping[str, str] = {
     "MCOMMIT-17": "ConsumerCoordinator.autoCommitOffsetsAsync: a commit that failed is due again after "
     "retry.backoff.ms; commitOffsetsAsync: those that wait for a coordinator are sent together once it is "
     "found",
+    "MEMBER-17": "AbstractCoordinator.ensureCoordinatorReady: a lookup that failed is waited for within the timer of "
+    "the poll alone, and the next poll sends another",
     "POLL-04": "ClassicKafkaConsumer.pollForFetches: responses are read in polls alone, and a poll returns when it "
     "has read the first, or when its time is over",
     "POLL-18": "ClassicKafkaConsumer.subscribe: clears what is buffered of topics that are left; what is under way "
