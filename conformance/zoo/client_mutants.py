@@ -34,8 +34,8 @@ SECONDS_FOR_ONE = 10.0
 """Of a core, for a schedule or a scenario: one that takes longer hangs."""
 PROTOCOL = ClassicClientSchedules(is_driven=True)
 COMPARED_KINDS = (Kind.REQUEST, Kind.CALLBACK, Kind.POLL)
-KINDS = ("eager", "cooperative", "static", "sticky by hand")
-"""The clients that a mutant is made of, one after the other; the last one commits only what it is asked for."""
+KINDS = ("eager", "cooperative", "static", "sticky by hand", "cooperative by hand")
+"""The clients that a mutant is made of, one after the other; those by hand commit only what they are asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +61,15 @@ def client_mutants() -> dict[str, Mutant]:
 
 def settings_of(module: Any, kind: str) -> Any:
     """The settings of a client of this kind, made by a copy of the module of settings."""
-    by_kind = {"cooperative": (module.COOPERATIVE_STICKY,), "sticky by hand": (module.STICKY,)}
-    strategies = by_kind.get(kind, (module.RANGE, module.ROUND_ROBIN))
+    by_name = {"cooperative": (module.COOPERATIVE_STICKY,), "sticky": (module.STICKY,)}
+    strategies = by_name.get(kind.partition(" ")[0], (module.RANGE, module.ROUND_ROBIN))
     return module.ClientSettings(
         strategies=strategies,
         instance="i" if kind == "static" else None,
         session_timeout=6_000,
         heartbeat_interval=500,
         max_poll_interval=6_000,
-        auto_commit=kind != "sticky by hand",
+        auto_commit="by hand" not in kind,
         auto_commit_interval=1_000,
         request_timeout=10_000,
         reset_policy=module.ResetPolicy.EARLIEST,

@@ -3,6 +3,8 @@
 from fencepost.conformance.clients.classic import (
     assignments,
     commits,
+    corners,
+    crossings,
     draining,
     driven,
     errors,
@@ -40,6 +42,8 @@ SCENARIOS: tuple[ClientScenario, ...] = tuple(
         commits,
         refusals,
         timeouts,
+        crossings,
+        corners,
     )
     for scenario in module.FAMILY.scenarios
 )

@@ -179,6 +179,7 @@ class Clocks:
     lookup_retry: Time = 0
     prepare: Time = 0
     """When the client gives the commit before a rebalance up."""
+    prepare_retry: Time = 0
     offsets_retry: Time = 0
 
 

@@ -52,7 +52,8 @@ def finish_commit(client: Client, commit: ClientCommit, failure: Failure | None,
             )
         case CommitPurpose.PREPARE if commit.number == client.prepare_commit:
             again = is_retriable and context.now < client.clocks.prepare
-            return ClientStep(evolve(client, prepare_commit=0, is_committed=not again))
+            clocks = evolve(client.clocks, prepare_retry=context.now + client.settings.retry_backoff)
+            return ClientStep(evolve(client, prepare_commit=0, is_committed=not again, clocks=clocks))
         case _:
             return ClientStep(client)
 

@@ -231,7 +231,7 @@ def commit_before_rebalance(client: Client, context: ClientContext) -> ClientSte
     (MCOMMIT-05, MCOMMIT-06, CALLBACK-07). It is over once `is_committed` says so."""
     if not client.settings.auto_commit or not client.positions or local_failure(client) is not None:
         return ClientStep(evolve(client, is_committed=True))
-    if client.prepare_commit:
+    if client.prepare_commit or context.now < client.clocks.prepare_retry:
         return ClientStep(client, (), ("client.prepare.committing",))
     if not client.clocks.prepare:
         limit = context.now + client.settings.rebalance_timeout

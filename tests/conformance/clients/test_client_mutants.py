@@ -65,6 +65,25 @@ MUTANTS = (
     ),
     ("MCOMMIT-14", "eager", "commits-that-nobody-waits-for", "commit_results.with_commit: always: commit.number"),
     ("MEMBER-17", "eager", "offsets-that-cannot-be-told", "positions.fetch_offsets: never: client.coordinator is None"),
+    (
+        "MEMBER-29",
+        "sticky by hand",
+        "a-membership-lost-while-joining",
+        "member.on_join_response: never: member.state != MemberState.PREPARING_REBALANCE",
+    ),
+    ("MEMBER-31", "eager", "an-assignment-of-another-protocol", "joining.on_sync_response: never: contradicts"),
+    (
+        "CALLBACK-12",
+        "eager",
+        "a-listener-that-raises-when-it-unsubscribes",
+        "leaving.on_leave_callback: always: not raised",
+    ),
+    (
+        "PREFETCH-03",
+        "eager",
+        "a-coordinator-that-moves-while-starts-are-asked",
+        "lookup.lose_coordinator: never: one.kind in",
+    ),
 )
 """The requirement, the kind of the client, the scenario and how the name of the mutant begins."""
 FAULTS = (

@@ -332,6 +332,10 @@ def test_the_commit_before_a_rebalance_is_repeated_and_abandoned_on_other_errors
     for _ in range(3):
         driver.poll()
         driver.answer_commit(Error.COORDINATOR_LOAD_IN_PROGRESS)
+        commits = driver.count(OffsetCommit)
+        driver.poll()
+        assert driver.count(OffsetCommit) == commits
+        driver.wait(100)
     assert driver.callbacks[-1].kind.value == "assigned"
     driver.poll()
     driver.answer_commit(Error.GROUP_AUTHORIZATION_FAILED)

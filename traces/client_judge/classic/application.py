@@ -106,6 +106,8 @@ class Application:
     """The callback about revoked partitions has raised, since the last JoinGroup."""
     unapplied: Event | None = None
     """The response to SyncGroup that came after the client had left."""
+    began_without_coordinator: bool = False
+    """The command under way began when the client knew no coordinator."""
     pattern: str = ""
     """The pattern that is subscribed to."""
     polls_since: int = 0
@@ -144,6 +146,11 @@ class Application:
     def is_ending(self) -> bool:
         """Whether a command is carried out after which the client has no partitions."""
         return self.command is not None and self.command["do"] in ENDING_COMMANDS
+
+    @property
+    def is_unsubscribing(self) -> bool:
+        """Whether it unsubscribes."""
+        return self.command is not None and self.command["do"] == "unsubscribe"
 
     @property
     def is_polling(self) -> bool:

@@ -63,9 +63,7 @@ def judge_end_of_application(state: ClientState, time: int) -> None:
     application, evidence = state.application, state.evidence
     if application is None:
         return
-    if application.manual_since is not None and time - application.manual_since > state.knowledge.grace:
-        for requirement in ("MEMBER-26", "CALLBACK-18"):
-            evidence.hold(requirement, 0)
+    end_manual_assignment(state, application, time)
     if application.refused is not None and application.polls_since >= MIN_POLLS:
         told = application.refused
         title = f"What {told.api} got does not reach the application"
@@ -78,6 +76,16 @@ def judge_end_of_application(state: ClientState, time: int) -> None:
     if exchange is not None and exchange.is_late and time - exchange.time > state.knowledge.grace:
         evidence.hold("MEMBER-29", exchange.sequence)
     judge_idleness(state, application, time)
+
+
+def end_manual_assignment(state: ClientState, application: Application, time: int) -> None:
+    """The application has not assigned its partitions itself any more."""
+    if application.manual_since is None:
+        return
+    if time - application.manual_since > state.knowledge.grace:
+        for requirement in ("MEMBER-26", "CALLBACK-18"):
+            state.evidence.hold(requirement, 0)
+    application.manual_since, application.owned = None, frozenset()
 
 
 def judge_idleness(state: ClientState, application: Application, time: int) -> None:

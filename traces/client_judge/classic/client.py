@@ -23,6 +23,7 @@ from fencepost.traces.client_judge.classic import (
     unawaited,
 )
 from fencepost.traces.client_judge.classic.groups import REPEATED, judge_groups
+from fencepost.traces.client_judge.classic.heartbeats import is_looking_up
 from fencepost.traces.client_judge.classic.knowledge import Knowledge
 from fencepost.traces.client_judge.classic.state import EXCHANGE_APIS, ClientState
 from fencepost.traces.client_judge.evidence import ClientVerdict, Evidence
@@ -190,6 +191,7 @@ class ClassicClient:
             return
         if event.body["state"] == "asked to end":
             state.asked_to_end, state.standing_at_end = event.time, state.knowledge.latest
+            state.ends_without_coordinator = is_looking_up(state)
         elif event.body["state"] == "ended":
             state.ended, state.exit_code = event.time, event.body["code"]
             if state.has_doubled and state.asked_to_end is None:

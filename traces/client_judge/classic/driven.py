@@ -5,7 +5,11 @@ from typing import Any
 
 from fencepost.model.errors import Error
 from fencepost.traces.client_judge.classic.application import Application, check_event
-from fencepost.traces.client_judge.classic.application_end import judge_idleness, judge_leave_of_application
+from fencepost.traces.client_judge.classic.application_end import (
+    end_manual_assignment,
+    judge_idleness,
+    judge_leave_of_application,
+)
 from fencepost.traces.client_judge.classic.callbacks import judge_callback, judge_callbacks_before_join, partitions_in
 from fencepost.traces.client_judge.classic.committing import (
     judge_join_after_commit,
@@ -17,6 +21,7 @@ from fencepost.traces.client_judge.classic.committing import (
 from fencepost.traces.client_judge.classic.draining import begin_poll, judge_fetched_offsets
 from fencepost.traces.client_judge.classic.draining import end_poll as judge_end_of_poll
 from fencepost.traces.client_judge.classic.heartbeats import (
+    is_looking_up,
     judge_end_of_idleness,
     judge_slow_callback,
     note_slow_callback,
@@ -35,6 +40,7 @@ from fencepost.traces.client_judge.classic.news import (
     first_error,
     generation_in,
     is_contradicting,
+    is_of_another_plan,
     subscribed_topics,
 )
 from fencepost.traces.client_judge.classic.reading import fetched_partitions
@@ -140,6 +146,7 @@ def begin_command(state: ClientState, application: Application, event: Event) ->
             application.polled_at = None
     application.command, application.began, application.idle_since = event.body, event.time, None
     application.command_sequence = event.sequence
+    application.began_without_coordinator = is_looking_up(state)
     application.returned = 0
     application.commit_errors.clear()
     application.behind.clear()
@@ -202,13 +209,16 @@ def end_membership(state: ClientState, application: Application, command: Mappin
         subscribe(state, application, command, event)
     else:
         application.has_ended, application.revoked = True, frozenset()
-        if state.instance is not None:  # it leaves without a request
+        if state.instance is not None or (application.began_without_coordinator and state.left is None):
+            # It leaves without a request: it need not send one, or knows nobody to send it to.
             news = "it unsubscribed"
             state.leave_silently(Standing(None, news=news, sequence=event.sequence, time=event.time))
+            state.has_left_silently = True
         title, expected = "The application is not told that its partitions are gone", "revoked or lost"
         observed = f"it still has {describe_partitions(application.owned)}"
         if application.has_been_assigned and application.manual_since is None:
             check_event(state.evidence, not application.owned, "CALLBACK-11", event, title, expected, observed)
+        end_manual_assignment(state, application, event.time)
 
 
 def subscribe(state: ClientState, application: Application, command: Mapping[str, Any], event: Event) -> None:
@@ -334,7 +344,8 @@ def follow_response(state: ClientState, operation: Operation, event: Event) -> N
         return
     if operation.api == "JoinGroup" and event.time - operation.sent_at > PARKED_MS and state.is_cooperative:
         judge_parked_records(state, application, operation)
-    if operation.api == "SyncGroup" and not error:
+    refusal = refusal_in(state, operation, event)
+    if operation.api == "SyncGroup" and not error and not refusal:
         application.has_joined, application.is_revoked, application.is_lost = True, False, False
         if not application.has_callbacks:
             application.positions.clear()  # it begins again at what is committed
@@ -342,7 +353,7 @@ def follow_response(state: ClientState, operation: Operation, event: Event) -> N
             application.assignments.append(state.installed)
     elif operation.api in EXCHANGE_APIS and error in ATTEMPT_ERRORS:
         application.has_failed_attempt = True
-    elif refusal := refusal_in(state, operation, event):
+    elif refusal:
         if application.refused is None:
             application.refused, application.polls_since, application.refusal = event, 0, refusal
     elif operation.api == "OffsetCommit":
@@ -366,6 +377,8 @@ def refusal_in(state: ClientState, operation: Operation, event: Event) -> str:
         return "HBT-10" if api == "Heartbeat" else "MEMBER-19" if api in EXCHANGE_APIS else ""
     if api == "OffsetCommit" and is_fenced_in_background(state, operation, event):
         return "MCOMMIT-15"
+    if api == "SyncGroup" and not error:
+        return "MEMBER-31" if is_of_another_plan(state, event.body) else ""
     if api == "JoinGroup":
         return "MEMBER-18" if error in REFUSALS else "MEMBER-31" if not error and is_contradicting(event.body) else ""
     return ""

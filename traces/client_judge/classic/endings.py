@@ -99,6 +99,8 @@ def judge_leaving(state: ClientState, time: int) -> None:
         title, observed = "The client does not leave when it closes", f"LeaveGroup after {waited} ms"
         violation = ClientViolation(requirement, state.left.handle - 1, title, "LeaveGroup", observed)
         state.evidence.judge(is_prompt, violation)
+    elif requirement and state.ends_without_coordinator:
+        state.evidence.miss(requirement, "the client knows no coordinator that it could tell")
     elif requirement and is_killed:
         state.evidence.miss(requirement, "the program ends at SIGTERM without closing its client")
     elif requirement and state.ended is not None:

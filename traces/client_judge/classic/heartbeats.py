@@ -51,6 +51,13 @@ def note_lookup(state: ClientState, event: Event, is_found: bool) -> None:
         rhythm.outage, rhythm.lost_since = event.time - rhythm.lost_since, None
 
 
+def is_looking_up(state: ClientState) -> bool:
+    """Whether the client knows no coordinator as far as it has said: it has asked for one and was told none."""
+    return state.rhythm.lost_since is not None or any(
+        each.api == "FindCoordinator" for each in state.outstanding.values()
+    )
+
+
 def has_no_coordinator(state: ClientState, time: int) -> bool:
     """Whether the coordinator cannot be found, or does not respond: the client cannot ask it for offsets."""
     return state.rhythm.lost_since is not None or state.is_unheard(time, state.knowledge.grace)

@@ -43,7 +43,7 @@ def judge_join(state: ClientState, operation: Operation, event: Event) -> None:
         state.installed = None  # it has left, and a JoinGroup with the id that it gets now claims nothing either
     state.join, state.join_failure, state.growth, state.has_outgrown = operation, None, None, False
     state.last_sign = state.rebalance_told = state.left = None
-    state.may_have_left = False
+    state.may_have_left = state.has_left_silently = False
     state.former_topics.clear()
     state.session_timeout = operation.body["session_timeout_ms"]
     state.rebalance_timeout = operation.body.get("rebalance_timeout_ms", state.session_timeout)
@@ -71,6 +71,8 @@ def judge_place(state: ClientState, operation: Operation) -> None:
         state.evidence.hold("MEMBER-16", operation.handle - 1)
     if exchange.is_unapplied:
         state.evidence.hold("MEMBER-30", operation.handle - 1)
+    if exchange.is_reset:
+        state.evidence.hold("MEMBER-29", operation.handle - 1)
     exchange.is_excused = True
 
 
@@ -93,7 +95,7 @@ def judge_reason_to_join(state: ClientState, operation: Operation) -> None:
         return
     is_at_rest = latest.phase is Phase.STABLE and not latest.requirement and not state.given_up
     is_asked = bool(state.debts) or state.rebalance_told is not None or state.growth is not None or state.is_ending
-    is_asked |= state.has_outgrown
+    is_asked |= state.has_outgrown or state.join is not exchange.operation  # a JoinGroup that failed is repeated
     wants_more = state.application is not None and (state.application.wanted is not None or state.application.pattern)
     if is_at_rest and not is_asked and not wants_more and state.rounds >= 2:
         title, expected = "A member joins again that gave up nothing", "no JoinGroup"
@@ -261,8 +263,8 @@ def judge_sync(state: ClientState, operation: Operation, event: Event) -> None:
         state.violate(requirement, operation, "A second SyncGroup", "JoinGroup, or nothing", observed)
         state.forgive("JoinGroup")  # it has this in the place of the JoinGroup
         return
-    if exchange.is_late:
-        title = "SyncGroup after the client has left"
+    if exchange.is_late or exchange.is_reset:
+        title = f"SyncGroup after the client has {'left' if exchange.is_late else 'lost its member id'}"
         state.violate("MEMBER-29", operation, title, "no SyncGroup", observed)
     exchange.is_synced = True
     if exchange.leads:

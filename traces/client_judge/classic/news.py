@@ -55,9 +55,10 @@ def learn_join(state: ClientState, operation: Operation, event: Event) -> None:
         state.exchange.is_excused = event.connection in state.doubtful
         standing = Standing(member, generation, Phase.JOINED, before.assignment)
         state.exchange.skips = bool(body.get("skip_assignment"))
-        state.exchange.is_late = state.left is not None
+        state.exchange.is_late = state.has_left
         if is_reset_late:
             state.exchange.is_excused = True  # a late error has reset the client while it joined: it drops the response
+            state.exchange.is_reset = has_read_reset(state, operation, event.time)
             standing = replace(standing, member_id=None)
         if is_contradicting(body):
             state.exchange.is_excused = True
@@ -87,9 +88,21 @@ def may_be_read_after(state: ClientState, standing: Standing, operation: Operati
     return was_under_way or standing.sequence >= operation.handle
 
 
+def has_read_reset(state: ClientState, operation: Operation, time: int) -> bool:
+    """Whether a client has certainly lost its id since it sent this JoinGroup, which still carries that."""
+    latest, sent = state.knowledge.latest, operation.body["member_id"]
+    return latest.requirement == "MEMBER-13" and bool(sent) and time - latest.time > state.knowledge.grace
+
+
 def is_contradicting(body: Mapping[str, Any]) -> bool:
     """Whether a response has another protocol type than the one of consumers."""
     return body.get("protocol_type") not in (None, "", "consumer")
+
+
+def is_of_another_plan(state: ClientState, body: Mapping[str, Any]) -> bool:
+    """Whether a response to SyncGroup has another protocol type, or another protocol, than JoinGroup brought."""
+    protocol = state.exchange.protocol if state.exchange is not None else None
+    return is_contradicting(body) or body.get("protocol_name") not in (None, "", protocol)
 
 
 def learn_sync(state: ClientState, operation: Operation, event: Event) -> None:
@@ -99,7 +112,7 @@ def learn_sync(state: ClientState, operation: Operation, event: Event) -> None:
     before = replace(state.knowledge.latest, member_id=operation.body["member_id"])
     if state.exchange is not None and error != Error.NONE:
         state.exchange.has_failed = True
-    if error == Error.NONE and state.exchange is not None and state.left is not None:
+    if error == Error.NONE and state.exchange is not None and state.has_left:
         state.exchange.is_unapplied = True
     elif error != Error.NONE and event.connection in state.doubtful:
         state.is_installed_doubtful = True
@@ -148,7 +161,7 @@ def learn_assignment(state: ClientState, before: Standing, event: Event, news: s
     if int.from_bytes((event.body.get("assignment") or bytes(2))[:2], signed=True) > NEWEST_VERSION and assignment:
         state.owe(Debt("WIRE-02", "Fetch", event.time, event.sequence, f"{news} in a version to come"))
     state.rounds += 1
-    if event.connection in state.doubtful or is_refused(state, assignment):
+    if event.connection in state.doubtful or is_refused(state, assignment) or is_of_another_plan(state, event.body):
         learn_doubtful_assignment(state, before, assignment, event, news)
         return
     # What it has unsubscribed from it has given up before JoinGroup (CALLBACK-04).

@@ -55,6 +55,8 @@ class Exchange:
     """Something happened after which another JoinGroup may come in the place of SyncGroup."""
     is_late: bool = False
     """The response came when the client had left."""
+    is_reset: bool = False
+    """The response came when the client had read that the coordinator does not know it."""
     is_unapplied: bool = False
     """The response to SyncGroup came when the client had left."""
     skips: bool = False
@@ -135,10 +137,14 @@ class ClientState:
     """When a stable member was told of a rebalance, if it has not joined since."""
     asked_to_end: int | None = None
     standing_at_end: Standing | None = None
+    ends_without_coordinator: bool = False
+    """It was asked to when the client knew no coordinator."""
     ended: int | None = None
     exit_code: int | None = None
     left: Operation | None = None
     """The last LeaveGroup."""
+    has_left_silently: bool = False
+    """A static member has unsubscribed since the last JoinGroup, of which no request tells."""
     may_have_left: bool = False
     """The application has not polled for about its poll interval since the last JoinGroup: the client may have left,
     and needs no request for that if it is static or knows no coordinator."""
@@ -177,6 +183,11 @@ class ClientState:
     def is_ending(self) -> bool:
         """Whether the client has ended, or was asked to."""
         return self.asked_to_end is not None or self.ended is not None
+
+    @property
+    def has_left(self) -> bool:
+        """Whether the client has left since its last JoinGroup."""
+        return self.left is not None or self.has_left_silently
 
     @property
     def is_cooperative(self) -> bool:
