@@ -7,10 +7,11 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from random import Random
 
+from fencepost import adapters, conformance, model, traces
 from fencepost.conformance.zoo.classic.clients.bug import ClientBug, Side
 from fencepost.conformance.zoo.classic.clients.registry import CLIENT_BUGS
 from fencepost.conformance.zoo.client_hunts import hunt_bug, strategies_for
@@ -20,15 +21,17 @@ from fencepost.conformance.zoo.strategies import SCENARIOS
 from tests.acceptance.framework import Check, Figure, at_least, without_threshold
 from tests.acceptance.heldout_clients.registry import CLIENT_FAULTS
 
-SEED = 20_261_126
-"""Of the schedules on held-out faults, and of the draw of mutants: of those of 20,261,124 and 20,261,125, the survivors
-were read."""
+SEED = 20_261_127
+"""Of the schedules on held-out faults, and of the draw of mutants."""
+SEEN = Path(__file__).parents[1] / "heldout_clients" / "seen_mutants.txt"
+"""The mutants of earlier draws, a line each: checks were written after their survivors were read."""
 HUNT_SECONDS = 10.0
 DRAWN = 120
-MUTANT_SCHEDULES = 6
+MUTANT_SCHEDULES = 12
+"""For each kind of client."""
 MIN_SHARE = 95.0
 OUTCOMES_VARIABLE = "FENCEPOST_OUTCOMES"
-"""The folder in which the outcomes of mutants are kept; those that are there are not hunted again."""
+"""The folder in which the outcomes of mutants are kept, by the kit; those that are there are not hunted again."""
 RULE = "only the name of the rule is another one"
 CLOSED = "a driver ends with close: nothing is asked of a closed client"
 EXPLAINED: dict[str, str] = {
@@ -109,8 +112,9 @@ def hunt_faults(faults: Iterable[ClientBug], first: str = "") -> Iterator[Figure
 
 
 def drawn_mutants() -> list[str]:
-    """The mutants that are hunted, in the order of the draw; FENCEPOST_CLIENT_MUTANTS is how many of them."""
-    names = sorted(client_mutants())
+    """The mutants that are hunted, none of an earlier draw, in the order of this one; FENCEPOST_CLIENT_MUTANTS is how
+    many of them."""
+    names = sorted(client_mutants().keys() - set(SEEN.read_text().splitlines()))
     return Random(SEED).sample(names, DRAWN)[: int(os.environ.get("FENCEPOST_CLIENT_MUTANTS", DRAWN))]
 
 
@@ -119,14 +123,30 @@ def reason_in(reasons: Mapping[str, str], name: str) -> str:
     return next((reason for start, reason in reasons.items() if name.startswith(start)), "")
 
 
+@cache
+def identify_kit() -> str:
+    """A digest of the sources by which mutants are made and found."""
+    digest = hashlib.sha256()
+    for storey in (model, traces, adapters, conformance):
+        for file in sorted(Path(storey.__path__[0]).rglob("*.py")):
+            digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def outcome_file(folder: Path, name: str) -> Path:
+    """Where the outcome of a mutant is kept that was hunted by this kit."""
+    return folder / identify_kit() / f"{hashlib.sha256(name.encode()).hexdigest()[:16]}.json"
+
+
 def hunt_or_read(name: str) -> MutantOutcome:
     """The outcome of a mutant: as it was kept, or hunted and kept."""
     kept = os.environ.get(OUTCOMES_VARIABLE)
-    file = Path(kept, f"{hashlib.sha256(name.encode()).hexdigest()[:16]}.json") if kept else None
+    file = outcome_file(Path(kept), name) if kept else None
     if file is not None and file.exists():
         return MutantOutcome(**json.loads(file.read_text()))
     outcome = hunt_mutant(name, SEED, MUTANT_SCHEDULES)
     if file is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(asdict(outcome)))
     return outcome
 
