@@ -7,6 +7,7 @@ its end is waiting for the lock: a stale process id can never be mistaken for a 
 import ctypes
 import fcntl
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -14,9 +15,13 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 PR_SET_PDEATHSIG = 1
+EPHEMERAL_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
+FIRST_PORT = 10_240
+"""The lowest port of a target: below are those of well-known servers, such as Kafka's 9092."""
 
 
 class StartError(Exception):
@@ -122,12 +127,30 @@ def print_address(start: Callable[[], str]) -> int:
 
 
 def free_ports(count: int) -> list[int]:
-    """Distinct ports of 127.0.0.1 that nobody listens on at present."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
+    """Distinct ports of 127.0.0.1 that nobody listens on at present, and that no outgoing connection is given.
+
+    A target takes its port some seconds later, and again after each kill. A port of the range from which the system
+    serves outgoing connections may be in use by then.
+    """
+    candidates = range(FIRST_PORT, first_ephemeral_port()) or range(FIRST_PORT, 65536)
+    shuffled = random.sample(candidates, len(candidates))
+    return list(islice(filter(is_free, shuffled), count))
+
+
+def first_ephemeral_port() -> int:
+    """The lowest port that the system gives to outgoing connections: what Linux says, else what IANA recommends."""
+    if EPHEMERAL_PORTS.exists():
+        return int(EPHEMERAL_PORTS.read_text().split()[0])
+    return 49152
+
+
+def is_free(port: int) -> bool:
+    """Whether nobody listens on this port of 127.0.0.1."""
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+    except OSError:
+        return False
+    return True
 
 
 def chosen_ports(folder: Path, count: int, first: int | None = None) -> list[int]:

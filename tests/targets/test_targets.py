@@ -1,5 +1,6 @@
 """The real targets start, answer, die when killed and start again."""
 
+import socket
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from tests.targets.kafka.broker import GROUPS
 from tests.targets.kafka.certificates import make_certificates
 from tests.targets.kafka.leadership import partition_of
 from tests.targets.kfake.cluster import build
-from tests.targets.process import MissingDependencyError
+from tests.targets.process import MissingDependencyError, first_ephemeral_port, free_ports, is_free
 from tests.targets.running import MISSING_EXIT_CODE, RunningTarget, load_target
 
 JOIN_GROUP = 11
@@ -159,6 +160,15 @@ def missing_target(folder: Path) -> RunningTarget:
     """A target whose start command says that something is not installed."""
     profile = Profile(folder, start=("sh", "-c", f"echo 'no such thing' >&2; exit {MISSING_EXIT_CODE}"), kill=("true",))
     return RunningTarget("ghost", profile, folder)
+
+
+def test_no_outgoing_connection_takes_the_port_of_a_killed_target() -> None:
+    ports = free_ports(3)
+    assert len(set(ports)) == 3
+    assert max(ports) < first_ephemeral_port()
+    with socket.create_server(("127.0.0.1", ports[0])):
+        assert not is_free(ports[0])
+    assert is_free(ports[0])
 
 
 def test_a_missing_target_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
