@@ -6,11 +6,12 @@ Credentials and endpoints are those of the environment, for S3 the usual `AWS_` 
 import io
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypeAlias, cast
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fencepost.traces.files.trace_files import open_local
@@ -21,6 +22,9 @@ Location: TypeAlias = Path | str
 SCHEMES = {"s3a": "s3", "s3n": "s3"}
 """Names that other tools have for a scheme."""
 BUFFER_BYTES = 1 << 20
+RISING_COLUMNS = ("line", "sequence", "time", "of", "sent")
+"""Numbers that rise a little from row to row. Their differences take a third of the place of a dictionary of them, and
+less time to read."""
 
 
 class FoundFile(NamedTuple):
@@ -195,13 +199,31 @@ def open_parquet(location: Location, encoded: Sequence[str] = ()) -> pq.ParquetF
     return pq.ParquetFile(system.open_input_file(name), read_dictionary=encoded)
 
 
-def open_parquet_output(location: Location, schema: Any) -> pq.ParquetWriter:
+def open_parquet_output(location: Location, schema: pa.Schema) -> pq.ParquetWriter:
     """A writer of a new Parquet file; creates the folder that it is in. Raises `OSError` and `PipelineError`."""
+    rising = [name for name in schema.names if name in RISING_COLUMNS]
+    encodings = {
+        "use_dictionary": [name for name in leaf_columns(schema) if name not in rising],
+        "column_encoding": dict.fromkeys(rising, "DELTA_BINARY_PACKED"),
+    }
+    options = {"compression": "zstd", **(encodings if rising else {})}
     if isinstance(location, Path):
         location.parent.mkdir(parents=True, exist_ok=True)
-        return pq.ParquetWriter(location, schema, compression="zstd")
+        return pq.ParquetWriter(location, schema, **options)
     system, name = open_file_system(location)
-    return pq.ParquetWriter(name, schema, filesystem=system, compression="zstd")
+    return pq.ParquetWriter(name, schema, filesystem=system, **options)
+
+
+def leaf_columns(fields: Iterable[pa.Field], above: str = "") -> Iterator[str]:
+    """Yield the names that Parquet has for the columns of values below some fields."""
+    for field in fields:
+        name = f"{above}{field.name}"
+        if pa.types.is_list(field.type):
+            yield from leaf_columns([field.type.value_field.with_name("element")], f"{name}.list.")
+        elif pa.types.is_struct(field.type):
+            yield from leaf_columns(field.type, f"{name}.")
+        else:
+            yield name
 
 
 def first_line(error: BaseException) -> str:

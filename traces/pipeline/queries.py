@@ -10,8 +10,9 @@ whole traces, or those of whole groups, in the order of their lines.
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -19,6 +20,9 @@ import pyarrow.compute as pc
 
 Row: TypeAlias = dict[str, Any]
 Key: TypeAlias = tuple[Any, ...]
+Events: TypeAlias = pa.Table | pa.RecordBatch
+EventKind: TypeAlias = Callable[[Events], pa.Array]
+"""Whether each event is of a kind."""
 GROUP_COLUMNS = ("trace", "group")
 INCARNATION_COLUMNS = (*GROUP_COLUMNS, "incarnation")
 GENERATION_COLUMNS = (*INCARNATION_COLUMNS, "generation")
@@ -39,35 +43,55 @@ GENERATION_FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Finds rows of `schema` in events, of which it reads some columns. It looks at no event but those that `looks_at`
-    tells by these columns."""
+    """Finds rows of `schema` in events, of which it reads some columns. It looks at events of some kinds only, which
+    these columns tell."""
 
     columns: Sequence[str]
     schema: pa.Schema
-    looks_at: Callable[[pa.RecordBatch], pa.Array]
+    kinds: Sequence[EventKind]
     find: Callable[[pa.Table], list[Row]]
 
     def run(self, events: pa.Table) -> pa.Table:
         """The rows that it finds."""
         mine = events.select(list(self.columns))
-        found = self.find(mine.filter(self.looks_at(mine)))
+        found = self.find(mine.filter(are_of_kinds(mine, self.kinds)))
         return pa.Table.from_pylist(found, self.schema) if found else self.schema.empty_table()
 
 
-def is_join(events: pa.Table | pa.RecordBatch) -> pa.Array:
+def are_of_kinds(events: Events, kinds: Iterable[EventKind]) -> pa.Array:
+    """Whether each event is of one of these kinds."""
+    return reduce(pc.or_, (is_kind(events) for is_kind in kinds))
+
+
+def is_join(events: Events) -> pa.Array:
     """The JoinGroup responses that admit a member to a generation: no other response has a leader."""
     is_certain = both(events["incarnation"].is_valid(), pc.equal(events["error"], 0))
     return both(events["leader"].is_valid(), is_certain)
 
 
-def is_commit(events: pa.Table | pa.RecordBatch) -> pa.Array:
+def is_commit(events: Events) -> pa.Array:
     """The responses that accept commits which claim a generation."""
     return both(events["accepted"], pc.greater_equal(events["generation"], 0))
 
 
-def is_grant(events: pa.Table | pa.RecordBatch) -> pa.Array:
+def is_grant(events: Events) -> pa.Array:
     """The SyncGroup responses with an assignment."""
     return events["owned"].is_valid()
+
+
+def is_double_assignment(events: Events) -> pa.Array:
+    """The SyncGroup requests in which the leader assigns a partition twice."""
+    return events["double_assigned"].is_valid()
+
+
+def is_poll(events: Events) -> pa.Array:
+    """The polls."""
+    return events["poll_counts"].is_valid()
+
+
+def tells_offsets(events: Events) -> pa.Array:
+    """The responses that accept commits or tell the end of a log."""
+    return events["offsets"].is_valid()
 
 
 def both(one: pa.Array, other: pa.Array) -> pa.Array:
@@ -88,15 +112,13 @@ def find_stale_commits(events: pa.Table) -> list[Row]:
     """
     joins, commits = events.filter(is_join(events)), events.filter(is_commit(events))
     begun: dict[Key, list[tuple[int, int]]] = defaultdict(list)
-    for row in group_rows(joins, GENERATION_COLUMNS, [("sequence", "min")]).to_pylist():
-        *incarnation, generation = (row[name] for name in GENERATION_COLUMNS)
-        begun[tuple(incarnation)].append((generation, row["sequence_min"]))
+    for *incarnation, generation, begin in tuples_of(group_rows(joins, GENERATION_COLUMNS, [("sequence", "min")])):
+        begun[tuple(incarnation)].append((generation, begin))
     ends = {incarnation: Successions(generations) for incarnation, generations in begun.items()}
     late: set[Key] = set()
-    for row in group_rows(commits, GENERATION_COLUMNS, [("of", "max")]).to_pylist():
-        *incarnation, generation = (row[name] for name in GENERATION_COLUMNS)
+    for *incarnation, generation, sent in tuples_of(group_rows(commits, GENERATION_COLUMNS, [("of", "max")])):
         last = ends.get(tuple(incarnation))
-        if generation < FIRST_GENERATION or (last is not None and last.end_of(generation) < row["of_max"]):
+        if generation < FIRST_GENERATION or (last is not None and last.end_of(generation) < sent):
             late.add((*incarnation, generation))
     found = []
     for row in rows_of(commits.select([*GENERATION_COLUMNS, "sequence", "of"]), GENERATION_COLUMNS, late):
@@ -148,7 +170,7 @@ def find_owners(events: pa.Table) -> list[Row]:
     if not claims:
         return []
     twice = explode(
-        events.filter(events["double_assigned"].is_valid()).select([*GROUP_COLUMNS, "generation", "double_assigned"]),
+        events.filter(is_double_assignment(events)).select([*GROUP_COLUMNS, "generation", "double_assigned"]),
         "double_assigned",
         "partition",
     )
@@ -255,6 +277,11 @@ def rows_of(events: pa.Table, columns: Sequence[str], keys: set[Key]) -> Iterabl
         yield from (row for row in likely.to_pylist() if key_of(row, columns) in keys)
 
 
+def tuples_of(events: pa.Table) -> Iterator[Key]:
+    """Yield the rows as tuples."""
+    return zip(*(column.to_pylist() for column in events.columns), strict=True)
+
+
 def explode(events: pa.Table, column: str, name: str) -> pa.Table:
     """A row for each value in a column of lists, which is in the column `name`."""
     lists = events[column].combine_chunks()
@@ -287,13 +314,13 @@ INVARIANTS: Mapping[str, Query] = {
     "one-leader": Query(
         IDENTITY_COLUMNS,
         pa.schema([*GENERATION_FIELDS, ("leaders", pa.list_(pa.string())), ("sequence", pa.int64())]),
-        is_join,
+        (is_join,),
         find_leaders,
     ),
     "no-stale-commit": Query(
         (*GENERATION_COLUMNS, "sequence", "of", "error", "leader", "accepted"),
         pa.schema([*GENERATION_FIELDS, ("sequence", pa.int64()), ("current", pa.int32())]),
-        lambda events: pc.or_(is_join(events), is_commit(events)),
+        (is_join, is_commit),
         find_stale_commits,
     ),
     "one-owner": Query(
@@ -306,7 +333,7 @@ INVARIANTS: Mapping[str, Query] = {
                 ("sequence", pa.int64()),
             ]
         ),
-        lambda events: pc.or_(is_join(events), pc.or_(is_grant(events), events["double_assigned"].is_valid())),
+        (is_join, is_grant, is_double_assignment),
         find_owners,
     ),
 }
@@ -326,7 +353,7 @@ VIEWS: Mapping[str, Query] = {
                 ("polls", pa.int64()),
             ]
         ),
-        lambda events: events["poll_counts"].is_valid(),
+        (is_poll,),
         find_longest_waits,
     ),
     "lag": Query(
@@ -343,7 +370,7 @@ VIEWS: Mapping[str, Query] = {
                 ("lag", pa.int64()),
             ]
         ),
-        lambda events: events["offsets"].is_valid(),
+        (tells_offsets,),
         find_lag,
     ),
 }

@@ -46,7 +46,9 @@ from fencepost.traces.pipeline.queries import (
     EXAMINED,
     EXAMINED_SCHEMA,
     QUERIES,
+    EventKind,
     Query,
+    are_of_kinds,
     count_examined,
 )
 from fencepost.traces.pipeline.schema import EVENTS, SCHEMAS
@@ -136,17 +138,18 @@ def read_events(part: Iterable[ShardRows], queries: Iterable[Query]) -> pa.Table
     plain = [each for each in part if is_plain(each)]
     others = [each for each in part if not is_plain(each)]
     asked = tuple(QUERIES.values() if others else queries)  # all that they look at shows how long members are there
+    kinds = dict.fromkeys(kind for query in asked for kind in query.kinds)
     columns = dict.fromkeys(["trace", "intact", *(name for query in asked for name in query.columns)])
     columns |= dict.fromkeys(SHARD_COLUMNS if others else ())
     schema = pa.schema([SCHEMAS[EVENTS].field(name) for name in columns])
     reader = RunReader(list(columns), [field.name for field in schema if field.type == pa.string()])
     found = [
-        batch.filter(pc.and_(batch["intact"], are_looked_at(batch, asked))).cast(schema)
+        batch.filter(pc.and_(batch["intact"], are_of_kinds(batch, kinds))).cast(schema)
         for run in join_runs(each.files[0][0][0] for each in plain)
         for batch in reader.batches(run)
     ]
     return pa.concat_tables(
-        [pa.Table.from_batches(found, schema), *(read_shard(reader, each, asked, schema) for each in others)]
+        [pa.Table.from_batches(found, schema), *(read_shard(reader, each, kinds, schema) for each in others)]
     )
 
 
@@ -169,14 +172,14 @@ def join_runs(runs: Iterable[Run]) -> Iterator[Run]:
         yield joined
 
 
-def read_shard(reader: RunReader, each: ShardRows, queries: Sequence[Query], schema: pa.Schema) -> pa.Table:
-    """The events of a shard that some queries look at."""
+def read_shard(reader: RunReader, each: ShardRows, kinds: Iterable[EventKind], schema: pa.Schema) -> pa.Table:
+    """The events of a shard that are of some kinds."""
     is_joined = len(each.files) > 1
     tables = []
     for part, (runs, begins, _) in enumerate(each.files):
         batches = []
         for batch in (batch for run in runs for batch in reader.batches(run)):
-            is_asked = pc.and_(are_looked_at(batch, queries), is_of(batch, each.shard))
+            is_asked = pc.and_(are_of_kinds(batch, kinds), is_of(batch, each.shard))
             is_new = pc.and_(batch["intact"], pc.greater(batch["line"], begins))
             rows = batch.filter(pc.and_(is_new, pc.or_(is_asked, pc.and_(ends_term(batch), is_joined))))
             batches.append(rows.cast(schema))
@@ -186,14 +189,6 @@ def read_shard(reader: RunReader, each: ShardRows, queries: Sequence[Query], sch
     whole = join_incarnations(pa.concat_tables(tables)) if is_joined else pa.concat_tables(tables)
     names = pa.repeat(pa.scalar(each.shard.trace), whole.num_rows)
     return whole.set_column(whole.schema.get_field_index("trace"), "trace", names)
-
-
-def are_looked_at(batch: pa.RecordBatch, queries: Sequence[Query]) -> pa.Array:
-    """Whether some query looks at each of these events."""
-    found = queries[0].looks_at(batch)
-    for query in queries[1:]:
-        found = pc.or_(found, query.looks_at(batch))
-    return found
 
 
 def is_of(batch: pa.RecordBatch, shard: Shard) -> pa.Array:

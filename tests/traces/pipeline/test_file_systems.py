@@ -5,6 +5,7 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from fencepost.conformance.cli.argument_types import location
@@ -12,9 +13,15 @@ from fencepost.traces.files.trace_files import write_trace
 from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.errors import PipelineError
 from fencepost.traces.pipeline.extract import extract_trace
-from fencepost.traces.pipeline.file_systems import endpoint_options, find_files, open_input
+from fencepost.traces.pipeline.file_systems import (
+    endpoint_options,
+    find_files,
+    open_input,
+    open_parquet,
+    open_parquet_output,
+)
 from fencepost.traces.pipeline.row_reader import RowReader
-from fencepost.traces.pipeline.schema import TABLES
+from fencepost.traces.pipeline.schema import EVENTS, SCHEMAS, TABLES
 from fencepost.traces.pipeline.sources import files_at
 from tests.support.altered_traces import altered_trace
 from tests.support.corpus_tables import ingest_files, read_rows
@@ -107,3 +114,18 @@ def test_a_location_is_a_path_or_a_uri() -> None:
         Path("/a b"),
         "s3a://b/c",
     ]
+
+
+def test_numbers_that_rise_are_written_as_differences(tmp_path: Path) -> None:
+    schema = SCHEMAS[EVENTS]
+    row = dict.fromkeys(schema.names) | {"line": 7, "of": 3, "owned": ["t-0"], "offsets": [("t", 0, 9)]}
+    with open_parquet_output(tmp_path / "events.parquet", schema) as writer:
+        writer.write_batch(pa.RecordBatch.from_pylist([row], schema))
+    file = open_parquet(tmp_path / "events.parquet")
+    group = file.metadata.row_group(0)
+    encodings = {each.path_in_schema: each.encodings for each in map(group.column, range(group.num_columns))}
+    assert "DELTA_BINARY_PACKED" in encodings["line"]
+    for name in ("group", "owned.list.element", "offsets.list.element.topic"):
+        assert "RLE_DICTIONARY" in encodings[name]
+    [found] = file.read().to_pylist()
+    assert (found["line"], found["of"], found["sent"], found["owned"]) == (7, 3, None, ["t-0"])
