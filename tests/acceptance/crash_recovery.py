@@ -24,7 +24,7 @@ from fencepost.traces.pipeline.spark_session import spark_session
 from fencepost.traces.pipeline.stream import watch_folder
 from fencepost.traces.pipeline.stream_log import findings_log, new_findings
 from tests.acceptance.checks.conformance import command_environment
-from tests.acceptance.framework import Figure, at_least, exactly, without_threshold
+from tests.acceptance.framework import Figure, MeasurementError, at_least, exactly, without_threshold
 from tests.support.altered_traces import altered_trace
 from tests.support.corpus_tables import inputs_of, read_rows
 
@@ -126,6 +126,13 @@ def start_stage(name: str, traces: Path, to: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, env=command_environment(), stdout=nothing, stderr=nothing)
 
 
+def run_stage(name: str, traces: Path, to: Path) -> None:
+    """Run a stage that nobody kills to its end. Raises `MeasurementError` if it fails."""
+    code = start_stage(name, traces, to).wait()
+    if code:
+        raise MeasurementError(f"{name}, which nobody killed, ended with exit code {code}")
+
+
 def check_killed(folder: Path) -> Iterator[Figure]:
     """Each stage, killed at random and started again."""
     traces, source = folder / "traces", random.Random(0)
@@ -138,7 +145,7 @@ def check_killed(folder: Path) -> Iterator[Figure]:
         stage = STAGES[name]
         undisturbed, disturbed = (folder / f"{name} {how}" for how in ("undisturbed", "disturbed"))
         begun = time.monotonic()
-        start_stage(name, traces, undisturbed).wait()
+        run_stage(name, traces, undisturbed)
         whole, kills = time.monotonic() - begun, 0
         for _ in range(KILLS):
             process = start_stage(name, traces, disturbed)
@@ -148,7 +155,7 @@ def check_killed(folder: Path) -> Iterator[Figure]:
                 process.send_signal(signal.SIGKILL)
                 process.wait()
                 kills += 1
-        start_stage(name, traces, disturbed).wait()
+        run_stage(name, traces, disturbed)
         yield at_least(f"{name}: kills", kills, 1)
         wanted, found = stage.tables(undisturbed), stage.tables(disturbed)
         for what, rows in wanted.items():
@@ -169,8 +176,8 @@ def check_side_by_side(folder: Path) -> Iterator[Figure]:
                 write_trace(traces / part / path.name, *altered_trace(seed))
     alone = folder / "alone"
     for part in ("one", "other"):
-        start_stage("ingest", traces / part, alone).wait()
-    start_stage("judge", traces, alone).wait()
+        run_stage("ingest", traces / part, alone)
+    run_stage("judge", traces, alone)
     wanted = {**ingest_tables(alone), **judge_tables(alone)}
     for format in LOGS:
         corpus = Corpus.create(folder / format, 4, format)
@@ -201,7 +208,7 @@ def kill_side_by_side(corpus: Path, traces: Path, source: random.Random) -> int:
         running[place] = start_stage(names[place][0], traces / names[place][1], corpus)
     for process in running:
         process.wait()
-    start_stage("judge", traces, corpus).wait()
+    run_stage("judge", traces, corpus)
     return kills
 
 

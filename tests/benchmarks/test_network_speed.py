@@ -23,6 +23,7 @@ def test_a_wait_is_for_a_response_or_for_a_timer() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.acceptance
 @pytest.mark.real_time
 def test_network_benchmark_compares_two_trees(capsys: pytest.CaptureFixture[str]) -> None:
     with serve_in_thread(SETTINGS) as bootstrap:

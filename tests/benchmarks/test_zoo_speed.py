@@ -7,6 +7,7 @@ from tests.benchmarks import zoo_speed
 
 
 @pytest.mark.slow
+@pytest.mark.acceptance
 def test_zoo_benchmark_compares_two_trees(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(zoo_speed, "OLD_BUGS", "conformance/zoo/results.json")
     assert zoo_speed.main(["BUG-01", "--seeds", "1", "--seconds", "10", "--old", str(ROOT)]) == 0

@@ -153,7 +153,13 @@ def test_the_server_with_two_nodes(tmp_path: Path, monkeypatch: Patch) -> None:
 
 
 @pytest.mark.kafka_cluster
-@pytest.mark.parametrize(("profile", "ids"), [("kafka_cluster", CLUSTER), ("kafka_cluster_kill", ("FAILOVER-20",))])
+@pytest.mark.parametrize(
+    ("profile", "ids"),
+    [
+        ("kafka_cluster", CLUSTER),
+        pytest.param("kafka_cluster_kill", ("FAILOVER-20",), marks=pytest.mark.acceptance),
+    ],
+)
 def test_apache_kafka_with_three_nodes(
     profile: str, ids: tuple[str, ...], kafka_cluster: RunningTarget, tmp_path: Path, monkeypatch: Patch
 ) -> None:

@@ -36,6 +36,7 @@ def run(upstream: str, report: Path, *requirements: str) -> tuple[int, dict[str,
 
 @pytest.mark.slow
 @pytest.mark.real_time
+@pytest.mark.acceptance
 def test_a_client_before_a_served_cluster(tmp_path: Path) -> None:
     with serve_in_thread(SETTINGS) as bootstrap:
         code, rows = run(bootstrap, tmp_path / "r.json", "MEMBER-01", "POLL-12", "MEMBER-28")

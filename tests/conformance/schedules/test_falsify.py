@@ -112,7 +112,14 @@ MAX_REQUESTS = 12
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("bug", ["BUG-35", "BUG-12", "BUG-04"])
+@pytest.mark.parametrize(
+    "bug",
+    [
+        pytest.param("BUG-35", marks=pytest.mark.acceptance),
+        pytest.param("BUG-12", marks=pytest.mark.acceptance),
+        "BUG-04",
+    ],
+)
 def test_a_bug_is_found_and_made_short(bug: str) -> None:
     with COORDINATOR_BUGS[bug].activate():
         found = find_and_shrink(CORRECT, 1)

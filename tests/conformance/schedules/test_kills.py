@@ -129,7 +129,7 @@ def test_what_apache_kafka_acknowledged_outlives_a_kill(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("loses", ["OffsetRecord", "GroupRecord"])
+@pytest.mark.parametrize("loses", [pytest.param("OffsetRecord", marks=pytest.mark.acceptance), "GroupRecord"])
 def test_a_server_that_loses_what_it_acknowledged_is_found_out(
     loses: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,7 +20,7 @@ from tests.support.served_coordinator import serve_in_thread
 
 SETTINGS = Settings(min_session_timeout=300, initial_rebalance_delay=100, offsets_partitions=2)
 BUG, REQUIREMENT = "BUG-40", "JOIN-29"
-SHRINK_SECONDS = 12.0
+SHRINK_SECONDS = 6.0
 MAX_REQUESTS = 20
 """Of the saved trace."""
 PROFILE = "[timing]\ngrace_ms = 1500\n"

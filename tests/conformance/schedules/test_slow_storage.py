@@ -57,4 +57,4 @@ def test_without_grace_the_late_answers_are_seen_and_nothing_else() -> None:
 def test_a_server_on_slow_storage_keeps_the_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fencepost.conformance.protocols.registry.DEFAULT_PROTOCOL", replace(CLASSIC, scenarios=()))
     with serve_in_thread(SETTINGS, storage_delay_ms=SLOW_MS) as bootstrap:
-        assert main(["test", f"kafka://{bootstrap}", "--schedules", "4", "--seed", "2"]) == 3
+        assert main(["test", f"kafka://{bootstrap}", "--schedules", "2", "--seed", "2"]) == 3

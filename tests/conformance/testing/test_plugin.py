@@ -316,6 +316,7 @@ def test_a_batch_that_finds_something(pytester: pytest.Pytester) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.acceptance
 def test_a_broker_that_the_suite_starts(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
@@ -374,7 +375,7 @@ def test_a_report_that_cannot_be_written(pytester: pytest.Pytester) -> None:
 
 @pytest.mark.slow
 @pytest.mark.extra("xdist")
-@pytest.mark.parametrize("factory", ["make_right", "make_forgiving"])
+@pytest.mark.parametrize("factory", [pytest.param("make_right", marks=pytest.mark.acceptance), "make_forgiving"])
 def test_workers_have_one_report(pytester: pytest.Pytester, factory: str) -> None:
     write_suite(pytester, factory, "@conformance('HB-*', 'JOIN-0*')")
     alone = run_apart(pytester, "--fencepost-json", "alone.json")
