@@ -7,7 +7,7 @@ from time import perf_counter
 
 from fencepost.model.explore.bit_packing import BitLayout
 from fencepost.model.explore.transition_system import PropertyKind, Transition, Value
-from fencepost.model.explore.transition_tables import TransitionTables
+from fencepost.model.explore.transition_tables import Effect, TransitionTables
 
 NO_LIMIT = 1 << 62
 DEADLOCK = "no-deadlock"
@@ -180,6 +180,10 @@ class Search(ABC):
 
 BATCH_SIZE = 1 << 12
 """After how many states the search in plain Python tells how far it has come."""
+MOST_MET = 1 << 22
+"""How many successors the search in plain Python remembers as they were before they were reduced."""
+Site = tuple[int, dict[int, tuple[Effect, ...]], dict[int, int]]
+"""What a site reads, and its moves and cuts for each combination of that."""
 
 
 class PlainSearch(Search):
@@ -222,11 +226,26 @@ class PlainSearch(Search):
             checked |= fresh
 
     def _extend_tables(self) -> None:
-        fresh = [{state & table.mask for state in self._level} - table.effects.keys() for table in self.tables.actions]
+        fresh: list[set[int]] = [set() for _ in self.tables.actions]
+        for local, states in self._by_gates(self._level):
+            for index in self.tables.open_actions(local):
+                table = self.tables.actions[index]
+                mask, known = table.mask, table.effects
+                fresh[index].update([read for state in states if (read := state & mask) not in known])
         before, breaches = self.tables.run_actions(fresh)
         if before is not None:
             self._relayout(before)
         self.report_violations(breaches)
+
+    def _by_gates(self, states: Sequence[int]) -> Iterable[tuple[int, Sequence[int]]]:
+        """The states by what they have in the columns of gates."""
+        mask = self.tables.gate_mask
+        if not mask:
+            return [(0, states)]
+        found: dict[int, list[int]] = {}
+        for state in states:
+            found.setdefault(state & mask, []).append(state)
+        return found.items()
 
     def _relayout(self, before: BitLayout) -> None:
         """Everything in the layout that the tables are in now."""
@@ -252,11 +271,17 @@ class PlainSearch(Search):
         """Find the states that follow on these and are new."""
         result, parents = self.result, self.parents
         sites = [(table.mask, table.effects, table.cuts) for table in self.tables.actions]
+        gates, open_sites = self.tables.gate_mask, dict[int, list[Site]]()
         smaller = self.tables.canonical if self.tables.reduces else None
+        if len(self._met) > MOST_MET:
+            self._met = set()
         met = self._met
         for state in states:
             moves = cut = 0
-            for mask, effects, cuts in sites:
+            gated = state & gates
+            if gated not in open_sites:
+                open_sites[gated] = [sites[index] for index in self.tables.open_actions(gated)]
+            for mask, effects, cuts in open_sites[gated]:
                 local = state & mask
                 cut += cuts[local]
                 for keep, put in effects[local]:

@@ -38,6 +38,15 @@ class Transition:
 
 
 @dataclass(frozen=True, slots=True)
+class Gate:
+    """A column that keeps a site from happening where it is not open, whatever its other columns hold. It only spares
+    a search the combinations that have no moves."""
+
+    column: int
+    is_open: Callable[[Value], bool]
+
+
+@dataclass(frozen=True, slots=True)
 class Action:
     """A place where something can happen: the values of its columns decide which moves there are.
 
@@ -48,6 +57,7 @@ class Action:
     columns: tuple[int, ...]
     transitions: Callable[..., tuple[Transition, ...]]
     patient: bool = False
+    gate: Gate | None = None
 
 
 def handler_action(

@@ -76,6 +76,10 @@ class TransitionTables:
         self._blocks = {column for block in (system.symmetry.blocks if system.symmetry else ()) for column in block}
         self.actions = [ActionTable(site) for site in system.actions]
         self._over: list[dict[int, bool]] = [{} for _ in system.clearings]
+        self._gates = [action.gate for action in system.actions if action.gate is not None]
+        self.gate_mask = 0
+        """The bits of all columns that have gates."""
+        self._open: dict[int, tuple[int, ...]] = {}
         self.layout = self._layout()
         self._lay_out()
         self.initial, *_ = self.intern_rows([system.initial])
@@ -129,6 +133,18 @@ class TransitionTables:
         return rows
 
     # -- moves --------------------------------------------------------------------------------------------------
+
+    def open_actions(self, local: int) -> tuple[int, ...]:
+        """The indexes of the actions whose gates are open in states that are like this under the gates' mask."""
+        found = self._open.get(local)
+        if found is None:
+            gates = ((index, table.action.gate) for index, table in enumerate(self.actions))
+            found = self._open[local] = tuple(
+                index
+                for index, gate in gates
+                if gate is None or gate.is_open(self._held[gate.column][self.layout.field(local, gate.column)])
+            )
+        return found
 
     def run_actions(self, fresh: Sequence[Iterable[int]]) -> tuple[BitLayout | None, list[Transition]]:
         """Run the handlers on combinations not seen before, one collection for each site.
@@ -187,6 +203,8 @@ class TransitionTables:
     def _lay_out(self) -> None:
         """Write every table anew for the present layout."""
         self._masks = CanonicalMasks.of(self.system, self.layout)
+        self.gate_mask = self.layout.mask(tuple({gate.column for gate in self._gates}))
+        self._open = {}
         self._permuted = self._permutations()
         self._clearings = [
             (index, *masks, known)

@@ -119,11 +119,13 @@ class VectorizedSearch(Search):
     def _find_parent(self, level: States, state: int) -> int:
         for start in range(0, len(level), BATCH_SIZE):
             chunk = level[start : start + BATCH_SIZE]
-            for table, rows in zip(self.tables.actions, self._rows, strict=True):
-                place = np.searchsorted(rows.combinations, chunk & np.uint64(table.mask))
-                hits = self._canonical(rows.successors(chunk, place)) == np.uint64(state)
+            is_open = self._open_places(chunk)
+            for table, rows, places in zip(self.tables.actions, self._rows, is_open, strict=True):
+                some = chunk[places]
+                place = np.searchsorted(rows.combinations, some & np.uint64(table.mask))
+                hits = self._canonical(rows.successors(some, place)) == np.uint64(state)
                 if hits.any():
-                    return int(np.repeat(chunk, rows.count[place])[int(np.argmax(hits))])
+                    return int(np.repeat(some, rows.count[place])[int(np.argmax(hits))])
         raise AssertionError("every state but the first has a parent on the level before")
 
     # -- one level ----------------------------------------------------------------------------------------------
@@ -132,8 +134,9 @@ class VectorizedSearch(Search):
         """Have the tables ready for every state of the last level."""
         frontier = self.levels[-1]
         fresh: list[list[int]] = []
-        for table, rows in zip(self.tables.actions, self._rows, strict=True):
-            local = frontier & np.uint64(table.mask)
+        is_open = self._open_places(frontier)
+        for table, rows, places in zip(self.tables.actions, self._rows, is_open, strict=True):
+            local = frontier[places] & np.uint64(table.mask)
             fresh.append(sort_unique(local[unknown_mask(local, rows.combinations)]).tolist())
         before, breaches = self.tables.run_actions(fresh)
         if before is not None:
@@ -178,18 +181,29 @@ class VectorizedSearch(Search):
         result = self.result
         found: list[States] = []
         ways = np.zeros(len(states), np.int64)
-        for table, rows in zip(self.tables.actions, self._rows, strict=True):
-            place = np.searchsorted(rows.combinations, states & np.uint64(table.mask))
+        is_open = self._open_places(states)
+        for table, rows, places in zip(self.tables.actions, self._rows, is_open, strict=True):
+            some = states[places]
+            place = np.searchsorted(rows.combinations, some & np.uint64(table.mask))
             cut = rows.cut[place]
-            ways += rows.count[place] + cut
+            ways[places] += rows.count[place] + cut
             result.cut += int(cut.sum())
-            found.append(rows.successors(states, place))
+            found.append(rows.successors(some, place))
         result.transitions += sum(len(some) for some in found)
         stuck = states[ways == 0]
         result.deadlocks += len(stuck)
         for state in stuck[:1].tolist():
             self.report_deadlock(state)
         return sort_unique(self._canonical(sort_unique(np.concatenate(found))))
+
+    def _open_places(self, states: States) -> "list[slice | npt.NDArray[np.int64]]":
+        """For each action the places of the states where its gate is open."""
+        actions, gates = range(len(self.tables.actions)), self.tables.gate_mask
+        if not gates:
+            return [slice(None) for _ in actions]
+        kinds, which = np.unique(states & np.uint64(gates), return_inverse=True)
+        opened = [set(self.tables.open_actions(local)) for local in kinds.tolist()]
+        return [np.flatnonzero(np.array([action in some for some in opened], bool)[which]) for action in actions]
 
     def _canonical(self, states: States) -> States:
         for index, clearing in enumerate(self.tables.system.clearings):

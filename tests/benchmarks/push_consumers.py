@@ -6,11 +6,11 @@ loopback: the seconds and the memory are those of both ends. With `--groups N` t
 that coordinator. A group is stable when each consumer fetches, each partition is fetched by exactly one, and the
 recorded owners say so.
 
-Measured once each, on two cores that other work shared, one group with a session timeout of 10 s: 500 consumers are
-stable after 0.4 s, 1,000 after 0.7 s, 2,000 after 2.7 s (62 MiB). 5,000 that all start at the same moment are stable
-after 16 s, nearly all of it the waits of connections that the machine dropped, and 13 s after a death (122 MiB). Most
-of the second time is the session timeout, within which the dead consumer may still fetch. Before the brokers let more
-than 100 connections wait to be accepted, 500 took 7.5 s, and 2,000 13.7 s.
+Measured once each on two cores with no other work, one group with a session timeout of 30 s: 2,000 consumers that all
+start at the same moment are stable after 3.0 s, and 30.7 s after a death (62 MiB); 5,000 after 14.3 s, nearly all of it
+the waits of connections that the machine dropped, and 32.9 s after a death (118 MiB). Most of the second time is the
+session timeout, within which the dead consumer may still fetch. Before the brokers let more than 100 connections wait
+to be accepted, 500 took 7.5 s, and 2,000 13.7 s.
 """
 
 import argparse

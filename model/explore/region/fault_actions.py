@@ -16,7 +16,7 @@ from fencepost.model.explore.region.row import (
     reset_region,
     spend,
 )
-from fencepost.model.explore.transition_system import Action, Transition
+from fencepost.model.explore.transition_system import Action, Gate, Transition
 from fencepost.model.frozen import evolve
 from fencepost.model.region.bean import GroupBean
 from fencepost.model.region.controller import CheckpointStore, Region
@@ -27,17 +27,25 @@ from fencepost.model.region.operator import Operator, crash, relaunch
 def fault_actions(bounds: RegionBounds) -> list[Action]:
     """What nobody wants to happen."""
     found = [
-        Action("downstream fails", (FAULTS, REGION, STORE), partial(fail_downstream, bounds)),
+        Action("downstream fails", (FAULTS, REGION, STORE), partial(fail_downstream, bounds), gate=is_left("failures")),
         Action("control plane restarts", (FAULTS, BEAN), restart_control_plane),
         Action("topic changes", (FAULTS, KAFKA), partial(change_topic, bounds)),
     ]
     for name in bounds.names:
         column = bounds.column(name)
+        crashed = (FAULTS, REGION, STORE, BEAN, KAFKA, column)
         found += [
-            Action(f"{name} dies", (FAULTS, REGION, STORE, BEAN, KAFKA, column), partial(crash_operator, bounds, name)),
-            Action(f"{name} is expelled", (FAULTS, KAFKA, column), partial(expel, bounds, name)),
+            Action(f"{name} dies", crashed, partial(crash_operator, bounds, name), gate=is_left("crashes")),
+            Action(
+                f"{name} is expelled", (FAULTS, KAFKA, column), partial(expel, bounds, name), gate=is_left("expulsions")
+            ),
         ]
     return found
+
+
+def is_left(fault: str) -> Gate:
+    """Only while a fault may still happen."""
+    return Gate(FAULTS, lambda faults: getattr(faults, fault) > 0)
 
 
 def following_actions(bounds: RegionBounds) -> list[Action]:

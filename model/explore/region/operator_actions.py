@@ -17,7 +17,7 @@ from fencepost.model.explore.region.row import (
     Transitions,
     Write,
 )
-from fencepost.model.explore.transition_system import Action, Transition
+from fencepost.model.explore.transition_system import Action, Gate, Transition
 from fencepost.model.frozen import evolve
 from fencepost.model.region import operator as handlers
 from fencepost.model.region.bean import GroupBean, contribute, register
@@ -41,7 +41,12 @@ def operator_actions(bounds: RegionBounds, name: str) -> list[Action]:
         action("fetches", (column,), fetch),
         action("takes", (REGION, column), take),
         action("submits", (REGION, DOWNSTREAM, column), submit),
-        action("registers", (REGION, STORE, BEAN, column), register_again),
+        Action(
+            f"{name} registers",
+            (REGION, STORE, BEAN, column),
+            partial(register_again, bounds, name),
+            gate=Gate(BEAN, lambda bean: name not in bean.registered),
+        ),
         action("hears of the merge", (BEAN, column), hear),
     ]
 

@@ -19,7 +19,7 @@ from fencepost.model.explore.region.row import (
     reset_region,
     restore_checkpoint,
 )
-from fencepost.model.explore.transition_system import Action, Transition
+from fencepost.model.explore.transition_system import Action, Gate, Transition
 from fencepost.model.frozen import evolve
 from fencepost.model.region import draining
 from fencepost.model.region.bean import GroupBean, contribute, merge_offsets, retire
@@ -40,26 +40,33 @@ from fencepost.model.region.operator import Membership, Operator, OperatorStep, 
 
 def region_actions(bounds: RegionBounds) -> list[Action]:
     """The actions of the region, and those that it asks of each operator."""
+    runs = in_mode(RegionMode.RUN)
     found = [
-        Action("region drains", (REGION, *bounds.columns), partial(begin_drain, bounds)),
+        Action("region drains", (REGION, *bounds.columns), partial(begin_drain, bounds), gate=runs),
         Action("region resets", (REGION, STORE), partial(begin_reset, bounds)),
     ]
     for name in bounds.names:
         column = bounds.column(name)
 
         def action(
-            what: str, columns: tuple[int, ...], transitions: Callable[..., Transitions], name: str = name
+            what: str, columns: tuple[int, ...], transitions: Callable[..., Transitions], gate: Gate, name: str = name
         ) -> Action:
-            return Action(f"{name} {what}", columns, partial(transitions, bounds, name))
+            return Action(f"{name} {what}", columns, partial(transitions, bounds, name), gate=gate)
 
+        checkpointed = (REGION, STORE, DOWNSTREAM, BEAN, KAFKA, VARIABLES, column)
         found += [
-            action("drains", (REGION, STORE, KAFKA, column), drain),
-            action("checkpoints", (REGION, STORE, DOWNSTREAM, BEAN, KAFKA, VARIABLES, column), checkpoint),
-            action("resumes", (REGION, column), resume),
-            action("is reset", (REGION, STORE, VARIABLES, column), be_reset),
-            action("contributes", (REGION, STORE, BEAN, column), send_contribution),
+            action("drains", (REGION, STORE, KAFKA, column), drain, in_mode(RegionMode.DRAIN, name)),
+            action("checkpoints", checkpointed, checkpoint, in_mode(RegionMode.CHECKPOINT, name)),
+            action("resumes", (REGION, column), resume, runs),
+            action("is reset", (REGION, STORE, VARIABLES, column), be_reset, in_mode(RegionMode.RESET, name)),
+            action("contributes", (REGION, STORE, BEAN, column), send_contribution, in_mode(RegionMode.RESET, name)),
         ]
     return found
+
+
+def in_mode(mode: RegionMode, name: str = "") -> Gate:
+    """Only in this mode of the region, and only while the operator of this name has yet to do what the mode is for."""
+    return Gate(REGION, lambda region: region.mode is mode and (not name or name in region.todo))
 
 
 def begin_drain(bounds: RegionBounds, region: Region, *operators: Operator) -> Transitions:

@@ -1,22 +1,25 @@
 """The holes of the consistent region are found by search, and closed by their repairs within the bounds."""
 
+from dataclasses import replace
 from itertools import count
 
 import pytest
 
 from fencepost.model.catalogue.region.holes import REGION_HOLES
-from fencepost.model.explore.engine import explore_system
+from fencepost.model.explore.engine import Engine, explore_system, has_numpy
 from fencepost.model.explore.hole_search import HoleSearch
 from fencepost.model.explore.region.holes import region_holes
 from fencepost.model.explore.region.kernel_view import kernel_view
 from fencepost.model.explore.region.properties import SENTENCES
 from fencepost.model.explore.region.row import RegionBounds, RegionFaults
 from fencepost.model.explore.region.system import region_system
+from fencepost.model.explore.transition_system import Gate
 from fencepost.model.region.dialect import DOCUMENTED, RegionDialect
 from fencepost.model.region.kernel_invariants import invariants
 from fencepost.model.region.rules import ASKED_RULES, REGION_RULES
 
 HOLES = region_holes()
+ENGINES = (Engine.PLAIN, Engine.NUMPY) if has_numpy() else (Engine.PLAIN,)
 SMALL = RegionBounds(records=1, checkpoints=1)
 
 
@@ -48,6 +51,23 @@ def test_a_repaired_region_without_faults() -> None:
     assert found.finished and found.states == 6103
     assert {one.name for one in found.violations} == {"no-deadlock"}
     assert "checkpointed" in {one.name for one in found.discoveries}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_gates_spare_a_search_only_what_has_no_moves(engine: Engine) -> None:
+    def search(gate: Gate | None, *names: str) -> tuple[int, int, int, set[str]]:
+        """The search with another gate at the actions of these names."""
+        actions = (replace(one, gate=gate) if one.name in names else one for one in system.actions)
+        found, _ = explore_system(replace(system, actions=tuple(actions)), engine)
+        assert found.finished
+        return found.states, found.transitions, found.deadlocks, {one.name for one in found.discoveries}
+
+    faults = RegionFaults(crashes=1, expulsions=1)
+    system = region_system(RegionBounds(operators=1, records=1, checkpoints=1, faults=faults))
+    gated = [one.name for one in system.actions if one.gate is not None]
+    assert len(gated) == 10
+    assert search(None, *gated) == search(None)
+    assert search(Gate(0, lambda faults: False), "A drains") != search(None)
 
 
 @pytest.mark.acceptance
