@@ -1,7 +1,7 @@
 """`python -m tests.acceptance [SUITE] [NAME...]`: measure the thresholds of a suite, of all or of those named.
 
 Suites: conformance, pages, targets, proofs, assignors, schedules, clients, faulty_clients, pipeline, verdicts,
-robustness, region, recordings, swarms, heldout, tests.
+robustness, region, older_systems, recordings, swarms, heldout, tests.
 Results are written to `tests/acceptance/results`. All of them take many hours. The environment variable
 FENCEPOST_EVENTS makes the pipeline's corpus smaller than 10,000,000 events, FENCEPOST_GROUPS the groups of the
 assignors fewer than 100,000; with FENCEPOST_MUTANTS=rest, mutants that random schedules found before are taken from
@@ -32,6 +32,7 @@ SUITES = {
     "clients": "Thresholds of real clients",
     "recordings": "Thresholds of members in recordings",
     "region": "Thresholds of the consistent region",
+    "older_systems": "Faults of the two older systems",
     "swarms": "Thresholds of swarms",
     "heldout": "Held-out faults under random schedules",
     "tests": "Long tests",

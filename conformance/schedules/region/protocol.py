@@ -9,6 +9,7 @@ from fencepost.conformance.scenario.context import ScenarioContext
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenarios.region.job import start_job
 from fencepost.conformance.schedules.protocol import TargetScheduleProtocol
+from fencepost.conformance.schedules.region.beyond_search import LOST_RECORDS, WAITS_IN_VAIN
 from fencepost.conformance.schedules.region.walk import ACTIONS, BOUNDS, RegionWalk
 from fencepost.conformance.schedules.schedule import GeneratedSchedule, Move, Schedule
 
@@ -16,7 +17,7 @@ MOVES = (40, 160)
 """The fewest and the most steps of a walk."""
 WEIGHTS = (0.1, 0.5, 1.0, 2.0, 4.0)
 """How often a kind of action may be drawn beside others: each walk has other habits."""
-FAULTS = frozenset({"dies", "is expelled", "control plane restarts", "downstream fails"})
+FAULTS = frozenset({"dies", "is expelled", "control plane restarts", "downstream fails", WAITS_IN_VAIN, LOST_RECORDS})
 FAULT_WEIGHT = 0.15
 """How much less often faults are drawn."""
 

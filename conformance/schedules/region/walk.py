@@ -5,10 +5,11 @@ are expected to do, so that no request asks for what cannot be.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
+from fencepost.conformance.schedules.region import beyond_search
 from fencepost.model.explore.region.row import KAFKA, REGION, VARIABLES, RegionBounds, RegionFaults
 from fencepost.model.explore.region.system import region_system
 from fencepost.model.explore.transition_system import Action, Transition, TransitionSystem
@@ -23,12 +24,15 @@ FIRST_OFFSETS = (10, 20, 30)
 """Where each partition begins; the model's begin at 0."""
 KNOWN = 200_000
 """Steps that are remembered."""
+DRAIN_MS = (9, 3, 5, 4)
+"""How long an operator's drain for each checkpoint takes."""
 LATER = 5
 """How much further a start position is once somebody has read the partition."""
 Row = tuple[Any, ...]
 
 
-SYSTEM = region_system(BOUNDS)
+SEARCHED = region_system(BOUNDS)
+SYSTEM = replace(SEARCHED, actions=(*SEARCHED.actions, *beyond_search.line_actions(BOUNDS)))
 ACTIONS: Mapping[str, Action] = {action.name: action for action in SYSTEM.actions}
 """The actions by name; those of operators begin with theirs."""
 
@@ -114,7 +118,7 @@ def requests_of(name: str, transition: Transition, before: Row, after: Row) -> l
             return [WalkRequest("submit", who, {"permit": True})]
         case "drains":
             error = "ILLEGAL_GENERATION" if transition.rule == "drain.commit-failed" else ""
-            return [WalkRequest("drain", who, {"error": error})]
+            return [WalkRequest("drain", who, {"error": error, "takes": DRAIN_MS[region.last % len(DRAIN_MS)]})]
         case "checkpoints":
             member = has_member(before[KAFKA].group, who)
             written = [WalkRequest("checkpoint", who, {"number": region.last + 1, "member": member})]
@@ -123,7 +127,13 @@ def requests_of(name: str, transition: Transition, before: Row, after: Row) -> l
         case "resumes":
             return [WalkRequest("resume", who)]
         case "contributes":
-            return [WalkRequest("reset", who, {"number": region.last})]
+            # Older merges are needed no more, whenever that is said.
+            retired = [WalkRequest("retire", "", {"number": region.last - 1})] * (region.last > 1)
+            return [WalkRequest("reset", who, {"number": region.last}), *retired]
+        case beyond_search.WAITS_IN_VAIN:
+            return [WalkRequest("finish", who, {"number": region.last, "late": True})]
+        case beyond_search.LOST_RECORDS:
+            return [WalkRequest("poll", who, {"records": [record_after_lost(own)]})]
         case "is reset":
             return [WalkRequest("finish" if region.last else "reset", who, {"number": region.last})]
         case "dies":
@@ -145,6 +155,14 @@ def assignment_fields(own: Operator, then: Operator, before: Row) -> dict[str, A
     partitions = keys_of(then.positions)
     starts = {str(one): FIRST_OFFSETS[one] + (0 if variables[one] is None else LATER) for one in partitions}
     return {"partitions": list(partitions), "starts": starts}
+
+
+def record_after_lost(own: Operator) -> list[int]:
+    """The record behind the one that an operator has sought."""
+    partition = keys_of(own.positions)[0]
+    offset = own.positions[partition]
+    assert offset is not None
+    return [partition, offset + 1 + FIRST_OFFSETS[partition]]
 
 
 def fetched_record(own: Operator, then: Operator) -> list[int]:

@@ -4,7 +4,6 @@ import pytest
 
 from fencepost.adapters.bundled.push.broker import BrokerSettings
 from fencepost.adapters.push.bundled_target import BundledPushTarget
-from fencepost.conformance.analysis.root_cause import violations_in
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenarios.push import ALL
 from fencepost.conformance.scenarios.push.context import PushContext
@@ -13,11 +12,10 @@ from fencepost.conformance.schedules.bench import Bench
 from fencepost.conformance.schedules.push.schedules import BundledPushSchedules
 from fencepost.model.catalogue.push import PUSH_CATALOGUE
 from fencepost.traces.verdict import CheckStatus
-from tests.support.push.faults import FAULTS, PushFault
+from tests.support.older_faults import BATCH_SIZE, MOST_BATCHES, first_telling_schedule, found_in_push_scenarios
+from tests.support.push.faults import FAULTS
 from tests.support.push.requirements import NOT_ON_THE_WIRE
 from tests.support.system_traces import play_on
-
-MAX_BATCHES, BATCH_SIZE = 60, 10
 
 
 @pytest.mark.parametrize("scenario", ALL, ids=lambda scenario: scenario.name)
@@ -34,18 +32,9 @@ def test_every_requirement_has_a_scenario_or_is_not_on_the_wire() -> None:
     assert shown | NOT_ON_THE_WIRE == set(PUSH_CATALOGUE)
 
 
-def found_by_scenarios(fault: PushFault) -> set[str]:
-    """The requirements that the first scenario with the right ones shows violated."""
-    for scenario in ALL:
-        violated = {each.requirement for each in violations_in(play_on(scenario, fault.make_target()).verdict)}
-        if violated & fault.requirements:
-            return violated
-    return set()
-
-
 @pytest.mark.parametrize("name", FAULTS)
 def test_fault_is_found_by_scenarios(name: str) -> None:
-    assert found_by_scenarios(FAULTS[name]) & FAULTS[name].requirements
+    assert found_in_push_scenarios(FAULTS[name]) & FAULTS[name].requirements
 
 
 def test_batched_offsets_reach_the_next_owner_and_may_be_lost_with_the_coordinator() -> None:
@@ -73,17 +62,15 @@ def test_batched_offsets_reach_the_next_owner_and_may_be_lost_with_the_coordinat
 @pytest.mark.acceptance
 @pytest.mark.parametrize("name", FAULTS)
 def test_fault_is_found_by_random_schedules(name: str) -> None:
-    schedules, fault = BundledPushSchedules(), FAULTS[name]
-    bench = Bench(schedules, fault.make_target)
-    drawn = (each.schedule for batch in range(MAX_BATCHES) for each in schedules.generate(11, batch, BATCH_SIZE))
-    assert any(bench.violated_by(schedule) & fault.requirements for schedule in drawn)
+    fault = FAULTS[name]
+    assert first_telling_schedule(Bench(BundledPushSchedules(), fault.make_target), fault.requirements)
 
 
 @pytest.mark.acceptance
 def test_no_random_schedule_complains_of_the_bundled_coordinator() -> None:
     schedules = BundledPushSchedules()
     bench = Bench(schedules, BundledPushTarget)
-    for batch in range(MAX_BATCHES):
+    for batch in range(MOST_BATCHES):
         for each in schedules.generate(12, batch, BATCH_SIZE):
             run = bench.play(each.schedule)
             assert (run.verdict.violations, run.verdict.inconclusive) == ((), ())

@@ -1,0 +1,95 @@
+"""The two older systems with a fault put in: what scenarios say of it, and the first random schedule that shows it."""
+
+import asyncio
+from collections.abc import Callable, Collection
+from functools import partial
+
+import pytest
+
+from fencepost.adapters.region.line_target import LineTarget, connect_in_memory
+from fencepost.adapters.target import Target
+from fencepost.conformance.analysis.root_cause import violations_in
+from fencepost.conformance.plan import Plan
+from fencepost.conformance.profile import Profile
+from fencepost.conformance.protocols.region import REGION
+from fencepost.conformance.results import Report, Verdict
+from fencepost.conformance.run.bundled import BundledRun
+from fencepost.conformance.run.stream import consume, stream_events
+from fencepost.conformance.scenarios.push import ALL as PUSH_SCENARIOS
+from fencepost.conformance.schedules.bench import Bench
+from fencepost.conformance.schedules.push.schedules import BundledPushSchedules
+from fencepost.conformance.schedules.region.protocol import RegionSchedules
+from fencepost.model.settings import Settings
+from fencepost.traces.judge.judge import judge
+from fencepost.traces.judge.region.protocol import RegionProtocol
+from tests.support.faulty_regions import FAULTS as REGION_FAULTS
+from tests.support.push.faults import FAULTS as PUSH_FAULTS
+from tests.support.push.faults import PushFault
+from tests.support.system_traces import play_on
+
+SEED = 11
+MOST_BATCHES, BATCH_SIZE = 60, 10
+"""No fault takes more schedules."""
+
+
+def new_region_target(settings: Settings | None = None) -> Target:
+    """The operators of the bundled region."""
+    return LineTarget("region", connect_in_memory)
+
+
+def region_bench() -> Bench:
+    """Plays and judges schedules of a region."""
+    return Bench(RegionSchedules(), new_region_target, judge=partial(judge, protocol=RegionProtocol))
+
+
+def run_region(schedules: int) -> Report:
+    """A run on the bundled region with all scenarios, and so many random schedules."""
+    plan = Plan("region", schedules=schedules)
+    run = BundledRun(plan, Profile(), new_region_target, can_configure=False, protocol=REGION)
+    requirements = tuple(REGION.specification.requirements.values())
+    return asyncio.run(consume(stream_events(lambda emit: run.run(requirements, emit))))
+
+
+def failed_ids(report: Report) -> set[str]:
+    """The requirements that fail."""
+    return {result.id for result in report.results if result.verdict is Verdict.FAIL}
+
+
+def found_in_push_scenarios(fault: PushFault) -> set[str]:
+    """The requirements that the first scenario with the right ones shows violated."""
+    for scenario in PUSH_SCENARIOS:
+        violated = {each.requirement for each in violations_in(play_on(scenario, fault.make_target()).verdict)}
+        if violated & fault.requirements:
+            return violated
+    return set()
+
+
+def first_telling_schedule(bench: Bench, wanted: Collection[str] = ()) -> int:
+    """The number of the first random schedule that shows one of these requirements violated, or without any named some
+    requirement; 0 if none does."""
+    number = 0
+    for batch in range(MOST_BATCHES):
+        for each in bench.protocol.generate(SEED, batch, BATCH_SIZE):
+            number += 1
+            violated = bench.violated_by(each.schedule)
+            if violated & set(wanted) if wanted else violated:
+                return number
+    return 0
+
+
+def find_region_fault(name: str) -> tuple[set[str], int]:
+    """What scenarios find of a fault of the region, and the first schedule that does."""
+    put_in, requirements, _ = REGION_FAULTS[name]
+    with pytest.MonkeyPatch.context() as patch:
+        put_in(patch)
+        return failed_ids(run_region(0)) & set(requirements), first_telling_schedule(region_bench())
+
+
+def find_push_fault(name: str) -> tuple[set[str], int]:
+    """What scenarios find of a fault of the push coordinator, and the first schedule that does."""
+    fault = PUSH_FAULTS[name]
+    bench = Bench(BundledPushSchedules(), fault.make_target)
+    return found_in_push_scenarios(fault) & fault.requirements, first_telling_schedule(bench, fault.requirements)
+
+
+FindFault = Callable[[str], tuple[set[str], int]]
