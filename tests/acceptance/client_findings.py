@@ -51,9 +51,9 @@ SOURCE_OF_FAILURES: Mapping[str, Mapping[str, str]] = {
         "MEMBER-29": "coordinator/base.py, maybe_leave_group_async: the generation is reset when LeaveGroup has its "
         "response; until then a response to JoinGroup leads to SyncGroup",
         **dict.fromkeys(
-            ("ASSIGN-05", "ASSIGN-06", "RR-02"),
+            ("ASSIGN-05", "ASSIGN-06", "MEMBER-08", "RR-02"),
             "coordinator/assignors/roundrobin.py, assign: behind a member that does not subscribe it takes a pair of "
-            "instance id and member id for a member id, and ends with a KeyError",
+            "instance id and member id for a member id, and ends with a KeyError instead of SyncGroup",
         ),
     },
     "aiokafka": {

@@ -1,5 +1,5 @@
 """Traces of clients that a check once took for faults, and what each would be blamed for: of Apache Kafka's Java
-client, of franz-go, kafkajs and librdkafka."""
+client, of franz-go, kafka-python, kafkajs and librdkafka."""
 
 from collections.abc import Callable, Iterable
 from itertools import islice
@@ -118,6 +118,13 @@ def join_as_nobody(events: list[Event]) -> Iterable[Event]:
         yield evolve(event, body={**event.body, "member_id": ""}) if is_next else event
 
 
+def learn_of_members_late(events: list[Event]) -> Iterable[Event]:
+    """The responses to JoinGroup come later, when the client has read what Metadata told before."""
+    for event in events:
+        is_joined = event.kind is Kind.RESPONSE and event.api == "JoinGroup"
+        yield evolve(event, time=event.time + 2_000) if is_joined else event
+
+
 CASES: list[tuple[str, str, Change]] = [
     ("no-coordinator", "HBT-01", without(lambda event: event.api == "FindCoordinator")),
     ("doubled-response", "HBT-01", without(lambda event: event.api == "doubled")),
@@ -159,6 +166,7 @@ CASES: list[tuple[str, str, Change]] = [
     ("hang-up-of-full-buffers", "PREFETCH-03", without(lambda event: event.sequence == 84)),
     ("leave-without-a-connection", "HBT-06", without(lambda event: event.api == "drop")),
     ("expired-while-joining", "MEMBER-13", have_longer_sessions),
+    ("unread-topic", "ASSIGN-03", learn_of_members_late),
     ("growing-backoff", "PREFETCH-03", without(lambda event: event.api == "OffsetFetch" and event.time > 2_000)),
 ]
 """The name of a trace, the requirement that it seemed to violate, and the change after which it does."""

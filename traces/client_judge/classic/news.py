@@ -327,7 +327,7 @@ def judge_patience(state: ClientState, operation: Operation, time: int) -> None:
 def learn_metadata(state: ClientState, event: Event) -> None:
     """Metadata tells the partitions of topics: a leader that planned with others owes another plan."""
     told = {row["name"]: len(row["partitions"]) for row in event.body.get("topics") or () if not row["error_code"]}
-    if any(state.topics.get(topic, count) != count for topic, count in told.items()):
+    if any(state.topics.get(topic) != count for topic, count in told.items()):
         state.former_topics.append((event.time, dict(state.topics)))
     state.topics.update(told)
     state.told_topics = frozenset(told)

@@ -51,12 +51,20 @@ def known_clusters(
     state: ClientState, exchange: Exchange, members: Sequence[GroupMember], plan: Assignment
 ) -> tuple[ClusterTopics, ...]:
     """The partitions by which the leader may have planned: those that it was told last, or before Metadata that was on
-    its way with the response to JoinGroup. A recording does not show which it knows: it gives them out, or withholds
-    them from a member that claims one of them."""
+    its way with the response to JoinGroup. It may know nothing of a topic of which Metadata told first after that. A
+    recording does not show which it knows: it gives them out, or withholds them from a member that claims one of
+    them."""
     if not state.is_recorded:
         known = known_topics(state, exchange, plan)
-        older = [counts for time, counts in state.former_topics if is_fresh(state, exchange, time)]
-        alternatives = ({topic: counts.get(topic, count) for topic, count in known.items()} for counts in older)
+        alternatives = (
+            {
+                topic: counts.get(topic, count)
+                for topic, count in known.items()
+                if topic in counts or time < exchange.time
+            }
+            for time, counts in state.former_topics
+            if is_fresh(state, exchange, time)
+        )
         return tuple(map(ClusterTopics, (known, *alternatives)))
     given = [partition for own in plan.values() for partition in own]
     claimed = [partition for member in members for partition in member.subscription.owned]
