@@ -13,9 +13,10 @@ where a state fits in 64 bits. Repaired, 2 operators, 2 checkpoints; nothing bro
 | 1 / 2 | a failure downstream | 32,998 | 360,454 | 9 |
 | 1 / 2 | a rebalance | 60,554 | 417,041 | 10 |
 | 1 / 2 | a crash | 75,797 | 1,327,339 | 38 |
-| 1 / 2 | an expulsion | 177,567 | 1,195,236 | 107, in plain Python and without gates |
+| 1 / 2 | an expulsion | 177,567 | 1,195,236 | 18 |
 | 2 / 1 | none | 28,022 | 309,108 | 11 |
 | 2 / 1 | a failure downstream | 60,980 | 1,621,201 | 184 |
+| 2 / 1 | a rebalance | 128,986 | 5,139,101 | 334 |
 
 As documented, 1 checkpoint; seven or eight properties break:
 
@@ -25,6 +26,7 @@ As documented, 1 checkpoint; seven or eight properties break:
 | 1 / 1 | a failure downstream | 33,064 | 28,231 | 1 |
 | 1 / 1 | a rebalance | 70,416 | 30,096 | 1 |
 | 1 / 1 | a crash | 79,738 | 95,419 | 5 |
+| 1 / 1 | an expulsion | 289,241 | 231,882 | 6 |
 | 1 / 2 | none | 47,716 | 14,313 | 2 |
 | 2 / 1 | none | 78,226 | 74,122 | 4 |
 
