@@ -1,4 +1,4 @@
-"""The two older systems with a fault put in: what scenarios say of it, and the first random schedule that shows it."""
+"""Hunts for faults that are put into the two older systems, by scenarios and by random schedules."""
 
 import asyncio
 from collections.abc import Callable, Collection

@@ -138,7 +138,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def first_ephemeral_port() -> int:
-    """The lowest port that the system gives to outgoing connections: what Linux says, else what IANA recommends."""
+    """The lowest port of outgoing connections: the one that Linux is set to, else the one that IANA recommends."""
     if EPHEMERAL_PORTS.exists():
         return int(EPHEMERAL_PORTS.read_text().split()[0])
     return 49152

@@ -5,7 +5,7 @@ Queries about findings of the judge, and those that few corpora have rows for, a
 
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -138,7 +138,7 @@ def read_events(part: Iterable[ShardRows], queries: Iterable[Query]) -> pa.Table
     plain = [each for each in part if is_plain(each)]
     others = [each for each in part if not is_plain(each)]
     asked = tuple(QUERIES.values() if others else queries)  # all that they look at shows how long members are there
-    kinds = dict.fromkeys(kind for query in asked for kind in query.kinds)
+    kinds = tuple(dict.fromkeys(kind for query in asked for kind in query.kinds))
     columns = dict.fromkeys(["trace", "intact", *(name for query in asked for name in query.columns)])
     columns |= dict.fromkeys(SHARD_COLUMNS if others else ())
     schema = pa.schema([SCHEMAS[EVENTS].field(name) for name in columns])
@@ -172,7 +172,7 @@ def join_runs(runs: Iterable[Run]) -> Iterator[Run]:
         yield joined
 
 
-def read_shard(reader: RunReader, each: ShardRows, kinds: Iterable[EventKind], schema: pa.Schema) -> pa.Table:
+def read_shard(reader: RunReader, each: ShardRows, kinds: Collection[EventKind], schema: pa.Schema) -> pa.Table:
     """The events of a shard that are of some kinds."""
     is_joined = len(each.files) > 1
     tables = []

@@ -96,6 +96,15 @@ async def let_go(stage: ClientStage, crossing: Crossing) -> None:
     stage.application.go_on_polling()
 
 
+async def do_across(stage: ClientStage, crossing: Crossing, command: str) -> None:
+    """The application begins a command, which may wait for the response, and the request is responded to after a
+    while."""
+    doing = stage.start_task(stage.do(command))
+    await stage.watch(PARKED_S)
+    crossing.release.set()
+    await doing
+
+
 @FAMILY.add("MEMBER-27", "CALLBACK-04", "POLL-18", needs=("driver",))
 async def other_subscriptions_at_any_time(stage: ClientStage) -> None:
     """The application subscribes to a second topic, or to the first one alone, whatever the client waits for."""
@@ -118,10 +127,7 @@ async def unsubscribing_at_any_time(stage: ClientStage) -> None:
     async for crossing in crossings(stage):
         since = stage.mark()
         stage.application.stop_polling()
-        unsubscribing = stage.start_task(stage.do("unsubscribe"))
-        await stage.watch(PARKED_S)
-        crossing.release.set()
-        await unsubscribing
+        await do_across(stage, crossing, "unsubscribe")
         await stage.do("subscribe", topics=[stage.place.topic])
         stage.application.go_on_polling()
         await stage.watch_rejoin(since)
@@ -156,10 +162,7 @@ async def commits_at_any_time(stage: ClientStage) -> None:
     async for crossing in crossings(stage):
         stage.application.stop_polling()
         await stage.do("commit_async")
-        committing = stage.start_task(stage.do("commit"))
-        await stage.watch(PARKED_S)
-        crossing.release.set()
-        await committing
+        await do_across(stage, crossing, "commit")
         stage.application.go_on_polling()
         await produce(stage, 5)
         await stage.watch(3 * SETTLED_S)
@@ -186,10 +189,7 @@ async def partitions_assigned_at_any_time(stage: ClientStage) -> None:
     """The application assigns partitions itself and subscribes again later, whatever the client waits for."""
     async for crossing in crossings(stage):
         stage.application.stop_polling()
-        unsubscribing = stage.start_task(stage.do("unsubscribe"))
-        await stage.watch(PARKED_S)
-        crossing.release.set()
-        await unsubscribing
+        await do_across(stage, crossing, "unsubscribe")
         await stage.do("assign", partitions=[[stage.place.topic, number] for number in range(2)])
         await produce(stage, 5)
         stage.application.go_on_polling()

@@ -1,5 +1,4 @@
-"""What a region meets in a walk beside the actions that are searched: merges that come too late, logs that have lost
-records."""
+"""The actions of a walk that no search has: an operator waits for a merge in vain, or finds records of the log lost."""
 
 from functools import partial
 
@@ -27,8 +26,8 @@ WAITS_IN_VAIN = "waits in vain"
 LOST_RECORDS = "finds records lost"
 
 
-def line_actions(bounds: RegionBounds) -> list[Action]:
-    """These actions of every operator."""
+def walk_actions(bounds: RegionBounds) -> list[Action]:
+    """The actions of every operator that no search has."""
     found = []
     for name in bounds.names:
         column = bounds.column(name)

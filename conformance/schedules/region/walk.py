@@ -32,7 +32,7 @@ Row = tuple[Any, ...]
 
 
 SEARCHED = region_system(BOUNDS)
-SYSTEM = replace(SEARCHED, actions=(*SEARCHED.actions, *beyond_search.line_actions(BOUNDS)))
+SYSTEM = replace(SEARCHED, actions=(*SEARCHED.actions, *beyond_search.walk_actions(BOUNDS)))
 ACTIONS: Mapping[str, Action] = {action.name: action for action in SYSTEM.actions}
 """The actions by name; those of operators begin with theirs."""
 

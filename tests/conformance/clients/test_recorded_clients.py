@@ -119,7 +119,7 @@ def join_as_nobody(events: list[Event]) -> Iterable[Event]:
 
 
 def learn_of_members_late(events: list[Event]) -> Iterable[Event]:
-    """The responses to JoinGroup come later, when the client has read what Metadata told before."""
+    """The trace in which JoinGroup is responded to later, when the client has read the Metadata before it."""
     for event in events:
         is_joined = event.kind is Kind.RESPONSE and event.api == "JoinGroup"
         yield evolve(event, time=event.time + 2_000) if is_joined else event
