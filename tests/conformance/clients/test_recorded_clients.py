@@ -167,6 +167,7 @@ CASES: list[tuple[str, str, Change]] = [
     ("leave-without-a-connection", "HBT-06", without(lambda event: event.api == "drop")),
     ("expired-while-joining", "MEMBER-13", have_longer_sessions),
     ("unread-topic", "ASSIGN-03", learn_of_members_late),
+    ("failed-unsubscribe", "PREFETCH-03", without(lambda event: event.body.get("do") == "unsubscribe")),
     ("growing-backoff", "PREFETCH-03", without(lambda event: event.api == "OffsetFetch" and event.time > 2_000)),
 ]
 """The name of a trace, the requirement that it seemed to violate, and the change after which it does."""

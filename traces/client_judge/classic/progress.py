@@ -172,8 +172,8 @@ def led_by_silent_nodes(
 
 
 def is_held_up(state: ClientState, end: int) -> bool:
-    """Whether something keeps the client from its work: it joins, it waits for a response, it is not polled, or polls
-    fail."""
+    """Whether something keeps the client from its work: it joins, it waits for a response, it is not polled, polls
+    fail, or its subscription is over."""
     if any(each.phase is not Phase.STABLE for each in state.knowledge.standings) or state.rebalance_told is not None:
         return True
     if state.rhythm.lost_since is not None or state.is_backing_off(end):
@@ -181,7 +181,7 @@ def is_held_up(state: ClientState, end: int) -> bool:
     if any(end - each.sent_at > WAITING_MS for each in state.outstanding.values() if each.api != "Fetch"):
         return True
     application = state.application
-    if application is not None and application.has_failed_poll:
+    if application is not None and (application.has_failed_poll or application.has_ended):
         return True
     idle_since = application.idle_since if application is not None else None
     return idle_since is not None and end - idle_since > WAITING_MS
