@@ -304,6 +304,33 @@ def test_lines_name_those_that_did_not_come_back(coordinator: str, names: str, t
     assert [cause.kind for _, cause in rebalance.gone] == [CauseKind.NOT_BACK] * 2
 
 
+def test_a_group_has_no_members_though_the_last_one_is_removed_a_line_later(tmp_path: Path) -> None:
+    preparing = "Preparing to rebalance group g in state PreparingRebalance with old generation"
+    old, none = "(__consumer_offsets-1)", "client reason: not provided"
+    lines = [
+        "Dynamic member with unknown member id joins group g in Empty state. Created a new member id a-1 and request "
+        "the member to rejoin with this id.",
+        f"{preparing} 3 {old} (reason: Adding new member a-1 with group instance id None; {none})",
+        f"Stabilized group g generation 4 {old} with 2 members",
+        f"{preparing} 4 {old} (reason: Removing member b-2 on LeaveGroup; {none})",
+        f"Group g with generation 5 is now empty {old}",
+        "Member MemberMetadata(memberId=a-1, groupInstanceId=None, clientId=a, sessionTimeoutMs=6000) has left group g "
+        f"through explicit `LeaveGroup`; {none}",
+    ]
+    log = tmp_path / "server.log"
+    times = (f"[2026-11-22 03:56:00,00{number}]" for number in range(len(lines)))
+    log.write_text(
+        "".join(f"{time} INFO [GroupCoordinator 1]: {line}\n" for time, line in zip(times, lines, strict=True))
+    )
+    assert import_log([log], tmp_path / "trace.jsonl").unknown == 0
+    header, events = open_trace(tmp_path / "trace.jsonl")
+    history = only_group(tell(header, list(events)))
+    assert [(each.generation, each.members, each.phase) for each in history.rebalances][-1] == (5, None, "Empty")
+    assert [(each.member, each.end) for each in history.past_members] == [
+        ("a-1", ChangeCause(CauseKind.LEFT, ("a-1",)))
+    ]
+
+
 # --- offsets ------------------------------------------------------------------------------------------------------
 
 

@@ -158,7 +158,7 @@ class TimelineBuilder:
             rebalance.joined,
             ended,
             self.generation if rebalance.joined is not None or ended is not None else None,
-            rebalance.members if rebalance.members is not None else len(self.members) or None,
+            (len(self.members) if rebalance.members is None else rebalance.members) or None,
             phase,
             tuple(rebalance.came),
             tuple(rebalance.gone),

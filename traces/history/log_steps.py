@@ -83,11 +83,12 @@ class LogSteps:
         return PhaseHold(HoldKind.GONE if missed else HoldKind.NOT_SHOWN, tuple(missed[:MAX_NAMES]), waited)
 
     def on_empty(self, body: Body, time: int) -> None:
-        """The join phase ends without members."""
-        cause = self.builder.open.cause if self.builder.open is not None else None
-        for name in [name for name in self.builder.members if cause is not None and name in cause.members]:
-            assert cause is not None
-            self.remove(name, ChangeCause(cause.kind, (name,), detail=cause.detail), time)
+        """The join phase ends without members, also if the line of the last one's removal comes after this one."""
+        rebalance = self.builder.open
+        if rebalance is not None:
+            cause, rebalance.members = rebalance.cause, 0
+            for name in [name for name in self.builder.members if name in cause.members]:
+                self.remove(name, ChangeCause(cause.kind, (name,), detail=cause.detail), time)
         self.builder.generation = number_of(body, "generation")
         self.builder.end_rebalance(time, EMPTY)
 
