@@ -5,7 +5,6 @@ A client whose call is nearly over may repeat one in the next call, so that one 
 
 from fencepost.model.errors import Error
 from fencepost.traces.client_judge.classic.joining import MIN_BACKOFF_MS
-from fencepost.traces.client_judge.classic.news import first_error
 from fencepost.traces.client_judge.classic.rhythm import Repeats
 from fencepost.traces.client_judge.classic.state import ClientState
 from fencepost.traces.events import Event
@@ -54,8 +53,8 @@ def forget_failures(state: ClientState) -> None:
 
 
 def error_in(event: Event) -> int:
-    """The error of a response, or of its coordinator, group or first partition; 0 for none."""
+    """The error of a response, or else the first one of its coordinators, groups or their partitions; 0 for none."""
     body = event.body
-    nested = next((row["error_code"] for row in body.get("coordinators") or body.get("groups") or ()), 0)
-    inner = next((first_error(group) for group in body.get("groups") or ()), 0)
-    return int(first_error(body) or nested or inner)
+    parts = (body, *(body.get("coordinators") or ()), *(body.get("groups") or ()))
+    rows = (row for part in parts for topic in part.get("topics") or () for row in topic.get("partitions") or ())
+    return next((int(part["error_code"]) for part in (*parts, *rows) if part.get("error_code")), 0)
