@@ -193,7 +193,7 @@ def test_ctrl_c_keeps_what_was_judged(tmp_path: Path, monkeypatch: Patch, capsys
     assert notes and all(each is not None and Path(each[1]).is_file() for each in found)
 
 
-@pytest.mark.slow
+@pytest.mark.acceptance
 def test_schedules_over_the_wire(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setattr("fencepost.conformance.protocols.registry.DEFAULT_PROTOCOL", replace(CLASSIC, scenarios=()))
     report = tmp_path / "r.json"

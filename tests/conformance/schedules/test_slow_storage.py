@@ -53,7 +53,7 @@ def test_without_grace_the_late_answers_are_seen_and_nothing_else() -> None:
     assert {name for each in found if each.violation for name in each.violation.fields} == {"time"}
 
 
-@pytest.mark.slow
+@pytest.mark.acceptance
 def test_a_server_on_slow_storage_keeps_the_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fencepost.conformance.protocols.registry.DEFAULT_PROTOCOL", replace(CLASSIC, scenarios=()))
     with serve_in_thread(SETTINGS, storage_delay_ms=SLOW_MS) as bootstrap:
