@@ -132,12 +132,12 @@ def take_any_response(name: str) -> Callable[..., MemberStep]:
     return take
 
 
-def ignore_claims(view_of: object, view: object, plan: tuple[object, ...], partition: int) -> bool:
+def ignore_claims(claimed: object, view: object, plan: tuple[object, ...], partition: int) -> bool:
     """An assignor that pays no heed to claims."""
     return bool(plan[partition] == view.id is not None)  # type: ignore[attr-defined]
 
 
-def assign_everything(views: object, view: object, plan: object, partition: int) -> bool:
+def assign_everything(claimed: object, view: object, plan: object, partition: int) -> bool:
     """An assignor that gives everything to everyone."""
     return getattr(view, "id", None) is not None
 

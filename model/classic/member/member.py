@@ -198,17 +198,26 @@ def assignments(
     members: tuple[MemberView, ...], plan: tuple[MemberId | None, ...]
 ) -> tuple[tuple[MemberId | None, Assignment | None], ...]:
     """The plan as SyncGroup carries it; a partition that another member still claims is withheld (KIP-429)."""
+    claimed = claimed_partitions(members, plan)
     return tuple(
-        (view.id, tuple(gets_partition(members, view, plan, part) for part in range(len(plan)))) for view in members
+        (view.id, tuple(gets_partition(claimed, view, plan, part) for part in range(len(plan)))) for view in members
+    )
+
+
+def claimed_partitions(members: tuple[MemberView, ...], plan: tuple[MemberId | None, ...]) -> PartitionFlags:
+    """Whether a member claims the partition that the plan gives to another, or to nobody."""
+    # Asked once for each partition, not for each member too: a leader of hundreds plans in time.
+    return tuple(
+        any_(and_(holds(other.metadata, partition), other.id != owner) for other in members)
+        for partition, owner in enumerate(plan)
     )
 
 
 def gets_partition(
-    members: tuple[MemberView, ...], view: MemberView, plan: tuple[MemberId | None, ...], partition: int
+    claimed: PartitionFlags, view: MemberView, plan: tuple[MemberId | None, ...], partition: int
 ) -> Truth:
-    """The member gets the partition."""
-    claimed = any_(and_(holds(other.metadata, partition), other.id != view.id) for other in members)
-    return and_(not_(absent(view.id)), plan[partition] == view.id, not_(claimed))
+    """The member gets the partition; `claimed` says which another one claims."""
+    return and_(not_(absent(view.id)), plan[partition] == view.id, not_(claimed[partition]))
 
 
 def on_sync_response(member: Member, handle: Handle, response: SyncResponse, commit_handle: Handle = 0) -> MemberStep:

@@ -26,6 +26,7 @@ from fencepost.model.classic.member.member import (
     MemberStep,
     SentRequest,
     assignments,
+    claimed_partitions,
     gets_partition,
     is_current,
     on_heartbeat_response,
@@ -62,8 +63,9 @@ def lead(response: JoinResponse, plan: Plan) -> Leadership:
 
 def given_partitions(members: tuple[MemberView, ...], plan: Plan) -> Plan:
     """The plan without the partitions that another member still claims (KIP-429)."""
+    claimed = claimed_partitions(members, plan)
     return tuple(
-        next((view.id for view in members if gets_partition(members, view, plan, partition)), None)
+        next((view.id for view in members if gets_partition(claimed, view, plan, partition)), None)
         for partition in range(len(plan))
     )
 

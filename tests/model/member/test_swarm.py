@@ -131,7 +131,7 @@ def one_too_many(client: Any, wanted: Any) -> tuple[Any, ...]:
     return tuple((one.partition, Offset(one.offset + 1)) for one in client.positions if one.offset is not None)
 
 
-def ignore_claims(members: Any, view: Any, plan: Any, partition: int) -> bool:
+def ignore_claims(claimed: Any, view: Any, plan: Any, partition: int) -> bool:
     return view.id is not None and plan[partition] == view.id
 
 

@@ -197,7 +197,9 @@ BREAKS = (
         "tuple(or_(mine, holds(response.assignment, part)) for part, mine in enumerate(member.owned))",
         "member-sync-response",
     ),
-    one("23 the leader ignores claims", member.gets_partition, ", not_(claimed)", "", "member-join-response"),
+    one(
+        "23 the leader ignores claims", member.gets_partition, ", not_(claimed[partition])", "", "member-join-response"
+    ),
     one(
         "24 a leader that did not rejoin leads",
         protocol_selection.choose_leader,

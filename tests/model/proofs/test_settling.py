@@ -8,7 +8,7 @@ import z3
 
 from fencepost.model.classic.core.state import MemberView
 from fencepost.model.classic.kernel import rebalance
-from fencepost.model.classic.member.member import gets_partition
+from fencepost.model.classic.member.member import claimed_partitions, gets_partition
 from fencepost.model.proofs.classic.cooperative_proofs import cooperative_lemmas, plan_lemmas
 from fencepost.model.proofs.classic.rebalance_proofs import rebalance_lemmas
 from fencepost.model.proofs.obligations import findings
@@ -52,6 +52,7 @@ def test_a_plan_that_is_not_sticky_needs_a_third_rebalance() -> None:
 def test_the_shipped_member_withholds_as_the_theorem_has_it(claims: tuple[bool, bool]) -> None:
     views = tuple(build(MemberView, name, None, (claim,)) for name, claim in zip("ab", claims, strict=True))
     for owner in ("a", "b", None):
-        given = [gets_partition(views, view, (owner,), 0) for view in views]  # type: ignore[arg-type]
+        claimed = claimed_partitions(views, (owner,))  # type: ignore[arg-type]
+        given = [gets_partition(claimed, view, (owner,), 0) for view in views]  # type: ignore[arg-type]
         others = [claims[1], claims[0]]
         assert given == [view.id == owner and not other for view, other in zip(views, others, strict=True)]
