@@ -10,16 +10,21 @@ from tests.model.mutants import results
 from tests.model.mutants.core import core_mutants
 
 
-def test_the_sample_is_drawn_from_the_core_by_its_seed() -> None:
+def test_the_sample_is_of_the_core() -> None:
     names = [one.name for one in core_sample.sample()]
     assert len(names) == len(set(names)) == SIZE
-    core_sample.sample.cache_clear()
-    assert [one.name for one in core_sample.sample()] == names
     assert set(names) <= {one.name for one in core_mutants()}
+    assert read_table().keys() <= set(names)
 
 
-def test_the_table_is_of_the_sample() -> None:
-    assert read_table().keys() <= {one.name for one in core_sample.sample()}
+def test_one_mutant_takes_the_place_of_another_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    table, sample = read_table(), core_sample.sample.__wrapped__
+    gone, *kept = table
+    changed = {"a mutant of the code before": table[gone]} | {name: table[name] for name in kept}
+    monkeypatch.setattr(core_sample, "read_table", lambda: changed)
+    names = [one.name for one in sample()]
+    assert names[: len(kept)] == kept and len(set(names)) == SIZE
+    assert "a mutant of the code before" not in names
 
 
 def test_a_table_is_read_back(tmp_path: Path) -> None:
