@@ -14,6 +14,7 @@ from fencepost.traces.client_judge.classic.client import ClassicClient
 from fencepost.traces.client_judge.judge import judge_client
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.files.trace_files import open_trace
+from fencepost.traces.verdict import CheckStatus
 
 DATA = Path(__file__).parent / "data"
 Change = Callable[[list[Event]], Iterable[Event]]
@@ -125,6 +126,12 @@ def learn_of_members_late(events: list[Event]) -> Iterable[Event]:
         yield evolve(event, time=event.time + 2_000) if is_joined else event
 
 
+def commit_later(events: list[Event]) -> Iterable[Event]:
+    """What the client sends once its application has assigned partitions comes later than it could be under way."""
+    assigned = next(event.sequence for event in reversed(events) if event.body.get("do") == "assign")
+    return [evolve(each, time=each.time + 1_000 * (each.sequence > assigned)) for each in events]
+
+
 CASES: list[tuple[str, str, Change]] = [
     ("no-coordinator", "HBT-01", without(lambda event: event.api == "FindCoordinator")),
     ("doubled-response", "HBT-01", without(lambda event: event.api == "doubled")),
@@ -168,6 +175,7 @@ CASES: list[tuple[str, str, Change]] = [
     ("expired-while-joining", "MEMBER-13", have_longer_sessions),
     ("unread-topic", "ASSIGN-03", learn_of_members_late),
     ("failed-unsubscribe", "PREFETCH-03", without(lambda event: event.body.get("do") == "unsubscribe")),
+    ("commit-behind-an-assignment", "MCOMMIT-12", commit_later),
     ("growing-backoff", "PREFETCH-03", without(lambda event: event.api == "OffsetFetch" and event.time > 2_000)),
 ]
 """The name of a trace, the requirement that it seemed to violate, and the change after which it does."""
@@ -179,6 +187,26 @@ def test_what_a_client_did_is_no_violation(name: str, requirement: str, change: 
     events = list(stream)
     assert judge_client(header, events, "A", ClassicClient).violations == ()
     assert requirement in judge_client(header, change(events), "A", ClassicClient).violated
+
+
+@pytest.mark.parametrize("error", [Error.FENCED_INSTANCE_ID, Error.NONE])
+def test_a_commit_is_reported_unless_polls_tell_that_it_is_fenced(error: Error) -> None:
+    header, stream = open_trace(DATA / "fenced-unawaited-commit.jsonl.gz")
+    events = [each if each.api != "OffsetCommit" else with_commit_error(each, error) for each in stream]
+    verdict = judge_client(header, events, "A", ClassicClient)
+    unusual = {each.requirement for each in verdict.check_results if each.status is CheckStatus.UNUSUAL}
+    assert ("MCOMMIT-14" in unusual) is (error is Error.NONE)
+
+
+def with_commit_error(event: Event, error: Error) -> Event:
+    """A response to OffsetCommit with this error, a request as it is."""
+    if event.kind is not Kind.RESPONSE:
+        return event
+    topics = [
+        {**topic, "partitions": [{**row, "error_code": int(error)} for row in topic["partitions"]]}
+        for topic in event.body["topics"]
+    ]
+    return evolve(event, body={**event.body, "topics": topics})
 
 
 @pytest.mark.parametrize(("late_ms", "is_excused"), [(0, True), (2_000, False)])

@@ -119,9 +119,11 @@ def judge_order(state: ClientState, application: Application, event: Event) -> N
 
 
 def judge_reports(state: ClientState) -> None:
-    """The trace ends: every commit that has its response was reported."""
+    """The trace ends: every commit that has its response was reported; of a fenced one the polls tell (MCOMMIT-15)."""
     for commit in state.commits.unawaited.values():
-        if commit.response is not None and not commit.reports and commit.polls >= MIN_POLLS:
+        if commit.response is None or first_error(commit.response.body) == Error.FENCED_INSTANCE_ID:
+            continue
+        if not commit.reports and commit.polls >= MIN_POLLS:
             title, expected = "A commit that nobody waits for is never reported", "a report"
             sequence, observed = commit.response.sequence, f"none in {commit.polls} polls after its response"
             state.evidence.violate(ClientViolation("MCOMMIT-14", sequence, title, expected, observed))
