@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fencepost.model.assignors.consumer_protocol import encode_assignment
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
 from fencepost.traces.client_judge.classic.client import ClassicClient
@@ -132,6 +133,15 @@ def commit_later(events: list[Event]) -> Iterable[Event]:
     return [evolve(each, time=each.time + 1_000 * (each.sequence > assigned)) for each in events]
 
 
+def be_assigned_another_partition(events: list[Event]) -> Iterable[Event]:
+    """The last assignment has a partition of a topic that is subscribed."""
+    topic = next(iter(events[0].body["records"])).partition("/")[0]
+    for event in events:
+        is_last = event.sequence == 290
+        body = {**event.body, "assignment": encode_assignment([(topic, 0)])}
+        yield evolve(event, body=body) if is_last else event
+
+
 CASES: list[tuple[str, str, Change]] = [
     ("no-coordinator", "HBT-01", without(lambda event: event.api == "FindCoordinator")),
     ("doubled-response", "HBT-01", without(lambda event: event.api == "doubled")),
@@ -176,6 +186,7 @@ CASES: list[tuple[str, str, Change]] = [
     ("unread-topic", "ASSIGN-03", learn_of_members_late),
     ("failed-unsubscribe", "PREFETCH-03", without(lambda event: event.body.get("do") == "unsubscribe")),
     ("commit-behind-an-assignment", "MCOMMIT-12", commit_later),
+    ("revoked-beside-a-subscription", "CALLBACK-02", without(lambda event: event.body.get("do") == "subscribe")),
     ("growing-backoff", "PREFETCH-03", without(lambda event: event.api == "OffsetFetch" and event.time > 2_000)),
 ]
 """The name of a trace, the requirement that it seemed to violate, and the change after which it does."""
@@ -207,6 +218,24 @@ def with_commit_error(event: Event, error: Error) -> Event:
         for topic in event.body["topics"]
     ]
     return evolve(event, body={**event.body, "topics": topics})
+
+
+CONSEQUENCES: list[tuple[str, str, str, Change]] = [
+    ("assigned-by-hand-while-joining", "MCOMMIT-12", "MCOMMIT-18", without(lambda event: event.sequence == 232)),
+    ("fetches-beside-a-foreign-topic", "CALLBACK-11", "PREFETCH-08", be_assigned_another_partition),
+]
+"""The name of a trace, the requirement that it violates, another that seemed to be violated for that reason, and the
+change after which it is."""
+
+
+@pytest.mark.parametrize(
+    ("name", "violated", "requirement", "change"), CONSEQUENCES, ids=[row[0] for row in CONSEQUENCES]
+)
+def test_a_consequence_is_no_violation(name: str, violated: str, requirement: str, change: Change) -> None:
+    header, stream = open_trace(DATA / f"{name}.jsonl.gz")
+    events = list(stream)
+    assert judge_client(header, events, "A", ClassicClient).violated == {violated}
+    assert requirement in judge_client(header, change(events), "A", ClassicClient).violated
 
 
 @pytest.mark.parametrize(("late_ms", "is_excused"), [(0, True), (2_000, False)])

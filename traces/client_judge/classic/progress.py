@@ -105,6 +105,8 @@ def judge_positions_of_commit(state: ClientState, progress: Progress, operation:
     is_eager = bool(state.subscriptions) and state.subscriptions.keys() <= EAGER_ASSIGNORS
     if application is None or since is None or not is_eager or state.is_installed_doubtful:
         return
+    if application.manual_since is not None:
+        return  # they are those that it has assigned, whose commits have no generation (MCOMMIT-12)
     if generation_in(operation) != state.installed_generation or not state.installed:
         return
     known = progress.committed.keys() | application.sought | application.owned - state.installed
