@@ -70,7 +70,10 @@ def obey(command: dict[str, Any]) -> str:
             consumer.seek(TopicPartition(command["topic"], command["partition"], command["offset"]))
         case "assign":
             consumer.assign(partitions_of(command))
+            kept["manual"] = True
         case "unsubscribe":
+            if kept.pop("manual", None):
+                consumer.unassign()  # unsubscribe leaves what the application has assigned
             consumer.unsubscribe()
             return poll(500)  # which calls the listener back
         case "close":
@@ -80,6 +83,8 @@ def obey(command: dict[str, Any]) -> str:
     return ""
 
 
+kept: dict[str, bool] = {}
+"""`manual` while the application has assigned its partitions itself."""
 consumer = Consumer(
     {
         "bootstrap.servers": os.environ["FENCEPOST_BOOTSTRAP"],
