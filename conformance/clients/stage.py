@@ -20,6 +20,8 @@ RECORDS = 20
 """In each partition of a topic."""
 PATIENCE_S = 10.0
 """How long a scenario waits for what a client does by itself."""
+COMMAND_S = 45.0
+"""How long a driver may take for a command, and for the poll before it."""
 LAST_WORDS_S = 1.0
 """How long what a driver wrote before it ended may take to be read."""
 CLOSING_S = 12.0
@@ -86,10 +88,12 @@ class ClientStage:
         assert self.ended is not None
         doing = asyncio.ensure_future(self.application.do(command, **fields))
         try:
-            await asyncio.wait([doing, self.ended], return_when=asyncio.FIRST_COMPLETED)
-            await asyncio.wait([doing], timeout=LAST_WORDS_S)
+            await asyncio.wait([doing, self.ended], timeout=COMMAND_S, return_when=asyncio.FIRST_COMPLETED)
+            if self.ended.done():
+                await asyncio.wait([doing], timeout=LAST_WORDS_S)
             if not doing.done():
-                raise StageBlocked(f"the program ended before it could {command}")
+                late = "the program ended before it could" if self.ended.done() else f"in {COMMAND_S:g} s it could not"
+                raise StageBlocked(f"{late} {command}")
         finally:
             doing.cancel()
         result = doing.result()

@@ -13,6 +13,8 @@ from fencepost.model.wire.codec import Body, DecodedRequest
 
 FAMILY = ClientScenarioFamily()
 QUIET_S = 2.0
+POLL_S = 5.0
+"""How long a poll of 100 ms may take where there is nothing to poll for."""
 FIRST_SYNC_WITH_PROTOCOL = 5
 """The first version of SyncGroup whose response names the protocol (KIP-559)."""
 
@@ -119,7 +121,11 @@ async def polls_without_a_subscription(stage: ClientStage) -> None:
     await stage.watch(QUIET_S)
     since = stage.mark()
     stage.application.stop_polling()
-    await stage.do("subscribe", topics=[stage.place.topic])
+    subscribing = stage.start_task(stage.do("subscribe", topics=[stage.place.topic]))
+    await asyncio.wait([subscribing], timeout=POLL_S)
+    if not subscribing.done():
+        raise NotShown("a poll without a subscription does not return")
+    await subscribing
     stage.application.go_on_polling()
     await stage.watch_rejoin(since)
 

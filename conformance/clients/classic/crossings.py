@@ -105,6 +105,16 @@ async def do_across(stage: ClientStage, crossing: Crossing, command: str) -> Non
     await doing
 
 
+async def do_meanwhile(stage: ClientStage, crossing: Crossing, command: str, **fields: Any) -> None:
+    """The application does something. Where that waits for the response, as the polls of some clients do, the request
+    is responded to after a while."""
+    doing = stage.start_task(stage.do(command, **fields))
+    await asyncio.wait([doing], timeout=PARKED_S)
+    if not doing.done():
+        crossing.release.set()
+    await doing
+
+
 @FAMILY.add("MEMBER-27", "CALLBACK-04", "POLL-18", needs=("driver",))
 async def other_subscriptions_at_any_time(stage: ClientStage) -> None:
     """The application subscribes to a second topic, or to the first one alone, whatever the client waits for."""
@@ -115,7 +125,7 @@ async def other_subscriptions_at_any_time(stage: ClientStage) -> None:
         since = stage.mark()
         topics = [own, other] if topics == [own] else [own]
         stage.application.stop_polling()
-        await stage.do("subscribe", topics=topics)
+        await do_meanwhile(stage, crossing, "subscribe", topics=topics)
         await let_go(stage, crossing)
         await stage.watch_rejoin(since)
         await stage.watch(SETTLED_S)
@@ -150,7 +160,7 @@ async def rebalances_asked_for_at_any_time(stage: ClientStage) -> None:
     async for crossing in crossings(stage):
         since = stage.mark()
         stage.application.stop_polling()
-        await stage.do("rejoin")
+        await do_meanwhile(stage, crossing, "rejoin")
         await let_go(stage, crossing)
         await stage.watch_rejoin(since)
         await stage.watch(SETTLED_S)
@@ -161,7 +171,7 @@ async def commits_at_any_time(stage: ClientStage) -> None:
     """The application commits, once without waiting and once waiting, whatever the client waits for."""
     async for crossing in crossings(stage):
         stage.application.stop_polling()
-        await stage.do("commit_async")
+        await do_meanwhile(stage, crossing, "commit_async")
         await do_across(stage, crossing, "commit")
         stage.application.go_on_polling()
         await produce(stage, 5)
@@ -174,8 +184,8 @@ async def seeks_and_pauses_at_any_time(stage: ClientStage) -> None:
     sought, paused = 3, [[stage.place.topic, 1]]
     async for crossing in crossings(stage):
         stage.application.stop_polling()
-        await stage.do("seek", topic=stage.place.topic, partition=0, offset=sought)
-        await stage.do("pause", partitions=paused)
+        await do_meanwhile(stage, crossing, "seek", topic=stage.place.topic, partition=0, offset=sought)
+        await do_meanwhile(stage, crossing, "pause", partitions=paused)
         sought += 3
         await let_go(stage, crossing)
         await produce(stage, 5)

@@ -1,6 +1,7 @@
 """Every scenario with the reference client, which keeps all requirements, on virtual time."""
 
 import asyncio
+from itertools import dropwhile
 from typing import Any
 
 import pytest
@@ -135,3 +136,23 @@ async def test_a_client_that_ends_by_itself_is_told() -> None:
 
     run = await play_scenario("a-response-that-comes-twice", tamper=end)
     assert run.misconduct == "the program ended by itself; exit code 0"
+
+
+@pytest.mark.parametrize(
+    ("name", "kept", "blocked", "not_shown"),
+    [
+        ("seeks-and-pauses-at-any-time", 0, "in 45 s it could not seek", ""),
+        ("polls-without-a-subscription", 1, "", "a poll without a subscription does not return"),
+    ],
+)
+async def test_a_driver_that_does_not_return_is_told(name: str, kept: int, blocked: str, not_shown: str) -> None:
+    told: list[dict[str, Any]] = []
+
+    def hide_results(client: WireClient, message: dict[str, Any]) -> list[dict[str, Any]]:
+        """Only so many commands return from the first revocation on."""
+        told.append(message)
+        since = dropwhile(lambda each: each.get("event") != "revoked", told)
+        return [] if "done" in message and sum("done" in each for each in since) > kept else [message]
+
+    run = await play_scenario(name, tell=hide_results)
+    assert (run.blocked, run.not_shown) == (blocked, not_shown)
