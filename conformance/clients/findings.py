@@ -54,6 +54,12 @@ def add_client_run(
         else:
             note = (NOT_AGAIN if name in again else NOT_REPLAYED).format(trace or name)
             builder.findings[id].add_violation(ViolationStatus.UNCONFIRMED, note)
+    add_client_results(builder, run)
+
+
+def add_client_results(builder: ReportBuilder, run: ClientScenarioRun) -> None:
+    """Add what a run of a scenario shows beside its violations: checks, and why some were not made."""
+    name = run.scenario.name
     if run.misconduct:
         builder.undecided.append(f"{name}: {run.misconduct}")
     add_client_checks(builder, run.verdict.check_results)

@@ -9,12 +9,16 @@ from fencepost.adapters.client.cluster import CLIENT_LABEL
 from fencepost.conformance.analysis.report_builder import ReportBuilder
 from fencepost.conformance.analysis.trace_report import MALFORMED_ERRORS, describe_unreadable
 from fencepost.conformance.clients.failures import build_client_failure
-from fencepost.conformance.clients.findings import add_client_checks, begin_client_report
+from fencepost.conformance.clients.findings import add_client_results, begin_client_report
+from fencepost.conformance.clients.play import discard_if_lagging, run_in_trace
 from fencepost.conformance.clients.protocol import ClientProtocol
+from fencepost.conformance.clients.scenario import ClientScenario
+from fencepost.conformance.clients.stage import ClientStage
 from fencepost.conformance.events import Progress
 from fencepost.conformance.results import Ending, EndKind, Report
 from fencepost.conformance.run.provenance import record_judging
 from fencepost.traces.client_judge.judge import is_client_trace, is_driven_trace, judge_client
+from fencepost.traces.events import Header
 from fencepost.traces.files.trace_files import TraceError, open_trace
 
 
@@ -65,6 +69,10 @@ def judge_client_files(paths: Sequence[Path], progress: Callable[[Progress], Non
     return replace(report, provenance=provenance)
 
 
+async def play_nothing(stage: ClientStage) -> None:
+    """A scenario that is known by its trace alone."""
+
+
 @dataclass(slots=True)
 class ClientTraces:
     """Traces of clients while they are judged one after the other."""
@@ -89,13 +97,20 @@ class ClientTraces:
         except MALFORMED_ERRORS as error:
             self.errors.append(TraceError(str(path), 0, f"a message has not the form of its API: {error}"))
             return
+        run = discard_if_lagging(run_in_trace(header, events, verdict, self._scenario_of(header)))
         self.events += len(events)
         self.names.add(header.implementation.get("name", header.source))
-        self.violated |= verdict.violated
-        for violation in verdict.violations:
+        self.violated |= run.verdict.violated
+        for violation in run.verdict.violations:
             failure = build_client_failure(header, events, violation, self.protocol.follow, str(path))
             self.builder.add_failure(violation.requirement, failure)
-        add_client_checks(self.builder, verdict.check_results)
+        add_client_results(self.builder, run)
+
+    def _scenario_of(self, header: Header) -> ClientScenario:
+        """The scenario that a trace names; without requirements for a random schedule, or an unknown one."""
+        name = header.implementation.get("scenario", "")
+        known = (each for each in self.protocol.scenarios if each.name == name)
+        return next(known, ClientScenario(name, (), play_nothing))
 
     def target(self) -> dict[str, str]:
         """The description of the client, or of the traces of several."""

@@ -25,6 +25,8 @@ MAX_REPEATS = 2
 """How often a scenario is played again in which the kit was too late."""
 GRACE_MS = 1_000
 """How long news may be on its way to a client."""
+END_OF_SCENARIO = "the scenario ends"
+"""The last step of the script, which has the marks of the scenario."""
 DOUBLED_END = "the program ended after a response that came twice, which no broker sends"
 """A client may: Apache Kafka's fails then."""
 
@@ -103,7 +105,9 @@ class ClientPlay:
             misconduct = describe_misconduct(stage)
             if stage.has_ended_early and not misconduct:
                 blocked, not_shown = "", DOUBLED_END
-            cluster.annotate("script", {"step": "the scenario ends"})
+            marks = {"blocked": blocked, "not_shown": not_shown, "misconduct": misconduct}
+            told = {mark: reason for mark, reason in marks.items() if reason}
+            cluster.annotate("script", {"step": END_OF_SCENARIO, "late_ms": monitor.worst_since(0), **told})
             events = tuple(cluster.events)
             transitions = dict(stage.running.transitions) if stage.running is not None else {}
             await stage.close()
@@ -127,6 +131,17 @@ class ClientPlay:
             transitions,
             monitor.worst_since(0),
         )
+
+
+def run_in_trace(
+    header: Header, events: tuple[Event, ...], verdict: ClientVerdict, scenario: ClientScenario
+) -> ClientScenarioRun:
+    """The run of a scenario that its saved trace shows, with the marks that it has."""
+    steps = (event.body for event in reversed(events) if event.kind is Kind.INTERNAL and event.api == "script")
+    end = next((body for body in steps if body.get("step") == END_OF_SCENARIO), {})
+    blocked, not_shown, misconduct = (str(end.get(mark, "")) for mark in ("blocked", "not_shown", "misconduct"))
+    late = int(end.get("late_ms", 0))
+    return ClientScenarioRun(scenario, header, events, verdict, blocked, not_shown, misconduct, loop_lag=late)
 
 
 def discard_if_lagging(run: ClientScenarioRun) -> ClientScenarioRun:

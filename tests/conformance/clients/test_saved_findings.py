@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,6 +10,7 @@ from fencepost.adapters.client.cluster import CLIENT_LABEL
 from fencepost.conformance.analysis.trace_report import judge_files
 from fencepost.conformance.cli import main
 from fencepost.conformance.clients.classic import CLASSIC_CLIENTS
+from fencepost.conformance.clients.judging import judge_client_files
 from fencepost.conformance.plan import BUNDLED
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.reports.json_report import from_json, to_json
@@ -19,6 +21,7 @@ from fencepost.traces.events import SAVED
 from fencepost.traces.files.trace_files import TraceError, open_trace
 from tests.support.client_scenarios import make_run
 from tests.support.faulty_clients import FRESH_ID
+from tests.support.wire_client import WireClient
 
 ABOUT = 'name = "Reference"\nlanguage = "Python"\nlicense = "Apache-2.0"\n'
 
@@ -41,6 +44,28 @@ async def test_saved_traces_are_judged_alike(tmp_path: Path) -> None:
     passed = {result.id for result in report.results if result.verdict is Verdict.PASS}
     assert passed <= {result.id for result in again.results if result.verdict is Verdict.PASS}
     assert again.result("HBT-06").verdict is Verdict.UNSUPPORTED
+
+
+async def test_saved_traces_have_the_marks_of_their_scenarios(tmp_path: Path) -> None:
+    """A client that sends no SyncGroup blocks the scenario."""
+
+    def send_no_sync(client: WireClient, api: str, body: dict[str, Any]) -> dict[str, Any] | None:
+        return None if api == "SyncGroup" else body
+
+    report = await make_run("MEMBER-11", tamper=send_no_sync, traces=tmp_path).run()
+    again = judge_client_files(sorted(tmp_path.glob("*.jsonl")), lambda progress: None, CLASSIC_CLIENTS)
+    mark = "a-sync-during-a-rebalance: no response REBALANCE_IN_PROGRESS to SyncGroup came within 30 s"
+    assert [each.result("MEMBER-11").note for each in (report, again)] == [mark, mark]
+    assert [each.result("MEMBER-11").verdict for each in (report, again)] == [Verdict.INCONCLUSIVE] * 2
+
+
+async def test_a_saved_trace_of_a_kit_that_was_late_blames_nobody(tmp_path: Path) -> None:
+    await make_run("MEMBER-12", tamper=FRESH_ID, traces=tmp_path).run()
+    traces = sorted(tmp_path.glob("*.jsonl"))
+    assert judge_client_files(traces, lambda progress: None, CLASSIC_CLIENTS).failed_results()
+    for path in traces:
+        path.write_text(path.read_text().replace('"late_ms":0', '"late_ms":900'))
+    assert not judge_client_files(traces, lambda progress: None, CLASSIC_CLIENTS).failed_results()
 
 
 async def test_failures_are_saved_with_their_requirements(tmp_path: Path) -> None:
