@@ -222,6 +222,7 @@ def with_commit_error(event: Event, error: Error) -> Event:
 
 CONSEQUENCES: list[tuple[str, str, str, Change]] = [
     ("assigned-by-hand-while-joining", "MCOMMIT-12", "MCOMMIT-18", without(lambda event: event.sequence == 232)),
+    ("joined-with-a-lost-id", "MEMBER-13", "MEMBER-29", without(lambda event: event.api == "lost")),
     ("fetches-beside-a-foreign-topic", "CALLBACK-11", "PREFETCH-08", be_assigned_another_partition),
 ]
 """The name of a trace, the requirement that it violates, another that seemed to be violated for that reason, and the

@@ -25,6 +25,8 @@ def judge_callback(state: ClientState, application: Application, event: Event) -
     elif not application.has_called and event.api == "assigned":
         evidence.hold("CALLBACK-17", event.sequence)
     application.has_called = True
+    if event.api == "lost" and partitions and not application.is_ending:
+        note_loss_of_membership(state)
     if event.api == "assigned":
         judge_assigned(state, application, event)
     else:
@@ -37,6 +39,14 @@ def judge_callback(state: ClientState, application: Application, event: Event) -
         application.is_lost |= event.api == "lost"
         if event.api == "revoked":
             application.revoked |= partitions
+
+
+def note_loss_of_membership(state: ClientState) -> None:
+    """Partitions are called lost: whoever does that has read the first news that the generation is over. Commits that
+    it has prepared before may still come."""
+    over = (standing for standing in state.knowledge.standings if has_no_generation(standing))
+    if (first := next(over, None)) is not None:
+        state.read_of_loss = first.sequence
 
 
 def partitions_in(event: Event, name: str = "partitions") -> frozenset[TopicPartition]:

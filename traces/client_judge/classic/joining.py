@@ -30,6 +30,7 @@ def judge_join(state: ClientState, operation: Operation, event: Event) -> None:
     judge_reason_to_join(state, operation)
     if state.join is not None:
         state.knowledge.show(state.last_exchange_news)
+    state.read_before_join = max(state.read_of_loss, state.knowledge.standings[0].sequence)
     judge_member_id(state, operation)
     judge_early_revocation(state, operation)
     judge_backoff(state, operation, event)
@@ -104,7 +105,8 @@ def judge_reason_to_join(state: ClientState, operation: Operation) -> None:
 
 def judge_member_id(state: ClientState, operation: Operation) -> None:
     """The member id is the one of a standing that the client may have."""
-    sent, standings = operation.body["member_id"], state.knowledge.standings
+    sent = operation.body["member_id"]
+    standings = [each for each in state.knowledge.standings if each.sequence >= state.read_before_join]
     if state.may_have_left and not sent:
         return
     if any(each.member_id in (None, sent) for each in standings):

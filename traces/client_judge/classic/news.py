@@ -82,7 +82,7 @@ def learn_join(state: ClientState, operation: Operation, event: Event) -> None:
 def may_be_read_after(state: ClientState, standing: Standing, operation: Operation) -> bool:
     """Whether a client may have learned of a standing after it sent this JoinGroup; one without a member id comes
     from a client that was reset before, and whoever joins has read what came in answer to JoinGroup or SyncGroup."""
-    if standing.sequence <= state.last_exchange_news:
+    if standing.sequence <= max(state.last_exchange_news, state.read_before_join):
         return False
     was_under_way = standing.time + state.knowledge.grace > operation.sent_at and operation.body["member_id"] != ""
     return was_under_way or standing.sequence >= operation.handle

@@ -79,6 +79,10 @@ class ClientState:
     """The requests without a response, by handle."""
     join: Operation | None = None
     """The last JoinGroup."""
+    read_before_join: int = 0
+    """The sequence number of the last news that the client had certainly read when it sent that."""
+    read_of_loss: int = 0
+    """The same when it called its partitions lost last."""
     subscriptions: Mapping[str, Subscription] = field(default_factory=dict)
     """What it carried, by protocol."""
     exchange: Exchange | None = None
