@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 
@@ -27,6 +28,11 @@ type command struct {
 	Partitions [][]any  `json:"partitions"`
 }
 
+type place struct {
+	topic     string
+	partition int32
+}
+
 const limit = 500
 
 var (
@@ -34,6 +40,7 @@ var (
 	strategy = "cooperative-sticky"
 	output   = make(chan map[string]any, 1_000)
 	written  = make(chan struct{})
+	returned sync.Map // the partitions of which polls have returned records since they were assigned
 )
 
 // say writes a message for the kit.
@@ -68,6 +75,7 @@ func listener(event string) func(context.Context, *kgo.Client, map[string][]int3
 		for topic, numbers := range partitions {
 			for _, number := range numbers {
 				pairs = append(pairs, []any{topic, number})
+				returned.Delete(place{topic, number})
 			}
 		}
 		say(map[string]any{"event": event, "partitions": pairs})
@@ -115,6 +123,7 @@ func poll(milliseconds int) error {
 	rows := [][]any{}
 	fetches.EachRecord(func(each *kgo.Record) {
 		rows = append(rows, []any{each.Topic, each.Partition, each.Offset})
+		returned.Store(place{each.Topic, each.Partition}, true)
 	})
 	if len(rows) > 0 {
 		say(map[string]any{"records": rows})
@@ -128,7 +137,10 @@ func poll(milliseconds int) error {
 	return failed
 }
 
-var errUnsupported = errors.New("unsupported")
+var (
+	errUnsupported = errors.New("unsupported")
+	errSkipped     = errors.New("SetOffsets skips a partition that no poll has returned records of")
+)
 
 // obey carries out a command.
 func obey(given command) error {
@@ -152,6 +164,9 @@ func obey(given command) error {
 	case "resume":
 		client.ResumeFetchPartitions(partitionsOf(given))
 	case "seek":
+		if _, is := returned.Load(place{given.Topic, given.Partition}); !is {
+			return errSkipped
+		}
 		client.SetOffsets(map[string]map[int32]kgo.EpochOffset{
 			given.Topic: {given.Partition: {Epoch: -1, Offset: given.Offset}},
 		})
