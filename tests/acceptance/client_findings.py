@@ -41,11 +41,10 @@ SOURCE_OF_FAILURES: Mapping[str, Mapping[str, str]] = {
         ),
         "MCOMMIT-18": "consumer/subscription_state.py, assign_from_subscribed: a partition that comes back keeps the "
         "position that it had",
-        **dict.fromkeys(
-            ("HBT-01", "PREFETCH-03"),
-            "coordinator/consumer.py, need_rejoin: nothing says that a join is under way, so that one which metadata "
-            "or a subscription asked for is never completed if a poll ends before the response to SyncGroup",
-        ),
+        "HBT-01": "coordinator/consumer.py, need_rejoin: nothing says that a join is under way, so that one which "
+        "metadata or a subscription asked for is never completed if a poll ends before the response to SyncGroup",
+        "PREFETCH-03": "the same as HBT-01; and consumer/group.py, _poll_once: fetches nothing as long as no "
+        "coordinator is found",
         "HBT-06": "coordinator/base.py, _heartbeat_loop: a member that is not stable, as while it waits for SyncGroup, "
         "stops the loop that counts its poll interval",
         "MEMBER-29": "coordinator/base.py, maybe_leave_group_async: the generation is reset when LeaveGroup has its "
@@ -90,8 +89,11 @@ SOURCE_OF_FAILURES: Mapping[str, Mapping[str, str]] = {
         "not join again",
         "MEMBER-21": "consumer/consumerGroup.js, checkForStaleAssignment: whoever sees more partitions joins again, "
         "leader or not",
-        "MCOMMIT-08": "consumer/runner.js, commitOffsets: sends what the application commits while the group joins, by "
-        "the offset manager of the generation before",
+        **dict.fromkeys(
+            ("MCOMMIT-03", "MCOMMIT-08"),
+            "consumer/consumerGroup.js, [PRIVATE.SYNC]: the offset manager of the new generation is made when "
+            "SyncGroup has succeeded; until then, and after a SyncGroup that failed, the one before commits",
+        ),
     },
     "franz-go": {
         "CALLBACK-01": "consumer_group.go: callbacks come from the goroutine that manages the group",
@@ -104,8 +106,8 @@ SOURCE_OF_FAILURES: Mapping[str, Mapping[str, str]] = {
         "HBT-17": "consumer_group.go: any error of a heartbeat but REBALANCE_IN_PROGRESS ends the session",
         "MCOMMIT-09": "consumer_group.go, commitHasFatalMemberError: joins again after a commit at UNKNOWN_MEMBER_ID "
         "and ILLEGAL_GENERATION alone; REBALANCE_IN_PROGRESS is left to the next heartbeat",
-        "MEMBER-13": "consumer_group.go, handleSyncResp: keeps the member id at UNKNOWN_MEMBER_ID; handleJoinResp "
-        "drops it when the JoinGroup that follows is refused",
+        "MEMBER-13": "consumer_group.go, handleSyncResp and heartbeat: keep the member id at UNKNOWN_MEMBER_ID; "
+        "handleJoinResp drops it when the JoinGroup that follows is refused",
         "MEMBER-16": "client.go, handleReqWithCoordinator: a SyncGroup that gets NOT_COORDINATOR is repeated",
         "MEMBER-20": "consumer_group.go, handleSyncResp: does not compare the assignment with the subscription",
         "STICKY-07": "internal/sticky/sticky.go, tryRestickyStales: gives partitions to the older claim",
