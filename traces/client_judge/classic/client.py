@@ -169,6 +169,7 @@ class ClassicClient:
             state.buffers.forget()  # the last response on it may never be read
             if state.exchange is not None:
                 state.exchange.is_excused = True
+            membership.doubt_assignment(state, event)
         elif event.kind is Kind.REQUEST and event.api == "SyncGroup":
             state.generations_of_others[event.sequence] = event.body.get("generation_id", -1)
         elif event.kind is Kind.RESPONSE and event.api == "SyncGroup" and state.application is not None:

@@ -149,6 +149,17 @@ def judge_lookup(state: ClientState, operation: Operation, event: Event) -> None
         state.evidence.hold("HBT-11", event.sequence)
 
 
+def doubt_assignment(state: ClientState, event: Event) -> None:
+    """A connection ends: the response to SyncGroup that left on it a moment ago, and that the application has not been
+    told of, may never be read."""
+    latest, application = state.knowledge.latest, state.application
+    is_told = application is None or not application.assignments
+    if is_told or latest.phase is not Phase.STABLE or event.connection != state.coordinator_connection:
+        return
+    if event.time - latest.time <= state.knowledge.grace:
+        state.installed, state.is_installed_doubtful = None, True
+
+
 def note_loss(state: ClientState, operation: Operation, event: Event) -> None:
     """The connection of a heartbeat ends that has had no response for long: the client looks for the coordinator."""
     waited = event.time - operation.sent_at
