@@ -91,7 +91,14 @@ def judge_end_of_idleness(state: ClientState, application: Application, event: E
     elif SLOW_MS <= idle < state.rebalance_timeout - state.knowledge.grace and is_stable and rhythm.usual:
         allowed = STEADY * rhythm.usual + state.knowledge.grace
         title, expected = "A slow application stops the heartbeats", f"one in {rhythm.usual} ms"
+        if may_be_silent(state, event, allowed):
+            return
         check_event(state.evidence, silence <= allowed, "HBT-12", event, title, expected, f"none for {silence} ms")
+
+
+def may_be_silent(state: ClientState, event: Event, milliseconds: int) -> bool:
+    """Whether JoinGroup had no response until less than so long ago: before, no heartbeat was to come (HBT-04)."""
+    return state.exchange is not None and event.time - state.exchange.time <= milliseconds
 
 
 def note_slow_callback(state: ClientState, event: Event) -> None:
@@ -110,6 +117,8 @@ def judge_slow_callback(state: ClientState, event: Event) -> None:
     if takes >= state.rebalance_timeout - state.knowledge.grace or event.time - begun < takes:
         return
     silence, allowed = event.time - max(rhythm.last, begun), STEADY * rhythm.usual + state.knowledge.grace
+    if may_be_silent(state, event, allowed):
+        return
     title, expected = "A slow callback stops the heartbeats", f"one in {rhythm.usual} ms"
     check_event(state.evidence, silence <= allowed, "HBT-12", event, title, expected, f"none for {silence} ms")
 

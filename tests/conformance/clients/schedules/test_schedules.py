@@ -105,6 +105,7 @@ def test_the_reference_client_keeps_all_requirements_in_many(settings: ClientSet
 ONCE_BLAMED = (
     "schedule-2-0-1", "schedule-2-0-9", "schedule-2-0-18", "schedule-2-0-19", "schedule-2-0-20", "schedule-3-0-0",
     "schedule-3-0-17", "schedule-4-0-13", "schedule-4-0-17", "schedule-5-0-8", "schedule-6-0-1", "schedule-8-0-9",
+    "schedule-7002-0-2",
 )  # fmt: skip
 """Schedules in which the judge once blamed the reference client, or a client that does the same: an error of another
 commit, a commit that blocks for longer than the poll interval, Metadata that was on its way, responses on a closed
