@@ -2,7 +2,7 @@
 
 import asyncio
 
-from fencepost.adapters.client.faults import edit, hold
+from fencepost.adapters.client.faults import InterceptedRequest, edit, hold, refusal_of
 from fencepost.conformance.clients.classic.driven import consume, poll_interval, produce
 from fencepost.conformance.clients.classic.interruptions import PROGRESS_S
 from fencepost.conformance.clients.classic.memberships import is_told_of_rebalance, require_instance
@@ -84,6 +84,35 @@ async def an_unawaited_commit_of_a_fenced_member(stage: ClientStage) -> None:
     await stage.watch(0.3)
     await stage.do("commit")
     stage.application.go_on_polling()
+    await stage.watch(QUIET_S)
+
+
+@FAMILY.add("MEMBER-15", "MEMBER-13", needs=("driver", "static-membership"))
+async def a_late_commit_that_is_fenced(stage: ClientStage) -> None:
+    """A heartbeat is told that the member is unknown, and a commit that was sent before that is fenced later."""
+    require_instance(stage)
+    await consume(stage, RECORDS)
+    release = asyncio.Event()
+
+    async def forget(intercepted: InterceptedRequest) -> Body | None:
+        await release.wait()
+        return refusal_of(intercepted.request, Error.UNKNOWN_MEMBER_ID)
+
+    async def fence(intercepted: InterceptedRequest) -> Body | None:
+        await release.wait()
+        await asyncio.sleep(QUIET_S)
+        return refusal_of(intercepted.request, Error.FENCED_INSTANCE_ID)
+
+    stage.application.stop_polling()
+    stage.play("Heartbeat", forget, "the next Heartbeat gets UNKNOWN_MEMBER_ID later")
+    since = stage.mark()
+    await stage.request("Heartbeat", since=since)
+    stage.play("OffsetCommit", fence, "the next OffsetCommit gets FENCED_INSTANCE_ID after that")
+    await stage.do("commit_async")
+    await stage.watch_request("OffsetCommit", since=since, seconds=1)
+    release.set()
+    stage.application.go_on_polling()
+    await stage.watch_rejoin(since)
     await stage.watch(QUIET_S)
 
 

@@ -84,6 +84,34 @@ MUTANTS = (
         "a-coordinator-that-moves-while-starts-are-asked",
         "lookup.lose_coordinator: never: one.kind in",
     ),
+    (
+        "MCOMMIT-06",
+        "eager",
+        "a-commit-before-a-rebalance-that-never-succeeds",
+        "commits.commit_before_rebalance: always: not client.clocks.prepare",
+    ),
+    ("MEMBER-17", "eager", "polls-without-a-coordinator", "lookup.on_find_response: never: response.error in LOOKUP"),
+    ("MEMBER-17", "eager", "offsets-that-cannot-be-told", "positions.on_offsets: never: response.error in RETRIED"),
+    (
+        "MCOMMIT-07",
+        "eager",
+        "a-last-commit-that-takes-long",
+        "leaving.continue_closing: comparison: context.now < last[0].deadline -> context.now >=",
+    ),
+    ("MEMBER-17", "eager", "a-sync-during-a-rebalance", "joining.refuse_exchange: never: error in RETRIED"),
+    (
+        "CALLBACK-16",
+        "cooperative by hand",
+        "a-listener-that-commits",
+        "commits.is_revoking: never: client.callback is not None and",
+    ),
+    (
+        "MEMBER-15",
+        "static",
+        "a-late-commit-that-is-fenced",
+        "commits.judge_commit: comparison: error in THROWN_OUT | {",
+    ),
+    ("STICKY-18", "sticky by hand", "a-client-alone", "joining.user_data_of: never: client.member.owned_in < 0 or"),
 )
 """The requirement, the kind of the client, the scenario and how the name of the mutant begins."""
 FAULTS = (

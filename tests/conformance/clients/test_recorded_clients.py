@@ -188,7 +188,6 @@ CASES: list[tuple[str, str, Change]] = [
     ("commit-behind-an-assignment", "MCOMMIT-12", commit_later),
     ("revoked-beside-a-subscription", "CALLBACK-02", without(lambda event: event.body.get("do") == "subscribe")),
     ("unread-assignment", "COOP-01", without(lambda event: event.api == "hangup" and event.connection == 2)),
-    ("error-behind-another", "MEMBER-13", without(lambda event: event.sequence == 68)),
     ("growing-backoff", "PREFETCH-03", without(lambda event: event.api == "OffsetFetch" and event.time > 2_000)),
 ]
 """The name of a trace, the requirement that it seemed to violate, and the change after which it does."""

@@ -100,6 +100,12 @@ class Application:
     """The response that the application is to be told."""
     refusal: str = ""
     """The requirement that says so."""
+    is_fenced: bool = False
+    """A response has said that the client is fenced, as the member that it was."""
+    late_fencing: Event | None = None
+    """One has said so of a member that it was no more."""
+    passing: dict[str, str] = field(default_factory=dict)
+    """The names of the errors that pass of the last responses, by the API, since a poll has failed."""
     raised: Event | None = None
     """The callback of the call under way that raises."""
     has_raised: bool = False

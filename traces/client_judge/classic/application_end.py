@@ -27,6 +27,7 @@ def judge_leave_of_application(
     if application.is_ending or application.has_ended or state.is_ending:
         if application.command is not None and application.command["do"] == "close":
             judge_last_commit(state, application, operation, "MCOMMIT-07")
+            judge_haste(state, application, operation, event)
         return
     idle = application.idle_time(event.time)
     judge_clocks(state, operation, event)
@@ -40,6 +41,16 @@ def judge_leave_of_application(
         title, expected = "A client leaves that is polled", "no LeaveGroup"
         requirement = "HBT-15" if has_been_lost(state, event.time) else "HBT-09"
         state.violate(requirement, operation, title, expected, f"LeaveGroup {idle} ms after the last poll")
+
+
+def judge_haste(state: ClientState, application: Application, operation: Operation, event: Event) -> None:
+    """LeaveGroup of a client that closes comes when its last commit is over, or has taken long."""
+    since = event.time - state.knowledge.grace
+    commits = [each for each in state.outstanding.values() if each.api == "OffsetCommit"]
+    is_hasty = any(each.sent_at >= application.began and each.sent_at > since for each in commits)
+    title, expected = "LeaveGroup before the last commit is over", "LeaveGroup after its response"
+    if is_hasty and application.has_auto_commit:
+        state.violate("MCOMMIT-07", operation, title, expected, "OffsetCommit without a response")
 
 
 def has_left_late(state: ClientState, time: int) -> bool:

@@ -32,6 +32,8 @@ class Commits:
     """When the last commit came since the client was told of a rebalance, if it has not revoked or joined since."""
     begun: int | None = None
     """When the first one came since there is a reason to join, if it has not joined since."""
+    tried: tuple[int, int] | None = None
+    """When the first and the last commit came since the client was told of a rebalance, if it has not joined since."""
     returned: frozenset[TopicPartition] = frozenset()
     """The partitions of which records were returned since then."""
     failed: Operation | None = None

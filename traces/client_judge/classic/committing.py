@@ -67,8 +67,24 @@ def note_commit(state: ClientState, application: Application, operation: Operati
         commits.failed = None
     if commits.begun is None and (state.rebalance_told is not None or state.growth is not None or state.debts):
         commits.begun = event.time
+    if state.rebalance_told is not None and application.is_polling and application.has_auto_commit:
+        judge_patience(state, operation, event)
     if state.rebalance_told is not None and not state.is_cooperative:
         commits.preparing, commits.returned = event.time, frozenset()
+
+
+def judge_patience(state: ClientState, operation: Operation, event: Event) -> None:
+    """A commit before JoinGroup arrives: the one before it was not too late already. The first that is too late may be
+    one for which the application has not polled earlier."""
+    if state.commits.tried is None:
+        state.commits.tried = event.time, event.time
+        return
+    first, last = state.commits.tried
+    state.commits.tried = first, event.time
+    title, expected = "The commit before JoinGroup goes on", f"JoinGroup within {state.rebalance_timeout} ms"
+    observed = f"OffsetCommit after {event.time - first} ms"
+    is_patient = last - first <= state.rebalance_timeout + state.knowledge.grace
+    state.check(is_patient, "MCOMMIT-06", operation, title, expected, observed)
 
 
 def note_records(state: ClientState, event: Event) -> None:
@@ -128,4 +144,4 @@ def judge_join_after_commit(state: ClientState, operation: Operation, event: Eve
         title, expected = "The commit before JoinGroup is not tried again", "OffsetCommit again"
         is_over = waited > state.rebalance_timeout - state.knowledge.grace
         state.check(is_over, "MCOMMIT-06", operation, title, expected, f"JoinGroup after {waited} ms")
-    commits.failed = commits.preparing = commits.begun = commits.periodic = commits.gap = None
+    commits.failed = commits.preparing = commits.begun = commits.tried = commits.periodic = commits.gap = None

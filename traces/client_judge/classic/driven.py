@@ -56,6 +56,7 @@ from fencepost.traces.client_judge.classic.records import (
 )
 from fencepost.traces.client_judge.classic.repeats import forget_failures
 from fencepost.traces.client_judge.classic.state import EXCHANGE_APIS, ClientState, Debt
+from fencepost.traces.client_judge.classic.told_errors import judge_told_error, note_error
 from fencepost.traces.client_judge.classic.unawaited import (
     begin_unawaited,
     judge_order,
@@ -166,6 +167,8 @@ def end_command(state: ClientState, application: Application, event: Event) -> N
     if state.has_doubled and event.body.get("error", UNSUPPORTED) != UNSUPPORTED:
         state.evidence.close()
     judge_end_of_call(state, application, event)
+    if command["do"] == "poll" and "error" in event.body:
+        judge_told_error(state, application, event)
     state.commits.has_asked_in_callback = False
     match command["do"]:
         case "poll":
@@ -345,6 +348,7 @@ def follow_response(state: ClientState, operation: Operation, event: Event) -> N
     if operation.api == "JoinGroup" and event.time - operation.sent_at > PARKED_MS and state.is_cooperative:
         judge_parked_records(state, application, operation)
     refusal = refusal_in(state, operation, event)
+    note_error(state, application, operation, event)
     if operation.api == "SyncGroup" and not error and not refusal:
         application.has_joined, application.is_revoked, application.is_lost = True, False, False
         if not application.has_callbacks:

@@ -236,8 +236,11 @@ def judge_claims(state: ClientState, operation: Operation) -> None:
 
 
 def judge_memory(state: ClientState, operation: Operation) -> None:
-    """A member that was assigned by sticky sends its assignment and the generation of that along."""
+    """A member that was assigned by sticky sends its assignment and the generation of that along; at first nothing."""
     subscription, installed = state.subscriptions.get("sticky"), state.installed
+    if subscription is not None and subscription.user_data and state.join is None and not state.is_recorded:
+        title, observed = "The first subscription for sticky has an assignment", f"{len(subscription.user_data)} bytes"
+        state.violate("STICKY-18", operation, title, "no user data", observed)
     if subscription is None or installed is None or state.installed_protocol != "sticky":
         return
     claim = decode_sticky_user_data(subscription.user_data)

@@ -1,7 +1,12 @@
 """Listeners that do something: they raise, they commit, or they know nothing of lost partitions."""
 
+from collections.abc import Iterable
+
 from fencepost.model.assignors.consumer_protocol import ConsumerProtocolError, decode_assignment
+from fencepost.model.assignors.group import TopicPartition
+from fencepost.model.classic.messages.parsing import read_offsets
 from fencepost.traces.client_judge.classic.application import Application, check_event
+from fencepost.traces.client_judge.classic.callbacks import partitions_in
 from fencepost.traces.client_judge.classic.news import describe_partitions, generation_in
 from fencepost.traces.client_judge.classic.state import ClientState
 from fencepost.traces.events import Event
@@ -35,6 +40,22 @@ def judge_commit_in_callback(state: ClientState, operation: Operation) -> None:
     expected, sent = state.installed_generation, generation_in(operation)
     title = f"A commit in {called.api} is of another generation"
     state.check(sent == expected, "CALLBACK-16", operation, title, f"generation {expected}", f"generation {sent}")
+    if called.api == "revoked" and state.application is not None:
+        left_out = uncommitted_partitions(state, state.application, operation, partitions_in(called))
+        title, observed = "A commit in revoked leaves something out", f"nothing of {describe_partitions(left_out)}"
+        expected_ones = "what was returned of the partitions that are revoked"
+        state.check(not left_out, "CALLBACK-16", operation, title, expected_ones, observed)
+
+
+def uncommitted_partitions(
+    state: ClientState, application: Application, last: Operation, partitions: Iterable[TopicPartition]
+) -> frozenset[TopicPartition]:
+    """The partitions of which records were returned that no commit has covered, up to this one."""
+    sent = dict(application.starts) | application.committed
+    for commit in (*(each for each in state.outstanding.values() if each.api == "OffsetCommit"), last):
+        sent |= {partition: row.offset for partition, row in read_offsets(commit.body, state.topic_names)}
+    known = application.positions.keys() - application.sought
+    return frozenset(each for each in known & set(partitions) if sent.get(each, -1) < application.positions[each])
 
 
 def judge_join_after_callback(state: ClientState, operation: Operation) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from fencepost.model.assignors.consumer_protocol import NEWEST_VERSION, ConsumerProtocolError, decode_assignment
 from fencepost.model.assignors.group import TopicPartition
 from fencepost.model.errors import Error, error_name
-from fencepost.traces.client_judge.classic.knowledge import NO_GENERATION, Phase, Standing, has_membership
+from fencepost.traces.client_judge.classic.knowledge import NO_GENERATION, Phase, Standing
 from fencepost.traces.client_judge.classic.state import EXCHANGE_APIS, ClientState, Debt, Exchange
 from fencepost.traces.events import Event
 from fencepost.traces.operations import Operation
@@ -235,12 +235,11 @@ def learn_doubtful_assignment(
 def learn_of_membership(state: ClientState, operation: Operation, event: Event) -> None:
     """The response to a heartbeat or a commit; an error about a membership that is over tells nothing new."""
     error, latest = first_error(event.body), state.knowledge.latest
-    sent = str(operation.body.get("member_id")), generation_in(operation)
+    sent = operation.body.get("member_id"), generation_in(operation)
     news = describe_news(operation, event)
     if error == Error.NONE:
         return
-    is_current = latest.requirement != FENCED and has_membership(latest, *sent)
-    if sent != (latest.member_id, latest.generation) and not is_current:
+    if sent != (latest.member_id, latest.generation):
         is_over = latest.generation == NO_GENERATION
         resets = error == Error.UNKNOWN_MEMBER_ID or (error in GENERATION_OVER and not is_over)
         if operation.api == "OffsetCommit" and resets:
@@ -256,10 +255,7 @@ def learn_of_membership(state: ClientState, operation: Operation, event: Event) 
         return
     if state.exchange is not None:
         state.exchange.is_excused = True
-    if event.connection in state.doubtful:
-        state.is_installed_doubtful = True
-        learn(state, replace(latest, member_id=None), OVER.get(error, ""), news, event)
-    elif error == Error.REBALANCE_IN_PROGRESS:
+    if error == Error.REBALANCE_IN_PROGRESS:
         if latest.phase is Phase.STABLE and state.exchange_outstanding() is None:
             has_kept_all = state.is_cooperative and state.rounds > 1 and not state.given_up
             requirement = "COOP-13" if has_kept_all else "MEMBER-10"
@@ -267,7 +263,7 @@ def learn_of_membership(state: ClientState, operation: Operation, event: Event) 
             learn(state, latest, requirement, news, event, owes=True)
             state.rebalance_told = event.time
     elif error == Error.ILLEGAL_GENERATION:
-        learn_reset(state, sent[0], "MEMBER-12", news, event)
+        learn_reset(state, str(latest.member_id), "MEMBER-12", news, event)
         if is_completing(state, latest, event.time):  # whoever is in the middle of that may lose the id as well
             state.knowledge.learn(replace(state.knowledge.latest, member_id=None))
     elif error == Error.UNKNOWN_MEMBER_ID:
