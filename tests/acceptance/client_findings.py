@@ -75,11 +75,8 @@ SOURCE_OF_FAILURES: Mapping[str, Mapping[str, str]] = {
         "alone; where the whole response has one, no partition is in it, and each counts as one without an offset",
     },
     "kafkajs": {
-        **dict.fromkeys(
-            ("MEMBER-06", "MEMBER-07", "MEMBER-08"),
-            "consumer/consumerGroup.js, recoverFromFetch: the fetcher of each broker joins again when it sees that "
-            "partitions were added, so that two joins overlap",
-        ),
+        "MEMBER-06": "consumer/consumerGroup.js, recoverFromFetch: the fetcher of each broker joins again when it sees "
+        "that partitions were added, so that two joins overlap",
         **dict.fromkeys(
             ("MEMBER-14", "MEMBER-34"),
             "broker/index.js, joinGroup: the id that came with MEMBER_ID_REQUIRED is forgotten if the JoinGroup that "

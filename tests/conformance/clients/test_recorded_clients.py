@@ -223,6 +223,7 @@ def with_commit_error(event: Event, error: Error) -> Event:
 
 CONSEQUENCES: list[tuple[str, str, str, Change]] = [
     ("assigned-by-hand-while-joining", "MCOMMIT-12", "MCOMMIT-18", without(lambda event: event.sequence == 232)),
+    ("two-joins-at-once", "MEMBER-06", "MEMBER-08", without(lambda event: event.sequence == 178)),
     ("joined-with-a-lost-id", "MEMBER-13", "MEMBER-29", without(lambda event: event.api == "lost")),
     ("fetches-beside-a-foreign-topic", "CALLBACK-11", "PREFETCH-08", be_assigned_another_partition),
 ]
@@ -254,3 +255,14 @@ def test_a_join_is_dropped_for_an_error_that_was_under_way(late_ms: int, is_excu
     told = [event for event in events if event.sequence < join.sequence]
     verdict = judge_client(header, (*told, join, joined, again), "A", ClassicClient)
     assert ("MEMBER-08" not in verdict.violated) is is_excused
+
+
+def test_two_joins_at_once_show_by_their_syncs() -> None:
+    """Also where the second SyncGroup comes when the first one has its response."""
+    header, stream = open_trace(DATA / "two-joins-at-once.jsonl.gz")
+    events = list(stream)
+    second = next(event for event in events if event.sequence == 178)
+    kept = list(without(lambda event: event is second)(events))
+    assert any(event.kind is Kind.RESPONSE and event.api == "SyncGroup" for event in kept[-10:])
+    late = evolve(second, sequence=kept[-1].sequence + 1, time=kept[-1].time)
+    assert judge_client(header, [*kept, late], "A", ClassicClient).violated == {"MEMBER-06"}

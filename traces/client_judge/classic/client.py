@@ -205,6 +205,7 @@ class ClassicClient:
         if not endings.is_over(state) and state.last_sign is not None and state.join is not None:
             membership.judge_silence(state, time)
             membership.judge_unheard(state, time)
+        joining.tell_unsynced(state)
         endings.judge_waiting_commit(state, time)
         endings.judge_debts(state, time)
         state.groups.finish(time, state.ended is not None)

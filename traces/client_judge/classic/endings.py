@@ -2,6 +2,7 @@
 
 import signal
 
+from fencepost.traces.client_judge.classic.joining import requirement_of_sync
 from fencepost.traces.client_judge.classic.knowledge import NO_GENERATION
 from fencepost.traces.client_judge.classic.state import MIN_PATIENCE_MS, ClientState, Debt
 from fencepost.traces.client_judge.evidence import ClientViolation
@@ -76,7 +77,7 @@ def judge_missing_sync(state: ClientState, time: int) -> None:
     if exchange is None or exchange.is_synced or exchange.is_excused:
         return
     if time - exchange.time > MIN_PATIENCE_MS + state.knowledge.grace:
-        requirement = "MEMBER-08" if exchange.leads else "MEMBER-07"
+        requirement = requirement_of_sync(exchange)
         expected = f"SyncGroup of generation {exchange.generation}"
         observed = f"none for {time - exchange.time} ms"
         state.evidence.violate(

@@ -10,13 +10,15 @@ from fencepost.traces.client_judge.classic.callbacks import judge_early_revocati
 from fencepost.traces.client_judge.classic.knowledge import NO_GENERATION, Phase
 from fencepost.traces.client_judge.classic.news import describe_partitions
 from fencepost.traces.client_judge.classic.plans import judge_plan
-from fencepost.traces.client_judge.classic.state import ClientState
+from fencepost.traces.client_judge.classic.state import ClientState, Exchange
+from fencepost.traces.client_judge.evidence import ClientViolation
 from fencepost.traces.events import Event
 from fencepost.traces.operations import Operation
 
 CONSUMER = "consumer"
 MIN_BACKOFF_MS = 10
 """What is shorter is no backoff."""
+SECOND_EXCHANGE, NO_OTHER_EXCHANGE = "A second exchange", "no other JoinGroup or SyncGroup"
 MAX_REASON_LENGTH = 255
 FIRST_WITH_GENERATION = 2
 """The first version of a subscription that has the generation of the owned partitions (KIP-792)."""
@@ -57,17 +59,21 @@ def judge_place(state: ClientState, operation: Operation) -> None:
         state.evidence.hold("MEMBER-06", operation.handle - 1)
     elif open_one.connection == operation.connection:
         what = f"{operation.api} while {open_one.api} has no response"
-        state.violate("MEMBER-06", operation, "A second exchange", "no other JoinGroup or SyncGroup", what)
+        state.violate("MEMBER-06", operation, SECOND_EXCHANGE, NO_OTHER_EXCHANGE, what)
+        state.overlaps = True
     else:
         note = f"{operation.api} came over another connection while {open_one.api} had no response"
         state.evidence.leave_open("MEMBER-06", operation.handle - 1, note)
     exchange = state.exchange
     if operation.api != "JoinGroup" or exchange is None:
         return
-    if not exchange.is_synced and not exchange.is_excused and not exchange.has_metadata:
-        requirement = "MEMBER-08" if exchange.leads else "MEMBER-07"
-        expected = f"SyncGroup of generation {exchange.generation}"
-        state.violate(requirement, operation, "No SyncGroup after JoinGroup", expected, "another JoinGroup")
+    tell_unsynced(state)
+    state.has_skipped_sync = not exchange.is_synced
+    if not (exchange.is_synced or exchange.is_excused or exchange.has_metadata or state.overlaps):
+        title, expected = "No SyncGroup after JoinGroup", f"SyncGroup of generation {exchange.generation}"
+        state.unsynced = ClientViolation(
+            requirement_of_sync(exchange), operation.handle - 1, title, expected, "another JoinGroup"
+        )
     if exchange.has_failed:
         state.evidence.hold("MEMBER-16", operation.handle - 1)
     if exchange.is_unapplied:
@@ -75,6 +81,19 @@ def judge_place(state: ClientState, operation: Operation) -> None:
     if exchange.is_reset:
         state.evidence.hold("MEMBER-29", operation.handle - 1)
     exchange.is_excused = True
+    state.overlaps &= open_one is not None
+
+
+def tell_unsynced(state: ClientState) -> None:
+    """A JoinGroup came in the place of SyncGroup, and was no second exchange at once."""
+    if state.unsynced is not None:
+        state.evidence.violate(state.unsynced)
+        state.unsynced = None
+
+
+def requirement_of_sync(exchange: Exchange) -> str:
+    """What says which SyncGroup follows."""
+    return "MEMBER-08" if exchange.leads else "MEMBER-07"
 
 
 def judge_growth_of_follower(state: ClientState, operation: Operation) -> None:
@@ -264,8 +283,12 @@ def judge_sync(state: ClientState, operation: Operation, event: Event) -> None:
         state.violate("MEMBER-07", operation, "SyncGroup without a JoinGroup", "JoinGroup first", observed)
         return
     if exchange.is_synced:
-        requirement = "MEMBER-16" if exchange.has_failed else "MEMBER-07"
-        state.violate(requirement, operation, "A second SyncGroup", "JoinGroup, or nothing", observed)
+        if not exchange.has_failed and (state.overlaps or state.has_skipped_sync):
+            what, state.unsynced = "two JoinGroups, and a SyncGroup for each", None
+            state.violate("MEMBER-06", operation, SECOND_EXCHANGE, NO_OTHER_EXCHANGE, what)
+        else:
+            requirement = "MEMBER-16" if exchange.has_failed else requirement_of_sync(exchange)
+            state.violate(requirement, operation, "A second SyncGroup", "JoinGroup, or nothing", observed)
         state.forgive("JoinGroup")  # it has this in the place of the JoinGroup
         return
     if exchange.is_late or exchange.is_reset:
@@ -281,7 +304,7 @@ def judge_sync(state: ClientState, operation: Operation, event: Event) -> None:
         state.evidence.hold("MEMBER-32", operation.handle - 1)
     expected = f"generation {exchange.generation} as {describe_id(exchange.member_id)}"
     is_current = (body["generation_id"], body["member_id"]) == (exchange.generation, exchange.member_id)
-    requirement = "MEMBER-08" if exchange.leads else "MEMBER-07"
+    requirement = requirement_of_sync(exchange)
     if not is_current:
         state.violate(requirement, operation, "SyncGroup is of another membership", expected, observed)
     elif exchange.leads:

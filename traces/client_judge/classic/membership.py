@@ -130,7 +130,9 @@ def judge_stale(state: ClientState, operation: Operation, stale: str, memberless
         requirement = certain.requirement if has_kept else memberless
         expected = f"no {operation.api}: it has no generation"
     else:
-        expected = f"generation {knowledge.latest.generation} as {describe_id(knowledge.latest.member_id)}"
+        current = next(each for each in reversed(knowledge.standings) if each.generation != NO_GENERATION)
+        expected = f"generation {current.generation} as {describe_id(current.member_id)}"
+        expected += f", or no {operation.api}" if current is not knowledge.latest else ""
     title = f"{operation.api} of a membership that is over" if knowledge.had(*sent) else f"{operation.api} of nobody"
     state.violate(requirement, operation, title, expected, observed, knowledge.latest.news)
 

@@ -86,6 +86,12 @@ class ClientState:
     subscriptions: Mapping[str, Subscription] = field(default_factory=dict)
     """What it carried, by protocol."""
     exchange: Exchange | None = None
+    overlaps: bool = False
+    """Two exchanges have been under way at once (MEMBER-06), since the last one that began by itself."""
+    has_skipped_sync: bool = False
+    """The last JoinGroup came in the place of SyncGroup."""
+    unsynced: ClientViolation | None = None
+    """That it did, unless it shows to be a second exchange at once."""
     last_exchange_news: int = 0
     """The sequence number of the last response to JoinGroup or SyncGroup, which whoever joins again has read."""
     offsets_failed: int | None = None
