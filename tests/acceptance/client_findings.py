@@ -7,6 +7,8 @@ from collections.abc import Mapping
 
 SOURCE_OF_FAILURES: Mapping[str, Mapping[str, str]] = {
     "librdkafka": {
+        "CALLBACK-02": "rdkafka_cgrp.c, rd_kafka_cgrp_revoke_all_rejoin: joins again at once if Metadata tells of "
+        "another topic while the callback of a new subscription waits for a poll (RD_KAFKA_CGRP_WAIT_ASSIGN_CALL)",
         "RR-05": "rdkafka_assignor.c, rd_kafka_group_member_cmp: instance ids count only where both members have one",
         "MEMBER-16": "rdkafka_cgrp.c, rd_kafka_cgrp_handle_SyncGroup: on RD_KAFKA_ERR_ACTION_RETRY "
         "rd_kafka_buf_retry repeats it",

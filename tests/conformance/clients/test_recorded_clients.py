@@ -142,6 +142,16 @@ def be_assigned_another_partition(events: list[Event]) -> Iterable[Event]:
         yield evolve(event, body=body) if is_last else event
 
 
+def revoke_sooner(events: list[Event]) -> Iterable[Event]:
+    """The callback about revoked partitions comes before the JoinGroup of the new subscription."""
+    revoked = next(event for event in events if event.api == "revoked")
+    for event in events:
+        if event.sequence == 74:
+            yield evolve(revoked, time=event.time)
+        if event is not revoked:
+            yield event
+
+
 CASES: list[tuple[str, str, Change]] = [
     ("no-coordinator", "HBT-01", without(lambda event: event.api == "FindCoordinator")),
     ("doubled-response", "HBT-01", without(lambda event: event.api == "doubled")),
@@ -188,6 +198,7 @@ CASES: list[tuple[str, str, Change]] = [
     ("commit-behind-an-assignment", "MCOMMIT-12", commit_later),
     ("revoked-beside-a-subscription", "CALLBACK-02", without(lambda event: event.body.get("do") == "subscribe")),
     ("unread-assignment", "COOP-01", without(lambda event: event.api == "hangup" and event.connection == 2)),
+    ("metadata-beside-a-join", "MEMBER-08", without(lambda event: event.sequence == 79)),
     ("growing-backoff", "PREFETCH-03", without(lambda event: event.api == "OffsetFetch" and event.time > 2_000)),
 ]
 """The name of a trace, the requirement that it seemed to violate, and the change after which it does."""
@@ -223,6 +234,7 @@ def with_commit_error(event: Event, error: Error) -> Event:
 
 CONSEQUENCES: list[tuple[str, str, str, Change]] = [
     ("assigned-by-hand-while-joining", "MCOMMIT-12", "MCOMMIT-18", without(lambda event: event.sequence == 232)),
+    ("joined-before-the-callback", "CALLBACK-02", "MCOMMIT-18", revoke_sooner),
     ("two-joins-at-once", "MEMBER-06", "MEMBER-08", without(lambda event: event.sequence == 178)),
     ("joined-with-a-lost-id", "MEMBER-13", "MEMBER-29", without(lambda event: event.api == "lost")),
     ("fetches-beside-a-foreign-topic", "CALLBACK-11", "PREFETCH-08", be_assigned_another_partition),

@@ -49,6 +49,8 @@ class Application:
     """How long the last command took: longer than it should if the client was held up."""
     owned: frozenset[TopicPartition] = frozenset()
     """The partitions by the callbacks."""
+    kept: frozenset[TopicPartition] = frozenset()
+    """What an eager member had not given up when it sent its last JoinGroup."""
     revoked: frozenset[TopicPartition] = frozenset()
     """Those that were revoked since the last JoinGroup, or callback about assigned ones."""
     early_revocation: Event | None = None

@@ -256,6 +256,7 @@ def judge_seen_assignment(state: ClientState, application: Application, event: E
 
 def judge_callbacks_before_join(state: ClientState, application: Application, operation: Operation) -> None:
     """A JoinGroup arrives: an eager member has given up everything, and each completed rebalance was called back."""
+    application.kept = frozenset()
     if state.is_ending or not state.subscriptions:
         return
     if state.is_installed_doubtful:
@@ -277,5 +278,6 @@ def judge_callbacks_before_join(state: ClientState, application: Application, op
         application.has_raised = False
     if not state.subscriptions.keys().isdisjoint(COOPERATIVE_ASSIGNORS):
         requirements += ["COOP-15", "MEMBER-35"]
+    application.kept = application.owned
     for requirement in requirements:
         state.check(not application.owned, requirement, operation, title, expected, observed)

@@ -53,6 +53,8 @@ def learn_join(state: ClientState, operation: Operation, event: Event) -> None:
             operation, event.sequence, member, generation, leads, body.get("protocol_name") or "", event.time
         )
         state.exchange.is_excused = event.connection in state.doubtful
+        sequence, time = state.told_at  # on another connection it may be read after this
+        state.exchange.has_metadata = sequence >= operation.handle and event.time - time <= state.knowledge.grace
         standing = Standing(member, generation, Phase.JOINED, before.assignment)
         state.exchange.skips = bool(body.get("skip_assignment"))
         state.exchange.is_late = state.has_left
@@ -343,9 +345,12 @@ def learn_metadata(state: ClientState, event: Event) -> None:
             news = f"Metadata told of {', '.join(fresh)}"
             state.owe(Debt("MEMBER-28", "JoinGroup", event.time, event.sequence, news))
     exchange, latest = state.exchange, state.knowledge.latest
+    is_subscribed = not told.keys().isdisjoint(subscribed_topics(state))
+    if is_subscribed:
+        state.told_at = event.sequence, event.time
     if exchange is not None:
         exchange.metadata += 1
-        exchange.has_metadata |= not told.keys().isdisjoint(subscribed_topics(state))
+        exchange.has_metadata |= is_subscribed
     grown = grown_topics(state, told)
     if not grown or exchange is None or latest.phase is not Phase.STABLE:
         return

@@ -109,7 +109,8 @@ def judge_positions_of_commit(state: ClientState, progress: Progress, operation:
         return  # they are those that it has assigned, whose commits have no generation (MCOMMIT-12)
     if generation_in(operation) != state.installed_generation or not state.installed:
         return
-    known = progress.committed.keys() | application.sought | application.owned - state.installed
+    known = progress.committed.keys() | application.sought | application.kept
+    known |= application.owned - state.installed
     known |= {partition for partition, time in progress.fetched_at.items() if time > since}
     covered = {partition for partition, _ in read_offsets(operation.body, state.topic_names)} & state.installed
     title, expected = "The commit covers partitions without a position", "no partition before its offset is known"

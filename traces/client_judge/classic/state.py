@@ -106,6 +106,8 @@ class ClientState:
     """Partitions by topic, as the client was told with Metadata."""
     former_topics: list[tuple[int, dict[str, int]]] = field(default_factory=list)
     """The same before Metadata told something else since the last JoinGroup, and when it did."""
+    told_at: tuple[int, int] = (-1, 0)
+    """The sequence number and the time of the last response to Metadata of subscribed topics."""
     told_topics: frozenset[str] = frozenset()
     """Those of the last response to Metadata."""
     leaders: dict[TopicPartition, int] = field(default_factory=dict)
