@@ -53,6 +53,8 @@ class Application:
     """What an eager member had not given up when it sent its last JoinGroup."""
     revoked: frozenset[TopicPartition] = frozenset()
     """Those that were revoked since the last JoinGroup, or callback about assigned ones."""
+    taken: frozenset[TopicPartition] = frozenset()
+    """Those that were revoked since the last callback about assigned ones."""
     early_revocation: Event | None = None
     """A callback about revoked partitions that came while the client might not have read yet that they are lost."""
     is_revoked: bool = False
