@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"sync"
@@ -38,22 +39,16 @@ const limit = 500
 var (
 	client   *kgo.Client
 	strategy = "cooperative-sticky"
-	output   = make(chan map[string]any, 1_000)
-	written  = make(chan struct{})
+	output   = io.Writer(os.Stdout)
+	writing  sync.Mutex
 	returned sync.Map // the partitions of which polls have returned records since they were assigned
 )
 
-// say writes a message for the kit.
+// say writes a message for the kit, before the client goes on.
 func say(message map[string]any) {
-	output <- message
-}
-
-func write() {
-	encoder := json.NewEncoder(os.Stdout)
-	for message := range output {
-		encoder.Encode(message)
-	}
-	close(written)
+	writing.Lock()
+	defer writing.Unlock()
+	json.NewEncoder(output).Encode(message)
 }
 
 func balancer() kgo.GroupBalancer {
@@ -181,7 +176,6 @@ func obey(given command) error {
 }
 
 func drive() {
-	go write()
 	say(map[string]any{"ready": map[string]any{
 		"callbacks":        []string{"assigned", "revoked", "lost"},
 		"max_poll_records": limit,
@@ -207,16 +201,11 @@ func drive() {
 			break
 		}
 	}
-	close(output)
-	<-written
 }
 
 // consume polls until SIGTERM.
 func consume(bootstrap, group, topic string) {
-	go func() {
-		for range output {
-		}
-	}()
+	output = io.Discard
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer cancel()
 	found, err := subscribe(bootstrap, group, topic)
