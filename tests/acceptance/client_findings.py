@@ -25,6 +25,8 @@ SOURCE_OF_FAILURES: Mapping[str, Mapping[str, str]] = {
         ),
         "MCOMMIT-09": "rdkafka_request.c, rd_kafka_handle_OffsetCommit_error: REBALANCE_IN_PROGRESS is permanent, and "
         "nothing but a Heartbeat makes the client join again",
+        "POLL-03": "rdkafka_partition.c, rd_kafka_toppar_handle_Offset: ListOffsets whose response a seek has outdated "
+        "is sent again 500 ms later (rd_kafka_toppar_offset_retry), and sets the position anew",
         "PREFETCH-03": "rdkafka_assignment.c, rd_kafka_assignment_apply_offsets: does nothing for an error of the "
         "whole response to OffsetFetch once its repeats are over, so that the partitions are waited for, and never "
         "asked for",
