@@ -2,13 +2,16 @@
 
 from collections.abc import Iterable, Mapping
 
-from fencepost.conformance.analysis.aggregation import NOT_AGAIN, NOT_REPLAYED, ViolationStatus
+from fencepost.conformance.analysis.aggregation import NOT_AGAIN, ViolationStatus
 from fencepost.conformance.analysis.report_builder import ReportBuilder
 from fencepost.conformance.clients.failures import build_client_failure
 from fencepost.conformance.clients.play import ClientScenarioRun
 from fencepost.conformance.clients.protocol import ClientProtocol
 from fencepost.model.catalogue.requirement import Requirement, Verifiability
 from fencepost.traces.verdict import PASSING, CheckResult, CheckStatus
+
+NOT_CHOSEN = "failed once, see {}, which was not replayed"
+"""The note of a violation in a scenario in whose place others that show it were replayed, or none."""
 
 
 def begin_client_report(
@@ -52,7 +55,7 @@ def add_client_run(
         elif id in confirmed:
             builder.findings[id].add_violation(ViolationStatus.CONFIRMED_ELSEWHERE, violation.title)
         else:
-            note = (NOT_AGAIN if name in again else NOT_REPLAYED).format(trace or name)
+            note = (NOT_AGAIN if name in again else NOT_CHOSEN).format(trace or name)
             builder.findings[id].add_violation(ViolationStatus.UNCONFIRMED, note)
     add_client_results(builder, run)
 
