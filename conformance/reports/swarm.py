@@ -42,8 +42,10 @@ def _lines(outcome: SwarmOutcome) -> Iterator[str]:
 
 
 def _absence_lines(outcome: SwarmOutcome) -> Iterator[str]:
-    """How long partitions had no owner after they had one."""
-    spans = absences_by_partition(outcome)
+    """When partitions had their first owner, and how long they had none after they had one."""
+    first, spans = list(outcome.watch.first_owned.values()), absences_by_partition(outcome)
+    if first:
+        yield f"first owner: {len(first)} partitions, median after {median(first)} ms, the last after {max(first)} ms"
     if not spans:
         yield "no partition lost its owner"
         return
@@ -82,6 +84,7 @@ def outcome_as_json(outcome: SwarmOutcome) -> dict[str, Any]:
             "returned": sum(map(len, watch.returned.values())),
             "again": watch.repeated,
         },
+        "first_owned_ms": {str(partition[1]): time for partition, time in watch.first_owned.items()},
         "absences_ms": absences_by_partition(outcome),
         "violations": [
             {"rule": each.rule, "time_ms": each.time, "sentence": each.sentence} for each in watch.violations

@@ -8,6 +8,8 @@ from fencepost.model.classic.member.settings import COOPERATIVE_STICKY, RANGE, S
 
 UPGRADE: tuple[tuple[Strategy, ...], ...] = ((RANGE,), (COOPERATIVE_STICKY, RANGE), (COOPERATIVE_STICKY,))
 """The assignors before, between and after two rolling restarts from eager to cooperative (KIP-429)."""
+WAVES = 10
+"""A rolling restart comes to a tenth of the processes at once: the group may settle before the next."""
 
 
 class SwarmKind(StrEnum):
@@ -76,7 +78,8 @@ class SwarmPlan:
     def upgrade_times(self, step: int) -> list[float]:
         """When each process is restarted for a step of the upgrade, the first or the second."""
         lasts = self.seconds / 3
-        return [self.seconds / 6 + lasts * (step - 1 + number / self.members) for number in range(self.members)]
+        waves = (number * WAVES // self.members for number in range(self.members))
+        return [self.seconds / 6 + lasts * (step - 1 + wave / WAVES) for wave in waves]
 
     def draw_events(self, session_seconds: float) -> list[SwarmEvent]:
         """What happens, in the order of time. Freezing lasts longer than a session, anything else not as long."""

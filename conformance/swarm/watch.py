@@ -55,6 +55,8 @@ class SwarmWatch:
     """Records that were returned again."""
     since: dict[Partition, int] = field(default_factory=dict)
     """When a partition lost its last owner."""
+    first_owned: dict[Partition, int] = field(default_factory=dict)
+    """When a partition had an owner for the first time."""
     absences: list[Absence] = field(default_factory=list)
     violations: list[SwarmViolation] = field(default_factory=list)
     assignments: int = 0
@@ -71,11 +73,13 @@ class SwarmWatch:
     def on_assigned(self, member: str, generation: int, partitions: Iterable[Partition]) -> None:
         """A member is called back about partitions that it is assigned in a generation."""
         self.assignments += 1
+        now = self.now()
         for partition in partitions:
             self.check_owner(member, generation, partition, "is assigned")
             self.owners.setdefault(partition, set()).add(member)
+            self.first_owned.setdefault(partition, now)
             if (since := self.since.pop(partition, None)) is not None:
-                self.absences.append(Absence(partition, since, self.now()))
+                self.absences.append(Absence(partition, since, now))
 
     def on_given_up(self, member: str, partitions: Iterable[Partition]) -> None:
         """A member has revoked or lost partitions, or is gone with them."""

@@ -31,7 +31,7 @@ def test_the_bundled_coordinator_keeps_a_swarm_safe(kind: SwarmKind) -> None:
     assert len(outcome.happened) >= 3
     assert outcome.watch.absences and all(absence.duration >= 0 for absence in outcome.watch.absences)
     text = render_outcome(outcome)
-    assert "CONFORMANT: one owner at a time" in text and "without an owner" in text
+    assert "CONFORMANT: one owner at a time" in text and "without an owner" in text and "first owner: 4" in text
     assert json.loads(json.dumps(outcome_as_json(outcome)))["violations"] == []
 
 
@@ -55,6 +55,13 @@ def test_an_upgrade_restarts_each_process_twice_and_waits_for_all_between() -> N
     assert [plan.strategies_of(0, 5, step) for step in range(3)] == list(UPGRADE)
     assert len(first) == len(second) == 6 and max(first) < min(second)
     assert min(first) >= 10.0 and max(second) <= 50.0
+
+
+def test_an_upgrade_comes_in_waves() -> None:
+    plan = SwarmPlan(members=200, kind=SwarmKind.UPGRADE, seconds=240.0)
+    times = plan.upgrade_times(1)
+    assert [times.count(each) for each in sorted(set(times))] == [20] * 10
+    assert times[20] - times[0] == pytest.approx(8.0)
 
 
 def test_a_whole_upgrade_ends_with_cooperative_members() -> None:
@@ -127,12 +134,12 @@ def test_an_owner_of_a_generation_that_is_over_is_no_owner() -> None:
 
 
 def test_an_absence_lasts_from_the_last_owner_to_the_next() -> None:
-    times = iter([100, 700])
+    times = iter([30, 100, 700])
     watch = SwarmWatch(lambda: next(times), lambda member: 1)
     watch.on_assigned("a", 1, [P0])
     watch.on_gone("a")
     watch.on_assigned("b", 1, [P0])
-    assert [absence.duration for absence in watch.absences] == [600]
+    assert watch.first_owned == {P0: 30} and [absence.duration for absence in watch.absences] == [600]
 
 
 # -- the command ------------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from tests.acceptance.framework import ROOT, Check, Figure, MeasurementError, at
 from tests.targets.running import load_target
 
 MEMBERS, PARTITIONS, EVENTS, SECONDS, SETTLE_SECONDS = 200, 200, 40, 120, 120
+UPGRADE_SECONDS = 2 * SECONDS
 SEED = 20_261_126
 MEASURED = (ExitCode.CONFORMANT, ExitCode.VIOLATION, ExitCode.INCONCLUSIVE)
 
@@ -24,9 +25,10 @@ MEASURED = (ExitCode.CONFORMANT, ExitCode.VIOLATION, ExitCode.INCONCLUSIVE)
 def run_swarm(kind: SwarmKind, folder: Path) -> dict[str, Any]:
     """The outcome of a swarm on Apache Kafka 4.x. Raises `MeasurementError`."""
     file = folder / "swarm.json"
+    lasts = UPGRADE_SECONDS if kind is SwarmKind.UPGRADE else SECONDS
     with start_target(load_target("kafka4_large", folder / "run")) as target:
         words = ["swarm", target, "--kind", kind.value, "--members", str(MEMBERS), "--partitions", str(PARTITIONS)]
-        words += ["--events", str(EVENTS), "--lasts", str(SECONDS), "--settle-seconds", str(SETTLE_SECONDS)]
+        words += ["--events", str(EVENTS), "--lasts", str(lasts), "--settle-seconds", str(SETTLE_SECONDS)]
         words += ["--seed", str(SEED), "--json", str(file)]
         command = [sys.executable, "-m", "fencepost", *words]
         done = subprocess.run(command, cwd=ROOT, env=command_environment(folder), stdout=subprocess.DEVNULL)
@@ -53,6 +55,9 @@ def check_swarm(kind: SwarmKind, folder: Path) -> Iterator[Figure]:
     yield without_threshold("records returned again", records["again"])
     yield without_threshold("commits accepted", outcome["commits"]["accepted"])
     yield without_threshold("commits refused, of a generation that was over", outcome["commits"]["stale_refused"])
+    first = outcome["first_owned_ms"].values()
+    yield without_threshold("milliseconds until a partition had its first owner, median", round(median(first)))
+    yield without_threshold("milliseconds until every partition had had an owner", max(first))
     every = [duration for durations in spans.values() for duration in durations]
     yield without_threshold("partitions that were without an owner", len(spans))
     yield without_threshold("times that a partition was without an owner", len(every))
