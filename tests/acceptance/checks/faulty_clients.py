@@ -21,7 +21,7 @@ from fencepost.conformance.zoo.strategies import SCENARIOS
 from tests.acceptance.framework import Check, Figure, at_least, without_threshold
 from tests.acceptance.heldout_clients.registry import CLIENT_FAULTS
 
-SEED = 20_261_127
+SEED = 20_261_128
 """Of the schedules on held-out faults, and of the draw of mutants."""
 SEEN = Path(__file__).parents[1] / "heldout_clients" / "seen_mutants.txt"
 """The mutants of earlier draws, a line each: checks were written after their survivors were read."""
@@ -49,7 +49,15 @@ EXPLAINED: dict[str, str] = {
     "joining.sync_rule: ": RULE,
     "joining.refuse_exchange: always: error == Error.FENCED_INSTANCE_ID": RULE,
     "joining.refuse_exchange: always: fenced": RULE,
+    "joining.refuse_exchange: never: fenced": RULE,
     "commits.send_commit: never: client.is_manual": RULE,
+    "commits.send_commit: comparison: local is Problem.COMMIT_FAILED": RULE,
+    "positions.on_offsets: never: not asked": RULE,
+    "commits.error_in: never: response.error": "the response to OffsetCommit has no error but those of partitions",
+    "commits.judge_commit: never: error == Error.FENCED_INSTANCE_ID": RULE,
+    "heartbeats.on_heartbeat_response: always: error == Error.NONE": RULE,
+    "commits.is_revoking: always: ": "what is revoked is no more assigned once another callback runs",
+    "member.join: never: ": "it is asked only of a member that has to join, and waits for nothing",
     "member.disconnect: always: ": "it is asked only in an exchange, and then the next poll joins anyway",
     "member.disconnect: comparison: ": "the next poll joins anyway, as long as an exchange is under way",
     "commits.send_commit: never: not offsets": "a commit that may be sent has offsets that the member owns",
@@ -61,8 +69,15 @@ ALLOWED: dict[str, str] = {
     "positions.on_offsets: always: uncommitted": "a ListOffsets without partitions",
     "polling.find_if_needed: always: ": "a lookup that nothing needs",
     "commits.commit_given_up: always: not client.settings.auto_commit": "no second commit, as the Java client",
+    "lookup.lose_coordinator: always: request.kind is SentKind.FETCH_OFFSETS": "offsets are asked for once more",
     "lookup.lose_coordinator: always: position.asked in asked": "offsets are asked for once more",
     "polling.poll: never: given.timeout": "what follows on a response waits for the next poll",
+    "dispatch.let_time_pass: never: context.now >= request.deadline": "the silent connection ends, and one request is "
+    "repeated at once",
+    "commits.give_up_commit_before_rebalance: comparison: commit.number == ": "such a commit ends with its connection",
+    "dispatch.let_time_pass: never: commit.handle and ": "a commit ends with its connection, after the request timeout",
+    "dispatch.give_up_request: never: request.kind is SentKind.LIST_OFFSETS": "one lookup more",
+    "preparation.notice_changes: never: client.member.rejoins": "another reason in JoinGroup",
     "leaving.on_leave_callback: never: not raised": "unsubscribing and closing fail, and do everything",
 }
 """How the names begin of mutants that do something else which no sentence forbids, and what."""
