@@ -75,7 +75,10 @@ def obey(command: dict[str, Any]) -> str:
             if kept.pop("manual", None):
                 consumer.unassign()  # unsubscribe leaves what the application has assigned
             consumer.unsubscribe()
-            return poll(500)  # which calls the listener back
+            problem, deadline = poll(500), time.monotonic() + 5  # polls call the listener back
+            while consumer.assignment() and time.monotonic() < deadline:
+                problem = poll(100) or problem
+            return problem
         case "close":
             consumer.close()
         case _:
