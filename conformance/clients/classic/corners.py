@@ -71,6 +71,20 @@ async def commits_without_a_coordinator(stage: ClientStage) -> None:
     await stage.watch(2 * QUIET_S)
 
 
+@FAMILY.add("MCOMMIT-14", needs=("driver",))
+async def a_commit_while_lookups_fail(stage: ClientStage) -> None:
+    """The application commits, and waits for it, while one lookup of the coordinator after the other fails."""
+    await consume(stage, RECORDS)
+    stage.application.stop_polling()
+    await stage.watch(0.5)
+    stage.refuse("FindCoordinator", Error.COORDINATOR_NOT_AVAILABLE, times=5)
+    stage.cluster.hang_up()
+    await stage.do("commit")
+    stage.application.go_on_polling()
+    await produce(stage, 5)
+    await stage.watch(2 * QUIET_S)
+
+
 @FAMILY.add("MCOMMIT-15", needs=("driver", "static-membership"))
 async def an_unawaited_commit_of_a_fenced_member(stage: ClientStage) -> None:
     """A commit that the application does not wait for is fenced; it commits once more, and polls."""

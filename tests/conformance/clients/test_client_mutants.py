@@ -111,6 +111,12 @@ MUTANTS = (
         "a-late-commit-that-is-fenced",
         "commits.judge_commit: comparison: error in THROWN_OUT | {",
     ),
+    (
+        "MCOMMIT-14",
+        "eager",
+        "a-commit-while-lookups-fail",
+        "commits.send_waiting: comparison: commit.purpose is CommitPurpose.ASYNC",
+    ),
     ("STICKY-18", "sticky by hand", "a-client-alone", "joining.user_data_of: never: client.member.owned_in < 0 or"),
 )
 """The requirement, the kind of the client, the scenario and how the name of the mutant begins."""

@@ -5,9 +5,9 @@ from fencepost.model.classic.messages.parsing import read_offsets, topic_of
 from fencepost.model.errors import Error, error_name
 from fencepost.traces.client_judge.classic.application import Application, check_event
 from fencepost.traces.client_judge.classic.callbacks import is_reset
-from fencepost.traces.client_judge.classic.knowledge import NO_GENERATION
+from fencepost.traces.client_judge.classic.knowledge import NO_GENERATION, Phase
 from fencepost.traces.client_judge.classic.news import describe_partitions, first_error
-from fencepost.traces.client_judge.classic.state import ClientState
+from fencepost.traces.client_judge.classic.state import MIN_PATIENCE_MS, ClientState
 from fencepost.traces.client_judge.classic.unawaited import is_unawaited
 from fencepost.traces.client_judge.evidence import ClientViolation
 from fencepost.traces.events import Body, Event
@@ -212,6 +212,18 @@ def judge_commit_result(state: ClientState, application: Application, event: Eve
         check_event(evidence, is_done, "MCOMMIT-14", event, title, expected, observed)
     elif not errors and name_of_error(event) in FAILED_COMMITS:
         judge_refused_commit(state, application, event)
+    elif not errors and not is_done and application.passing.get("FindCoordinator"):
+        judge_commit_without_coordinator(state, application, event)
+
+
+def judge_commit_without_coordinator(state: ClientState, application: Application, event: Event) -> None:
+    """A commit of a stable member that was not sent fails: its coordinator could not be found for long."""
+    if state.knowledge.latest.phase is not Phase.STABLE or not application.owned:
+        return
+    waited, title = event.time - application.began, "A commit is given up since a lookup failed"
+    expected = f"further lookups, for {MIN_PATIENCE_MS} ms or more"
+    is_patient = waited >= MIN_PATIENCE_MS
+    check_event(state.evidence, is_patient, "MCOMMIT-14", event, title, expected, f"a failure after {waited} ms")
 
 
 def name_of_error(event: Event) -> str:
