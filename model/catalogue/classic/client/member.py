@@ -102,7 +102,7 @@ MEMBER: tuple[Requirement, ...] = (
         "ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID about a request of an older generation "
         "changes nothing.",
         "AbstractCoordinatorTest",
-        untestable="responses on a connection come in order, so that none of an older generation comes late",
+        needs=("driver", "static-membership"),
     ),
     must(
         "MEMBER-16",
