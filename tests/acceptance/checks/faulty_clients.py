@@ -58,8 +58,19 @@ EXPLAINED: dict[str, str] = {
     "heartbeats.on_heartbeat_response: always: error == Error.NONE": RULE,
     "commits.is_revoking: always: ": "what is revoked is no more assigned once another callback runs",
     "member.join: never: ": "it is asked only of a member that has to join, and waits for nothing",
+    "member.on_join_response: never: or_(handle == 0": "a response that nothing waits for does not come so far",
     "member.disconnect: always: ": "it is asked only in an exchange, and then the next poll joins anyway",
     "member.disconnect: comparison: ": "the next poll joins anyway, as long as an exchange is under way",
+    "commits.commit_deadline: never: purpose is ": "the commit before a rebalance is given up by another clock",
+    "dispatch.give_up_request: never: request not in ": "what is lost already is lost once more",
+    "dispatch.take_response: always: sent.request is not None": "a heartbeat without a response has its request",
+    "joining.is_cooperative: never: ": "the assignor withholds what others claim already",
+    "joining.plan_assignment: always: response.leader ": "a follower is told of no members to plan for",
+    "joining.user_data_of: comparison: client.member.owned_in < 0": "generations begin at 1",
+    "leaving.continue_closing: never: last": "a commit that the client has closed over is asked for no more",
+    "lookup.lose_coordinator: always: commit.handle": "a commit that waits has another backoff",
+    "positions.reset_positions: never: not handle": "no driver has a client without a reset policy",
+    "settings.ClientSettings.__post_init__: never: ": "the settings of the kit are usable",
     "commits.send_commit: never: not offsets": "a commit that may be sent has offsets that the member owns",
 }
 """How the names begin of mutants that cannot be told apart from outside, and why."""
@@ -78,6 +89,16 @@ ALLOWED: dict[str, str] = {
     "dispatch.let_time_pass: never: commit.handle and ": "a commit ends with its connection, after the request timeout",
     "dispatch.give_up_request: never: request.kind is SentKind.LIST_OFFSETS": "one lookup more",
     "preparation.notice_changes: never: client.member.rejoins": "another reason in JoinGroup",
+    "commits.give_up_commit_before_rebalance: comparison: context.now < ": "a millisecond later",
+    "commits.offsets_to_commit: comparison: one.partition in chosen": "a commit of other partitions than the revoked ones, "
+    "which the Java client does not send at all",
+    "dispatch.let_time_pass: comparison: context.now >= commit.deadline": "a millisecond later",
+    "joining.on_join_response: comparison: response.error == Error.NONE": "the error is told one request later",
+    "joining.subscription_of: always: has_generation(client)": "a generation beside nothing that is owned",
+    "leaving.leave_after_callback: always: is_closing": "another reason in LeaveGroup",
+    "leaving.subscribe: always: given.pattern is None": "a pattern is matched when Metadata comes next",
+    "lookup.find_coordinator: comparison: context.now < ": "a millisecond later",
+    "lookup.lose_coordinator: always: exchange": "a backoff more before JoinGroup",
     "leaving.on_leave_callback: never: not raised": "unsubscribing and closing fail, and do everything",
 }
 """How the names begin of mutants that do something else which no sentence forbids, and what."""
