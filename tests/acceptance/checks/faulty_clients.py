@@ -90,8 +90,8 @@ ALLOWED: dict[str, str] = {
     "dispatch.give_up_request: never: request.kind is SentKind.LIST_OFFSETS": "one lookup more",
     "preparation.notice_changes: never: client.member.rejoins": "another reason in JoinGroup",
     "commits.give_up_commit_before_rebalance: comparison: context.now < ": "a millisecond later",
-    "commits.offsets_to_commit: comparison: one.partition in ": "other partitions in a commit that the Java client does "
-    "not send at all",
+    "commits.offsets_to_commit: comparison: one.partition in ": "other partitions in a commit that the Java client "
+    "does not send at all",
     "dispatch.let_time_pass: comparison: context.now >= commit.deadline": "a millisecond later",
     "joining.on_join_response: comparison: response.error == Error.NONE": "the error is told one request later",
     "joining.subscription_of: always: has_generation(client)": "a generation beside nothing that is owned",
