@@ -1,4 +1,4 @@
-"""`python -m tests.acceptance.findings_table`: the table of what real clients do otherwise than the requirements say.
+"""`python -m tests.acceptance.findings_table`: write the table of the requirements that real clients break.
 
 It is made of the reports in the registry, whose pages have the shortest schedule of each finding, and of the places in
 the sources.

@@ -279,6 +279,19 @@ def test_a_log_tells_sessions_and_who_held_a_rebalance_up(logged: TraceHistory) 
     assert unsynced is not None and (unsynced.kind, len(unsynced.members)) == (HoldKind.NO_SYNC, 1)
 
 
+def tell_lines(
+    lines: list[str], folder: Path, coordinator: str = "[GroupCoordinator 1]:", seconds: int = 0
+) -> GroupTimeline:
+    """The history of the only group in these lines of a log, so many seconds apart; each of them is known."""
+    log = folder / "server.log"
+    log.write_text(
+        "".join(f"[2026-11-22 03:56:{n * seconds:02},000] INFO {coordinator} {line}\n" for n, line in enumerate(lines))
+    )
+    assert import_log([log], folder / "trace.jsonl").unknown == 0
+    header, events = open_trace(folder / "trace.jsonl")
+    return only_group(tell(header, list(events)))
+
+
 @pytest.mark.parametrize(
     ("coordinator", "names"), [("[GroupCoordinator 1]:", "Set(a-1, b-2)"), ("[GroupCoordinator id=1]", "[a-1, b-2]")]
 )
@@ -291,13 +304,7 @@ def test_lines_name_those_that_did_not_come_back(coordinator: str, names: str, t
         f"Group g removed dynamic members who haven't joined: {names}",
         f"Stabilized group g generation 5{tail}with 2 members{end}",
     ]
-    log = tmp_path / "server.log"
-    log.write_text(
-        "".join(f"[2026-11-22 03:56:{n * 20:02},000] INFO {coordinator} {line}\n" for n, line in enumerate(lines))
-    )
-    assert import_log([log], tmp_path / "trace.jsonl").unknown == 0
-    header, events = open_trace(tmp_path / "trace.jsonl")
-    (rebalance,) = only_group(tell(header, list(events))).rebalances
+    (rebalance,) = tell_lines(lines, tmp_path, coordinator, seconds=20).rebalances
     assert rebalance.cause == ChangeCause(CauseKind.SESSION, ("z",))
     assert rebalance.join_hold is not None and rebalance.join_hold.waited == 40_000
     assert (rebalance.join_hold.kind, rebalance.join_hold.members) == (HoldKind.GONE, ("a-1", "b-2"))
@@ -317,14 +324,7 @@ def test_a_group_has_no_members_though_the_last_one_is_removed_a_line_later(tmp_
         "Member MemberMetadata(memberId=a-1, groupInstanceId=None, clientId=a, sessionTimeoutMs=6000) has left group g "
         f"through explicit `LeaveGroup`; {none}",
     ]
-    log = tmp_path / "server.log"
-    times = (f"[2026-11-22 03:56:00,00{number}]" for number in range(len(lines)))
-    log.write_text(
-        "".join(f"{time} INFO [GroupCoordinator 1]: {line}\n" for time, line in zip(times, lines, strict=True))
-    )
-    assert import_log([log], tmp_path / "trace.jsonl").unknown == 0
-    header, events = open_trace(tmp_path / "trace.jsonl")
-    history = only_group(tell(header, list(events)))
+    history = tell_lines(lines, tmp_path)
     assert [(each.generation, each.members, each.phase) for each in history.rebalances][-1] == (5, None, "Empty")
     assert [(each.member, each.end) for each in history.past_members] == [
         ("a-1", ChangeCause(CauseKind.LEFT, ("a-1",)))

@@ -27,7 +27,7 @@ def judge_leave_of_application(
     if application.is_ending or application.has_ended or state.is_ending:
         if application.command is not None and application.command["do"] == "close":
             judge_last_commit(state, application, operation, "MCOMMIT-07")
-            judge_haste(state, application, operation, event)
+            judge_early_leave(state, application, operation, event)
         return
     idle = application.idle_time(event.time)
     judge_clocks(state, operation, event)
@@ -43,7 +43,7 @@ def judge_leave_of_application(
         state.violate(requirement, operation, title, expected, f"LeaveGroup {idle} ms after the last poll")
 
 
-def judge_haste(state: ClientState, application: Application, operation: Operation, event: Event) -> None:
+def judge_early_leave(state: ClientState, application: Application, operation: Operation, event: Event) -> None:
     """LeaveGroup of a client that closes comes when its last commit is over, or has taken long."""
     since = event.time - state.knowledge.grace
     commits = [each for each in state.outstanding.values() if each.api == "OffsetCommit"]

@@ -68,12 +68,12 @@ def note_commit(state: ClientState, application: Application, operation: Operati
     if commits.begun is None and (state.rebalance_told is not None or state.growth is not None or state.debts):
         commits.begun = event.time
     if state.rebalance_told is not None and application.is_polling and application.has_auto_commit:
-        judge_patience(state, operation, event)
+        judge_length_of_preparation(state, operation, event)
     if state.rebalance_told is not None and not state.is_cooperative:
         commits.preparing, commits.returned = event.time, frozenset()
 
 
-def judge_patience(state: ClientState, operation: Operation, event: Event) -> None:
+def judge_length_of_preparation(state: ClientState, operation: Operation, event: Event) -> None:
     """A commit before JoinGroup arrives: the one before it was not too late already. The first that is too late may be
     one for which the application has not polled earlier."""
     if state.commits.tried is None:

@@ -96,6 +96,14 @@ def judge_end_of_idleness(state: ClientState, application: Application, event: E
         check_event(state.evidence, silence <= allowed, "HBT-12", event, title, expected, f"none for {silence} ms")
 
 
+def judge_silence_of_waiting(state: ClientState, operation: Operation, time: int) -> None:
+    """Heartbeats come while SyncGroup has no response: not one in half a session timeout is unusual."""
+    waited = time - operation.sent_at
+    if waited > state.session_timeout / 2 and not state.has_sign_while_waiting:
+        title, observed = "No heartbeat while SyncGroup has no response", f"none for {waited} ms"
+        state.violate("HBT-03", operation, title, "heartbeats", observed)
+
+
 def may_be_silent(state: ClientState, event: Event, milliseconds: int) -> bool:
     """Whether JoinGroup had no response until less than so long ago: before, no heartbeat was to come (HBT-04)."""
     return state.exchange is not None and event.time - state.exchange.time <= milliseconds

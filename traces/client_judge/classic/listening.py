@@ -43,8 +43,8 @@ def judge_commit_in_callback(state: ClientState, operation: Operation) -> None:
     if called.api == "revoked" and state.application is not None:
         left_out = uncommitted_partitions(state, state.application, operation, partitions_in(called))
         title, observed = "A commit in revoked leaves something out", f"nothing of {describe_partitions(left_out)}"
-        expected_ones = "what was returned of the partitions that are revoked"
-        state.check(not left_out, "CALLBACK-16", operation, title, expected_ones, observed)
+        records = "what was returned of the partitions that are revoked"
+        state.check(not left_out, "CALLBACK-16", operation, title, records, observed)
 
 
 def uncommitted_partitions(

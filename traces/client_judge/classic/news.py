@@ -9,6 +9,7 @@ from typing import Any
 from fencepost.model.assignors.consumer_protocol import NEWEST_VERSION, ConsumerProtocolError, decode_assignment
 from fencepost.model.assignors.group import TopicPartition
 from fencepost.model.errors import Error, error_name
+from fencepost.traces.client_judge.classic.heartbeats import judge_silence_of_waiting
 from fencepost.traces.client_judge.classic.knowledge import NO_GENERATION, Phase, Standing
 from fencepost.traces.client_judge.classic.state import EXCHANGE_APIS, ClientState, Debt, Exchange
 from fencepost.traces.events import Event
@@ -21,7 +22,6 @@ MAY_REJOIN = MOVED | {Error.REBALANCE_IN_PROGRESS}
 """Errors of JoinGroup that cost no member id."""
 PARKED_MS = 2_000
 """A JoinGroup that takes longer is one in whose time there might have been heartbeats."""
-
 GENERATION_OVER = frozenset({Error.ILLEGAL_GENERATION, Error.UNKNOWN_MEMBER_ID})
 """What a commit of a generation is told that is over."""
 RESETS = frozenset({"MEMBER-12", "MEMBER-13"})
@@ -133,14 +133,6 @@ def learn_sync(state: ClientState, operation: Operation, event: Event) -> None:
         learn(state, before, "MEMBER-14", news, event, owes=True)
     else:
         learn(state, replace(before, member_id=None), "", news, event)
-
-
-def judge_silence_of_waiting(state: ClientState, operation: Operation, time: int) -> None:
-    """Heartbeats come while SyncGroup has no response: not one in half a session timeout is unusual."""
-    waited = time - operation.sent_at
-    if waited > state.session_timeout / 2 and not state.has_sign_while_waiting:
-        title, observed = "No heartbeat while SyncGroup has no response", f"none for {waited} ms"
-        state.violate("HBT-03", operation, title, "heartbeats", observed)
 
 
 def learn_assignment(state: ClientState, before: Standing, event: Event, news: str) -> None:

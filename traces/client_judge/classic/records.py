@@ -112,7 +112,7 @@ def judge_committed_offsets(state: ClientState, application: Application, operat
 
 
 def judge_manual_commit(state: ClientState, operation: Operation, since: int) -> None:
-    """A client without a group since then commits as nobody; what it sent as a member may still be on its way."""
+    """A commit names no member since the application has assigned partitions; one sent before that may still come."""
     body = operation.body
     generation = body.get("generation_id_or_member_epoch", body.get("generation_id", -1))
     instance = body.get("group_instance_id")

@@ -6,20 +6,19 @@ from types import MappingProxyType
 
 from fencepost.model.errors import Error
 from fencepost.traces.client_judge.classic.application import Application
-from fencepost.traces.client_judge.classic.news import RESETS, first_error, generation_in
+from fencepost.traces.client_judge.classic.news import MAY_REJOIN, RESETS, first_error, generation_in
 from fencepost.traces.client_judge.classic.repeats import PASSING_ERRORS, error_in
 from fencepost.traces.client_judge.classic.state import ClientState
 from fencepost.traces.client_judge.evidence import ClientViolation
 from fencepost.traces.events import Event
 from fencepost.traces.operations import Operation
 
-MOVED = frozenset({Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE})
 RETRIED: Mapping[str, frozenset[Error]] = MappingProxyType(
     {
         "FindCoordinator": PASSING_ERRORS,
         "OffsetFetch": PASSING_ERRORS,
-        "JoinGroup": MOVED | {Error.REBALANCE_IN_PROGRESS, Error.COORDINATOR_LOAD_IN_PROGRESS},
-        "SyncGroup": MOVED | {Error.REBALANCE_IN_PROGRESS},
+        "JoinGroup": MAY_REJOIN,
+        "SyncGroup": MAY_REJOIN - {Error.COORDINATOR_LOAD_IN_PROGRESS},
     }
 )
 """The errors after which a poll tries again."""
