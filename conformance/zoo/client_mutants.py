@@ -36,6 +36,8 @@ PROTOCOL = ClassicClientSchedules(is_driven=True)
 COMPARED_KINDS = (Kind.REQUEST, Kind.CALLBACK, Kind.POLL)
 KINDS = ("eager", "cooperative", "static", "sticky by hand", "cooperative by hand")
 """The clients that a mutant is made of, one after the other; those by hand commit only what they are asked for."""
+NO_POLICY = "eager without a reset policy"
+"""Another one, which consumes nothing where nothing is committed: it plays the scenarios of first offsets alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ def settings_of(module: Any, kind: str) -> Any:
         auto_commit="by hand" not in kind,
         auto_commit_interval=1_000,
         request_timeout=10_000,
-        reset_policy=module.ResetPolicy.EARLIEST,
+        reset_policy=module.ResetPolicy.NONE if kind == NO_POLICY else module.ResetPolicy.EARLIEST,
     )
 
 
@@ -97,7 +99,9 @@ def mutant_bench(mutant: Mutant | None, kind: str) -> ClientBench:
 def plays_of(seed: int, count: int) -> tuple[tuple[str, ClientScenario], ...]:
     """All scenarios, and then so many schedules of a seed, each for every kind of client."""
     schedules = tuple(PROTOCOL.client_scenario_of(each.schedule) for each in PROTOCOL.generate(seed, 0, count))
-    return tuple((kind, play) for plays in (SCENARIOS, schedules) for kind in KINDS for play in plays)
+    usual = ((kind, play) for plays in (SCENARIOS, schedules) for kind in KINDS for play in plays)
+    first_offsets = ((NO_POLICY, play) for play in SCENARIOS if "MCOMMIT-19" in play.requirements)
+    return (*usual, *first_offsets)
 
 
 def hunt_mutant(name: str, seed: int, count: int) -> MutantOutcome:

@@ -10,7 +10,16 @@ from typing import Any
 from fencepost.model.classic.member.settings import COOPERATIVE_STICKY, RANGE
 from fencepost.model.frozen import evolve
 from tests.support.client_scenarios import COOPERATIVE, EAGER
-from tests.support.faulty_clients import Body, FaultyClient, drop, foreign_fetch, old_id, replace_in, resubscribe
+from tests.support.faulty_clients import (
+    Body,
+    FaultyClient,
+    drop,
+    foreign_fetch,
+    guess_coordinator,
+    old_id,
+    replace_in,
+    resubscribe,
+)
 from tests.support.faulty_clients import set_field as set_request_field
 from tests.support.wire_client import Tell, WireClient, send_as_it_is
 
@@ -243,6 +252,13 @@ FAULTY_DRIVERS = [
         "partitions-that-the-application-assigns",
         call_back("assigned", lambda client, message: client.client.is_manual and client.count("Fetch") > 7),
     ),
+    make_faulty(
+        "CALLBACK-19",
+        "a-leader-of-two",
+        rewrite("assigned", lambda client, message: [{"event": "revoked", "partitions": []}, message]),
+        settings=COOPERATIVE,
+        unusual=True,
+    ),
     make_faulty("COOP-02", "a-leader-of-two", leave_out_one("revoked"), settings=COOPERATIVE),
     make_faulty(
         "COOP-06",
@@ -276,6 +292,13 @@ FAULTY_DRIVERS = [
     make_faulty("MCOMMIT-14", "a-commit-of-the-application", rewrite("done", fail_commits), unusual=True),
     make_faulty("MCOMMIT-19", "a-leader-of-two", shift_records(1, 2)),
     make_faulty("MEMBER-18", "a-refused-join", rewrite("error", hide_failure)),
+    make_faulty(
+        "MEMBER-39",
+        "a-coordinator-that-moves-while-starts-are-asked",
+        tamper=replace_in("FindCoordinator", guess_coordinator, 1),
+        unusual=True,
+    ),
+    make_faulty("MEMBER-38", "offsets-that-are-refused-for-good", rewrite("error", hide_failure)),
     make_faulty(
         "MEMBER-26", "partitions-that-the-application-assigns", tamper=replace_in("Metadata", heartbeat_of_nobody)
     ),

@@ -303,11 +303,21 @@ async def exchanges_that_are_refused_for_good(stage: ClientStage) -> None:
             await stage.watch(SETTLED_S)
 
 
-@FAMILY.add("MEMBER-18", "MCOMMIT-19", "PREFETCH-03", needs=("driver",))
-async def lookups_and_offsets_that_are_refused_for_good(stage: ClientStage) -> None:
-    """FindCoordinator and OffsetFetch get errors that the application is told of."""
-    for api in ("FindCoordinator", "OffsetFetch"):
-        for error in (Error.GROUP_AUTHORIZATION_FAILED, Error.UNKNOWN_SERVER_ERROR):
-            stage.refuse(api, error)
+@FAMILY.add("MEMBER-38", "PREFETCH-03", needs=("driver",))
+async def a_lookup_that_is_refused_for_good(stage: ClientStage) -> None:
+    """FindCoordinator gets errors that the application is told of."""
+    await refuse_for_good(stage, "FindCoordinator")
+
+
+@FAMILY.add("MEMBER-38", "MCOMMIT-19", "PREFETCH-03", needs=("driver",))
+async def offsets_that_are_refused_for_good(stage: ClientStage) -> None:
+    """OffsetFetch gets errors that the application is told of."""
+    await refuse_for_good(stage, "OffsetFetch")
+
+
+async def refuse_for_good(stage: ClientStage, api: str) -> None:
+    """Start the client, whose first requests to an API are refused, and watch how it goes on."""
+    for error in (Error.GROUP_AUTHORIZATION_FAILED, Error.UNKNOWN_SERVER_ERROR):
+        stage.refuse(api, error)
     await stage.start_and_become_stable()
     await stage.watch(PROGRESS_S)

@@ -50,7 +50,7 @@ async def a_sync_of_a_forgotten_member(stage: ClientStage) -> None:
     await forget_first(stage, "SyncGroup")
 
 
-@FAMILY.add("MEMBER-14", "MEMBER-16")
+@FAMILY.add("MEMBER-14", "MEMBER-16", "MEMBER-39")
 async def a_sync_elsewhere(stage: ClientStage) -> None:
     """SyncGroup is told that another node coordinates."""
     await refuse_first(stage, "SyncGroup", Error.NOT_COORDINATOR)
@@ -83,7 +83,7 @@ async def a_join_while_loading(stage: ClientStage) -> None:
     await refuse_first(stage, "JoinGroup", Error.COORDINATOR_LOAD_IN_PROGRESS, times=3, matches=has_member_id)
 
 
-@FAMILY.add("MEMBER-14")
+@FAMILY.add("MEMBER-14", "MEMBER-39")
 async def a_join_elsewhere(stage: ClientStage) -> None:
     """JoinGroup is told that another node coordinates."""
     await refuse_first(stage, "JoinGroup", Error.NOT_COORDINATOR, matches=has_member_id)

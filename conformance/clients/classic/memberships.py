@@ -207,7 +207,7 @@ def is_told_of_rebalance(event: Event) -> bool:
     return is_response and event.body.get("error_code") == Error.REBALANCE_IN_PROGRESS
 
 
-@FAMILY.add("COOP-05", "COOP-13", "CALLBACK-14", needs=("cooperative",))
+@FAMILY.add("COOP-05", "COOP-13", "CALLBACK-14", "CALLBACK-19", needs=("cooperative",))
 async def a_rebalance_that_changes_nothing(stage: ClientStage) -> None:
     """A cooperative follower gets the same partitions in three rounds, and is left alone then."""
     if not COOPERATIVE_ASSIGNORS.issuperset(stage.facts.protocols):

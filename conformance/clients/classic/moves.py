@@ -9,7 +9,7 @@ MAX_SILENCE_S = 14
 """How long a silent coordinator is waited out."""
 
 
-@FAMILY.add("MEMBER-14")
+@FAMILY.add("MEMBER-14", "MEMBER-39")
 async def a_coordinator_that_moves(stage: ClientStage) -> None:
     """Another node coordinates the group, with everything that is known of it."""
     await stage.start_and_become_stable()

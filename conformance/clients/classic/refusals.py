@@ -6,6 +6,7 @@ from fencepost.conformance.clients.classic.errors import make_unstable, wants_st
 from fencepost.conformance.clients.scenario import ClientScenarioFamily
 from fencepost.conformance.clients.stage import RECORDS, ClientStage
 from fencepost.model.errors import Error
+from fencepost.model.wire.codec import Body
 
 FAMILY = ClientScenarioFamily()
 MANY = 5
@@ -93,6 +94,45 @@ async def refuse_unawaited_commit(stage: ClientStage, error: Error) -> None:
     stage.application.go_on_polling()
     await stage.watch(0.1)
     stage.cluster.script.drop(cue)
+
+
+@FAMILY.add("MCOMMIT-14", needs=("driver",))
+async def commits_of_which_one_partition_is_refused(stage: ClientStage) -> None:
+    """The application commits, once waiting and once without, and the last partition alone gets an error that may
+    pass."""
+    await consume(stage, RECORDS)
+    for command in ("commit", "commit_async"):
+        await produce(stage, 5)
+        await stage.watch(1)
+        stage.application.stop_polling()
+        note = "the last partition of the next OffsetCommit gets UNKNOWN_TOPIC_OR_PARTITION"
+        cue = stage.play("OffsetCommit", edit(refuse_last_partition), note)
+        await stage.do(command)
+        await stage.watch(0.2)
+        stage.cluster.script.drop(cue)
+        stage.application.go_on_polling()
+        await stage.watch(QUIET_S)
+
+
+def refuse_last_partition(body: Body) -> Body:
+    """A response to OffsetCommit in which the last partition has an error."""
+    *topics, last = body["topics"]
+    *rows, row = last["partitions"]
+    refused = row | {"error_code": Error.UNKNOWN_TOPIC_OR_PARTITION}
+    return dict(body) | {"topics": [*topics, last | {"partitions": [*rows, refused]}]}
+
+
+@FAMILY.add("MCOMMIT-17", needs=("driver", "auto-commit"))
+async def a_periodic_commit_while_loading(stage: ClientStage) -> None:
+    """A commit for which the application has not asked is told that the coordinator is loading."""
+    await consume(stage, RECORDS)
+    for error in (Error.COORDINATOR_LOAD_IN_PROGRESS, Error.UNKNOWN_TOPIC_OR_PARTITION):
+        await produce(stage, 5)
+        since = stage.mark()
+        cue = stage.refuse("OffsetCommit", error)
+        await stage.watch_request("OffsetCommit", since=since, seconds=7)
+        await stage.watch(QUIET_S)
+        stage.cluster.script.drop(cue)
 
 
 @FAMILY.add("POLL-03", needs=("driver",))

@@ -27,7 +27,7 @@ SEEN = Path(__file__).parents[1] / "heldout_clients" / "seen_mutants.txt"
 """The mutants of earlier draws, a line each: checks were written after their survivors were read."""
 HUNT_SECONDS = 10.0
 DRAWN = 120
-MUTANT_SCHEDULES = 12
+MUTANT_SCHEDULES = 40
 """For each kind of client."""
 MIN_SHARE = 95.0
 OUTCOMES_VARIABLE = "FENCEPOST_OUTCOMES"

@@ -118,6 +118,34 @@ MUTANTS = (
         "commits.send_waiting: comparison: commit.purpose is CommitPurpose.ASYNC",
     ),
     ("STICKY-18", "sticky by hand", "a-client-alone", "joining.user_data_of: never: client.member.owned_in < 0 or"),
+    (
+        "CALLBACK-11",
+        "cooperative",
+        "closing-while-joining",
+        "leaving.give_up_before_leaving: always: has_generation(client) and",
+    ),
+    ("CALLBACK-19", "cooperative", "a-leader-of-two", "preparation.prepare: never: not dropped"),
+    ("MCOMMIT-12", "eager", "partitions-that-the-application-assigns", "commits.core_commit: never: client.is_manual"),
+    (
+        "MCOMMIT-14",
+        "eager",
+        "commits-of-which-one-partition-is-refused",
+        "commits.error_in: always: error != Error.NONE",
+    ),
+    ("MCOMMIT-17", "eager", "a-periodic-commit-while-loading", "commit_results.finish_commit: never: is_retriable ->"),
+    ("MEMBER-38", "eager", "a-lookup-that-is-refused-for-good", "lookup.on_find_response: always: response.error in"),
+    (
+        "MEMBER-39",
+        "eager",
+        "a-coordinator-that-moves-while-starts-are-asked",
+        "heartbeats.on_heartbeat_response: never: error in COORDINATOR_MOVED",
+    ),
+    (
+        "MEMBER-38",
+        "eager",
+        "offsets-that-are-refused-for-good",
+        "positions.on_offsets: never: response.error != Error.NONE",
+    ),
 )
 """The requirement, the kind of the client, the scenario and how the name of the mutant begins."""
 FAULTS = (

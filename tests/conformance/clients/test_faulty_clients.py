@@ -2,13 +2,18 @@
 
 import pytest
 
-from fencepost.conformance.clients.play import ClientScenarioRun
+from fencepost.adapters.client.cluster import CLIENT_LABEL
+from fencepost.conformance.clients.play import CLIENT_SETTINGS, ClientScenarioRun
+from fencepost.model.frozen import evolve
+from fencepost.traces.client_judge.classic.client import ClassicClient
+from fencepost.traces.client_judge.judge import judge_client
+from fencepost.traces.events import Header, Order
 from fencepost.traces.verdict import CheckStatus
-from tests.support.client_scenarios import play_scenario
+from tests.support.client_scenarios import EAGER, play_scenario
 from tests.support.faulty_applications import FAULTY_APPLICATIONS
 from tests.support.faulty_clients import FAULTY, FaultyClient
 from tests.support.faulty_drivers import FAULTY_DRIVERS, Message, rewrite
-from tests.support.wire_client import WireClient
+from tests.support.wire_client import WireClient, tell_as_it_is
 
 
 @pytest.mark.parametrize(
@@ -30,3 +35,11 @@ async def test_a_callback_that_an_unsubscribing_client_leaves_out_is_missed_once
 
 def unusual_in(run: ClientScenarioRun) -> set[str]:
     return {check.requirement for check in run.verdict.check_results if check.status is CheckStatus.UNUSUAL}
+
+
+async def test_a_commit_succeeds_only_if_it_is_sent() -> None:
+    run = await play_scenario("a-commit-of-the-application", evolve(EAGER, auto_commit=False), tell=tell_as_it_is)
+    header = Header("a test", Order.TOTAL, "virtual", CLIENT_SETTINGS, 1_000)
+    unsent = [event for event in run.events if event.api != "OffsetCommit"]
+    assert "MCOMMIT-01" not in judge_client(header, run.events, CLIENT_LABEL, ClassicClient).violated
+    assert judge_client(header, unsent, CLIENT_LABEL, ClassicClient).violated == {"MCOMMIT-01"}

@@ -152,6 +152,11 @@ def revoke_sooner(events: list[Event]) -> Iterable[Event]:
             yield event
 
 
+def join_later(events: list[Event]) -> Iterable[Event]:
+    """JoinGroup comes 100 ms later than the callback."""
+    return [evolve(each, time=each.time + 100) if each.sequence >= 501 else each for each in events]
+
+
 CASES: list[tuple[str, str, Change]] = [
     ("no-coordinator", "HBT-01", without(lambda event: event.api == "FindCoordinator")),
     ("doubled-response", "HBT-01", without(lambda event: event.api == "doubled")),
@@ -199,6 +204,9 @@ CASES: list[tuple[str, str, Change]] = [
     ("unread-assignment", "COOP-01", without(lambda event: event.api == "hangup" and event.connection == 2)),
     ("revoked-beside-a-subscription", "CALLBACK-02", without(lambda event: event.sequence == 142)),
     ("metadata-beside-a-join", "MEMBER-08", without(lambda event: event.sequence == 79)),
+    ("growth-told-while-joining", "MEMBER-21", without(lambda event: event.sequence == 52)),
+    ("lost-behind-a-join", "MEMBER-13", join_later),
+    ("offsets-refused-before-a-join", "MEMBER-38", without(lambda event: event.sequence in (403, 413))),
     ("growing-backoff", "PREFETCH-03", without(lambda event: event.api == "OffsetFetch" and event.time > 2_000)),
 ]
 """The name of a trace, the requirement that it seemed to violate, and the change after which it does."""

@@ -4,7 +4,7 @@ from fencepost.model.assignors.group import TopicPartition
 from fencepost.traces.client_judge.classic.application import Application, check_event
 from fencepost.traces.client_judge.classic.knowledge import NO_GENERATION, Phase, Standing
 from fencepost.traces.client_judge.classic.news import describe_partitions
-from fencepost.traces.client_judge.classic.state import COOPERATIVE_ASSIGNORS, ClientState
+from fencepost.traces.client_judge.classic.state import COOPERATIVE_ASSIGNORS, MIN_PATIENCE_MS, ClientState
 from fencepost.traces.events import Event
 from fencepost.traces.operations import Operation
 
@@ -26,10 +26,13 @@ def judge_callback(state: ClientState, application: Application, event: Event) -
         evidence.hold("CALLBACK-17", event.sequence)
     application.has_called = True
     if event.api == "lost" and partitions and not application.is_ending:
-        note_loss_of_membership(state)
+        note_loss_of_membership(state, event.time)
     if event.api == "assigned":
         judge_assigned(state, application, event)
     else:
+        if state.is_cooperative:
+            title, expected = f"{event.api} is called with nothing", "no callback, or one with partitions"
+            check_event(evidence, bool(partitions), "CALLBACK-19", event, title, expected, observed)
         judge_survival(state, application, event)
         judge_taken(state, application, event)
     judge_seen_assignment(state, application, event)
@@ -42,12 +45,12 @@ def judge_callback(state: ClientState, application: Application, event: Event) -
             application.taken |= partitions
 
 
-def note_loss_of_membership(state: ClientState) -> None:
+def note_loss_of_membership(state: ClientState, time: int) -> None:
     """Partitions are called lost: whoever does that has read the first news that the generation is over. Commits that
     it has prepared before may still come."""
     over = (standing for standing in state.knowledge.standings if has_no_generation(standing))
     if (first := next(over, None)) is not None:
-        state.read_of_loss = first.sequence
+        state.loss = first.sequence, time
 
 
 def partitions_in(event: Event, name: str = "partitions") -> frozenset[TopicPartition]:
@@ -235,8 +238,22 @@ def judge_ending_callback(state: ClientState, application: Application, event: E
     if is_stable and application.owned:
         is_right = event.api == "revoked" and partitions == application.owned
         check_event(state.evidence, is_right, "CALLBACK-11", event, title, f"revoked: {expected}", observed)
-    elif all(map(has_no_generation, standings)) and application.owned and application.has_lost:
+    elif application.owned and application.has_lost and is_unstable(state, application, event.time):
         check_event(state.evidence, event.api == "lost", "CALLBACK-11", event, title, f"lost: {expected}", observed)
+
+
+def is_unstable(state: ClientState, application: Application, time: int) -> bool:
+    """Whether the generation of the client is certainly over, or a rebalance under way."""
+    return all(map(has_no_generation, state.knowledge.standings)) or is_rebalancing(state, application, time)
+
+
+def is_rebalancing(state: ClientState, application: Application, time: int) -> bool:
+    """Whether the client has certainly waited for JoinGroup or SyncGroup since the call under way began: it has not
+    given the request up, as it would without its connection or after a while."""
+    waiting = state.exchange_outstanding()
+    if waiting is None or waiting.handle > application.command_sequence or state.coordinator_lost is not None:
+        return False
+    return time - waiting.sent_at < MIN_PATIENCE_MS and waiting.connection not in state.doubtful
 
 
 def judge_survival(state: ClientState, application: Application, event: Event) -> None:

@@ -34,6 +34,8 @@ GROUP_APIS = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "Of
 """Requests to the coordinator of a group."""
 MEMBER_APIS = frozenset({"JoinGroup", "SyncGroup", "Heartbeat"})
 """Requests whose responses start a client's clock of its session anew."""
+LOOKED_FOR = GROUP_APIS - {"LeaveGroup"}
+"""Requests after whose refusal by a node that does not coordinate the group the client looks for another one."""
 SETTLING_MS = 500
 """How long a client that was held up may take to read what came meanwhile."""
 Look = Callable[[ClientState, Operation, Event], None]
@@ -60,7 +62,7 @@ class ClassicClient:
 
     def __init__(self, header: Header, label: str, requirements: Mapping[str, Requirement] = CLIENT_CATALOGUE) -> None:
         self._evidence = Evidence(requirements)
-        self.state = ClientState(Knowledge(header.grace), self._evidence)
+        self.state = ClientState(Knowledge(header.grace), self._evidence, header.clock == "virtual")
         self._progress = progress.Progress()
         self._label = label
         self._has_asked = False
@@ -77,7 +79,8 @@ class ClassicClient:
     def on_request(self, operation: Operation, event: Event) -> None:
         """The client sent a request; one that cannot be read is left alone."""
         state = self.state
-        state.knowledge.settle(event.time if operation.api == "JoinGroup" else self._awake_until(event.time))
+        awake_until = self._awake_until(event.time)
+        state.knowledge.settle(event.time if operation.api == "JoinGroup" else awake_until)
         self._sent_at.append(event.time)
         if operation.api == "JoinGroup":
             if state.refused_on == event.connection:  # it has read that, and keeps the connection
@@ -89,6 +92,9 @@ class ClassicClient:
             progress.follow_request(state, self._progress, operation, event)
         if operation.api == "FindCoordinator":
             membership.judge_lookup(state, operation, event)
+            membership.note_lookup(state, operation)
+        elif operation.api in GROUP_APIS:
+            membership.judge_former_coordinator(state, operation, awake_until)
         if "_findings" not in event.body:
             if operation.api in GROUP_APIS and not self._has_asked:
                 self._has_asked = True
@@ -137,6 +143,8 @@ class ClassicClient:
             state.refused_on = event.connection if operation.api in EXCHANGE_APIS else state.refused_on
         if operation.api == "JoinGroup" and error == Error.COORDINATOR_LOAD_IN_PROGRESS:
             state.join_failure = event.time
+        if operation.api in LOOKED_FOR and operation.handle > state.looked_at:
+            state.moved = event if repeats.error_in(event) == Error.NOT_COORDINATOR else state.moved
 
     def on_loss(self, operation: Operation, event: Event) -> None:
         """The connection ended before the response."""

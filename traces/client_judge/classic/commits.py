@@ -21,6 +21,16 @@ class UnawaitedCommit:
 
 
 @dataclass(slots=True)
+class RefusedCommit:
+    """A periodic commit that got an error that may pass."""
+
+    operation: Operation
+    response: Event
+    polls: int = 0
+    """How many polls began after the longest backoff, none of which has committed."""
+
+
+@dataclass(slots=True)
 class Commits:
     """What is known of the commits of a driven client. Times in milliseconds."""
 
@@ -28,6 +38,8 @@ class Commits:
     """When the last commit came that nobody asked for, and its generation."""
     gap: tuple[Operation, int] | None = None
     """The last such commit, and how long after the one before it it came; it may still be one before JoinGroup."""
+    refused: RefusedCommit | None = None
+    """The last such commit, if it got an error that may pass and none came since."""
     preparing: int | None = None
     """When the last commit came since the client was told of a rebalance, if it has not revoked or joined since."""
     begun: int | None = None

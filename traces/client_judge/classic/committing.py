@@ -3,6 +3,7 @@
 from fencepost.model.classic.messages.parsing import read_offsets
 from fencepost.model.errors import Error
 from fencepost.traces.client_judge.classic.application import Application, check_event
+from fencepost.traces.client_judge.classic.commits import RefusedCommit
 from fencepost.traces.client_judge.classic.news import (
     ELSEWHERE,
     describe_news,
@@ -16,6 +17,11 @@ from fencepost.traces.events import Event
 from fencepost.traces.operations import Operation
 
 PASSING_ERRORS = frozenset({Error.COORDINATOR_LOAD_IN_PROGRESS, Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE})
+REPEATED_ERRORS = frozenset({Error.COORDINATOR_LOAD_IN_PROGRESS, Error.UNKNOWN_TOPIC_OR_PARTITION})
+"""The errors after which the same node may be asked again at once."""
+MAX_BACKOFF_MS = 400
+"""The first backoff of every client is shorter."""
+MIN_POLLS = 2
 
 
 def judge_periodic_commit(state: ClientState, application: Application, operation: Operation, event: Event) -> None:
@@ -23,12 +29,29 @@ def judge_periodic_commit(state: ClientState, application: Application, operatio
     commits, command = state.commits, application.command
     is_asked = command is not None and command["do"] in ("commit", "close", "unsubscribe")
     interval, generation = application.auto_commit_ms, generation_in(operation)
+    refused, commits.refused = commits.refused, None
     if is_asked or not interval or state.rebalance_told is not None or commits.in_callback is not None:
         return
+    if refused is not None:
+        judge_commit_after_refusal(state, refused, operation, event.time)
     if commits.periodic is not None and commits.periodic[1] == generation and not application.is_commit_doubtful:
         judge_gap(state, interval)
         commits.gap = operation, event.time - commits.periodic[0]
     commits.periodic = event.time, generation
+
+
+def judge_commit_after_refusal(state: ClientState, refused: RefusedCommit, operation: Operation, time: int) -> None:
+    """A periodic commit that failed is made again after its backoff, not when the next one would be due."""
+    title, expected = "A periodic commit that failed waits for its interval", "another after the backoff"
+    observed = f"another {time - refused.response.time} ms after its response"
+    state.check(refused.polls < MIN_POLLS, "MCOMMIT-17", operation, title, expected, observed)
+
+
+def count_poll(state: ClientState, event: Event) -> None:
+    """A poll begins."""
+    refused = state.commits.refused
+    if refused is not None and event.time - refused.response.time > MAX_BACKOFF_MS:
+        refused.polls += 1
 
 
 def judge_gap(state: ClientState, interval: int) -> None:
@@ -118,6 +141,10 @@ def note_commit_response(state: ClientState, application: Application, operation
     if is_manual and application.has_auto_commit and first_error(event.body) in ELSEWHERE:
         told = f"{describe_news(operation, event)}, and offsets are committed by the clock"
         state.owe(Debt("MCOMMIT-17", "OffsetCommit", event.time, event.sequence, told))
+    commits = state.commits
+    if commits.periodic is not None and commits.periodic[0] == operation.sent_at and application.auto_commit_ms:
+        is_refused = first_error(event.body) in REPEATED_ERRORS and state.rebalance_told is None
+        commits.refused = RefusedCommit(operation, event) if is_refused else None
     if first_error(event.body) in PASSING_ERRORS:
         owe_commit(state, application, describe_news(operation, event), event)
     is_preparing = state.rebalance_told is not None and application.has_auto_commit and not state.is_cooperative
@@ -145,3 +172,4 @@ def judge_join_after_commit(state: ClientState, operation: Operation, event: Eve
         is_over = waited > state.rebalance_timeout - state.knowledge.grace
         state.check(is_over, "MCOMMIT-06", operation, title, expected, f"JoinGroup after {waited} ms")
     commits.failed = commits.preparing = commits.begun = commits.tried = commits.periodic = commits.gap = None
+    commits.refused = None

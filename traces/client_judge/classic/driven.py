@@ -12,6 +12,7 @@ from fencepost.traces.client_judge.classic.application_end import (
 )
 from fencepost.traces.client_judge.classic.callbacks import judge_callback, judge_callbacks_before_join, partitions_in
 from fencepost.traces.client_judge.classic.committing import (
+    count_poll,
     judge_join_after_commit,
     note_commit,
     note_commit_response,
@@ -54,7 +55,7 @@ from fencepost.traces.client_judge.classic.records import (
     learn_commit,
     learn_starts,
 )
-from fencepost.traces.client_judge.classic.repeats import forget_failures
+from fencepost.traces.client_judge.classic.repeats import error_in, forget_failures
 from fencepost.traces.client_judge.classic.state import EXCHANGE_APIS, ClientState, Debt
 from fencepost.traces.client_judge.classic.told_errors import judge_told_error, note_error
 from fencepost.traces.client_judge.classic.unawaited import (
@@ -67,6 +68,7 @@ from fencepost.traces.client_judge.classic.unawaited import (
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.operations import Operation
 
+REFUSED_LOOKUPS = ("FindCoordinator", "OffsetFetch")
 REFUSALS = frozenset(
     {
         Error.GROUP_AUTHORIZATION_FAILED,
@@ -142,6 +144,7 @@ def begin_command(state: ClientState, application: Application, event: Event) ->
     if event.body["do"] == "poll":
         application.last_unpolled = application.idle_time(event.time)
         note_poll(state)
+        count_poll(state, event)
         begin_poll(state, application, event)
         if not application.has_failed_poll:
             application.polled_at = None
@@ -284,6 +287,8 @@ def judge_request_of_application(state: ClientState, operation: Operation, event
         judge_silent_retry(state, application, operation)
         application.has_ended = application.has_asked = False
         application.assignments.clear()
+        if application.refused is not None and application.refused.api == "OffsetFetch":
+            application.refused = None  # nobody waits for it any more
     elif operation.api == "OffsetCommit":
         judge_committed_offsets(state, application, operation)
         note_commit(state, application, operation, event)
@@ -381,11 +386,20 @@ def refusal_in(state: ClientState, operation: Operation, event: Event) -> str:
         return "HBT-10" if api == "Heartbeat" else "MEMBER-19" if api in EXCHANGE_APIS else ""
     if api == "OffsetCommit" and is_fenced_in_background(state, operation, event):
         return "MCOMMIT-15"
+    if api in REFUSED_LOOKUPS and error_in(event) == Error.GROUP_AUTHORIZATION_FAILED:
+        # Between polls the thread of heartbeats looks for the coordinator, and drops what it is told.
+        is_awaited = state.join is None if api == "FindCoordinator" else not is_about_to_join(state)
+        return "MEMBER-38" if is_awaited else ""
     if api == "SyncGroup" and not error:
         return "MEMBER-31" if is_of_another_plan(state, event.body) else ""
     if api == "JoinGroup":
         return "MEMBER-18" if error in REFUSALS else "MEMBER-31" if not error and is_contradicting(event.body) else ""
     return ""
+
+
+def is_about_to_join(state: ClientState) -> bool:
+    """Whether the client joins, or has a reason to: nobody waits for its offsets then."""
+    return state.rebalance_told is not None or state.growth is not None or state.exchange_outstanding() is not None
 
 
 def is_fenced_in_background(state: ClientState, operation: Operation, event: Event) -> bool:

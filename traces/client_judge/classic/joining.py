@@ -24,6 +24,10 @@ FIRST_WITH_GENERATION = 2
 """The first version of a subscription that has the generation of the owned partitions (KIP-792)."""
 
 
+OVERTAKING_MS = 50
+"""A driver's message may arrive so long before a request that was sent first: they come by different ways."""
+
+
 def judge_join(state: ClientState, operation: Operation, event: Event) -> None:
     """A JoinGroup arrives: its place, its member id, its fields and its subscriptions."""
     state.groups.join()
@@ -32,7 +36,9 @@ def judge_join(state: ClientState, operation: Operation, event: Event) -> None:
     judge_reason_to_join(state, operation)
     if state.join is not None:
         state.knowledge.show(state.last_exchange_news)
-    state.read_before_join = max(state.read_of_loss, state.knowledge.standings[0].sequence)
+    read, told_at = state.loss
+    is_sent_after = state.is_virtual or event.time - told_at >= OVERTAKING_MS
+    state.read_before_join = max(read if is_sent_after else 0, state.knowledge.standings[0].sequence)
     judge_member_id(state, operation)
     judge_early_revocation(state, operation)
     judge_backoff(state, operation, event)

@@ -348,7 +348,8 @@ def learn_metadata(state: ClientState, event: Event) -> None:
         return
     state.growth = event
     news = f"Metadata told the partitions of {', '.join(grown)}"
-    if exchange.leads and not any(debt.api == "JoinGroup" for debt in state.debts.values()):
+    is_joining = state.exchange_outstanding() is not None  # its plan is made with these numbers
+    if exchange.leads and not is_joining and not any(debt.api == "JoinGroup" for debt in state.debts.values()):
         requirement = "MEMBER-09" if exchange.skips else "MEMBER-21"
         state.owe(Debt(requirement, "JoinGroup", event.time, event.sequence, news))
 

@@ -208,12 +208,30 @@ def judge_commit_result(state: ClientState, application: Application, event: Eve
         check_event(evidence, not is_done, "MCOMMIT-15", event, title, expected, "success")
     elif errors and errors[0] in RETRIABLE_ERRORS:
         title, expected = "A commit is not tried again", "OffsetCommit again"
-        observed = f"a failure after {error_name(errors[0])}"
-        check_event(evidence, is_done, "MCOMMIT-14", event, title, expected, observed)
+        observed = f"{'success' if is_done else 'a failure'} after {error_name(errors[0])}"
+        is_tried_again = is_done and any(error not in RETRIABLE_ERRORS for error in errors)
+        check_event(evidence, is_tried_again, "MCOMMIT-14", event, title, expected, observed)
     elif not errors and name_of_error(event) in FAILED_COMMITS:
         judge_refused_commit(state, application, event)
     elif not errors and not is_done and application.passing.get("FindCoordinator"):
         judge_commit_without_coordinator(state, application, event)
+    elif not errors and is_done and joining is None:
+        judge_unsent_commit(state, application, event)
+
+
+def judge_unsent_commit(state: ClientState, application: Application, event: Event) -> None:
+    """A commit succeeds though nothing was sent: everything that was returned is committed already."""
+    is_manual = application.manual_since is not None
+    is_stable = state.knowledge.latest.phase is Phase.STABLE
+    is_open = any(each.api == "OffsetCommit" for each in state.outstanding.values())
+    if is_open or application.is_commit_doubtful or not (is_manual or is_stable):
+        return
+    positions = {each: application.positions[each] for each in application.owned & application.positions.keys()}
+    left = {each for each, offset in positions.items() if application.committed.get(each, -1) < offset}
+    title, expected = "A commit succeeds that is not sent", "an OffsetCommit of what was returned"
+    observed = f"records of {describe_partitions(left - application.sought)} are not committed"
+    is_right = left <= application.sought
+    check_event(state.evidence, is_right, "MCOMMIT-12" if is_manual else "MCOMMIT-01", event, title, expected, observed)
 
 
 def judge_commit_without_coordinator(state: ClientState, application: Application, event: Event) -> None:

@@ -73,6 +73,8 @@ class ClientState:
 
     knowledge: Knowledge
     evidence: Evidence
+    is_virtual: bool = False
+    """Its clock is virtual: what it writes to its driver and to its connections arrives in that order."""
     is_recorded: bool = False
     """Only its requests to the coordinator are known: nothing of its application, of Metadata and of Fetch."""
     outstanding: dict[int, Operation] = field(default_factory=dict)
@@ -81,8 +83,8 @@ class ClientState:
     """The last JoinGroup."""
     read_before_join: int = 0
     """The sequence number of the last news that the client had certainly read when it sent that."""
-    read_of_loss: int = 0
-    """The same when it called its partitions lost last."""
+    loss: tuple[int, int] = (0, 0)
+    """The same when it called its partitions lost last, and when that was."""
     subscriptions: Mapping[str, Subscription] = field(default_factory=dict)
     """What it carried, by protocol."""
     exchange: Exchange | None = None
@@ -185,6 +187,10 @@ class ClientState:
     """The connection of the last request to the coordinator: what waits on another one is given up."""
     coordinator_lost: int | None = None
     """When that connection ended, if the client has sent nothing to the coordinator since."""
+    moved: Event | None = None
+    """The response that another node coordinates, if the client has not looked for it since."""
+    looked_at: int = -1
+    """The handle of the last FindCoordinator."""
     refused_on: int = -1
     """The connection on which JoinGroup or SyncGroup was told last that the coordinator is elsewhere, -1 for none."""
     doubtful: dict[int, int] = field(default_factory=dict)

@@ -151,4 +151,14 @@ CALLBACK: tuple[Requirement, ...] = (
             "manual-assignment",
         ),
     ),
+    should(
+        "CALLBACK-19",
+        "No empty revocation",
+        "A cooperative member should call back about revoked or lost partitions only where there are some.",
+        "KIP-429",
+        needs=(
+            "driver",
+            "cooperative",
+        ),
+    ),
 )

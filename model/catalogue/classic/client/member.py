@@ -262,4 +262,19 @@ MEMBER: tuple[Requirement, ...] = (
         "KIP-568, KafkaConsumerTest",
         needs=("driver",),
     ),
+    must(
+        "MEMBER-38",
+        "Fatal errors of lookups",
+        "A FindCoordinator before the first JoinGroup, or an OffsetFetch, that is refused for authorization to the "
+        "group reaches the application.",
+        "ConsumerCoordinatorTest",
+        needs=("driver",),
+    ),
+    should(
+        "MEMBER-39",
+        "Former coordinator",
+        "A client that is told that another node coordinates its group should look for the coordinator before it "
+        "sends another request of the group.",
+        "AbstractCoordinatorTest, ConsumerCoordinatorTest",
+    ),
 )
