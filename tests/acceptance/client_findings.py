@@ -75,8 +75,11 @@ SOURCE_OF_FAILURES: Mapping[str, Mapping[str, str]] = {
         "MCOMMIT-08": "consumer/group_coordinator.py, commit_offsets: sends what the application commits whatever the "
         "group does; the generation is the one of JoinGroup while SyncGroup has no response",
         "MCOMMIT-11": "consumer/group_coordinator.py, _do_commit_offsets: sends generation -1 after reset_generation",
-        "MCOMMIT-19": "consumer/group_coordinator.py, _do_fetch_commit_offsets: looks at the errors of partitions "
-        "alone; where the whole response has one, no partition is in it, and each counts as one without an offset",
+        **dict.fromkeys(
+            ("MCOMMIT-19", "MEMBER-38"),
+            "consumer/group_coordinator.py, _do_fetch_commit_offsets: looks at the errors of partitions alone; where "
+            "the whole response has one, no partition is in it, and each counts as one without an offset",
+        ),
     },
     "kafkajs": {
         "MEMBER-06": "consumer/consumerGroup.js, recoverFromFetch: the fetcher of each broker joins again when it sees "

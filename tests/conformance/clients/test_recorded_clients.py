@@ -152,6 +152,11 @@ def revoke_sooner(events: list[Event]) -> Iterable[Event]:
             yield event
 
 
+def is_refused(event: Event) -> bool:
+    """A response to FindCoordinator with an error."""
+    return any(row["error_code"] for row in event.body.get("coordinators") or ())
+
+
 def join_later(events: list[Event]) -> Iterable[Event]:
     """JoinGroup comes 100 ms later than the callback."""
     return [evolve(each, time=each.time + 100) if each.sequence >= 501 else each for each in events]
@@ -207,6 +212,11 @@ CASES: list[tuple[str, str, Change]] = [
     ("growth-told-while-joining", "MEMBER-21", without(lambda event: event.sequence == 52)),
     ("lost-behind-a-join", "MEMBER-13", join_later),
     ("offsets-refused-before-a-join", "MEMBER-38", without(lambda event: event.sequence in (403, 413))),
+    (
+        "found-before-the-end",
+        "PREFETCH-03",
+        without(lambda event: event.api == "FindCoordinator" and is_refused(event)),
+    ),
     ("growing-backoff", "PREFETCH-03", without(lambda event: event.api == "OffsetFetch" and event.time > 2_000)),
 ]
 """The name of a trace, the requirement that it seemed to violate, and the change after which it does."""

@@ -48,7 +48,7 @@ def note_lookup(state: ClientState, event: Event, is_found: bool) -> None:
     if not is_found:
         rhythm.lost_since = event.time if rhythm.lost_since is None else rhythm.lost_since
     elif rhythm.lost_since is not None:
-        rhythm.outage, rhythm.lost_since = event.time - rhythm.lost_since, None
+        rhythm.outage, rhythm.lost_since, rhythm.found_at = event.time - rhythm.lost_since, None, event.time
 
 
 def is_looking_up(state: ClientState) -> bool:

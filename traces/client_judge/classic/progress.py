@@ -146,8 +146,7 @@ def judge_manual_progress(state: ClientState, progress: Progress, end: int) -> N
     since, idle_since = application.manual_since, application.idle_since
     is_idle = application.has_failed_poll or (idle_since is not None and end - idle_since > WAITING_MS)
     is_waiting = any(end - each.sent_at > WAITING_MS for each in state.outstanding.values() if each.api != "Fetch")
-    is_cut_off = state.rhythm.lost_since is not None or state.is_backing_off(end)
-    if end - since <= PROGRESS_MS or is_idle or is_waiting or is_cut_off:
+    if end - since <= PROGRESS_MS or is_idle or is_waiting or is_cut_off(state, end):
         return
     wanted = application.owned - application.paused - progress.out_of_range - fetches_outstanding(state)
     idle = sorted(each for each in wanted if progress.fetched_at.get(each, since) < end - PROGRESS_MS)
@@ -174,12 +173,20 @@ def led_by_silent_nodes(
     return frozenset(each for each in installed if silent and (not is_known or state.leaders[each] in silent))
 
 
+def is_cut_off(state: ClientState, end: int) -> bool:
+    """Whether the client cannot find its coordinator, or has not had the time to go on since, or OffsetFetch has
+    failed."""
+    rhythm = state.rhythm
+    is_found_late = rhythm.found_at is not None and end - rhythm.found_at <= PROGRESS_MS
+    return rhythm.lost_since is not None or is_found_late or state.is_backing_off(end)
+
+
 def is_held_up(state: ClientState, end: int) -> bool:
-    """Whether something keeps the client from its work: it joins, it waits for a response, it is not polled, polls
-    fail, or its subscription is over."""
+    """Whether something keeps the client from its work: it joins, it waits for a response, it has just found its
+    coordinator, it is not polled, polls fail, or its subscription is over."""
     if any(each.phase is not Phase.STABLE for each in state.knowledge.standings) or state.rebalance_told is not None:
         return True
-    if state.rhythm.lost_since is not None or state.is_backing_off(end):
+    if is_cut_off(state, end):
         return True
     if any(end - each.sent_at > WAITING_MS for each in state.outstanding.values() if each.api != "Fetch"):
         return True

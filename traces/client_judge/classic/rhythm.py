@@ -19,6 +19,8 @@ class Rhythm:
     """When the first lookup failed, if none has succeeded since."""
     callback: tuple[int, int] | None = None
     """When a slow callback began, if it is under way, and how long it takes."""
+    found_at: int | None = None
+    """When a lookup succeeded after one that had failed."""
     outage: int = 0
     """How long the coordinator could not be found, the last time."""
 
