@@ -77,6 +77,28 @@ EXPLAINED: dict[str, str] = {
     "lookup.lose_coordinator: always: commit.handle": "a commit that waits has another backoff",
     "settings.ClientSettings.__post_init__: never: ": "the settings of the kit are usable",
     "commits.send_commit: never: not offsets": "a commit that may be sent has offsets that the member owns",
+    "commits.send_commit: always: row[0] in partitions": "a commit has offsets that the member owns",
+    "commits.judge_commit: never: error in THROWN_OUT": "the failure has another name, and lost partitions come first",
+    "commits.judge_commit: never: client.is_manual": "a driver tells failures in words of its own",
+    "commits.judge_commit: never: preparing": "a driver tells failures in words of its own",
+    "commits.local_failure: always: is_rebalancing": "a driver tells failures in words of its own",
+    "commits.send_commit: never: local is Problem.COMMIT_FAILED": RULE,
+    "commits.send_waiting: never: client.coordinator is None": "send_commit looks for the coordinator too",
+    "commits.offsets_to_commit: always: wanted is None": "no driver commits some partitions alone",
+    "commits.on_commit_response: always: commit.request is not None": "an assertion that holds",
+    "completion.complete_rebalance: always: synced is not None": "an assertion that holds",
+    "completion.call_listener: comparison: kind is CallbackKind.LOST": "the driver maps lost to revoked, not the model",
+    "completion.call_listener: never: kind is CallbackKind.LOST": "the driver maps lost to revoked, not the model",
+    "heartbeats.send_heartbeat_in_poll: ": "sends nothing in a poll, as all clients since KIP-62",
+    "leaving.leave_after_callback: always: not client.is_manual": "a client without a group has nothing to leave, and "
+    "those of the kit leave on closing",
+    "member.commit: always: any_(partitions)": "a commit without offsets ends before that",
+    "joining.handle_join_error: never: rule != 'member.join.refused'": "nothing is left to prepare once the membership "
+    "is reset",
+    "joining.reset_preparation: never: ": "it is asked only where the membership was reset",
+    "positions.return_records: never: position is None": "the fetcher hands over such records alone",
+    "dispatch.give_up_request: never: request.kind is SentKind.FIND": "the connection ends after the same time, and "
+    "what waits on it fails",
 }
 """How the names begin of mutants that cannot be told apart from outside, and why."""
 
@@ -109,6 +131,21 @@ ALLOWED: dict[str, str] = {
     "positions.fetch_offsets: comparison: context.now < ": "a millisecond later",
     "lookup.lose_coordinator: always: exchange": "a backoff more before JoinGroup",
     "leaving.on_leave_callback: never: not raised": "unsubscribing and closing fail, and do everything",
+    "commits.send_waiting: comparison: context.now >= ": "a millisecond later",
+    "commits.commit_periodically: comparison: context.now < client.clocks.auto_commit -> context.now <= ": "a "
+    "millisecond later",
+    "joining.send_join: comparison: context.now < client.clocks.join_retry -> context.now <= ": "a millisecond later",
+    "heartbeats.work: comparison: context.now >= client.clocks.poll -> context.now > ": "a millisecond later",
+    "heartbeats.work: comparison: context.now >= client.clocks.session -> context.now > ": "a millisecond later",
+    "dispatch.let_time_pass: comparison: context.now >= request.deadline -> context.now > ": "a millisecond later",
+    "lookup.lose_coordinator: always: request.kind in (SentKind.JOIN": "a backoff more before JoinGroup",
+    "dispatch.give_up_request: comparison: request not in ": "the silent connection ends after the same time",
+    "heartbeats.work: never: client.is_manual or client.closing": "heartbeats go on while the client closes",
+    "commits.start_commit: never: not offsets": "a commit of nothing waits for the coordinator",
+    "commits.give_up_commit_before_rebalance: always: commit.number": "another commit that has no response for so long "
+    "is reported as failed",
+    "commits.error_in: always: error != Error.TOPIC_AUTHORIZATION_FAILED": "another one of several errors is told",
+    "commits.error_in: comparison: error != Error.TOPIC_AUTHORIZATION_FAILED": "another one of several errors is told",
 }
 """How the names begin of mutants that do something else which no sentence forbids, and what."""
 

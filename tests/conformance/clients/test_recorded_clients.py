@@ -12,6 +12,7 @@ from fencepost.model.assignors.consumer_protocol import encode_assignment
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
 from fencepost.traces.client_judge.classic.client import ClassicClient
+from fencepost.traces.client_judge.evidence import ClientVerdict
 from fencepost.traces.client_judge.judge import judge_client
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.files.trace_files import open_trace
@@ -235,8 +236,33 @@ def test_a_commit_is_reported_unless_polls_tell_that_it_is_fenced(error: Error) 
     header, stream = open_trace(DATA / "fenced-unawaited-commit.jsonl.gz")
     events = [each if each.api != "OffsetCommit" else with_commit_error(each, error) for each in stream]
     verdict = judge_client(header, events, "A", ClassicClient)
-    unusual = {each.requirement for each in verdict.check_results if each.status is CheckStatus.UNUSUAL}
-    assert ("MCOMMIT-14" in unusual) is (error is Error.NONE)
+    assert ("MCOMMIT-14" in unusual_in(verdict)) is (error is Error.NONE)
+
+
+def claim_later(events: list[Event]) -> Iterable[Event]:
+    """JoinGroup comes two seconds later than it did."""
+    return [evolve(each, time=each.time + 2_000) if each.sequence >= 167 else each for each in events]
+
+
+REMARKS: list[tuple[str, str, Change]] = [
+    ("claimed-before-the-error-is-read", "COOP-17", claim_later),
+    ("planned-by-older-metadata", "STICKY-03", without(lambda event: event.sequence == 330)),
+]
+"""The name of a trace, the recommendation that seemed not to be kept, and the change after which it is not."""
+
+
+@pytest.mark.parametrize(("name", "requirement", "change"), REMARKS, ids=[row[0] for row in REMARKS])
+def test_what_a_client_did_is_recommended(name: str, requirement: str, change: Change) -> None:
+    header, stream = open_trace(DATA / f"{name}.jsonl.gz")
+    events = list(stream)
+    told, changed = (judge_client(header, each, "A", ClassicClient) for each in (events, list(change(events))))
+    assert requirement not in unusual_in(told)
+    assert requirement in unusual_in(changed)
+
+
+def unusual_in(verdict: ClientVerdict) -> set[str]:
+    """The recommendations that a client does not keep."""
+    return {each.requirement for each in verdict.check_results if each.status is CheckStatus.UNUSUAL}
 
 
 def with_commit_error(event: Event, error: Error) -> Event:

@@ -240,7 +240,9 @@ def judge_claims(state: ClientState, operation: Operation) -> None:
         return
     observed = f"owned: {describe_partitions(owned)}"
     if installed is None:
-        if state.knowledge.former:
+        standings = [each for each in state.knowledge.standings if each.sequence >= state.read_before_join]
+        is_out = all(each.generation == NO_GENERATION for each in standings)  # else it may not have read that
+        if state.knowledge.former and is_out:
             title = "Partitions are declared as owned without a generation"
             state.check(not owned, "COOP-17", operation, title, "owned: nothing", observed)
         return

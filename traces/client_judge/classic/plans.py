@@ -39,7 +39,7 @@ def judge_plan(state: ClientState, operation: Operation, exchange: Exchange) -> 
     observed = f"nothing for {', '.join(missing)}"
     state.check(not missing, "MEMBER-08", operation, title, expected, observed)
     if state.groups.told is not None:
-        judge_invented(state, operation, exchange.protocol, members, plan)
+        judge_invented(state, operation, exchange, members, plan)
         return
     if not missing and members:
         has_racks = any(member.subscription.rack for member in members)  # those of partitions are not recorded
@@ -133,15 +133,15 @@ def judge_properties(
 
 
 def judge_invented(
-    state: ClientState, operation: Operation, protocol: str, members: Sequence[GroupMember], plan: Assignment
+    state: ClientState, operation: Operation, exchange: Exchange, members: Sequence[GroupMember], plan: Assignment
 ) -> None:
     """The plan is for an invented group: its check has the last word, and the other properties hold as well."""
-    told = state.groups.told
+    told, protocol = state.groups.told, exchange.protocol
     assert told is not None
     if not told.is_odd:
         about = CHECKED | {told.requirement}
         names = {one.requirement for one in PROPERTIES.get(protocol, ANY_ASSIGNOR)} - about
-        broken = broken_properties(protocol, members, ClusterTopics(dict(state.topics)), plan)
+        broken = broken_properties(protocol, members, ClusterTopics(known_topics(state, exchange, plan)), plan)
         for one in broken:
             if one.property.requirement in names:
                 title = f"The plan by {protocol} is wrong"
