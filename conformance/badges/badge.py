@@ -116,8 +116,13 @@ def is_partial(report: Report) -> bool:
     """Whether a run set out to exercise less than the whole catalogue, by its scope, its plan or its results."""
     plan = report.provenance.plan if report.provenance is not None else None
     is_chosen = plan is None or bool(plan.smoke or plan.only or plan.exclude)
-    ids = {result.id for result in report.results}
-    return report.scope is not Scope.FULL or is_chosen or ids != set(report.specification.requirements)
+    ids, present = {result.id for result in report.results}, describe_kit(report.specification)
+    is_older = report.kit is not None and report.kit.catalogue != present.catalogue
+    # Of an older catalogue only the size is known.
+    is_whole = is_older and report.kit is not None and len(ids) == report.kit.requirements
+    return (
+        report.scope is not Scope.FULL or is_chosen or not (is_whole or ids == set(report.specification.requirements))
+    )
 
 
 def start_of(report: Report) -> datetime | None:

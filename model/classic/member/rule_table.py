@@ -29,11 +29,11 @@ LOOKUP_RULES = (
         "a lookup fails with an error that may pass, or is unanswered for too long",
         "MEMBER-17",
     ),
-    rule("client.lookup.fatal", "a lookup fails with any other error", "MEMBER-18"),
+    rule("client.lookup.fatal", "a lookup fails with any other error", "MEMBER-18 MEMBER-38"),
     rule(
         "client.coordinator.lost",
         "the connection is lost, or a response says that the coordinator is elsewhere",
-        "MEMBER-14",
+        "MEMBER-14 MEMBER-39",
     ),
     rule("client.request.timeout", "a request is unanswered for longer than its timeout", "MEMBER-14 MEMBER-32"),
     rule(
@@ -89,7 +89,7 @@ PREPARE_RULES = (
     rule(
         "client.prepare.keep",
         "a cooperative member joins, and every partition's topic is still subscribed",
-        "COOP-01 CALLBACK-04",
+        "COOP-01 CALLBACK-04 CALLBACK-19",
     ),
     rule(
         "client.prepare.revoke-unsubscribed",
@@ -251,7 +251,7 @@ POSITIONS_RULES = (
     rule("client.offsets.unstable", "OffsetFetch says that an offset is unstable", "MCOMMIT-20"),
     rule("client.offsets.retry", "OffsetFetch or ListOffsets fails in a way that may pass", "MCOMMIT-20"),
     rule("client.offsets.moved", "OffsetFetch is answered NOT_COORDINATOR or COORDINATOR_NOT_AVAILABLE", "MEMBER-14"),
-    rule("client.offsets.fatal", "OffsetFetch is answered with any other error", "MCOMMIT-19"),
+    rule("client.offsets.fatal", "OffsetFetch is answered with any other error", "MCOMMIT-19 MEMBER-38"),
     rule("client.offsets.late", "OffsetFetch is answered, and every position has changed since", "POLL-11"),
     rule("client.position.seek", "the application sets the position of an assigned partition", "POLL-11"),
     rule("client.position.pause", "the application pauses or resumes an assigned partition", "POLL-09 COOP-07"),
