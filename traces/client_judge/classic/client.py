@@ -143,8 +143,9 @@ class ClassicClient:
             state.refused_on = event.connection if operation.api in EXCHANGE_APIS else state.refused_on
         if operation.api == "JoinGroup" and error == Error.COORDINATOR_LOAD_IN_PROGRESS:
             state.join_failure = event.time
-        if operation.api in LOOKED_FOR and operation.handle > state.looked_at:
-            state.moved = event if repeats.error_in(event) == Error.NOT_COORDINATOR else state.moved
+        is_sent_since = operation.api in LOOKED_FOR and operation.handle > state.looked_at
+        if is_sent_since and repeats.error_in(event) == Error.NOT_COORDINATOR:
+            state.moved = event
 
     def on_loss(self, operation: Operation, event: Event) -> None:
         """The connection ended before the response."""

@@ -22,6 +22,7 @@ REPEATED_ERRORS = frozenset({Error.COORDINATOR_LOAD_IN_PROGRESS, Error.UNKNOWN_T
 MAX_BACKOFF_MS = 400
 """The first backoff of every client is shorter."""
 MIN_POLLS = 2
+"""So many polls after that without a commit show that it waits for its interval."""
 
 
 def judge_periodic_commit(state: ClientState, application: Application, operation: Operation, event: Event) -> None:

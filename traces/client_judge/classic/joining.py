@@ -7,7 +7,7 @@ from fencepost.model.assignors.consumer_protocol import (
 )
 from fencepost.model.assignors.group import Subscription, TopicPartition
 from fencepost.traces.client_judge.classic.callbacks import judge_early_revocation
-from fencepost.traces.client_judge.classic.knowledge import NO_GENERATION, Phase
+from fencepost.traces.client_judge.classic.knowledge import NO_GENERATION, Phase, Standing
 from fencepost.traces.client_judge.classic.news import describe_partitions
 from fencepost.traces.client_judge.classic.plans import judge_plan
 from fencepost.traces.client_judge.classic.state import ClientState, Exchange
@@ -22,8 +22,6 @@ SECOND_EXCHANGE, NO_OTHER_EXCHANGE = "A second exchange", "no other JoinGroup or
 MAX_REASON_LENGTH = 255
 FIRST_WITH_GENERATION = 2
 """The first version of a subscription that has the generation of the owned partitions (KIP-792)."""
-
-
 OVERTAKING_MS = 50
 """A driver's message may arrive so long before a request that was sent first: they come by different ways."""
 
@@ -128,10 +126,15 @@ def judge_reason_to_join(state: ClientState, operation: Operation) -> None:
         state.violate("COOP-05", operation, title, expected, "JoinGroup")
 
 
+def standings_at_join(state: ClientState) -> list[Standing]:
+    """Those that the client may have had when it sent its JoinGroup."""
+    return [each for each in state.knowledge.standings if each.sequence >= state.read_before_join]
+
+
 def judge_member_id(state: ClientState, operation: Operation) -> None:
     """The member id is the one of a standing that the client may have."""
     sent = operation.body["member_id"]
-    standings = [each for each in state.knowledge.standings if each.sequence >= state.read_before_join]
+    standings = standings_at_join(state)
     if state.may_have_left and not sent:
         return
     if any(each.member_id in (None, sent) for each in standings):
@@ -240,7 +243,7 @@ def judge_claims(state: ClientState, operation: Operation) -> None:
         return
     observed = f"owned: {describe_partitions(owned)}"
     if installed is None:
-        standings = [each for each in state.knowledge.standings if each.sequence >= state.read_before_join]
+        standings = standings_at_join(state)
         is_out = all(each.generation == NO_GENERATION for each in standings)  # else it may not have read that
         if state.knowledge.former and is_out:
             title = "Partitions are declared as owned without a generation"
