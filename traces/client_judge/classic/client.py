@@ -23,6 +23,7 @@ from fencepost.traces.client_judge.classic import (
     unawaited,
 )
 from fencepost.traces.client_judge.classic.groups import REPEATED, judge_groups
+from fencepost.traces.client_judge.classic.growth import learn_metadata
 from fencepost.traces.client_judge.classic.heartbeats import is_looking_up
 from fencepost.traces.client_judge.classic.knowledge import Knowledge
 from fencepost.traces.client_judge.classic.state import EXCHANGE_APIS, ClientState
@@ -126,7 +127,7 @@ class ClassicClient:
             state.has_found |= is_found
             heartbeats.note_lookup(state, event, is_found)
         elif operation.api == "Metadata":
-            news.learn_metadata(state, event)
+            learn_metadata(state, event)
         elif operation.api in RESPONSES:
             RESPONSES[operation.api](state, operation, event)
         if operation.api == "Heartbeat":

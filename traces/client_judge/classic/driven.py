@@ -21,6 +21,7 @@ from fencepost.traces.client_judge.classic.committing import (
 )
 from fencepost.traces.client_judge.classic.draining import begin_poll, judge_fetched_offsets
 from fencepost.traces.client_judge.classic.draining import end_poll as judge_end_of_poll
+from fencepost.traces.client_judge.classic.growth import subscribed_topics
 from fencepost.traces.client_judge.classic.heartbeats import (
     is_looking_up,
     judge_end_of_idleness,
@@ -38,11 +39,6 @@ from fencepost.traces.client_judge.classic.news import (
     MOVED,
     PARKED_MS,
     describe_partitions,
-    first_error,
-    generation_in,
-    is_contradicting,
-    is_of_another_plan,
-    subscribed_topics,
 )
 from fencepost.traces.client_judge.classic.reading import fetched_partitions
 from fencepost.traces.client_judge.classic.records import (
@@ -55,9 +51,9 @@ from fencepost.traces.client_judge.classic.records import (
     learn_commit,
     learn_starts,
 )
-from fencepost.traces.client_judge.classic.repeats import error_in, forget_failures
+from fencepost.traces.client_judge.classic.repeats import forget_failures
 from fencepost.traces.client_judge.classic.state import EXCHANGE_APIS, ClientState, Debt
-from fencepost.traces.client_judge.classic.told_errors import judge_told_error, note_error
+from fencepost.traces.client_judge.classic.told_errors import judge_told_error, note_error, refusal_in
 from fencepost.traces.client_judge.classic.unawaited import (
     begin_unawaited,
     judge_order,
@@ -68,17 +64,6 @@ from fencepost.traces.client_judge.classic.unawaited import (
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.operations import Operation
 
-REFUSED_LOOKUPS = ("FindCoordinator", "OffsetFetch")
-REFUSALS = frozenset(
-    {
-        Error.GROUP_AUTHORIZATION_FAILED,
-        Error.GROUP_MAX_SIZE_REACHED,
-        Error.INCONSISTENT_GROUP_PROTOCOL,
-        Error.INVALID_GROUP_ID,
-        Error.INVALID_SESSION_TIMEOUT,
-    }
-)
-"""The errors of JoinGroup that an application is told."""
 ATTEMPT_ERRORS = MOVED | {Error.REBALANCE_IN_PROGRESS}
 """The errors of JoinGroup and SyncGroup that cost no generation."""
 HARMLESS_ERRORS = frozenset({Error.GROUP_AUTHORIZATION_FAILED, Error.UNKNOWN_SERVER_ERROR})
@@ -375,37 +360,3 @@ def follow_response(state: ClientState, operation: Operation, event: Event) -> N
     elif operation.api == "Heartbeat" and not error and application.survived is not None:
         state.evidence.hold("HBT-17", event.sequence)
         application.survived = None
-
-
-def refusal_in(state: ClientState, operation: Operation, event: Event) -> str:
-    """The requirement that the application is told of a response, "" if there is none."""
-    api, error = operation.api, event.body.get("error_code", 0)
-    if error == Error.FENCED_INSTANCE_ID and state.instance is not None:
-        if api == "Heartbeat" and generation_in(operation) != state.knowledge.latest.generation:
-            return ""  # it is about a membership that is over
-        return "HBT-10" if api == "Heartbeat" else "MEMBER-19" if api in EXCHANGE_APIS else ""
-    if api == "OffsetCommit" and is_fenced_in_background(state, operation, event):
-        return "MCOMMIT-15"
-    if api in REFUSED_LOOKUPS and error_in(event) == Error.GROUP_AUTHORIZATION_FAILED:
-        # Between polls the thread of heartbeats looks for the coordinator, and drops what it is told.
-        is_awaited = state.join is None if api == "FindCoordinator" else not is_about_to_join(state)
-        return "MEMBER-38" if is_awaited else ""
-    if api == "SyncGroup" and not error:
-        return "MEMBER-31" if is_of_another_plan(state, event.body) else ""
-    if api == "JoinGroup":
-        return "MEMBER-18" if error in REFUSALS else "MEMBER-31" if not error and is_contradicting(event.body) else ""
-    return ""
-
-
-def is_about_to_join(state: ClientState) -> bool:
-    """Whether the client joins, or has a reason to: nobody waits for its offsets then."""
-    return state.rebalance_told is not None or state.growth is not None or state.exchange_outstanding() is not None
-
-
-def is_fenced_in_background(state: ClientState, operation: Operation, event: Event) -> bool:
-    """Whether a periodic commit of the membership that the client has is fenced: a later poll tells of it."""
-    latest, application = state.knowledge.latest, state.application
-    is_fenced = state.instance is not None and first_error(event.body) == Error.FENCED_INSTANCE_ID
-    is_current = (operation.body.get("member_id"), generation_in(operation)) == (latest.member_id, latest.generation)
-    is_alone = application is not None and application.is_polling and state.rebalance_told is None
-    return is_fenced and is_current and is_alone and state.commits.in_callback is None
