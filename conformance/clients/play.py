@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 from uuid import uuid4
 
 from fencepost.adapters.address import format_address
@@ -18,6 +19,7 @@ from fencepost.traces.client_judge.evidence import ClientVerdict
 from fencepost.traces.client_judge.judge import FollowClient, judge_client
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.model_transitions import Transition
+from fencepost.traces.verdict import CheckStatus
 
 CLIENT_SETTINGS = Settings(min_session_timeout=1, initial_rebalance_delay=0)
 """Those of the cluster that clients meet: it takes every session timeout, and begins at once."""
@@ -137,18 +139,31 @@ def run_in_trace(
     header: Header, events: tuple[Event, ...], verdict: ClientVerdict, scenario: ClientScenario
 ) -> ClientScenarioRun:
     """The run of a scenario that its saved trace shows, with the marks that it has."""
-    steps = (event.body for event in reversed(events) if event.kind is Kind.INTERNAL and event.api == "script")
-    end = next((body for body in steps if body.get("step") == END_OF_SCENARIO), {})
+    end = end_of_scenario(events)
     blocked, not_shown, misconduct = (str(end.get(mark, "")) for mark in ("blocked", "not_shown", "misconduct"))
-    late = int(end.get("late_ms", 0))
+    late = lateness_in(events)
     return ClientScenarioRun(scenario, header, events, verdict, blocked, not_shown, misconduct, loop_lag=late)
 
 
+def lateness_in(events: tuple[Event, ...]) -> int:
+    """How late the kit was at most in a saved trace, in milliseconds."""
+    return int(end_of_scenario(events).get("late_ms", 0))
+
+
+def end_of_scenario(events: tuple[Event, ...]) -> Mapping[str, Any]:
+    """What the last step of a saved trace says; empty if the trace has none."""
+    steps = (event.body for event in reversed(events) if event.kind is Kind.INTERNAL and event.api == "script")
+    return next((body for body in steps if body.get("step") == END_OF_SCENARIO), {})
+
+
 def discard_if_lagging(run: ClientScenarioRun) -> ClientScenarioRun:
-    """The run; without its verdict if it violates something and the kit itself was too late to be sure of that."""
-    if not run.doubt:
+    """The run; if the kit itself was too late, without its verdict if that has a violation, and without remarks."""
+    if not explain_lag(run.loop_lag, run.header.grace):
         return run
-    return replace(run, verdict=ClientVerdict((), (), len(run.events)), blocked=run.doubt)
+    if run.doubt:
+        return replace(run, verdict=ClientVerdict((), (), len(run.events)), blocked=run.doubt)
+    checks = tuple(check for check in run.verdict.check_results if check.status is not CheckStatus.UNUSUAL)
+    return replace(run, verdict=replace(run.verdict, check_results=checks))
 
 
 def count_rules(transitions: Mapping[Transition, int]) -> Mapping[str, int]:

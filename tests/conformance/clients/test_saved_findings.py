@@ -68,6 +68,20 @@ async def test_a_saved_trace_of_a_kit_that_was_late_blames_nobody(tmp_path: Path
     assert not judge_client_files(traces, lambda progress: None, CLASSIC_CLIENTS).failed_results()
 
 
+async def test_a_saved_trace_of_a_kit_that_was_late_has_no_remarks(tmp_path: Path) -> None:
+    """A client that does not leave when it closes."""
+
+    def stay(client: WireClient, api: str, body: dict[str, Any]) -> dict[str, Any] | None:
+        return None if api == "LeaveGroup" else body
+
+    await make_run("MEMBER-22", tamper=stay, traces=tmp_path).run()
+    traces = sorted(tmp_path.glob("*.jsonl"))
+    assert judge_client_files(traces, lambda progress: None, CLASSIC_CLIENTS).result("MEMBER-22").remark is not None
+    for path in traces:
+        path.write_text(path.read_text().replace('"late_ms":0', '"late_ms":900'))
+    assert judge_client_files(traces, lambda progress: None, CLASSIC_CLIENTS).result("MEMBER-22").remark is None
+
+
 async def test_failures_are_saved_with_their_requirements(tmp_path: Path) -> None:
     report = await faulty_report(tmp_path)
     saved = sorted((tmp_path / "failures").iterdir())
