@@ -121,6 +121,24 @@ def join_as_nobody(events: list[Event]) -> Iterable[Event]:
         yield evolve(event, body={**event.body, "member_id": ""}) if is_next else event
 
 
+def have_longer_polls(events: list[Event]) -> Iterable[Event]:
+    """No poll is over time."""
+    for event in events:
+        is_poll = event.api == "command" and event.body.get("do") == "poll"
+        yield evolve(event, body={**event.body, "ms": 60_000}) if is_poll else event
+
+
+def close_later(events: list[Event]) -> Iterable[Event]:
+    """The application closes the client only after that has lost its connection."""
+    close = next(event for event in events if event.body.get("do") == "close")
+    lost = next(event for event in events if event.api == "drop" and event.sequence > close.sequence)
+    for event in events:
+        if event is not close:
+            yield event
+        if event is lost:
+            yield evolve(close, time=lost.time + 1)
+
+
 def learn_of_members_late(events: list[Event]) -> Iterable[Event]:
     """The trace in which JoinGroup is responded to later, when the client has read the Metadata before it."""
     for event in events:
@@ -218,6 +236,17 @@ CASES: list[tuple[str, str, Change]] = [
         "PREFETCH-03",
         without(lambda event: event.api == "FindCoordinator" and is_refused(event)),
     ),
+    ("held-up-in-a-poll", "HBT-09", have_longer_polls),
+    ("read-nothing-before-a-poll", "MEMBER-13", without(lambda event: event.sequence == 101)),
+    ("heartbeat-of-a-held-up-client", "MEMBER-12", without(lambda event: event.sequence == 532)),
+    ("reset-after-a-refused-sync", "COOP-01", without(lambda event: event.sequence == 121)),
+    ("planned-before-more-metadata", "COOP-10", without(lambda event: event.sequence == 191)),
+    ("offsets-of-the-same-generation", "MCOMMIT-19", without(lambda event: event.sequence == 342)),
+    ("closed-after-a-long-poll", "CALLBACK-11", have_longer_polls),
+    ("unknown-as-nobody", "MEMBER-07", without(lambda event: event.sequence == 324)),
+    ("error-on-a-former-connection", "MEMBER-13", without(lambda event: event.sequence == 59)),
+    ("revoked-before-an-error-is-read", "CALLBACK-05", without(lambda event: event.sequence == 82)),
+    ("closed-while-joining", "CALLBACK-11", close_later),
     ("growing-backoff", "PREFETCH-03", without(lambda event: event.api == "OffsetFetch" and event.time > 2_000)),
 ]
 """The name of a trace, the requirement that it seemed to violate, and the change after which it does."""
@@ -300,7 +329,8 @@ def test_a_consequence_is_no_violation(name: str, violated: str, requirement: st
 @pytest.mark.parametrize(("late_ms", "is_excused"), [(0, True), (2_000, False)])
 def test_a_join_is_dropped_for_an_error_that_was_under_way(late_ms: int, is_excused: bool) -> None:
     header, stream = open_trace(DATA / "late-errors.jsonl.gz")
-    events = list(without(lambda event: event.api == "OffsetCommit")(list(stream)))
+    # Without the commands no poll shows that the client is held up.
+    events = list(without(lambda event: event.api in ("OffsetCommit", "command"))(list(stream)))
     reset = next(event for event in events if event.body.get("error_code") == Error.ILLEGAL_GENERATION)
     member_id = next(event for event in events if event.sequence == reset.of).body["member_id"]
     joins = (event for event in events if event.api == "JoinGroup" and event.sequence > reset.sequence)

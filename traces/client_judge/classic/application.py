@@ -43,6 +43,10 @@ class Application:
     is carried out. A poll that fails may fail before it does."""
     has_failed_poll: bool = False
     """The last poll has failed."""
+    poll_due: int | None = None
+    """When the poll under way, or the last one, was to end: later, the client is held up, or calls back."""
+    held_up: tuple[int, int] | None = None
+    """Since when a poll should have been over that ended far too late, and when it ended, of the last one."""
     last_unpolled: int = 0
     """How long the application had not polled before the poll under way, or the last one."""
     last_busy: int = 0
@@ -136,6 +140,25 @@ class Application:
     def idle_time(self, time: int) -> int:
         """For how long the application has not polled."""
         return 0 if self.polled_at is None else time - self.polled_at
+
+    def overdue_time(self, time: int) -> int:
+        """For how long a poll should have been over: a client that is held up may count it as time without polls."""
+        return 0 if self.poll_due is None else time - self.poll_due
+
+    def awake_until(self, time: int, grace: int) -> int:
+        """The latest moment by which a client that is not held up has read what came: a poll that is under way for too
+        long, or has been until just now, shows one that is."""
+        if self.is_polling and self.overdue_time(time) > grace:
+            return time - self.overdue_time(time)
+        if self.held_up is not None and self.held_up[1] + grace > time:
+            return self.held_up[0]
+        return time
+
+    def read_until(self, time: int, grace: int) -> int:
+        """The same for a client that joins: before a poll that has just begun, its thread of heartbeats may have read
+        nothing for as long as there was none."""
+        has_just_begun = self.is_polling and self.began + grace > time and self.last_unpolled > grace
+        return min(self.awake_until(time, grace), self.began - self.last_unpolled if has_just_begun else time)
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """The position of a partition is another one from now on."""

@@ -151,6 +151,9 @@ def judge_lost(state: ClientState, application: Application, event: Event) -> No
     if event.api == "revoked" and partitions == application.owned and is_unread(state):
         application.early_revocation = event
         return
+    given_up = [application.owned - each for each in application.assignments] if state.is_cooperative else []
+    if event.api == "revoked" and partitions in given_up and not all(map(has_no_generation, state.knowledge.standings)):
+        return  # it applies the assignment, and has not read yet that this is over
     title, expected = "Partitions of a generation that is over", f"lost: {describe_partitions(application.owned)}"
     is_right = event.api == "lost" and partitions == application.owned
     observed = f"{event.api}: {describe_partitions(partitions)}"
@@ -230,6 +233,8 @@ def judge_ending_callback(state: ClientState, application: Application, event: E
     is_stable = all(each.phase is Phase.STABLE for each in standings)
     is_stable &= state.rebalance_told is None and state.exchange_outstanding() is None and not state.may_have_left
     is_stable &= not state.is_unheard(event.time, state.knowledge.grace)
+    # It may have closed its connection, and have waited for JoinGroup until then.
+    is_stable &= state.coordinator_lost is None or state.coordinator_lost < application.began
     observed = f"{event.api}: {describe_partitions(partitions)}"
     expected = describe_partitions(application.owned)
     if is_stable and not state.is_cooperative and partitions:

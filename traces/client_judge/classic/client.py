@@ -80,8 +80,13 @@ class ClassicClient:
     def on_request(self, operation: Operation, event: Event) -> None:
         """The client sent a request; one that cannot be read is left alone."""
         state = self.state
-        awake_until = self._awake_until(event.time)
-        state.knowledge.settle(event.time if operation.api == "JoinGroup" else awake_until)
+        awake_until, read_until, grace = self._awake_until(event.time), event.time, state.knowledge.grace
+        if state.application is not None and state.rhythm.callback is None:
+            awake_until = min(awake_until, state.application.awake_until(event.time, grace))
+            read_until = state.application.read_until(event.time, grace)
+        if operation.api == "JoinGroup":
+            state.read_until = read_until
+        state.knowledge.settle(read_until if operation.api == "JoinGroup" else awake_until)
         self._sent_at.append(event.time)
         if operation.api == "JoinGroup":
             if state.refused_on == event.connection:  # it has read that, and keeps the connection

@@ -26,6 +26,7 @@ from fencepost.traces.client_judge.classic.heartbeats import (
     is_looking_up,
     judge_end_of_idleness,
     judge_slow_callback,
+    note_overdue_poll,
     note_slow_callback,
 )
 from fencepost.traces.client_judge.classic.knowledge import Standing
@@ -90,6 +91,8 @@ def follow_application(state: ClientState, event: Event) -> None:
     application = state.application
     if application is None:
         return
+    if application.command is not None:
+        note_overdue_poll(state, application, event.time)
     if event.kind is Kind.CALLBACK or (event.kind is Kind.INTERNAL and event.api in ("command", "result")):
         judge_slow_callback(state, event)
     if event.kind is Kind.CALLBACK:
@@ -128,6 +131,7 @@ def begin_command(state: ClientState, application: Application, event: Event) ->
     judge_idleness(state, application, event.time)
     if event.body["do"] == "poll":
         application.last_unpolled = application.idle_time(event.time)
+        application.poll_due = event.time + event.body["ms"] if "ms" in event.body else None
         note_poll(state)
         count_poll(state, event)
         begin_poll(state, application, event)
@@ -162,6 +166,8 @@ def end_command(state: ClientState, application: Application, event: Event) -> N
         case "poll":
             end_poll(state, application, event)
             application.note_end_of_poll(event)
+            if application.overdue_time(event.time) > state.knowledge.grace and state.rhythm.callback is None:
+                application.held_up = event.time - application.overdue_time(event.time), event.time
         case "commit":
             judge_commit_result(state, application, event)
             judge_order(state, application, event)
@@ -264,6 +270,7 @@ def judge_request_of_application(state: ClientState, operation: Operation, event
         title, expected = "A request of a member without a subscription", "no request of a member"
         state.violate("MEMBER-26", operation, title, expected, operation.api)
     elif operation.api == "JoinGroup":
+        note_overdue_poll(state, application, event.time)
         judge_timeouts(state, application, operation)
         judge_join_after_commit(state, operation, event)
         judge_join_after_callback(state, operation)

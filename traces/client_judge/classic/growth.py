@@ -31,6 +31,7 @@ def learn_metadata(state: ClientState, event: Event) -> None:
     if is_subscribed:
         state.told_at = event.sequence, event.time
     if exchange is not None:
+        exchange.told_first = exchange.told_first if exchange.metadata else state.told_topics
         exchange.metadata += 1
         exchange.has_metadata |= is_subscribed
     grown = grown_topics(state, told)

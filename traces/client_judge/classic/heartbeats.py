@@ -96,6 +96,13 @@ def judge_end_of_idleness(state: ClientState, application: Application, event: E
         check_event(state.evidence, silence <= allowed, "HBT-12", event, title, expected, f"none for {silence} ms")
 
 
+def note_overdue_poll(state: ClientState, application: Application, time: int) -> None:
+    """A client that is held up in a poll for as long as its poll interval may leave as one that is not polled."""
+    limit = state.rebalance_timeout - state.knowledge.grace
+    if application.has_interval and state.join is not None and application.overdue_time(time) > limit:
+        state.may_have_left = True
+
+
 def judge_silence_of_waiting(state: ClientState, operation: Operation, time: int) -> None:
     """Heartbeats come while SyncGroup has no response: not one in half a session timeout is unusual."""
     waited = time - operation.sent_at

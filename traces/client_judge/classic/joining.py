@@ -239,7 +239,10 @@ def judge_claims(state: ClientState, operation: Operation) -> None:
     """A cooperative member declares its last assignment as owned."""
     subscription = next(iter(state.subscriptions.values()))
     owned, installed = frozenset(subscription.owned), state.installed
-    if state.is_installed_doubtful or (state.may_have_left and not operation.body["member_id"]):
+    if state.is_installed_doubtful:
+        return
+    may_be_out = state.may_have_left or any(each.member_id is None for each in standings_at_join(state))
+    if may_be_out and not operation.body["member_id"]:
         return
     observed = f"owned: {describe_partitions(owned)}"
     if installed is None:

@@ -87,7 +87,9 @@ def may_be_read_after(state: ClientState, standing: Standing, operation: Operati
     from a client that was reset before, and whoever joins has read what came in answer to JoinGroup or SyncGroup."""
     if standing.sequence <= max(state.last_exchange_news, state.read_before_join):
         return False
-    was_under_way = standing.time + state.knowledge.grace > operation.sent_at and operation.body["member_id"] != ""
+    # A client that was reset may send heartbeats as nobody, and be reset again while it joins.
+    is_settled = operation.body["member_id"] == "" and standing.sequence != state.told_as_nobody
+    was_under_way = standing.time + state.knowledge.grace > min(state.read_until, operation.sent_at) and not is_settled
     return was_under_way or standing.sequence >= operation.handle
 
 
@@ -208,6 +210,11 @@ def learn_of_membership(state: ClientState, operation: Operation, event: Event) 
     news = describe_news(operation, event)
     if error == Error.NONE:
         return
+    if sent[1] == NO_GENERATION:
+        state.told_as_nobody = event.sequence
+    if error in OVER and event.connection in state.doubtful:
+        learn_doubtful_end(state, OVER[error], news, event)
+        return
     if sent != (latest.member_id, latest.generation):
         is_over = latest.generation == NO_GENERATION
         resets = error == Error.UNKNOWN_MEMBER_ID or (error in GENERATION_OVER and not is_over)
@@ -242,6 +249,14 @@ def learn_of_membership(state: ClientState, operation: Operation, event: Event) 
     elif error == Error.FENCED_INSTANCE_ID and operation.api == "Heartbeat":
         state.installed, state.is_installed_doubtful = None, True
         learn(state, replace(latest, member_id=None), FENCED, news, event)
+
+
+def learn_doubtful_end(state: ClientState, requirement: str, news: str, event: Event) -> None:
+    """An error comes after which the generation is over, on a connection that the client may have closed."""
+    latest, state.is_installed_doubtful = state.knowledge.latest, True
+    if state.exchange is not None:
+        state.exchange.is_excused = True
+    learn(state, replace(latest, member_id=None), requirement, news, event)
 
 
 def is_overtaking(state: ClientState, error: int, time: int) -> bool:

@@ -44,11 +44,12 @@ def judge_plan(state: ClientState, operation: Operation, exchange: Exchange) -> 
     if not missing and members:
         has_racks = any(member.subscription.rack for member in members)  # those of partitions are not recorded
         protocol = exchange.protocol if not (state.is_recorded and has_racks) else ""
-        judge_properties(state, operation, protocol, members, known_clusters(state, exchange, members, plan), plan)
+        clusters = known_clusters(state, operation, exchange, members, plan)
+        judge_properties(state, operation, protocol, members, clusters, plan)
 
 
 def known_clusters(
-    state: ClientState, exchange: Exchange, members: Sequence[GroupMember], plan: Assignment
+    state: ClientState, operation: Operation, exchange: Exchange, members: Sequence[GroupMember], plan: Assignment
 ) -> tuple[ClusterTopics, ...]:
     """The partitions by which the leader may have planned: those that it was told last, or before Metadata that was on
     its way with the response to JoinGroup. It may know nothing of a topic of which Metadata told first after that. A
@@ -56,7 +57,10 @@ def known_clusters(
     them."""
     if not state.is_recorded:
         known = known_topics(state, exchange, plan)
-        alternatives = (
+        alternatives = []
+        if is_told_late(state, operation, exchange):
+            alternatives.append(known_topics_at_first(state, exchange, plan))
+        alternatives += (
             {
                 topic: counts.get(topic, count)
                 for topic, count in known.items()
@@ -69,6 +73,11 @@ def known_clusters(
     given = [partition for own in plan.values() for partition in own]
     claimed = [partition for member in members for partition in member.subscription.owned]
     return ClusterTopics(count_partitions(given)), ClusterTopics(count_partitions([*given, *claimed]))
+
+
+def is_told_late(state: ClientState, operation: Operation, exchange: Exchange) -> bool:
+    """Whether all Metadata but the first may still have been on its way when the leader planned."""
+    return exchange.metadata == 2 and state.told_at[1] + state.knowledge.grace > operation.sent_at
 
 
 def is_fresh(state: ClientState, exchange: Exchange, time: int) -> bool:
@@ -88,9 +97,12 @@ def known_topics(state: ClientState, exchange: Exchange, plan: Assignment) -> di
     """The partitions of topics by which the leader plans. One that subscribes to other topics forgets the ones before,
     and may plan by Metadata that it asked for before it read who the members are: Apache Kafka's client does, and joins
     again when it learns the rest."""
-    if exchange.metadata != 1:
-        return dict(state.topics)
-    known = state.told_topics | {topic for given in plan.values() for topic, _ in given}
+    return dict(state.topics) if exchange.metadata != 1 else known_topics_at_first(state, exchange, plan)
+
+
+def known_topics_at_first(state: ClientState, exchange: Exchange, plan: Assignment) -> dict[str, int]:
+    """The partitions of topics that the leader knows by the first Metadata after the response to JoinGroup."""
+    known = exchange.told_first | {topic for given in plan.values() for topic, _ in given}
     return {topic: count for topic, count in state.topics.items() if topic in known}
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from fencepost.model.assignors.group import TopicPartition
 from fencepost.model.classic.messages.parsing import read_offsets, topic_of
 from fencepost.model.errors import Error
-from fencepost.traces.client_judge.classic.knowledge import Phase
+from fencepost.traces.client_judge.classic.knowledge import NO_GENERATION, Phase
 from fencepost.traces.client_judge.classic.news import describe_partitions, generation_in
 from fencepost.traces.client_judge.classic.reading import fetched_partitions, fetches_outstanding
 from fencepost.traces.client_judge.classic.state import ClientState
@@ -39,6 +39,8 @@ class Progress:
     """The committed offsets that OffsetFetch told since the last assignment of an eager member, -1 for none."""
     before: dict[TopicPartition, int] = field(default_factory=dict)
     """The same before that assignment: a ListOffsets may still be on its way that goes by it."""
+    generation: int = NO_GENERATION
+    """That of the last assignment."""
     out_of_range: set[TopicPartition] = field(default_factory=set)
     """Partitions at whose position there is nothing to fetch."""
 
@@ -60,8 +62,11 @@ def follow_response(state: ClientState, progress: Progress, operation: Operation
     error = event.body.get("error_code", 0)
     if operation.api == "SyncGroup" and not error:
         progress.stable_since = event.time
-        if not state.is_cooperative:
+        # What OffsetFetch told in a generation is good for it, though the client was reset and has joined it again:
+        # Apache Kafka's client keeps that (ConsumerCoordinator.PendingCommittedOffsetRequest).
+        if not state.is_cooperative and progress.generation != state.installed_generation:
             progress.before, progress.committed = progress.committed, {}
+        progress.generation = state.installed_generation
     elif operation.api == "OffsetFetch":
         for group in event.body.get("groups") or (event.body,):
             for topic in group.get("topics") or ():

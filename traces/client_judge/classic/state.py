@@ -65,6 +65,8 @@ class Exchange:
     """Metadata of the client's topics came after the response: a client may want to join again because of it."""
     metadata: int = 0
     """How often Metadata came after the response."""
+    told_first: frozenset[str] = frozenset()
+    """The topics of the first of these."""
 
 
 @dataclass(slots=True)
@@ -81,6 +83,10 @@ class ClientState:
     """The requests without a response, by handle."""
     join: Operation | None = None
     """The last JoinGroup."""
+    told_as_nobody: int = -1
+    """The sequence number of the last error of a Heartbeat or commit without a generation."""
+    read_until: int = 0
+    """The latest moment by which the client had certainly read what came, when it sent that."""
     read_before_join: int = 0
     """The sequence number of the last news that the client had certainly read when it sent that."""
     loss: tuple[int, int] = (0, 0)
