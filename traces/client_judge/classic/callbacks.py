@@ -8,6 +8,9 @@ from fencepost.traces.client_judge.classic.state import COOPERATIVE_ASSIGNORS, M
 from fencepost.traces.events import Event
 from fencepost.traces.operations import Operation
 
+AT_ONCE_MS = 20
+"""The longest time between a callback and a JoinGroup in which the client certainly has not read anything."""
+
 
 def judge_callback(state: ClientState, application: Application, event: Event) -> None:
     """The listener is called."""
@@ -168,12 +171,12 @@ def is_unread(state: ClientState) -> bool:
 
 
 def judge_early_revocation(state: ClientState, operation: Operation) -> None:
-    """A JoinGroup without an id shows that the client had read the error when it called its partitions revoked."""
+    """A JoinGroup without an id at once shows that the client had read the error when it revoked its partitions."""
     application = state.application
     if application is None or application.early_revocation is None:
         return
     event, application.early_revocation = application.early_revocation, None
-    if not operation.body["member_id"]:
+    if not operation.body["member_id"] and operation.sent_at - event.time <= AT_ONCE_MS:
         title, partitions = "Partitions of a generation that is over", describe_partitions(partitions_in(event))
         check_event(state.evidence, False, "CALLBACK-05", event, title, f"lost: {partitions}", f"revoked: {partitions}")
 

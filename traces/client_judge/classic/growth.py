@@ -52,6 +52,7 @@ def learn_growth_of_plan(state: ClientState, subscribed: set[str], event: Event)
         return
     if exchange.leads and not exchange.skips:
         grown = grown_topics(state, state.topics)
+        state.has_outgrown = bool(grown)
         if grown:
             told = f"Metadata told the partitions of {', '.join(grown)} after SyncGroup was sent"
             state.owe(Debt("MEMBER-21", "JoinGroup", event.time, event.sequence, told))

@@ -256,7 +256,7 @@ def learn_doubtful_end(state: ClientState, requirement: str, news: str, event: E
     latest, state.is_installed_doubtful = state.knowledge.latest, True
     if state.exchange is not None:
         state.exchange.is_excused = True
-    learn(state, replace(latest, member_id=None), requirement, news, event)
+    learn(state, replace(latest, member_id=None, phase=Phase.OUT), requirement, news, event)
 
 
 def is_overtaking(state: ClientState, error: int, time: int) -> bool:
