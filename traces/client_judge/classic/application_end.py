@@ -88,6 +88,8 @@ def judge_end_of_application(state: ClientState, time: int) -> None:
     if exchange is not None and exchange.is_late and time - exchange.time > state.knowledge.grace:
         evidence.hold("MEMBER-29", exchange.sequence)
     judge_idleness(state, application, time)
+    if application.held_up is not None:
+        evidence.drop_remarks()  # most recommendations say how soon something is done
 
 
 def end_manual_assignment(state: ClientState, application: Application, time: int) -> None:

@@ -167,7 +167,9 @@ def is_unread(state: ClientState) -> bool:
     """Whether the client may join for another reason than the error that takes its id from it, which it has not read
     yet: its next JoinGroup tells."""
     is_over = all(map(has_no_generation, state.knowledge.standings))
-    return state.has_outgrown and state.knowledge.latest.requirement == "MEMBER-13" and not is_over
+    leads = state.exchange is not None and state.exchange.leads
+    may_join = state.has_outgrown or (leads and bool(state.former_topics))  # its plan may be by the former ones
+    return may_join and state.knowledge.latest.requirement == "MEMBER-13" and not is_over
 
 
 def judge_early_revocation(state: ClientState, operation: Operation) -> None:

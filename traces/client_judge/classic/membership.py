@@ -214,6 +214,9 @@ def judge_gap(state: ClientState, operation: Operation, time: int) -> None:
     waiting = (each for each in state.outstanding.values() if each.api in ("Heartbeat", "FindCoordinator"))
     if any(time - each.sent_at > state.session_timeout // 2 for each in waiting):
         return  # the next one waits for its response, or for the coordinator to be found
+    application = state.application
+    if application is not None and application.held_up is not None and application.held_up[1] > state.last_sign:
+        return
     gap, allowed = time - state.last_sign, state.session_timeout + state.knowledge.grace
     requirement = "HBT-01" if state.rebalance_told is None else "HBT-05"
     title, expected = "Heartbeats are too rare", f"one in {state.session_timeout} ms"
