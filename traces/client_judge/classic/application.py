@@ -9,6 +9,8 @@ from fencepost.traces.client_judge.evidence import ClientViolation, Evidence
 from fencepost.traces.events import Event
 from fencepost.traces.operations import Operation
 
+HELD_UP_MS = 3_000
+"""How long the requests of a client may take to arrive that was held up until just now."""
 ENDING_COMMANDS = frozenset({"close", "unsubscribe"})
 """The commands after which a client has no partitions."""
 
@@ -65,6 +67,8 @@ class Application:
     is_lost: bool = False
     """Partitions were lost since the last callback about assigned ones, or assignment."""
     has_been_assigned: bool = False
+    last_assigned: int = -1
+    """The sequence number of the last callback about assigned partitions."""
     has_failed_attempt: bool = False
     """A JoinGroup or SyncGroup has failed since then, at no cost of the generation."""
     has_joined: bool = False
@@ -144,6 +148,11 @@ class Application:
     def overdue_time(self, time: int) -> int:
         """For how long a poll should have been over: a client that is held up may count it as time without polls."""
         return 0 if self.poll_due is None else time - self.poll_due
+
+    def held_up_time(self, time: int) -> int:
+        """The same, from the last poll on that ended far too late: what the client did in it may arrive still."""
+        is_recent = self.held_up is not None and time - self.held_up[1] < HELD_UP_MS
+        return time - self.held_up[0] if self.held_up is not None and is_recent else self.overdue_time(time)
 
     def awake_until(self, time: int, grace: int) -> int:
         """The latest moment by which a client that is not held up has read what came: a poll that is under way for too

@@ -38,7 +38,7 @@ def judge_leave_of_application(
     limit = state.rebalance_timeout - state.knowledge.grace
     if idle > limit:
         state.evidence.hold("HBT-06", event.sequence)
-    elif application.overdue_time(event.time) <= limit and not has_left_late(state, event.time):
+    elif application.held_up_time(event.time) <= limit and not has_left_late(state, event.time):
         title, expected = "A client leaves that is polled", "no LeaveGroup"
         requirement = "HBT-15" if has_been_lost(state, event.time) else "HBT-09"
         state.violate(requirement, operation, title, expected, f"LeaveGroup {idle} ms after the last poll")

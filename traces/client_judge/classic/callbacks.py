@@ -98,6 +98,7 @@ def judge_assigned(state: ClientState, application: Application, event: Event) -
     application.assignments.clear()
     application.revoked = application.taken = frozenset()
     application.is_revoked, application.is_lost, application.has_been_assigned = False, False, True
+    application.last_assigned = event.sequence
     application.paused &= application.retained
 
 
@@ -167,9 +168,13 @@ def is_unread(state: ClientState) -> bool:
     """Whether the client may join for another reason than the error that takes its id from it, which it has not read
     yet: its next JoinGroup tells."""
     is_over = all(map(has_no_generation, state.knowledge.standings))
+    return may_have_outgrown(state) and state.knowledge.latest.requirement == "MEMBER-13" and not is_over
+
+
+def may_have_outgrown(state: ClientState) -> bool:
+    """Whether topics have grown since the client, as the leader, may have planned."""
     leads = state.exchange is not None and state.exchange.leads
-    may_join = state.has_outgrown or (leads and bool(state.former_topics))  # its plan may be by the former ones
-    return may_join and state.knowledge.latest.requirement == "MEMBER-13" and not is_over
+    return state.has_outgrown or (leads and bool(state.former_topics))
 
 
 def judge_early_revocation(state: ClientState, operation: Operation) -> None:
@@ -271,7 +276,8 @@ def judge_survival(state: ClientState, application: Application, event: Event) -
     told, latest = application.survived, state.knowledge.latest
     if told is None or application.is_ending or application.has_asked or latest.phase is not Phase.STABLE:
         return
-    if state.rebalance_told is None and state.growth is None and latest.sequence < told.sequence:
+    has_grown = state.growth is not None or may_have_outgrown(state)
+    if state.rebalance_told is None and not has_grown and latest.sequence < told.sequence:
         title, expected = "A heartbeat that fails costs the client its partitions", "no callback"
         check_event(state.evidence, False, "HBT-17", event, title, expected, event.api)
 

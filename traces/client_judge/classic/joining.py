@@ -107,6 +107,8 @@ def judge_growth_of_follower(state: ClientState, operation: Operation) -> None:
         return
     if latest.member_id is None or state.may_have_left:
         return  # there is another reason
+    if state.application is not None and state.growth.sequence < state.application.last_assigned:
+        return  # it may have led the group when it read that
     if not latest.requirement and not state.debts and state.asked_to_end is None:
         expected = "no JoinGroup: another member leads"
         state.violate("MEMBER-21", operation, "A follower joins when a topic grows", expected, "JoinGroup")
