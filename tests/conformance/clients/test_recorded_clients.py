@@ -128,6 +128,17 @@ def have_longer_polls(events: list[Event]) -> Iterable[Event]:
         yield evolve(event, body={**event.body, "ms": 60_000}) if is_poll else event
 
 
+def call_back_at_once(events: list[Event]) -> Iterable[Event]:
+    """The first callback comes with the response to SyncGroup."""
+    callback = next(event for event in events if event.kind is Kind.CALLBACK)
+    synced = next(event for event in events if event.kind is Kind.RESPONSE and event.api == "SyncGroup")
+    for event in events:
+        if event is not callback:
+            yield event
+        if event is synced:
+            yield evolve(callback, time=synced.time)
+
+
 def close_later(events: list[Event]) -> Iterable[Event]:
     """The application closes the client only after that has lost its connection."""
     close = next(event for event in events if event.body.get("do") == "close")
@@ -247,6 +258,7 @@ CASES: list[tuple[str, str, Change]] = [
     ("error-on-a-former-connection", "MEMBER-13", without(lambda event: event.sequence == 59)),
     ("revoked-before-an-error-is-read", "CALLBACK-05", without(lambda event: event.sequence == 82)),
     ("closed-while-joining", "CALLBACK-11", close_later),
+    ("told-before-the-callback", "MEMBER-10", call_back_at_once),
     ("growing-backoff", "PREFETCH-03", without(lambda event: event.api == "OffsetFetch" and event.time > 2_000)),
 ]
 """The name of a trace, the requirement that it seemed to violate, and the change after which it does."""

@@ -236,7 +236,9 @@ def learn_of_membership(state: ClientState, operation: Operation, event: Event) 
             has_kept_all = state.is_cooperative and state.rounds > 1 and not state.given_up
             requirement = "COOP-13" if has_kept_all else "MEMBER-10"
             requirement = requirement if operation.api == "Heartbeat" else "MCOMMIT-09"
-            learn(state, latest, requirement, news, event, owes=True)
+            # Before its callback a member may still join; Apache Kafka's ignores the error then.
+            is_joining = state.application is not None and bool(state.application.assignments)
+            learn(state, latest, requirement, news, event, owes=not is_joining)
             state.rebalance_told = event.time
     elif error == Error.ILLEGAL_GENERATION:
         learn_reset(state, str(latest.member_id), "MEMBER-12", news, event)
