@@ -114,3 +114,8 @@ class TraceVerdict:
     """The kinds of steps that explain what was seen, with how often."""
     recommendations: frozenset[str] = frozenset()
     """Those of the requirements in `violations` that only say what should be."""
+
+
+def without_remarks(checks: Iterable[CheckResult]) -> list[CheckResult]:
+    """The check results that are no remark: none says of a recommendation that it is not kept."""
+    return [check for check in checks if check.status is not CheckStatus.UNUSUAL]

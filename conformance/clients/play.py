@@ -19,7 +19,7 @@ from fencepost.traces.client_judge.evidence import ClientVerdict
 from fencepost.traces.client_judge.judge import FollowClient, judge_client
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.model_transitions import Transition
-from fencepost.traces.verdict import CheckStatus
+from fencepost.traces.verdict import without_remarks
 
 CLIENT_SETTINGS = Settings(min_session_timeout=1, initial_rebalance_delay=0)
 """Those of the cluster that clients meet: it takes every session timeout, and begins at once."""
@@ -162,7 +162,7 @@ def discard_if_lagging(run: ClientScenarioRun) -> ClientScenarioRun:
         return run
     if run.doubt:
         return replace(run, verdict=ClientVerdict((), (), len(run.events)), blocked=run.doubt)
-    checks = tuple(check for check in run.verdict.check_results if check.status is not CheckStatus.UNUSUAL)
+    checks = tuple(without_remarks(run.verdict.check_results))
     return replace(run, verdict=replace(run.verdict, check_results=checks))
 
 

@@ -3,8 +3,7 @@
 The traces of a batch are what is kept: they are judged when the figures are made, by the judge at hand. With the
 environment variable FENCEPOST_BATCHES their folder outlasts the measurement, and a batch whose traces are there is not
 played again. No check of these figures is confirmed by a replay: one violation in one trace is a miss. A schedule in
-which the kit itself was late proves nothing, and does not count; clients have a lower priority than the kit, so that
-there are few.
+which the kit itself was late proves nothing, and does not count.
 """
 
 import asyncio
@@ -34,6 +33,7 @@ START_S = 60.0
 DONE = "done"
 """The file in the folder of a batch that says that it was played whole."""
 LOW_PRIORITY = ("nice", "-n", "15")
+"""Of the clients, so that the kit is in time; it does little where Linux groups processes by session (autogroup)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from fencepost.model.catalogue.requirement import Level, Requirement
 from fencepost.traces.events import Event
-from fencepost.traces.verdict import CheckResult, CheckStatus
+from fencepost.traces.verdict import CheckResult, CheckStatus, without_remarks
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,8 @@ class Evidence:
         self.is_closed = True
 
     def drop_remarks(self) -> None:
-        """No broken recommendation is told."""
-        self.checks = [check for check in self.checks if check.status is not CheckStatus.UNUSUAL]
+        """Forget the recommendations that are not kept."""
+        self.checks = without_remarks(self.checks)
 
     def hold(self, requirement: str, sequence: int) -> None:
         """A request keeps a requirement."""

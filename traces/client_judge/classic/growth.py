@@ -1,4 +1,4 @@
-"""Growth: the numbers of partitions that Metadata tells, and the plans that a leader owes since."""
+"""The growth of topics: the numbers of partitions that Metadata tells, and the plans that a leader owes since."""
 
 import re
 from collections.abc import Mapping
