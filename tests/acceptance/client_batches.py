@@ -9,6 +9,7 @@ which the kit itself was late proves nothing, and does not count.
 import asyncio
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,12 +29,14 @@ from tests.acceptance.framework import Figure, MeasurementError, at_least, exact
 from tests.acceptance.schedule_batches import batch_folder
 
 SCHEDULES = 1_000
-AT_ONCE = 24
+AT_ONCE = 8
+"""For two processors: with three times as many, polls of 100 ms took up to 6 s."""
 START_S = 60.0
 DONE = "done"
 """The file in the folder of a batch that says that it was played whole."""
-LOW_PRIORITY = ("nice", "-n", "15")
-"""Of the clients, so that the kit is in time; it does little where Linux groups processes by session (autogroup)."""
+SESSION_PRIORITY = Path("/proc/self/autogroup")
+"""Linux shares processors among sessions, and each client has one of its own: `nice` changes nothing between them."""
+HIGH_PRIORITY = "-15"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +66,22 @@ def play_batch(batch: ClientBatch, kept: Path) -> Path:
     folder = kept / batch.name
     if not (folder / DONE).exists():
         folder.mkdir(parents=True, exist_ok=True)
+        raise_priority()
         asyncio.run(play_schedules(batch, folder))
         (folder / DONE).touch()
     return folder
 
 
+def raise_priority() -> None:
+    """Let this session go before those of the clients, so that the kit is in time; it changes nothing without the right
+    to do so, and where the system knows no such groups."""
+    with suppress(OSError):
+        SESSION_PRIORITY.write_text(HIGH_PRIORITY)
+
+
 async def play_schedules(batch: ClientBatch, folder: Path) -> None:
     """Play the schedules of a batch. Raises `MeasurementError`."""
-    playing, protocol = make_play((*LOW_PRIORITY, *batch.command), True, START_S)
+    playing, protocol = make_play(batch.command, True, START_S)
     first = await playing.play(protocol.scenarios[0], ClientFacts())
     facts, schedules = facts_of(first), protocol.schedules
     if facts is None or schedules is None:

@@ -43,7 +43,8 @@ TESTED = 170
 BATCH_SCHEDULES = 150
 SPARE_SCHEDULES = 50
 """Played beyond the thousand: those in which the kit was late do not count."""
-FIRST_SEEDS = {"4": 3001, "3": 4001}
+FIRST_SEEDS = {"4": 7001, "3": 8001}
+"""Those of drawings before, from 3001 to 6001, showed false alarms that were mended: no code was written for these."""
 SEED_SCHEDULES = 100
 BUSY_SEEDS = {"4": range(9001, 9011), "3": range(9101, 9111)}
 """Of schedules that were played on a busy machine, one batch each. They showed five false alarms, which were mended."""

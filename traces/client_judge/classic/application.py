@@ -64,6 +64,9 @@ class Application:
     early_revocation: Event | None = None
     """A callback about revoked partitions that came while the client might not have read yet that they are lost."""
     is_revoked: bool = False
+    revokes_again: bool = False
+    """The client may have read an error that ends its generation between its callback and JoinGroup: it calls back once
+    more, about nothing."""
     is_lost: bool = False
     """Partitions were lost since the last callback about assigned ones, or assignment."""
     has_been_assigned: bool = False
@@ -144,6 +147,10 @@ class Application:
     def idle_time(self, time: int) -> int:
         """For how long the application has not polled."""
         return 0 if self.polled_at is None else time - self.polled_at
+
+    def unpolled_time(self, time: int) -> int:
+        """For how long a client may count that it was not polled: one that is held up begins with the poll before."""
+        return max(self.idle_time(time), self.overdue_time(time))
 
     def overdue_time(self, time: int) -> int:
         """For how long a poll should have been over: a client that is held up may count it as time without polls."""

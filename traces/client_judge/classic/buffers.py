@@ -4,7 +4,7 @@ A record is buffered from the Fetch response that brings it to the poll that ret
 a seek or a rebalance, makes it unknown: nothing is said of it until the next response.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from fencepost.model.assignors.group import TopicPartition
@@ -96,6 +96,13 @@ class Buffers:
             wait.is_refilled |= other != partition and wait.polls > 0
         self.ends[partition], self.came[partition] = end, time
         self.most[partition] = max(self.most.get(partition, 0), self.held(application, partition))
+
+    def doubt(self, application: Application, ends: Mapping[TopicPartition, int]) -> None:
+        """Records come, up to before these offsets, that the client may throw away unread."""
+        self.forget(ends)
+        self.doubtful |= ends
+        for partition, end in ends.items():
+            self.most[partition] = max(self.most.get(partition, 0), end - application.next_of(partition))
 
     def begin_poll(self, application: Application, time: int) -> None:
         """A poll begins."""

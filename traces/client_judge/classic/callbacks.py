@@ -41,6 +41,8 @@ def judge_callback(state: ClientState, application: Application, event: Event) -
     judge_seen_assignment(state, application, event)
     if event.api != "assigned":
         application.owned -= partitions
+        if not application.is_revoked and event.api == "revoked":
+            application.revokes_again |= may_revoke_again(state, event.time)
         application.is_revoked = True
         application.is_lost |= event.api == "lost"
         if event.api == "revoked":
@@ -98,6 +100,7 @@ def judge_assigned(state: ClientState, application: Application, event: Event) -
     application.assignments.clear()
     application.revoked = application.taken = frozenset()
     application.is_revoked, application.is_lost, application.has_been_assigned = False, False, True
+    application.revokes_again = False
     application.last_assigned = event.sequence
     application.paused &= application.retained
 
@@ -194,10 +197,13 @@ def judge_eager_revocation(state: ClientState, application: Application, event: 
     observed = describe_partitions(partitions)
     if application.is_lost and not partitions:
         return  # another error of the same kind came late, and it takes nothing
-    if application.is_revoked:
+    if application.is_revoked and not partitions and application.revokes_again:
+        application.revokes_again = False
+    elif application.is_revoked:
         title, expected = "revoked is called again", "once for each rebalance"
         requirement = "CALLBACK-13" if application.has_raised else "CALLBACK-10"
         check_event(evidence, False, requirement, event, title, expected, observed)
+    if application.is_revoked:
         return
     had = application.owned | application.taken  # some revoke again what they have, if they apply no assignment
     had = had.union(*application.assignments) if state.is_installed_doubtful else had
@@ -206,6 +212,11 @@ def judge_eager_revocation(state: ClientState, application: Application, event: 
     check_event(evidence, is_right, "CALLBACK-02", event, title, expected, observed)
     if partitions:
         judge_commit_before_revocation(state, application, event)
+
+
+def may_revoke_again(state: ClientState, time: int) -> bool:
+    """Whether the client may read an error after which its generation is over only when it has called back."""
+    return state.reset_at is not None and time - state.reset_at <= state.knowledge.grace
 
 
 def judge_commit_before_revocation(state: ClientState, application: Application, event: Event) -> None:
@@ -245,6 +256,7 @@ def judge_ending_callback(state: ClientState, application: Application, event: E
     is_stable &= not state.is_unheard(event.time, state.knowledge.grace)
     # It may have closed its connection, and have waited for JoinGroup until then.
     is_stable &= state.coordinator_lost is None or state.coordinator_lost < application.began
+    is_stable &= state.exchange is not None and state.exchange.operation is state.join  # it waits until that succeeds
     observed = f"{event.api}: {describe_partitions(partitions)}"
     expected = describe_partitions(application.owned)
     if is_stable and not state.is_cooperative and partitions:

@@ -31,7 +31,7 @@ def learn_delivery(state: ClientState, application: Application, event: Event) -
     """A Fetch response with records leaves."""
     ends = {read_partition(name): end for name, end in event.body["ends"].items()}
     if application.command is not None and application.command["do"] in CHANGES:
-        state.buffers.forget(ends)  # a client may give up its fetches then
+        state.buffers.doubt(application, ends)  # a client may give up its fetches then
         return
     failed = frozenset(map(read_partition, event.body["errors"]))
     for partition, end in ends.items():

@@ -84,9 +84,7 @@ def judge_end_of_idleness(state: ClientState, application: Application, event: E
         check_event(state.evidence, silence >= idle - limit, "HBT-07", event, title, expected, observed)
         news = "its application did not poll"
         state.leave_silently(Standing("", requirement="HBT-08", news=news, sequence=event.sequence, time=event.time))
-    elif (
-        application.has_interval and application.idle_time(event.time) > state.rebalance_timeout - state.knowledge.grace
-    ):
+    elif application.has_interval and application.unpolled_time(event.time) > limit_of_interval(state):
         state.may_have_left = True
     elif SLOW_MS <= idle < state.rebalance_timeout - state.knowledge.grace and is_stable and rhythm.usual:
         allowed = STEADY * rhythm.usual + state.knowledge.grace
@@ -98,9 +96,14 @@ def judge_end_of_idleness(state: ClientState, application: Application, event: E
 
 def note_overdue_poll(state: ClientState, application: Application, time: int) -> None:
     """A client that is held up in a poll for as long as its poll interval may leave as one that is not polled."""
-    limit = state.rebalance_timeout - state.knowledge.grace
-    if application.has_interval and state.join is not None and application.overdue_time(time) > limit:
+    is_overdue = application.overdue_time(time) > limit_of_interval(state)
+    if application.has_interval and state.join is not None and is_overdue:
         state.may_have_left = True
+
+
+def limit_of_interval(state: ClientState) -> int:
+    """The time without polls after which a client may leave, in milliseconds."""
+    return state.rebalance_timeout - state.knowledge.grace
 
 
 def judge_silence_of_waiting(state: ClientState, operation: Operation, time: int) -> None:

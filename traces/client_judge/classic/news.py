@@ -212,7 +212,8 @@ def learn_of_membership(state: ClientState, operation: Operation, event: Event) 
         return
     if sent[1] == NO_GENERATION:
         state.told_as_nobody = event.sequence
-    if error in OVER and event.connection in state.doubtful:
+    is_unsure = latest.member_id is None and sent[1] == latest.generation != NO_GENERATION
+    if error in OVER and (is_unsure or event.connection in state.doubtful):
         learn_doubtful_end(state, OVER[error], news, event)
         return
     if sent != (latest.member_id, latest.generation):
@@ -316,6 +317,8 @@ def learn(
     """The client may know of this standing from now on; it `owes` a JoinGroup if the requirement says so."""
     told = replace(standing, requirement=requirement, news=news, sequence=event.sequence, time=event.time)
     state.knowledge.learn(told)
+    if requirement in RESETS | {FENCED}:
+        state.reset_at = event.time
     if owes:
         state.owe(Debt(requirement, "JoinGroup", event.time, event.sequence, news))
 

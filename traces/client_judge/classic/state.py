@@ -85,6 +85,8 @@ class ClientState:
     """The last JoinGroup."""
     told_as_nobody: int = -1
     """The sequence number of the last error of a Heartbeat or commit without a generation."""
+    reset_at: int | None = None
+    """When an error last came after which a generation is over."""
     read_until: int = 0
     """The latest moment by which the client had certainly read what came, when it sent that."""
     read_before_join: int = 0

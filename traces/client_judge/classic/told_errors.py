@@ -81,6 +81,8 @@ def judge_told_error(state: ClientState, application: Application, event: Event)
 def refusal_in(state: ClientState, operation: Operation, event: Event) -> str:
     """The requirement that the application is told of a response, "" if there is none."""
     api, error = operation.api, event.body.get("error_code", 0)
+    if event.connection in state.doubtful:
+        return ""
     if error == Error.FENCED_INSTANCE_ID and state.instance is not None:
         if api == "Heartbeat" and generation_in(operation) != state.knowledge.latest.generation:
             return ""  # it is about a membership that is over
