@@ -184,6 +184,11 @@ def join_later(events: list[Event]) -> Iterable[Event]:
     return [evolve(each, time=each.time + 100) if each.sequence >= 501 else each for each in events]
 
 
+def fetch_on_an_older_connection(events: list[Event]) -> Iterable[Event]:
+    """A Fetch after partitions were revoked comes on a connection that had others."""
+    return [evolve(each, connection=4) if each.sequence in (147, 149) else each for each in events]
+
+
 CASES: list[tuple[str, str, Change]] = [
     ("no-coordinator", "HBT-01", without(lambda event: event.api == "FindCoordinator")),
     ("doubled-response", "HBT-01", without(lambda event: event.api == "doubled")),
@@ -268,6 +273,10 @@ CASES: list[tuple[str, str, Change]] = [
     ("left-after-a-long-poll", "HBT-09", have_longer_polls),
     ("static-in-a-long-poll", "MEMBER-10", have_longer_polls),
     ("static-rejoin-after-a-long-poll", "MEMBER-14", have_longer_polls),
+    ("reset-beside-an-offset-fetch", "MCOMMIT-19", without(lambda event: event.sequence == 348)),
+    ("sought-before-a-connection", "POLL-02", without(lambda event: event.sequence == 318)),
+    ("idle-while-joining", "HBT-12", without(lambda event: event.sequence in (306, 312))),
+    ("revoked-before-a-connection", "PREFETCH-08", fetch_on_an_older_connection),
     ("growing-backoff", "PREFETCH-03", without(lambda event: event.api == "OffsetFetch" and event.time > 2_000)),
 ]
 """The name of a trace, the requirement that it seemed to violate, and the change after which it does."""

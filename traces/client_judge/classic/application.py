@@ -99,6 +99,8 @@ class Application:
     """What is wrong with the commits while the application waits for one, if no better one follows."""
     committed: dict[TopicPartition, int] = field(default_factory=dict)
     """The offsets that were committed with success."""
+    out_of_range: set[TopicPartition] = field(default_factory=set)
+    """The partitions that the reset policy gives a position, since they were assigned."""
     is_commit_doubtful: bool = False
     """A commit has failed, or its response was lost, since the last JoinGroup."""
     commit_errors: list[int] = field(default_factory=list)

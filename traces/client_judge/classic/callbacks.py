@@ -95,6 +95,7 @@ def judge_assigned(state: ClientState, application: Application, event: Event) -
         application.has_failed_attempt = False
     for partition in partitions:
         application.positions.pop(partition, None)
+        application.out_of_range.discard(partition)
     application.retained = owned & latest if state.is_cooperative else frozenset()
     application.owned = (owned & latest) | partitions if state.is_cooperative else partitions
     application.assignments.clear()

@@ -221,8 +221,10 @@ def judge_fetched_offsets(state: ClientState, application: Application, operatio
     for partition, offset in offsets_of(operation).items():
         if buffers.empty_since.pop(partition, None) is not None or partition in application.owned:
             evidence.hold("PREFETCH-03", sequence)
-        buffers.asked[partition] = offset
         end = buffers.ends.get(partition)
+        if end is None and partition in application.sought and offset != application.next_of(partition):
+            continue  # it waited for its connection while the partition was sought, and nobody waits for its response
+        buffers.asked[partition] = offset
         if end is None or not is_quiet(state) or partition in application.paused:
             continue
         held = buffers.held(application, partition)

@@ -78,6 +78,7 @@ def judge_end_of_idleness(state: ClientState, application: Application, event: E
     silence = event.time - max(rhythm.last, application.idle_since)
     limit = state.rebalance_timeout + LEAVING_MS
     is_stable = state.knowledge.latest.phase is Phase.STABLE and state.rebalance_told is None
+    is_stable &= state.exchange_outstanding() is None
     if state.instance is not None and application.has_interval and idle > limit and is_stable:
         title, expected = "A static member sends heartbeats that is not polled", f"none after {limit} ms"
         observed = f"one {idle - silence} ms after the last poll"

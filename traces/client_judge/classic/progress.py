@@ -82,6 +82,7 @@ def follow_response(state: ClientState, progress: Progress, operation: Operation
                     progress.out_of_range.add(partition)
                     if state.application is not None:  # it begins where the reset policy says
                         state.application.positions.pop(partition, None)
+                        state.application.out_of_range.add(partition)
                         state.application.sought.discard(partition)
 
 

@@ -23,6 +23,8 @@ def judge_fetch(state: ClientState, operation: Operation, event: Event) -> None:
     if not wanted or state.join is None:
         return
     state.pay("Fetch", event.sequence)
+    is_new = operation.connection not in state.fetched_on
+    state.fetched_on.add(operation.connection)
     if len(wanted) >= MIN_ORDERED and state.has_delivered:
         state.has_delivered = False
         state.fetch_orders.setdefault(wanted, []).append(next(fetched_partitions(operation.body)))
@@ -36,6 +38,8 @@ def judge_fetch(state: ClientState, operation: Operation, event: Event) -> None:
         state.violate("MEMBER-20", operation, title, expected, describe_partitions(wanted))
     elif state.knowledge.latest.requirement == "MEMBER-20":
         return  # whatever it does with an assignment that it must not apply
+    elif is_new:
+        return  # it may have waited for its connection since before the assignment
     elif all(standing.phase is Phase.STABLE for standing in state.knowledge.standings):
         allowed = state.knowledge.allowed_partitions()
         title, expected = "Fetch of a partition that is not assigned", describe_partitions(allowed)

@@ -189,6 +189,8 @@ class ClientState:
     has_delivered: bool = False
     """A response to Fetch has brought records of some partitions and not of others, since the last Fetch of which the
     order was noted."""
+    fetched_on: set[int] = field(default_factory=set)
+    """The connections of the requests to Fetch."""
     hung_up: set[int] = field(default_factory=set)
     """The connections that the cluster has closed."""
     coordinator_connection: int = 0
