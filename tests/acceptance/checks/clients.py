@@ -5,9 +5,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -45,11 +44,6 @@ SPARE_SCHEDULES = 50
 """Played beyond the thousand: those in which the kit was late do not count."""
 FIRST_SEEDS = {"4": 7001, "3": 8001}
 """Those of drawings before, from 3001 to 6001, showed false alarms that were mended: no code was written for these."""
-SEED_SCHEDULES = 100
-BUSY_SEEDS = {"4": range(9001, 9011), "3": range(9101, 9111)}
-"""Of schedules that were played on a busy machine, one batch each. They showed five false alarms, which were mended."""
-HELDOUT_SEEDS = {"4": (9201, 9202, 9203, 9401), "3": (9301, 9302, 9303, 9501)}
-"""Of schedules that were played after that, for which no code was written."""
 OTHERS: Mapping[str, Callable[[], tuple[str, ...]]] = {
     "librdkafka": lambda: (sys.executable, str(EXAMPLES / "confluent_driver.py")),
     "kafka-python": lambda: (sys.executable, str(EXAMPLES / "kafka_python_driver.py")),
@@ -108,18 +102,6 @@ def java_batches(version: str) -> Iterator[ClientBatch]:
         yield ClientBatch(f"java{version}-{mode}", (*driver, *settings), FIRST_SEEDS[version] + number, count)
 
 
-def seed_batches(version: str, seeds: Iterable[int]) -> Iterator[ClientBatch]:
-    """A batch for each seed; the modes take turns."""
-    driver = java_driver(VERSIONS[version])
-    for seed, (mode, settings) in zip(seeds, cycle((MODES | MORE_MODES).items())):
-        yield ClientBatch(f"java{version}-{mode}-{seed}", (*driver, *settings), seed, SEED_SCHEDULES)
-
-
-def check_java_seeds(version: str, seeds: Sequence[int], folder: Path) -> Iterator[Figure]:
-    """Apache Kafka's client under the random schedules of these seeds: nothing is violated."""
-    yield from check_client_batches(seed_batches(version, seeds), folder, SEED_SCHEDULES * len(seeds))
-
-
 def check_java_schedules(version: str, folder: Path) -> Iterator[Figure]:
     """Apache Kafka's client under random schedules: nothing is violated."""
     yield from check_client_batches(java_batches(version), folder, SCHEDULES)
@@ -164,18 +146,6 @@ CHECKS = (
     ),
     Check("java4-schedules", "the client 4.x under random schedules", partial(check_java_schedules, "4")),
     Check("java3-schedules", "the client 3.9.x under random schedules", partial(check_java_schedules, "3")),
-    *(
-        Check(
-            f"java{version}-{name}",
-            f"the client {release} under {title}",
-            partial(check_java_seeds, version, seeds[version]),
-        )
-        for version, release in (("4", "4.x"), ("3", "3.9.x"))
-        for name, title, seeds in (
-            ("busy", "schedules on a busy machine", BUSY_SEEDS),
-            ("heldout", "schedules that the kit had not met", HELDOUT_SEEDS),
-        )
-    ),
     *(Check(name, f"a full report on {name}", partial(check_other, name)) for name in OTHERS),
     Check("odd-clients", "a program that is no client, or no good one, is told in a line", check_odd_clients),
     Check("tested", "how much of the catalogue is tested on real clients", check_tested),
