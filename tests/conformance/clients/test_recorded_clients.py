@@ -303,8 +303,30 @@ def claim_later(events: list[Event]) -> Iterable[Event]:
     return [evolve(each, time=each.time + 2_000) if each.sequence >= 167 else each for each in events]
 
 
+def be_told_after_the_callback(events: list[Event]) -> Iterable[Event]:
+    """The client is told of a rebalance only when it has called back."""
+    told = next(event for event in events if event.sequence == 263)
+    for event in events:
+        if event is not told:
+            yield event
+        if event.sequence == 268:
+            yield evolve(told, time=event.time)
+
+
+def send_older_subscription(events: list[Event]) -> Iterable[Event]:
+    """A JoinGroup has the subscription of one before it."""
+    older = next(event for event in events if event.sequence == 345)
+    for event in events:
+        protocols = older.body["protocols"]
+        yield evolve(event, body={**event.body, "protocols": protocols}) if event.sequence == 410 else event
+
+
 REMARKS: list[tuple[str, str, Change]] = [
     ("claimed-before-the-error-is-read", "COOP-17", claim_later),
+    ("refused-lookup-of-a-commit", "MCOMMIT-14", without(lambda event: event.sequence == 155)),
+    ("told-of-a-rebalance-while-joining", "MCOMMIT-06", be_told_after_the_callback),
+    ("found-by-an-earlier-lookup", "MEMBER-39", without(lambda event: event.sequence in (207, 210))),
+    ("sticky-after-a-long-sync", "STICKY-18", send_older_subscription),
     ("planned-by-older-metadata", "STICKY-03", without(lambda event: event.sequence == 330)),
 ]
 """The name of a trace, the recommendation that seemed not to be kept, and the change after which it is not."""

@@ -135,6 +135,8 @@ class Application:
     """The pattern that is subscribed to."""
     polls_since: int = 0
     """The polls since then."""
+    lookup_refused: int = -1
+    """The sequence number of the last lookup that was refused for authorization."""
     survived: Event | None = None
     """The response to Heartbeat that should cost the client nothing."""
 

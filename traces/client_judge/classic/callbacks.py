@@ -80,6 +80,8 @@ def judge_assigned(state: ClientState, application: Application, event: Event) -
     observed = describe_partitions(partitions)
     if state.is_installed_doubtful and state.knowledge.latest.member_id is not None:  # the response has come
         state.installed, state.is_installed_doubtful = latest, False
+        if state.exchange is not None:
+            state.installed_generation = state.exchange.generation
     if state.is_cooperative:
         gone = owned - latest
         title, expected = "assigned is called before revoked", f"revoked: {describe_partitions(gone)}"

@@ -130,6 +130,7 @@ class ClassicClient:
             rows = event.body.get("coordinators") or (event.body,)
             is_found = any(not row["error_code"] for row in rows)
             state.has_found |= is_found
+            state.moved = None if is_found else state.moved
             heartbeats.note_lookup(state, event, is_found)
         elif operation.api == "Metadata":
             learn_metadata(state, event)

@@ -91,7 +91,8 @@ def note_commit(state: ClientState, application: Application, operation: Operati
         commits.failed = None
     if commits.begun is None and (state.rebalance_told is not None or state.growth is not None or state.debts):
         commits.begun = event.time
-    if state.rebalance_told is not None and application.is_polling and application.has_auto_commit:
+    owes_join = any(debt.api == "JoinGroup" for debt in state.debts.values())
+    if state.rebalance_told is not None and owes_join and application.is_polling and application.has_auto_commit:
         judge_length_of_preparation(state, operation, event)
     if state.rebalance_told is not None and not state.is_cooperative:
         commits.preparing, commits.returned = event.time, frozenset()

@@ -206,6 +206,8 @@ def judge_commit_result(state: ClientState, application: Application, event: Eve
     elif Error.FENCED_INSTANCE_ID in errors and state.instance is not None and not has_succeeded:
         title, expected = "A commit succeeds that was fenced", "a failure"
         check_event(evidence, not is_done, "MCOMMIT-15", event, title, expected, "success")
+    elif not is_done and application.lookup_refused > application.command_sequence:
+        return  # nobody can tell where to send it again
     elif errors and errors[0] in RETRIABLE_ERRORS:
         title, expected = "A commit is not tried again", "OffsetCommit again"
         observed = f"{'success' if is_done else 'a failure'} after {error_name(errors[0])}"

@@ -47,6 +47,8 @@ def note_error(state: ClientState, application: Application, operation: Operatio
     if operation.api in RETRIED:
         error = error_in(event)
         application.passing[operation.api] = Error(error).name if error in RETRIED[operation.api] else ""
+    if operation.api == "FindCoordinator" and error_in(event) == Error.GROUP_AUTHORIZATION_FAILED:
+        application.lookup_refused = event.sequence
     if first_error(event.body) == Error.FENCED_INSTANCE_ID:
         if is_late(state, operation, event.time):
             application.late_fencing = event
