@@ -200,13 +200,12 @@ def judge_eager_revocation(state: ClientState, application: Application, event: 
     observed = describe_partitions(partitions)
     if application.is_lost and not partitions:
         return  # another error of the same kind came late, and it takes nothing
-    if application.is_revoked and not partitions and application.revokes_again:
-        application.revokes_again = False
-    elif application.is_revoked:
+    if application.is_revoked:
         title, expected = "revoked is called again", "once for each rebalance"
         requirement = "CALLBACK-13" if application.has_raised else "CALLBACK-10"
-        check_event(evidence, False, requirement, event, title, expected, observed)
-    if application.is_revoked:
+        if partitions or not application.revokes_again:
+            check_event(evidence, False, requirement, event, title, expected, observed)
+        application.revokes_again = False
         return
     had = application.owned | application.taken  # some revoke again what they have, if they apply no assignment
     had = had.union(*application.assignments) if state.is_installed_doubtful else had
