@@ -327,6 +327,8 @@ REMARKS: list[tuple[str, str, Change]] = [
     ("told-of-a-rebalance-while-joining", "MCOMMIT-06", be_told_after_the_callback),
     ("found-by-an-earlier-lookup", "MEMBER-39", without(lambda event: event.sequence in (207, 210))),
     ("sticky-after-a-long-sync", "STICKY-18", send_older_subscription),
+    ("told-on-a-former-connection", "MCOMMIT-06", without(lambda event: event.sequence == 350)),
+    ("fenced-commit-of-a-dynamic-member", "MEMBER-24", without(lambda event: 33 < event.sequence < 871)),
     ("planned-by-older-metadata", "STICKY-03", without(lambda event: event.sequence == 330)),
 ]
 """The name of a trace, the recommendation that seemed not to be kept, and the change after which it is not."""

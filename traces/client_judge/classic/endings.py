@@ -126,7 +126,9 @@ def leaving_requirement(state: ClientState) -> str:
     standing = state.standing_at_end
     if standing is None or not standing.member_id:
         return ""
-    return "MEMBER-24" if standing.generation == NO_GENERATION else "MEMBER-22"
+    if standing.generation != NO_GENERATION:
+        return "MEMBER-22"
+    return "MEMBER-24" if standing.requirement == "MEMBER-05" else ""  # no other id is one that it has just got
 
 
 def judge_failed_leave(state: ClientState, time: int) -> None:

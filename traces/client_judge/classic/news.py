@@ -239,7 +239,8 @@ def learn_of_membership(state: ClientState, operation: Operation, event: Event) 
             requirement = requirement if operation.api == "Heartbeat" else "MCOMMIT-09"
             # Before its callback a member may still join; Apache Kafka's ignores the error then.
             is_joining = state.application is not None and bool(state.application.assignments)
-            learn(state, latest, requirement, news, event, owes=not is_joining)
+            is_certain = not is_joining and event.connection not in state.doubtful
+            learn(state, latest, requirement, news, event, owes=is_certain)
             state.rebalance_told = event.time
     elif error == Error.ILLEGAL_GENERATION:
         learn_reset(state, str(latest.member_id), "MEMBER-12", news, event)
