@@ -131,15 +131,20 @@ def have_longer_polls(events: list[Event]) -> Iterable[Event]:
         yield evolve(event, body={**event.body, "ms": 60_000}) if is_poll else event
 
 
+def move_behind(events: list[Event], moved: Event, other: Event) -> Iterable[Event]:
+    """An event comes behind another one, and at its time."""
+    for event in events:
+        if event is not moved:
+            yield event
+        if event is other:
+            yield evolve(moved, time=other.time)
+
+
 def call_back_at_once(events: list[Event]) -> Iterable[Event]:
     """The first callback comes with the response to SyncGroup."""
     callback = next(event for event in events if event.kind is Kind.CALLBACK)
     synced = next(event for event in events if event.kind is Kind.RESPONSE and event.api == "SyncGroup")
-    for event in events:
-        if event is not callback:
-            yield event
-        if event is synced:
-            yield evolve(callback, time=synced.time)
+    return move_behind(events, callback, synced)
 
 
 def learn_of_members_late(events: list[Event]) -> Iterable[Event]:
@@ -305,19 +310,14 @@ def claim_later(events: list[Event]) -> Iterable[Event]:
 
 def be_told_after_the_callback(events: list[Event]) -> Iterable[Event]:
     """The client is told of a rebalance only when it has called back."""
-    told = next(event for event in events if event.sequence == 263)
-    for event in events:
-        if event is not told:
-            yield event
-        if event.sequence == 268:
-            yield evolve(told, time=event.time)
+    told, called_back = (event for event in events if event.sequence in (263, 268))
+    return move_behind(events, told, called_back)
 
 
 def send_older_subscription(events: list[Event]) -> Iterable[Event]:
     """A JoinGroup has the subscription of one before it."""
-    older = next(event for event in events if event.sequence == 345)
+    protocols = next(event for event in events if event.sequence == 345).body["protocols"]
     for event in events:
-        protocols = older.body["protocols"]
         yield evolve(event, body={**event.body, "protocols": protocols}) if event.sequence == 410 else event
 
 

@@ -35,7 +35,7 @@ def judge_leave_of_application(
         idle = max(idle, application.last_unpolled, application.last_busy)
     if not application.has_interval:
         return  # it has another reason
-    limit = state.rebalance_timeout - state.knowledge.grace
+    limit = state.earliest_timeout
     if idle > limit:
         state.evidence.hold("HBT-06", event.sequence)
     elif application.held_up_time(event.time) <= limit and not has_left_late(state, event.time):

@@ -227,7 +227,7 @@ def judge_commit_before_revocation(state: ClientState, application: Application,
     open_ones = (each for each in state.outstanding.values() if each.connection == state.coordinator_connection)
     commits = [each for each in open_ones if each.api == "OffsetCommit"]
     if application.has_auto_commit and not application.is_unsubscribing:
-        is_over = state.commits.has_waited(event.time, state.rebalance_timeout - state.knowledge.grace)
+        is_over = state.commits.has_waited(event.time, state.earliest_timeout)
         is_waiting = not is_over and any(event.time - each.sent_at < state.rebalance_timeout for each in commits)
         title, expected = "revoked is called during a commit", "the response to OffsetCommit first"
         observed = "OffsetCommit has no response"

@@ -171,7 +171,7 @@ def judge_join_after_commit(state: ClientState, operation: Operation, event: Eve
     if commits.failed is not None and told is not None:
         waited = event.time - told
         title, expected = "The commit before JoinGroup is not tried again", "OffsetCommit again"
-        is_over = waited > state.rebalance_timeout - state.knowledge.grace
+        is_over = waited > state.earliest_timeout
         state.check(is_over, "MCOMMIT-06", operation, title, expected, f"JoinGroup after {waited} ms")
     commits.failed = commits.preparing = commits.begun = commits.tried = commits.periodic = commits.gap = None
     commits.refused = None

@@ -95,7 +95,7 @@ def judge_leaving(state: ClientState, time: int) -> None:
         if state.ended is not None and state.left is None:
             state.evidence.hold(requirement, 0)
     elif requirement and state.left is not None:
-        waited, interval = state.left.sent_at - state.asked_to_end, state.rebalance_timeout - state.knowledge.grace
+        waited, interval = state.left.sent_at - state.asked_to_end, state.earliest_timeout
         is_prompt = state.ended is not None or waited < interval  # else it has left since it was not polled
         title, observed = "The client does not leave when it closes", f"LeaveGroup after {waited} ms"
         violation = ClientViolation(requirement, state.left.handle - 1, title, "LeaveGroup", observed)

@@ -1,4 +1,4 @@
-"""The growth of topics: the numbers of partitions that Metadata tells, and the plans that a leader owes since."""
+"""Metadata that tells how many partitions topics have, and the plans that a leader owes when topics grow."""
 
 import re
 from collections.abc import Mapping

@@ -85,9 +85,9 @@ def judge_end_of_idleness(state: ClientState, application: Application, event: E
         check_event(state.evidence, silence >= idle - limit, "HBT-07", event, title, expected, observed)
         news = "its application did not poll"
         state.leave_silently(Standing("", requirement="HBT-08", news=news, sequence=event.sequence, time=event.time))
-    elif application.has_interval and application.unpolled_time(event.time) > limit_of_interval(state):
+    elif application.has_interval and application.unpolled_time(event.time) > state.earliest_timeout:
         state.may_have_left = True
-    elif SLOW_MS <= idle < state.rebalance_timeout - state.knowledge.grace and is_stable and rhythm.usual:
+    elif SLOW_MS <= idle < state.earliest_timeout and is_stable and rhythm.usual:
         allowed = STEADY * rhythm.usual + state.knowledge.grace
         title, expected = "A slow application stops the heartbeats", f"one in {rhythm.usual} ms"
         if may_be_silent(state, event, allowed):
@@ -97,14 +97,9 @@ def judge_end_of_idleness(state: ClientState, application: Application, event: E
 
 def note_overdue_poll(state: ClientState, application: Application, time: int) -> None:
     """A client that is held up in a poll for as long as its poll interval may leave as one that is not polled."""
-    is_overdue = application.overdue_time(time) > limit_of_interval(state)
+    is_overdue = application.overdue_time(time) > state.earliest_timeout
     if application.has_interval and state.join is not None and is_overdue:
         state.may_have_left = True
-
-
-def limit_of_interval(state: ClientState) -> int:
-    """The time without polls after which a client may leave, in milliseconds."""
-    return state.rebalance_timeout - state.knowledge.grace
 
 
 def judge_silence_of_waiting(state: ClientState, operation: Operation, time: int) -> None:
@@ -133,7 +128,7 @@ def judge_slow_callback(state: ClientState, event: Event) -> None:
     if callback is None or not rhythm.usual or state.knowledge.latest.phase is not Phase.STABLE:
         return
     begun, takes = callback
-    if takes >= state.rebalance_timeout - state.knowledge.grace or event.time - begun < takes:
+    if takes >= state.earliest_timeout or event.time - begun < takes:
         return
     silence, allowed = event.time - max(rhythm.last, begun), STEADY * rhythm.usual + state.knowledge.grace
     if may_be_silent(state, event, allowed):

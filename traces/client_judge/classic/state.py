@@ -208,6 +208,12 @@ class ClientState:
     response came twice, or said that the coordinator is elsewhere, or its own clock of its session has run out."""
 
     @property
+    def earliest_timeout(self) -> int:
+        """The rebalance timeout, which is the poll interval too, less the grace: after that it may be over. In
+        milliseconds."""
+        return self.rebalance_timeout - self.knowledge.grace
+
+    @property
     def is_ending(self) -> bool:
         """Whether the client has ended, or was asked to."""
         return self.asked_to_end is not None or self.ended is not None
