@@ -66,10 +66,12 @@ class Call:
         return self._await_response().__await__()
 
     async def _await_response(self) -> Body:
-        try:
-            body = await asyncio.wait_for(asyncio.shield(self.exchange.response), self.timeout / 1000)
-        except TimeoutError:
-            raise Unanswered(f"no answer to {self.api} within {self.timeout} ms") from None
+        # A response may be here already. `wait` resumes its caller behind the callbacks that were added at sending, by
+        # which members learn, since callbacks run in the order in which they were added; `wait_for` need not.
+        await asyncio.wait([self.exchange.response], timeout=self.timeout / 1000)
+        if not self.done:
+            raise Unanswered(f"no answer to {self.api} within {self.timeout} ms")
+        body = self.exchange.response.result()
         if body is None:
             raise Blocked(f"the connection ended without an answer to {self.api}")
         return body
