@@ -1,4 +1,4 @@
-"""The verdict on one trace: violations, check results and their status."""
+"""The verdict on one trace, whoever is judged: violations, check results and their status."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -20,6 +20,8 @@ class CheckStatus(StrEnum):
 
 PASSING = frozenset({CheckStatus.PASS, CheckStatus.UNUSUAL})
 """How evidence stands that shows a requirement to hold."""
+UNCLASSIFIED = "unclassified"
+"""In place of a requirement: no requirement speaks of the wrong response, and no behaviour of the model explains it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +45,11 @@ class FieldDifference:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A response that the model does not allow. `sequence` is that of the request.
+    """What the model does not allow: a response of a coordinator, or a request that a client sends wrongly or not at
+    all. `sequence` is that of the request, or of the news that asks for one.
 
     `guard` is the guard under which the response seen would be right, and `state` has the values that make it false;
-    both are "" where nothing is known of them.
+    both are "" where nothing is known of them. Of a client, `state` says in words what it knew.
     """
 
     sequence: int
@@ -69,6 +72,13 @@ class Violation:
     for certain, each once."""
     is_shared: bool = False
     """It was found in what concerns no single group: in a lookup, or in a step that a coordinator itself logs."""
+    title: str = ""
+    """What is wrong, in a line; "" where `differences` say it."""
+
+    @property
+    def requirement(self) -> str:
+        """The requirement that is violated in the first place, `UNCLASSIFIED` if none speaks of it."""
+        return self.requirements[0] if self.requirements else UNCLASSIFIED
 
 
 def initial_violations(violations: Iterable[Violation]) -> list[Violation]:
@@ -90,7 +100,7 @@ def initial_violations(violations: Iterable[Violation]) -> list[Violation]:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What the response to one checked request says of one requirement."""
+    """What the response to one request, or the request itself, says of one requirement."""
 
     requirement: str
     sequence: int
@@ -98,6 +108,8 @@ class CheckResult:
     note: str = ""
     violation: Violation | None = None
     """What is wrong with the response, where that is why it fails."""
+    is_checked: bool = True
+    """A scenario asks what this response says of this requirement; False for a violation that nobody asked about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +118,7 @@ class TraceVerdict:
 
     violations: tuple[Violation, ...]
     check_results: tuple[CheckResult, ...]
-    rules: Mapping[str, int]
+    rules: Mapping[str, int] = field(default_factory=dict)
     decisions: Mapping[str, bool] = field(default_factory=dict)
     inconclusive: tuple[str, ...] = ()
     events: int = 0
@@ -114,6 +126,25 @@ class TraceVerdict:
     """The kinds of steps that explain what was seen, with how often."""
     recommendations: frozenset[str] = frozenset()
     """Those of the requirements in `violations` that only say what should be."""
+
+    @property
+    def violated(self) -> frozenset[str]:
+        """The requirements that are violated."""
+        return frozenset(result.requirement for result in violations_in(self))
+
+
+def violations_in(verdict: TraceVerdict) -> list[CheckResult]:
+    """The requirements that a trace violates: by failed checks, and by the rules of violations that no check covers.
+    Recommendations are never violated. Where no requirement speaks of a violation, it is `UNCLASSIFIED`."""
+    failed = [result for result in verdict.check_results if result.status is CheckStatus.FAIL]
+    claimed = {result.sequence for result in failed}
+    return failed + [
+        CheckResult(id, violation.sequence, CheckStatus.FAIL, violation=violation, is_checked=False)
+        for violation in initial_violations(verdict.violations)
+        if violation.sequence not in claimed
+        for id in violation.requirements or (UNCLASSIFIED,)
+        if id not in verdict.recommendations
+    ]
 
 
 def without_remarks(checks: Iterable[CheckResult]) -> list[CheckResult]:

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from types import MappingProxyType
 
-from fencepost.conformance.analysis.root_cause import BLOCKED_BY, RequirementViolation, RootCauses
+from fencepost.conformance.analysis.root_cause import BLOCKED_BY, RootCauses
 from fencepost.conformance.results import Failure, Remark, RemarkKind, RequirementResult, RuleCoverage, Verdict
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.model.catalogue.specification import Rule
-from fencepost.traces.verdict import CheckStatus
+from fencepost.traces.verdict import CheckResult, CheckStatus
 
 NO_NOTES: Mapping[str, str] = MappingProxyType({})
 NOT_AGAIN = "failed once and not when it was replayed, see {}"
@@ -32,7 +32,7 @@ class ViolationStatus(Enum):
 
 
 def classify(
-    violation: RequirementViolation,
+    violation: CheckResult,
     run: ScenarioRun,
     causes: RootCauses,
     confirmed: Mapping[str, frozenset[str]],

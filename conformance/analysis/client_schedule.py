@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from fencepost.conformance.analysis.schedule_text import MemberLabels, describe_fields
 from fencepost.conformance.results import Failure
 from fencepost.model.errors import error_name
-from fencepost.traces.client_judge.evidence import ClientViolation
 from fencepost.traces.events import Event, Kind
+from fencepost.traces.verdict import Violation
 
 TOLD_APIS = frozenset(
     {"FindCoordinator", "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch"}
@@ -15,19 +15,19 @@ TOLD_APIS = frozenset(
 MAX_STEPS = 25
 
 
-def describe_violation(events: Sequence[Event], violation: ClientViolation, trace: str, excerpt: str) -> Failure:
+def describe_violation(events: Sequence[Event], violation: Violation, trace: str, excerpt: str) -> Failure:
     """A violation of a client as a failure, with its last requests as the schedule; `excerpt` is a trace as text."""
     labels = MemberLabels(events)
     return Failure(
         trace=trace,
         step=violation.sequence,
         observed=labels.rename(violation.observed),
-        allowed=(labels.rename(violation.expected),),
+        allowed=tuple(map(labels.rename, violation.allowed)),
         guard="",
         schedule=tuple(schedule_of(events, violation.sequence, labels))[-MAX_STEPS:],
         title=violation.title,
-        state=labels.rename(violation.told),
-        kind=f"{violation.requirement}: {violation.title}",
+        state=labels.rename(violation.state),
+        kind=violation.kind,
         excerpt=excerpt,
     )
 

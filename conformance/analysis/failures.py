@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from fencepost.conformance.analysis.root_cause import RequirementViolation
 from fencepost.conformance.analysis.schedule_text import MemberLabels, schedule_lines
 from fencepost.conformance.results import Failure, RequirementResult
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
@@ -11,7 +10,7 @@ from fencepost.model.catalogue.specification import Rule, Specification
 from fencepost.traces.events import Event, Header, Kind
 from fencepost.traces.files.jsonl import encode_event, encode_header
 from fencepost.traces.judge.diagnosis.wording import format_observed
-from fencepost.traces.verdict import FieldDifference, Violation
+from fencepost.traces.verdict import CheckResult, FieldDifference, Violation
 
 MAX_EXCERPT = 64 * 1024
 """The longest excerpt of a trace, in bytes."""
@@ -29,7 +28,7 @@ class Origin:
 
 def build_failure(
     events: Sequence[Event],
-    violation: RequirementViolation,
+    violation: CheckResult,
     origin: Origin,
     *,
     replayed: bool,

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field, replace
 from fencepost.conformance.analysis.client_schedule import describe_violation
 from fencepost.conformance.analysis.failures import excerpt_of
 from fencepost.conformance.analysis.report_builder import ReportBuilder
-from fencepost.conformance.recorded_members import RecordedMembers
+from fencepost.conformance.recorded_members import RecordedMembers, ShownViolation
 from fencepost.conformance.results import Failure, Report
 from fencepost.conformance.specification import CLIENT_SPECIFICATION
-from fencepost.traces.client_judge.evidence import MemberViolation
 from fencepost.traces.events import Header
 from fencepost.traces.operations import Lookahead
 from fencepost.traces.verdict import CheckStatus
@@ -97,19 +96,20 @@ def count_member_checks(members: RecordedMembers, violations: Mapping[str, int])
     return found
 
 
-def build_member_failure(header: Header, trace: str, found: MemberViolation) -> Failure:
+def build_member_failure(header: Header, trace: str, found: ShownViolation) -> Failure:
     """A violation of a member in a trace, with its last requests as the schedule."""
-    failure = describe_violation(found.events, found.violation, trace, find_excerpt(header, found))
-    return replace(failure, title=f"{found.member} in group {found.group!r}: {found.violation.title}")
+    violation, events = found
+    return describe_violation(events, violation, trace, find_excerpt(header, found))
 
 
-def find_excerpt(header: Header, found: MemberViolation) -> str:
+def find_excerpt(header: Header, found: ShownViolation) -> str:
     """The last events of the member as a trace, "" if it is too long or does not show the violation."""
-    text = excerpt_of(header, found.events)
+    violation, events = found
+    text = excerpt_of(header, events)
     members = RecordedMembers(header)
     again = Counter(
-        each.violation.requirement
-        for moment in Lookahead(found.events).pair_operations()
-        for each in members.on_event(moment.event, moment.operation)
+        each.requirement
+        for moment in Lookahead(events).pair_operations()
+        for each, _ in members.on_event(moment.event, moment.operation)
     )
-    return text if again[found.violation.requirement] else ""
+    return text if again[violation.requirement] else ""

@@ -15,7 +15,7 @@ from fencepost.conformance.analysis.causes import resolve_causes, schedule_lengt
 from fencepost.conformance.analysis.failures import Origin, build_failure, keep_excerpts
 from fencepost.conformance.analysis.older_kafka import describe_older_kafka
 from fencepost.conformance.analysis.reference_differences import note_ambiguities
-from fencepost.conformance.analysis.root_cause import UNCLASSIFIED, RootCauses, violations_in
+from fencepost.conformance.analysis.root_cause import RootCauses
 from fencepost.conformance.analysis.trace_totals import TraceSummary, TraceTotals
 from fencepost.conformance.results import (
     Coverage,
@@ -30,7 +30,7 @@ from fencepost.conformance.results import (
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.model.catalogue.specification import Specification
-from fencepost.traces.verdict import CheckResult, CheckStatus
+from fencepost.traces.verdict import UNCLASSIFIED, CheckResult, CheckStatus, violations_in
 
 
 @dataclass(frozen=True, slots=True)

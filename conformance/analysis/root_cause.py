@@ -6,7 +6,6 @@ else. Only the requirement that speaks of the wrong thing is to be reported for 
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from fencepost.conformance.analysis.naming import Evidence, name_requirement, observed_errors
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
@@ -15,47 +14,13 @@ from fencepost.model.catalogue.specification import Rule, Specification
 from fencepost.model.errors import Error, error_name
 from fencepost.traces.events import Kind
 from fencepost.traces.judge.diagnosis.wording import errors_in
-from fencepost.traces.verdict import PASSING, CheckStatus, TraceVerdict, Violation, initial_violations
+from fencepost.traces.verdict import PASSING, UNCLASSIFIED, CheckResult, CheckStatus, Violation, violations_in
 
 SHARED_FIELDS = frozenset({"error", "entries"})
 """Fields with errors, which nearly every requirement checks; each of the others is the subject of a few."""
-UNCLASSIFIED = "unclassified"
-"""In place of a requirement: no requirement speaks of the wrong response, and no behaviour of the model explains it."""
 BLOCKED_BY = "blocked by "
 """How the judge begins a note on what another violation kept it from judging."""
 INCIDENTAL_NOTE = "blocked by another violation: it holds wherever a scenario looks at it"
-
-
-@dataclass(frozen=True, slots=True)
-class RequirementViolation:
-    """A requirement that the response to request `sequence` violates; `violation` is None if only a check fails."""
-
-    requirement: str
-    sequence: int
-    violation: Violation | None
-    note: str = ""
-    is_checked: bool = True
-    """A scenario checked this response for this requirement."""
-
-
-def violations_in(verdict: TraceVerdict) -> list[RequirementViolation]:
-    """The requirements that a trace violates: by failed checks, and by the rules of violations that no check covers.
-    Recommendations are never violated. Where no requirement speaks of a violation, it is `UNCLASSIFIED`."""
-    failed = [mark for mark in verdict.check_results if mark.status is CheckStatus.FAIL]
-    marked = [RequirementViolation(mark.requirement, mark.sequence, mark.violation, mark.note) for mark in failed]
-    claimed = {mark.sequence for mark in failed}
-    unmarked = [fault for fault in initial_violations(verdict.violations) if fault.sequence not in claimed]
-    return marked + [
-        RequirementViolation(each, fault.sequence, fault, is_checked=False)
-        for fault in unmarked
-        for each in fault.requirements or (UNCLASSIFIED,)
-        if each not in verdict.recommendations
-    ]
-
-
-def violated_requirements(run: ScenarioRun) -> frozenset[str]:
-    """The ids of the requirements that a run violates."""
-    return frozenset(violation.requirement for violation in violations_in(run.verdict))
 
 
 class RootCauses:
@@ -87,7 +52,7 @@ class RootCauses:
         self.independent = frozenset(each.requirement for each, played in found if not self.cause_of(each, played))
 
     def find_evidence(
-        self, found: Iterable[tuple[RequirementViolation, ScenarioRun]], runs: Iterable[ScenarioRun]
+        self, found: Iterable[tuple[CheckResult, ScenarioRun]], runs: Iterable[ScenarioRun]
     ) -> Iterator[Evidence]:
         """The independent violations of the scenarios' own requirements, in the order of the runs."""
         breadth = Counter(id for run in runs for id in dict.fromkeys(run.scenario.requirements))
@@ -97,18 +62,18 @@ class RootCauses:
             if fault is not None and run.scenario.requirements and is_own and not self.cause_of(each, run):
                 yield Evidence(id, fault, run.verdict.rules, breadth[id])
 
-    def cause_of(self, violation: RequirementViolation, run: ScenarioRun) -> str:
+    def cause_of(self, violation: CheckResult, run: ScenarioRun) -> str:
         """The other violations that a violation follows from, in words; "" if it is independent."""
         causes = self.causes_of(violation, run)
         if causes is None:
             return INCIDENTAL_NOTE
         return BLOCKED_BY + ", ".join(sorted(causes)) if causes else ""
 
-    def name_cause(self, violation: RequirementViolation, run: ScenarioRun) -> str:
+    def name_cause(self, violation: CheckResult, run: ScenarioRun) -> str:
         """The requirement that says most of a violation: the first that it follows from, or its own."""
         return min(self.causes_of(violation, run) or {violation.requirement})
 
-    def causes_of(self, violation: RequirementViolation, run: ScenarioRun) -> frozenset[str] | None:
+    def causes_of(self, violation: CheckResult, run: ScenarioRun) -> frozenset[str] | None:
         """The requirements that a violation follows from: none if it is independent, None if it follows from another
         one of no requirement in particular."""
         id, fault = violation.requirement, violation.violation
@@ -160,7 +125,7 @@ class RootCauses:
         violated = {each.requirement for each in self.scenario_evidence}
         return frozenset(id for id in violated if fired & {id, *self.specification.prerequisites.get(id, ())})
 
-    def is_shown_by_scenario(self, violation: RequirementViolation) -> bool:
+    def is_shown_by_scenario(self, violation: CheckResult) -> bool:
         """Whether a scenario shows the same wrong fields and errors in the responses of the same rule."""
         fault = violation.violation
         return fault is not None and any(
@@ -180,7 +145,9 @@ class RootCauses:
         shown = [self.owners[answer]] if answer in self.owners else self.checked.get(answer) or fault.requirements
         named: dict[str, None] = {}
         for id in shown:
-            violation = RequirementViolation(id, fault.sequence, fault, is_checked=id not in fault.requirements)
+            violation = CheckResult(
+                id, fault.sequence, CheckStatus.FAIL, violation=fault, is_checked=id not in fault.requirements
+            )
             named.update(dict.fromkeys(sorted(self.causes_of(violation, run) or (id,))))
         return tuple(named)
 

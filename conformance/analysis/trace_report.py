@@ -19,7 +19,6 @@ from fencepost.conformance.analysis.member_findings import (
     count_member_checks,
 )
 from fencepost.conformance.analysis.report_builder import ReportBuilder
-from fencepost.conformance.analysis.root_cause import RequirementViolation, violations_in
 from fencepost.conformance.analysis.trace_totals import summarize_trace
 from fencepost.conformance.events import Progress
 from fencepost.conformance.recorded_members import RecordedMembers
@@ -35,7 +34,7 @@ from fencepost.traces.judge.judge import Judge
 from fencepost.traces.judge.minimize import is_annotation, minimize_trace
 from fencepost.traces.judge.registry import UnknownProtocol
 from fencepost.traces.operations import Lookahead, Operation, PairedEvent
-from fencepost.traces.verdict import TraceVerdict
+from fencepost.traces.verdict import CheckResult, TraceVerdict, violations_in
 
 MAX_SHOWN_EVENTS = 500
 """How many of the last requests, responses and faults are kept to show a schedule."""
@@ -153,7 +152,7 @@ class TraceJudging:
         if self.members is None:
             return
         for found in self.members.on_event(moment.event, moment.operation):
-            requirement = found.violation.requirement
+            requirement = found[0].requirement
             self.member_violations[requirement] += 1
             if self.member_violations[requirement] <= MAX_MEMBER_FAILURES:
                 failure = build_member_failure(self.judge.header, str(self.path), found)
@@ -188,7 +187,7 @@ class TraceJudging:
             self.check_messages()
             raise
 
-    def failures(self, verdict: TraceVerdict) -> Iterator[tuple[RequirementViolation, Failure]]:
+    def failures(self, verdict: TraceVerdict) -> Iterator[tuple[CheckResult, Failure]]:
         """Yield each violation of a requirement in the verdict on the trace, with the failure that shows it."""
         origin = Origin(str(self.path), "")
         for violation in violations_in(verdict):
@@ -205,7 +204,7 @@ class TraceJudging:
                 ),
             )
 
-    def events_leading_to(self, violation: RequirementViolation) -> list[Event]:
+    def events_leading_to(self, violation: CheckResult) -> list[Event]:
         """The last events of the group up to a violation; of a short trace only those that it depends on."""
         events = self.events_before.get(violation.sequence, tuple(self.recent_events))
         is_short = len(events) < MAX_SHOWN_EVENTS and self.judge.follower is None

@@ -4,10 +4,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from fencepost.conformance.analysis.root_cause import violations_in
 from fencepost.model.catalogue.specification import Rule
 from fencepost.traces.events import Header
-from fencepost.traces.verdict import TraceVerdict
+from fencepost.traces.verdict import TraceVerdict, violations_in
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from fencepost.adapters.client.cluster import CLIENT_LABEL
 from fencepost.conformance.analysis.client_schedule import describe_violation
 from fencepost.conformance.analysis.failures import excerpt_of
 from fencepost.conformance.results import Failure
-from fencepost.traces.client_judge.evidence import ClientViolation
 from fencepost.traces.client_judge.judge import FollowClient, judge_client
 from fencepost.traces.events import Event, Header
+from fencepost.traces.verdict import Violation
 
 NOISE_APIS = frozenset({"ApiVersions", "Fetch", "Metadata"})
 """The requests that most traces are full of."""
@@ -18,7 +18,7 @@ NOISE_APIS = frozenset({"ApiVersions", "Fetch", "Metadata"})
 def build_client_failure(
     header: Header,
     events: Sequence[Event],
-    violation: ClientViolation,
+    violation: Violation,
     follow: FollowClient,
     trace: str,
     replay: str = "",
@@ -28,7 +28,7 @@ def build_client_failure(
     return replace(failure, replay=replay, replayed=bool(replay))
 
 
-def shortest_excerpt(header: Header, events: Sequence[Event], violation: ClientViolation, follow: FollowClient) -> str:
+def shortest_excerpt(header: Header, events: Sequence[Event], violation: Violation, follow: FollowClient) -> str:
     """The trace as text; if it is too long, without requests for records and metadata, and then without the events
     after the violation. "" if all of these are too long or do not show the violation."""
     noise = {event.sequence for event in events if event.api in NOISE_APIS}

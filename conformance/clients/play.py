@@ -15,11 +15,10 @@ from fencepost.conformance.clients.scenario import ClientScenario
 from fencepost.conformance.clients.stage import ClientFacts, ClientStage, NotShown, StageBlocked, is_request
 from fencepost.conformance.execution.loop_lag import LoopLagMonitor, explain_lag
 from fencepost.model.settings import Settings
-from fencepost.traces.client_judge.evidence import ClientVerdict
 from fencepost.traces.client_judge.judge import FollowClient, judge_client
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.model_transitions import Transition
-from fencepost.traces.verdict import without_remarks
+from fencepost.traces.verdict import TraceVerdict, without_remarks
 
 CLIENT_SETTINGS = Settings(min_session_timeout=1, initial_rebalance_delay=0)
 """Those of the cluster that clients meet: it takes every session timeout, and begins at once."""
@@ -45,7 +44,7 @@ class ClientScenarioRun:
     scenario: ClientScenario
     header: Header
     events: tuple[Event, ...]
-    verdict: ClientVerdict
+    verdict: TraceVerdict
     blocked: str = ""
     not_shown: str = ""
     misconduct: str = ""
@@ -136,7 +135,7 @@ class ClientPlay:
 
 
 def run_in_trace(
-    header: Header, events: tuple[Event, ...], verdict: ClientVerdict, scenario: ClientScenario
+    header: Header, events: tuple[Event, ...], verdict: TraceVerdict, scenario: ClientScenario
 ) -> ClientScenarioRun:
     """The run of a scenario that its saved trace shows, with the marks that it has."""
     end = end_of_scenario(events)
@@ -161,7 +160,7 @@ def discard_if_lagging(run: ClientScenarioRun) -> ClientScenarioRun:
     if not explain_lag(run.loop_lag, run.header.grace):
         return run
     if run.doubt:
-        return replace(run, verdict=ClientVerdict((), (), len(run.events)), blocked=run.doubt)
+        return replace(run, verdict=TraceVerdict((), (), events=len(run.events)), blocked=run.doubt)
     checks = tuple(without_remarks(run.verdict.check_results))
     return replace(run, verdict=replace(run.verdict, check_results=checks))
 

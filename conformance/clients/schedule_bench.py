@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fencepost.adapters.virtual_clock import run_virtual
-from fencepost.conformance.analysis.root_cause import violated_requirements
 from fencepost.conformance.clients.play import ClientPlay, ClientScenarioRun
 from fencepost.conformance.clients.schedule_protocol import ClientScheduleProtocol
 from fencepost.conformance.clients.schedule_runs import engine_run
@@ -31,7 +30,7 @@ class ClientBench:
 
     def violated_by(self, schedule: Schedule) -> frozenset[str]:
         """The requirements that a schedule shows violated."""
-        return violated_requirements(self.play(schedule))
+        return self.play(schedule).verdict.violated
 
     def violated_by_new(self, schedule: Schedule) -> frozenset[str]:
         """As `violated_by`, for a schedule that is played the first time."""

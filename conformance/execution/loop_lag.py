@@ -4,7 +4,7 @@ import asyncio
 from collections import deque
 from dataclasses import replace
 
-from fencepost.conformance.analysis.root_cause import satisfied_requirements, violated_requirements
+from fencepost.conformance.analysis.root_cause import satisfied_requirements
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.traces.verdict import TraceVerdict
 
@@ -41,7 +41,7 @@ class LoopLagMonitor:
 def discard_if_lagging(run: ScenarioRun) -> ScenarioRun:
     """The run; without its verdict if it violates something and the kit itself was too late to be sure of that."""
     note = explain_lag(run.loop_lag, run.header.grace)
-    if not note or not violated_requirements(run):
+    if not note or not run.verdict.violated:
         return run
     nothing = TraceVerdict((), (), {}, inconclusive=(note,), events=len(run.events))
     return replace(run, verdict=nothing, blocked=note)
@@ -58,4 +58,4 @@ def explain_lag(loop_lag: int, grace: int) -> str:
 def is_inconclusive(run: ScenarioRun) -> bool:
     """Neither did the run pass a check of each of its requirements nor did it violate any, as in a stall."""
     missing = not satisfied_requirements([run]).issuperset(run.scenario.requirements)
-    return missing and not run.unsupported and not run.crashed and not violated_requirements(run)
+    return missing and not run.unsupported and not run.crashed and not run.verdict.violated

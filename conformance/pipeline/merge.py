@@ -16,7 +16,6 @@ from typing import Any, NamedTuple, TypeAlias
 from fencepost.conformance.analysis.causes import schedule_length
 from fencepost.conformance.analysis.member_findings import MemberChecks, MemberFindings
 from fencepost.conformance.analysis.report_builder import ReportBuilder
-from fencepost.conformance.analysis.root_cause import UNCLASSIFIED
 from fencepost.conformance.analysis.trace_report import describe_unreadable
 from fencepost.conformance.analysis.trace_totals import TraceSummary, TraceTotals
 from fencepost.conformance.provenance import Provenance
@@ -27,7 +26,7 @@ from fencepost.model.catalogue.specification import Specification
 from fencepost.traces.files.trace_files import TraceError
 from fencepost.traces.pipeline.errors import PipelineError
 from fencepost.traces.pipeline.judge_corpus import UNREADABLE, Finding
-from fencepost.traces.verdict import CheckStatus
+from fencepost.traces.verdict import UNCLASSIFIED, CheckStatus
 
 MAX_SHOWN_FAILURES = 20
 """How many failures of a requirement the report has, the shortest ones; all are counted."""

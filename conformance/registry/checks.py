@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from fencepost.adapters.client.cluster import CLIENT_LABEL
-from fencepost.conformance.analysis.root_cause import violations_in
 from fencepost.conformance.badges.badge import is_partial, make_badge, start_of
 from fencepost.conformance.badges.drawing import badge_files
 from fencepost.conformance.clients.classic import CLASSIC_CLIENTS
@@ -16,6 +15,7 @@ from fencepost.conformance.run.provenance import record_profile
 from fencepost.model.catalogue.requirement import Tier
 from fencepost.traces.client_judge.judge import is_client_trace, judge_client
 from fencepost.traces.judge.judge import judge
+from fencepost.traces.verdict import violations_in
 
 MAX_REPORT_BYTES = 2_000_000
 

@@ -11,7 +11,6 @@ from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.target import Description, Exchange, SendOptions, Target, TargetError, TraceBuilder
 from fencepost.adapters.virtual_clock import run_virtual_in_thread
 from fencepost.conformance.analysis.failures import Origin, build_failure
-from fencepost.conformance.analysis.root_cause import RequirementViolation, violations_in
 from fencepost.conformance.analysis.trace_report import check_wire_format, read_files
 from fencepost.conformance.execution.play import DEFAULT_GRACE_MS
 from fencepost.conformance.execution.saving import saved_requirements
@@ -35,7 +34,7 @@ from fencepost.traces.client_judge.judge import is_client_trace
 from fencepost.traces.events import Body, Event, Header, Kind
 from fencepost.traces.files.trace_files import TraceError, open_trace
 from fencepost.traces.replay_script import ReplayScript, ReplayStep, Translation, build_script
-from fencepost.traces.verdict import PASSING, CheckStatus
+from fencepost.traces.verdict import PASSING, CheckResult, CheckStatus, violations_in
 
 MAX_ATTEMPTS = 40
 RETRY_PAUSE_SECONDS = 0.15
@@ -337,9 +336,7 @@ class ReplayComparison:
         outcome = ReplayOutcome.INCONCLUSIVE if doubt else ReplayOutcome.FIXED
         return ReplayResult(outcome, note=doubt, others=self.violated_beside(""))
 
-    def failed_replay(
-        self, outcome: ReplayOutcome, violation: RequirementViolation, gone: Collection[str] = ()
-    ) -> ReplayResult:
+    def failed_replay(self, outcome: ReplayOutcome, violation: CheckResult, gone: Collection[str] = ()) -> ReplayResult:
         """The result with a violation of the replay as its failure, and the requirements that hold now."""
         again = outcome is ReplayOutcome.STILL_FAILS
         return ReplayResult(

@@ -12,13 +12,7 @@ from fencepost.conformance.analysis.aggregation import confirmed_requirements
 from fencepost.conformance.analysis.failures import Origin, build_failure
 from fencepost.conformance.analysis.naming import Evidence, family_of, is_specific, neighbouring_families
 from fencepost.conformance.analysis.report_builder import ReportBuilder
-from fencepost.conformance.analysis.root_cause import (
-    UNCLASSIFIED,
-    RootCauses,
-    is_crash,
-    violated_requirements,
-    violations_in,
-)
+from fencepost.conformance.analysis.root_cause import RootCauses, is_crash
 from fencepost.conformance.events import (
     Progress,
     RunFinished,
@@ -41,6 +35,7 @@ from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.scenario.selection import Selection, required_capabilities
 from fencepost.model.settings import Settings
 from fencepost.traces.judge.judge import judge
+from fencepost.traces.verdict import UNCLASSIFIED, violations_in
 
 if TYPE_CHECKING:
     from fencepost.conformance.schedules.statistics import RunStatistics, ScheduleResult
@@ -120,7 +115,7 @@ class RunState:
             run = replace(run, events=events, verdict=judge(run.header, events, protocol=self.protocol.judged))
         self.decisions.update(run.verdict.decisions)
         self.runs.append(run)
-        violated = violated_requirements(run)
+        violated = run.verdict.violated
         self.emit(
             ScenarioFinished(
                 run.scenario.name,
@@ -137,8 +132,8 @@ class RunState:
 
     def confirm_run(self, run: ScenarioRun) -> None:
         """Add the replay of a scenario: what it violates again is confirmed."""
-        left = violated_requirements(run) - confirmed_requirements(self.confirmed)
-        self.confirmed[run.scenario.name] = violated_requirements(run)
+        left = run.verdict.violated - confirmed_requirements(self.confirmed)
+        self.confirmed[run.scenario.name] = run.verdict.violated
         for first in self.runs:
             if first.scenario.name == run.scenario.name:
                 left -= self.emit_confirmed(first, left)

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from fencepost.adapters.target import Target
 from fencepost.conformance.analysis.failures import Origin, build_failure
-from fencepost.conformance.analysis.root_cause import RequirementViolation, violations_in
 from fencepost.conformance.execution.play import play_scenario
 from fencepost.conformance.execution.saving import saved_requirements
 from fencepost.conformance.plan import ReplayOutcome, ReplayResult
@@ -13,6 +12,7 @@ from fencepost.conformance.protocols.description import ProtocolDescription
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.traces.files.trace_files import TraceError, open_trace
 from fencepost.traces.judge.judge import judge
+from fencepost.traces.verdict import CheckResult, violations_in
 
 
 async def replay_scenario(
@@ -55,7 +55,7 @@ def compare_scenario(
 def failed_replay(
     run: ScenarioRun,
     outcome: ReplayOutcome,
-    shown: RequirementViolation,
+    shown: CheckResult,
     wanted: frozenset[str],
     trace: str,
     protocol: ProtocolDescription,

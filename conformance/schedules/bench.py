@@ -6,7 +6,6 @@ from types import MappingProxyType
 
 from fencepost.adapters.target import Target
 from fencepost.adapters.virtual_clock import run_virtual
-from fencepost.conformance.analysis.root_cause import violated_requirements
 from fencepost.conformance.execution.play import JudgeFunction, play_scenario
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.schedules.protocol import TargetScheduleProtocol
@@ -65,7 +64,7 @@ class Bench:
 
     def violated_by(self, schedule: Schedule) -> frozenset[str]:
         """The requirements that a schedule shows violated."""
-        return violated_requirements(self.play(schedule))
+        return self.play(schedule).verdict.violated
 
     def violated_by_new(self, schedule: Schedule) -> frozenset[str]:
         """As `violated_by`, for a schedule that is played the first time."""

@@ -11,7 +11,6 @@ from dataclasses import replace
 from itertools import count as counting
 from pathlib import Path
 
-from fencepost.conformance.analysis.root_cause import violated_requirements
 from fencepost.conformance.execution.judge_pool import JudgePool
 from fencepost.conformance.execution.loop_lag import discard_if_lagging
 from fencepost.conformance.execution.pool import ScenarioPool
@@ -159,7 +158,7 @@ class ConcurrentEngine(ScheduleEngine):
         wanted = {requirement for requirement, _ in calm}
 
         def keep(place: int, replay: Replay) -> bool:
-            if calm[place][0] in violated_requirements(replay.run):
+            if calm[place][0] in replay.run.verdict.violated:
                 failing[place] = replay
             return wanted == {calm[each][0] for each in failing}
 
@@ -214,7 +213,7 @@ class ConcurrentEngine(ScheduleEngine):
         failing: dict[int, Replay] = {}
 
         def keep(place: int, replay: Replay) -> bool:
-            if requirement in violated_requirements(replay.run):
+            if requirement in replay.run.verdict.violated:
                 failing[place] = replay
             return bool(failing) and not math.isinf(deadline)
 

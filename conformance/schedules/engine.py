@@ -47,7 +47,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from fencepost.adapters.virtual_clock import run_in_thread
-from fencepost.conformance.analysis.root_cause import violated_requirements, violations_in
 from fencepost.conformance.execution.saving import with_decisions
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.schedules.batches import BATCH_SIZE, BatchSpec
@@ -61,6 +60,7 @@ from fencepost.conformance.schedules.simplify import (
 )
 from fencepost.conformance.schedules.statistics import CandidateFailure, RunStatistics, ScheduleResult
 from fencepost.traces.shrinker import shrink_steps
+from fencepost.traces.verdict import violations_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ class ScheduleEngine(ABC):
                 if asyncio.get_running_loop().time() >= deadline:
                     return shown
                 replay = await self.replay_once(schedule)
-                if requirement in violated_requirements(replay.run):
+                if requirement in replay.run.verdict.violated:
                     shown[requirement] = replay
                     break
         return shown
@@ -190,14 +190,14 @@ class ScheduleEngine(ABC):
         deadline = asyncio.get_running_loop().time() + limit
         short, is_minimal = await self.shrink_schedule(shown, requirement, limit)
         if short.schedule == candidate.schedule:
-            return Shrunk(whole, violated_requirements(shown.run), is_minimal)
+            return Shrunk(whole, shown.run.verdict.violated, is_minimal)
         confirming = await self.replay_twice(short.schedule, deadline)
         if confirming is None:
             short, is_minimal = shown, False
         run, other = confirming or (shown.run, shown.run)
-        again = violated_requirements(other)
-        if requirement not in violated_requirements(run) & again:
-            return Shrunk(whole, violated_requirements(shown.run), is_minimal=False)
+        again = other.verdict.violated
+        if requirement not in run.verdict.violated & again:
+            return Shrunk(whole, shown.run.verdict.violated, is_minimal=False)
         named = CandidateFailure(short.schedule, run).run_named_after(requirement)
         return Shrunk(self.record_decisions(named), again, is_minimal)
 
@@ -249,7 +249,7 @@ class ScheduleEngine(ABC):
             async with asyncio.timeout_at(deadline):
                 for index, candidate in enumerate(candidates):
                     replay = await self.replay_once(candidate)
-                    if requirement in violated_requirements(replay.run):
+                    if requirement in replay.run.verdict.violated:
                         return {index: replay}
         return {}
 

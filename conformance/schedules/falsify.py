@@ -8,7 +8,6 @@ from itertools import count
 from typing import Protocol
 
 from fencepost.conformance.analysis.naming import is_specific
-from fencepost.conformance.analysis.root_cause import RequirementViolation, violations_in
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.schedules.batches import BATCH_SIZE
 from fencepost.conformance.schedules.protocol import ScheduleProtocol
@@ -17,6 +16,7 @@ from fencepost.conformance.schedules.simplify import build_schedule, related_ite
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.traces.events import Kind
 from fencepost.traces.shrinker import shrink
+from fencepost.traces.verdict import CheckResult, violations_in
 
 ScheduleSource = Callable[[int], Iterable[Schedule]]
 """Gives schedules by the number of their batch, without end."""
@@ -60,7 +60,7 @@ class Counterexample:
         return count_requests(self.run, last)
 
 
-def most_specific(violations: Sequence[RequirementViolation]) -> RequirementViolation:
+def most_specific(violations: Sequence[CheckResult]) -> CheckResult:
     """The first violation of which the judge says more than its rule, else the first."""
     rules = DEFAULT_SPECIFICATION.rules
     specific = (each for each in violations if each.violation is None or is_specific(each.violation, rules))

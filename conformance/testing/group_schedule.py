@@ -9,7 +9,6 @@ from typing import Any, Protocol, TypeAlias
 import pytest
 
 from fencepost.conformance.analysis.failures import Origin, build_failure
-from fencepost.conformance.analysis.root_cause import RequirementViolation, violated_requirements, violations_in
 from fencepost.conformance.scenario.actors import Call, Member
 from fencepost.conformance.scenario.context import ScenarioContext
 from fencepost.conformance.scenario.scenario import Scenario
@@ -18,7 +17,7 @@ from fencepost.conformance.testing.runs import Finding
 from fencepost.conformance.testing.violation import Undecided, make_violation
 from fencepost.model.errors import Error
 from fencepost.model.wire.compiler import default_of, schema_of
-from fencepost.traces.verdict import TraceVerdict
+from fencepost.traces.verdict import CheckResult, TraceVerdict, violations_in
 
 MAX_RESPONSE_MS = 10_000
 """How long a schedule waits for a response before it goes on without it."""
@@ -304,7 +303,7 @@ class GroupSchedule:
         run = self._player.play(scenario)
         first = first_violation(run.verdict)
         if first is not None:
-            if first.requirement not in violated_requirements(self._player.play(scenario)):
+            if first.requirement not in self._player.play(scenario).verdict.violated:
                 raise Undecided(f"{first.requirement} was violated once and not when the schedule was played again")
             failure = build_failure(run.events, first, Origin("", ""), replayed=True, header=run.header)
             finding = Finding(first.requirement, failure)
@@ -321,7 +320,7 @@ class GroupSchedule:
             await step(played)
 
 
-def first_violation(verdict: TraceVerdict) -> RequirementViolation | None:
+def first_violation(verdict: TraceVerdict) -> CheckResult | None:
     """The first violation of a trace; of several in one response that which a check is about."""
     return min(violations_in(verdict), key=lambda each: (each.sequence, not each.is_checked), default=None)
 

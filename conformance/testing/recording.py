@@ -12,12 +12,11 @@ from fencepost.adapters.address import format_address, parse_bootstrap
 from fencepost.adapters.record.recorder import RecordingOptions, record_traffic
 from fencepost.adapters.target import TargetError
 from fencepost.conformance.analysis.failures import Origin, build_failure
-from fencepost.conformance.analysis.root_cause import violations_in
 from fencepost.conformance.run.judged_trace import judge_trace
 from fencepost.conformance.testing.runs import Finding
 from fencepost.conformance.testing.violation import NextSteps, make_violation
 from fencepost.traces.files.trace_files import open_trace
-from fencepost.traces.verdict import TraceVerdict
+from fencepost.traces.verdict import TraceVerdict, violations_in
 
 TIMEOUT_S = 30.0
 """How long the recorder may take to begin or to end."""

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from fencepost.conformance.analysis.root_cause import UNCLASSIFIED
 from fencepost.conformance.api.running import iterate_in_thread
 from fencepost.conformance.events import RunEvent, RunFinished, ScheduleShrunk
 from fencepost.conformance.execution.saving import TraceSaver
@@ -20,6 +19,7 @@ from fencepost.conformance.run.stream import stream_events
 from fencepost.conformance.testing.runs import Finding, RunChoices
 from fencepost.model.catalogue.classic import CATALOGUE
 from fencepost.model.errors import FencepostError
+from fencepost.traces.verdict import UNCLASSIFIED
 
 
 @dataclass(frozen=True, slots=True)

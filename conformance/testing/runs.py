@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from fencepost.adapters.virtual_clock import run_virtual_in_thread
-from fencepost.conformance.analysis.root_cause import UNCLASSIFIED, violated_requirements
 from fencepost.conformance.capabilities import REMEDIES
 from fencepost.conformance.events import RunEvent, ViolationConfirmed
 from fencepost.conformance.execution.saving import TraceSaver
@@ -23,6 +22,7 @@ from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.scenario.selection import Selection
 from fencepost.model.catalogue.classic import CATALOGUE
 from fencepost.traces.events import Event, Kind
+from fencepost.traces.verdict import UNCLASSIFIED
 
 T = TypeVar("T")
 MakeRun: TypeAlias = Callable[[Plan, Profile], BundledRun]
@@ -167,7 +167,7 @@ class InProcessRun:
             self.state.add_run(run)
             self._report = None
             del self.left[scenario.name]
-            if violated_requirements(run) or run.blocked or run.verdict.inconclusive:
+            if run.verdict.violated or run.blocked or run.verdict.inconclusive:
                 self.is_clean = False
 
     # -- results ------------------------------------------------------------------------------------------------
@@ -201,9 +201,9 @@ class InProcessRun:
         by_themselves = {
             requirement
             for run in self.state.runs
-            for requirement in violated_requirements(run) & set(run.scenario.requirements)
+            for requirement in run.verdict.violated & set(run.scenario.requirements)
         }
-        hidden = frozenset[str]().union(*map(violated_requirements, own)) - by_themselves - self.expected - {id}
+        hidden = frozenset[str]().union(*(run.verdict.violated for run in own)) - by_themselves - self.expected - {id}
         for result in self.whole_report().failed_results():
             if result.id in hidden:
                 found.append(Finding(result.id, result.failures_by_length()[0]))

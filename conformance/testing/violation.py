@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fencepost.conformance.analysis.root_cause import UNCLASSIFIED
 from fencepost.conformance.diagrams.excerpt import draw_excerpt, read_excerpt
 from fencepost.conformance.diagrams.phases import follow_phases
 from fencepost.conformance.diagrams.text import to_text
@@ -14,6 +13,7 @@ from fencepost.conformance.reports.layout import escape_unprintable, label_once,
 from fencepost.conformance.results import Failure
 from fencepost.conformance.testing.runs import Finding, exceptions_in
 from fencepost.model.catalogue.classic import CATALOGUE
+from fencepost.traces.verdict import UNCLASSIFIED
 
 _TIMING_NAMES = frozenset({"early", "late", "response"})
 """Names of differences that are no fields of a response."""

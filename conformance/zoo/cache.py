@@ -11,7 +11,6 @@ from functools import lru_cache, partial
 from hashlib import blake2b
 from typing import ParamSpec, TypeVar
 
-from fencepost.conformance.analysis.root_cause import violated_requirements
 from fencepost.conformance.execution.play import JudgeFunction
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.schedules.batches import BATCH_SIZE
@@ -96,7 +95,7 @@ def reference_run(protocol: TargetScheduleProtocol, schedule: Schedule, settings
     played = Bench(protocol, partial(CrashingTarget, settings)).play(schedule, judge_timed)
     playing = time.process_time() - begun - seconds
     return ReferenceRun(
-        trace_digest(played.header, played.events), played.verdict, violated_requirements(played), playing, seconds
+        trace_digest(played.header, played.events), played.verdict, played.verdict.violated, playing, seconds
     )
 
 
@@ -155,7 +154,7 @@ class CachedBench(Bench):
             self.clock.add_saved(shipped.judge_seconds)
             return shipped.verdict
 
-        return tolerate_timeout(lambda: violated_requirements(self.play(schedule, judging)))
+        return tolerate_timeout(lambda: self.play(schedule, judging).verdict.violated)
 
 
 def tolerate_timeout(look: Callable[[], frozenset[str]]) -> frozenset[str]:

@@ -12,7 +12,6 @@ from functools import cache
 from itertools import islice
 
 from fencepost.adapters.virtual_clock import run_virtual
-from fencepost.conformance.analysis.root_cause import violated_requirements
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.schedules.falsify import schedule_source
 from fencepost.conformance.zoo.classic.compared_scenarios import comparison_scenarios
@@ -52,7 +51,7 @@ def find_difference(coordinator: FaultyCoordinator) -> str:
 
 def violated_in(make_target: MakeTarget, play: Scenario) -> str:
     """The requirements that a run of a scenario violates, in words; "" if it violates none."""
-    violated = violated_requirements(run_virtual(bundled_run_on(make_target, 0).play(play, "run")))
+    violated = run_virtual(bundled_run_on(make_target, 0).play(play, "run")).verdict.violated
     return f", which violates {', '.join(sorted(violated))}" if violated else ""
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from fencepost.adapters.target import Target
 from fencepost.adapters.virtual_clock import run_virtual
-from fencepost.conformance.analysis.root_cause import RootCauses, violated_requirements, violations_in
+from fencepost.conformance.analysis.root_cause import RootCauses
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS, BundledRun
@@ -35,7 +35,7 @@ from fencepost.conformance.zoo.faulty import BUNDLED_SCHEDULES, FaultyCoordinato
 from fencepost.conformance.zoo.strategies import HYPOTHESIS, REMARKS, SCENARIOS, SCHEDULES, WALK
 from fencepost.conformance.zoo.timeouts import CpuLimitExceeded, cpu_limit
 from fencepost.model.explore.classic.coordinator_inputs import Universe, joinings
-from fencepost.traces.verdict import CheckStatus
+from fencepost.traces.verdict import CheckStatus, violations_in
 
 SCHEDULE_SOURCES: Mapping[str, Callable[[int], ScheduleSource]] = {
     SCHEDULES: partial(schedule_source, BUNDLED_SCHEDULES),
@@ -171,8 +171,8 @@ def hunt_by_playing(task: HuntTask, coordinator: FaultyCoordinator) -> HuntResul
         for play in (each for each in scenarios_for(task.strategy) if task.only in ("", each.name)):
             tried += 1
             first = run_virtual(bundled.play(play, "run"))
-            found = violated_requirements(first)
-            if found and (again := found & violated_requirements(run_virtual(bundled.play(play, "replay")))):
+            found = first.verdict.violated
+            if found and (again := found & run_virtual(bundled.play(play, "replay")).verdict.violated):
                 return result_of_run(task, coordinator, play, first, again, tried, time.process_time() - begun)
             if time.process_time() - begun > task.seconds:
                 break

@@ -9,7 +9,6 @@ from pathlib import Path
 from docs.generator.ideas import PREFIX, draw_idea
 from fencepost.adapters.virtual_clock import run_virtual_in_thread
 from fencepost.conformance import pages
-from fencepost.conformance.analysis.root_cause import violations_in
 from fencepost.conformance.diagrams.coverage import draw_coverage
 from fencepost.conformance.diagrams.mermaid import to_mermaid
 from fencepost.conformance.diagrams.phases import follow_phases
@@ -29,6 +28,7 @@ from fencepost.traces.history.timeline import TraceHistory
 from fencepost.traces.history.trace_history import HistoryRecorder
 from fencepost.traces.importers.broker_log import import_log
 from fencepost.traces.judge.judge import judge
+from fencepost.traces.verdict import violations_in
 
 FINDING, TIMELINE, COVERAGE = "finding", "timeline", "coverage"
 SHOWN = "COMMIT-02"

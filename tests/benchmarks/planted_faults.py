@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from fencepost.adapters.in_process import InProcessTarget
-from fencepost.conformance.analysis.root_cause import violated_requirements
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.schedules.bench import Bench
@@ -78,7 +77,7 @@ def play(schedule: Schedule) -> ScenarioRun:
 def is_violated(schedule: Schedule, usual: tuple[Event, ...]) -> bool:
     """Whether the schedule shows a violation. A trace as `usual` with the shipped coordinator needs no judge."""
     run = play(schedule)
-    return run.events != usual and bool(violated_requirements(replace(run, verdict=judge(run.header, run.events))))
+    return run.events != usual and bool(replace(run, verdict=judge(run.header, run.events)).verdict.violated)
 
 
 def first_failing(schedules: Sequence[Schedule], usual: Sequence[tuple[Event, ...]]) -> int:

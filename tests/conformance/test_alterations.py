@@ -9,7 +9,6 @@ from functools import cache
 import pytest
 
 from fencepost.adapters.virtual_clock import run_virtual
-from fencepost.conformance.analysis.root_cause import violated_requirements
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.bundled import BundledRun
@@ -49,7 +48,7 @@ def altered_fields(scenario: Scenario) -> set[str]:
             assert (what, failed_checks(found)) == (what, concerned)
             binding = concerned - ADVICE
             # Where only advice is not taken, the answer may break what nobody looked at here.
-            assert (what, violated_requirements(found)) == (what, binding) or not binding
+            assert (what, found.verdict.violated) == (what, binding) or not binding
             seen |= concerned
     # A mark whose situation did not come about fails as well, but it shows nothing.
     return seen & {mark.requirement for mark in one.verdict.check_results if mark.status is CheckStatus.PASS}
@@ -64,7 +63,7 @@ def failed_checks(one: ScenarioRun) -> frozenset[str]:
 
 @pytest.mark.parametrize("scenario", ALL, ids=lambda scenario: scenario.name)
 def test_an_altered_answer_breaks_what_it_is_marked_for(scenario: Scenario) -> None:
-    assert violated_requirements(play_bundled(scenario)) == frozenset()
+    assert play_bundled(scenario).verdict.violated == frozenset()
     altered_fields(scenario)
 
 

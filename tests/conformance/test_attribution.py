@@ -12,7 +12,6 @@ from fencepost.adapters.bundled.classic.messages import Request, Response
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.analysis.failures import Origin
 from fencepost.conformance.analysis.report_builder import ReportBuilder
-from fencepost.conformance.analysis.root_cause import UNCLASSIFIED
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import ExitCode, Report, Verdict
@@ -26,7 +25,7 @@ from fencepost.conformance.zoo.faulty import faulty_coordinator
 from fencepost.model.errors import Error
 from fencepost.traces.events import Kind
 from fencepost.traces.judge.judge import judge
-from fencepost.traces.verdict import Violation
+from fencepost.traces.verdict import UNCLASSIFIED, Violation
 from tests.support.faulty_coordinators import altering_coordinator, install, replace_error
 
 Patch = pytest.MonkeyPatch

@@ -5,11 +5,10 @@ from dataclasses import replace
 import pytest
 
 from fencepost.conformance.analysis.failures import Origin, build_failure, describe_violation
-from fencepost.conformance.analysis.root_cause import violations_in
 from fencepost.conformance.analysis.schedule_text import MemberLabels, describe_text, schedule_lines
 from fencepost.conformance.results import Failure
 from fencepost.traces.events import Event, Kind, Order
-from fencepost.traces.verdict import FieldDifference, Violation
+from fencepost.traces.verdict import FieldDifference, Violation, violations_in
 from tests.support.trace_builder import OneMemberTrace, sync_response
 
 ORIGIN = Origin("t.jsonl", "")

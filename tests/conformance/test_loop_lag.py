@@ -9,7 +9,6 @@ import pytest
 
 from fencepost.adapters.target import Description
 from fencepost.adapters.virtual_clock import VirtualClock, run_virtual
-from fencepost.conformance.analysis.root_cause import violated_requirements
 from fencepost.conformance.events import Progress, RunEvent
 from fencepost.conformance.execution.crash_monitor import CrashMonitor
 from fencepost.conformance.execution.loop_lag import LoopLagMonitor, discard_if_lagging, is_inconclusive
@@ -68,9 +67,9 @@ def test_the_loop_is_late_when_something_holds_it_up() -> None:
 
 
 def test_lagging_kit_reports_no_violation(run_with_violation: ScenarioRun) -> None:
-    assert violated_requirements(run_with_violation)
+    assert run_with_violation.verdict.violated
     found = discard_if_lagging(replace(run_with_violation, loop_lag=1_001))
-    assert not violated_requirements(found)
+    assert not found.verdict.violated
     assert found.blocked == "the kit itself was 1001 ms late, so it can blame nobody: this machine is too busy"
     assert found.verdict.inconclusive == (found.blocked,)
 
@@ -132,7 +131,7 @@ def test_lagging_run_is_repeated_without_violation(run_with_violation: ScenarioR
         course, replace(run_with_violation, scenario=Scenario("first", (), CHOSEN.play)), *[unfair] * 3
     )
     assert attempts == ["run", "again", "at-last"]
-    assert not any(violated_requirements(each) for each in course.runs)
+    assert not any(each.verdict.violated for each in course.runs)
     report = course.build_report({"name": "target"})
     assert {each.verdict.value for each in report.results} == {"inconclusive"}
     assert all("this machine is too busy" in each.note for each in report.results)

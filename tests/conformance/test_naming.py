@@ -15,13 +15,7 @@ from fencepost.conformance.analysis.naming import (
     name_requirement,
     nearness,
 )
-from fencepost.conformance.analysis.root_cause import (
-    INCIDENTAL_NOTE,
-    UNCLASSIFIED,
-    RequirementViolation,
-    RootCauses,
-    violations_in,
-)
+from fencepost.conformance.analysis.root_cause import INCIDENTAL_NOTE, RootCauses
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import Verdict
@@ -44,7 +38,15 @@ from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.files.trace_files import open_trace
 from fencepost.traces.judge.groups.silence_watch import MISSING
 from fencepost.traces.judge.judge import judge
-from fencepost.traces.verdict import CheckResult, CheckStatus, FieldDifference, TraceVerdict, Violation
+from fencepost.traces.verdict import (
+    UNCLASSIFIED,
+    CheckResult,
+    CheckStatus,
+    FieldDifference,
+    TraceVerdict,
+    Violation,
+    violations_in,
+)
 
 COMMIT = Violation(0, "g", "OffsetCommit", ("error",), "", (), "commit.stable", "", ("COMMIT-01",), "refused")
 PATH: Mapping[str, int] = {"join.new": 1, "commit.stable": 2}
@@ -126,8 +128,8 @@ def test_a_single_scenario_costs_nothing() -> None:
 
 
 def test_a_violation_of_which_the_judge_says_more_than_its_rule_is_shrunk_first() -> None:
-    of_the_rule = RequirementViolation("COMMIT-01", 1, COMMIT)
-    of_a_field = RequirementViolation("COMMIT-22", 2, replace(COMMIT, requirements=("COMMIT-22",)))
+    of_the_rule = CheckResult("COMMIT-01", 1, CheckStatus.FAIL, violation=COMMIT)
+    of_a_field = CheckResult("COMMIT-22", 2, CheckStatus.FAIL, violation=replace(COMMIT, requirements=("COMMIT-22",)))
     assert most_specific([of_the_rule, of_a_field]) is of_a_field
     assert most_specific([of_the_rule, replace(of_the_rule, requirement="COMMIT-02")]) is of_the_rule
 

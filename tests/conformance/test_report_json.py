@@ -10,12 +10,12 @@ from jsonschema import Draft202012Validator
 
 from fencepost import Report, judge, run
 from fencepost.adapters.in_process import InProcessTarget
-from fencepost.conformance.analysis.root_cause import violations_in
 from fencepost.conformance.provenance import describe_kit
 from fencepost.conformance.reports import json_report
 from fencepost.conformance.reports.json_report import ReportError, from_json, report_schema, to_json
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
+from fencepost.traces.verdict import violations_in
 from tests.support.faulty_coordinators import FORGIVING
 from tests.support.sample_reports import JOIN_29, KEPT, VIOLATED
 

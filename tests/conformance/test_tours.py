@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from fencepost.adapters.virtual_clock import run_virtual
-from fencepost.conformance.analysis.root_cause import violated_requirements
 from fencepost.conformance.cli import main
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
@@ -70,7 +69,7 @@ def test_a_seed_draws_the_same_tours_again_and_another_draws_others() -> None:
 def test_known_bugs_are_found_on_tour(number: str) -> None:
     bug = COORDINATOR_BUGS[number]
     with bug.activate():
-        found = frozenset[str]().union(*(violated_requirements(run) for run in play_tours(some_tours(60, 0)[:6])))
+        found = frozenset[str]().union(*(run.verdict.violated for run in play_tours(some_tours(60, 0)[:6])))
     assert found & set(bug.breaks)
 
 

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from fencepost.adapters.virtual_clock import run_virtual
-from fencepost.conformance.analysis.root_cause import violated_requirements
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.bundled import BundledRun
@@ -89,7 +88,7 @@ def shown_by(bug: Bug, scenario: str) -> frozenset[str]:
     bundled = run_under(bug.environment)
     with bug.activate():
         first, again = (run_virtual(bundled.play(chosen, attempt)) for attempt in ("run", "replay"))
-    return violated_requirements(first) & violated_requirements(again)
+    return first.verdict.violated & again.verdict.violated
 
 
 def record_bug(number: str, folder: Path) -> Path:

@@ -7,8 +7,7 @@ from fencepost.model.assignors.consumer_protocol import encode_assignment, encod
 from fencepost.model.assignors.group import Subscription, TopicPartition
 from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
-from fencepost.traces.client_judge.classic.recorded import RecordedMembers
-from fencepost.traces.client_judge.evidence import MemberViolation
+from fencepost.traces.client_judge.classic.recorded import RecordedMembers, ShownViolation
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.operations import Lookahead
 
@@ -105,14 +104,14 @@ class MemberRecording:
     def lose_messages(self, group: str | None = None) -> None:
         self.add(Kind.INTERNAL, "unknown", 0, {"reason": "a gap", **({"group": group} if group else {})}, member="")
 
-    def violations(self, members: RecordedMembers | None = None) -> Iterator[MemberViolation]:
+    def violations(self, members: RecordedMembers | None = None) -> Iterator[ShownViolation]:
         members = members or RecordedMembers(RECORDED)
         for moment in Lookahead(self.events).pair_operations():
             yield from members.on_event(moment.event, moment.operation)
 
     def violated_requirements(self) -> list[tuple[str, int]]:
         """The requirements that are violated, each with the number of the event."""
-        return [(each.violation.requirement, each.violation.sequence) for each in self.violations()]
+        return [(violation.requirement, violation.sequence) for violation, _ in self.violations()]
 
     def kept(self) -> set[str]:
         members = RecordedMembers(RECORDED)

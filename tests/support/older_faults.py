@@ -8,7 +8,6 @@ import pytest
 
 from fencepost.adapters.region.line_target import LineTarget, connect_in_memory
 from fencepost.adapters.target import Target
-from fencepost.conformance.analysis.root_cause import violations_in
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.protocols.region import REGION
@@ -22,6 +21,7 @@ from fencepost.conformance.schedules.region.protocol import RegionSchedules
 from fencepost.model.settings import Settings
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.judge.region.protocol import RegionProtocol
+from fencepost.traces.verdict import violations_in
 from tests.support.faulty_regions import FAULTS as REGION_FAULTS
 from tests.support.push.faults import FAULTS as PUSH_FAULTS
 from tests.support.push.faults import PushFault

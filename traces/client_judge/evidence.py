@@ -4,47 +4,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from fencepost.model.catalogue.requirement import Level, Requirement
-from fencepost.traces.events import Event
-from fencepost.traces.verdict import CheckResult, CheckStatus, without_remarks
+from fencepost.traces.verdict import CheckResult, CheckStatus, Violation, without_remarks
 
 
-@dataclass(frozen=True, slots=True)
-class ClientViolation:
-    """A request that a client must not send as it did, or one that it did not send.
-
-    `sequence` is that of the request, or of the news that asked for one. `told` says what the client knew, in words.
-    """
-
-    requirement: str
-    sequence: int
-    title: str
-    expected: str
-    observed: str
-    told: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class MemberViolation:
-    """What a member of a group did wrong, with its last events up to that; `member` is its label in the trace."""
-
-    group: str
-    member: str
-    violation: ClientViolation
-    events: tuple[Event, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ClientVerdict:
-    """Everything found about a client in one trace."""
-
-    violations: tuple[ClientViolation, ...]
-    check_results: tuple[CheckResult, ...]
-    events: int = 0
-
-    @property
-    def violated(self) -> frozenset[str]:
-        """The requirements that are violated."""
-        return frozenset(violation.requirement for violation in self.violations)
+def build_violation(
+    requirement: str, sequence: int, title: str, expected: str, observed: str, told: str = ""
+) -> Violation:
+    """The violation by a request that a client must not send as it did, or did not send. `told` says what the client
+    knew, in words."""
+    return Violation(
+        sequence,
+        group="",
+        api="",
+        fields=(),
+        observed=observed,
+        allowed=(expected,),
+        rule="",
+        guard="",
+        requirements=(requirement,),
+        kind=f"{requirement}: {title}",
+        tolerated=True,
+        state=told,
+        title=title,
+    )
 
 
 @dataclass(slots=True)
@@ -53,7 +35,7 @@ class Evidence:
     violations that are alike the first is kept. Once it is closed, nothing is added any more."""
 
     requirements: Mapping[str, Requirement]
-    violations: list[ClientViolation] = field(default_factory=list)
+    violations: list[Violation] = field(default_factory=list)
     checks: list[CheckResult] = field(default_factory=list)
     is_closed: bool = False
 
@@ -69,12 +51,12 @@ class Evidence:
         """A request keeps a requirement."""
         self._add_check(CheckResult(requirement, sequence, CheckStatus.PASS))
 
-    def violate(self, violation: ClientViolation) -> None:
+    def violate(self, violation: Violation) -> None:
         """A request breaks a requirement."""
         if violation.requirement not in self.requirements:
             return
         if self.requirements[violation.requirement].level is Level.SHOULD:
-            note = f"{violation.title}: expected {violation.expected}, observed {violation.observed}"
+            note = f"{violation.title}: expected {violation.allowed[0]}, observed {violation.observed}"
             self._add_check(CheckResult(violation.requirement, violation.sequence, CheckStatus.UNUSUAL, note))
         elif not self.is_closed and all(
             (each.requirement, each.title) != (violation.requirement, violation.title) for each in self.violations
@@ -89,7 +71,7 @@ class Evidence:
         """The trace does not show what a requirement is about, for this reason."""
         self._add_check(CheckResult(requirement, 0, CheckStatus.NOT_OBSERVED, note))
 
-    def judge(self, holds: bool, violation: ClientViolation) -> None:
+    def judge(self, holds: bool, violation: Violation) -> None:
         """A request keeps a requirement, or else breaks it in this way."""
         if holds:
             self.hold(violation.requirement, violation.sequence)

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable
 from typing import Protocol, TypeAlias
 
-from fencepost.traces.client_judge.evidence import ClientVerdict
 from fencepost.traces.events import CLASSIC, Event, Header, Kind
 from fencepost.traces.operations import Lookahead, Operation
+from fencepost.traces.verdict import TraceVerdict
 
 
 class FollowedClient(Protocol):
@@ -26,7 +26,7 @@ class FollowedClient(Protocol):
     def on_end(self, time: int) -> None:
         """The trace ends; time in milliseconds."""
 
-    def verdict(self, events: int) -> ClientVerdict:
+    def verdict(self, events: int) -> TraceVerdict:
         """What was found in so many events."""
         ...
 
@@ -59,7 +59,7 @@ class ClientJudge:
         elif event.kind is Kind.FAULT:
             self._client.on_loss(operation, event)
 
-    def finish(self) -> ClientVerdict:
+    def finish(self) -> TraceVerdict:
         """The verdict, if nothing more was seen after the last event."""
         self._client.on_end(self._time)
         return self._client.verdict(self._events)
@@ -80,7 +80,7 @@ def is_driven_trace(header: Header) -> bool:
     return "driver" in header.implementation
 
 
-def judge_client(header: Header, events: Iterable[Event], label: str, follow: FollowClient) -> ClientVerdict:
+def judge_client(header: Header, events: Iterable[Event], label: str, follow: FollowClient) -> TraceVerdict:
     """The verdict on the client with this label in a trace, which ends with its last event."""
     judge = ClientJudge(header, label, follow)
     for event in events:

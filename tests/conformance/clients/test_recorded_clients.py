@@ -12,11 +12,10 @@ from fencepost.model.assignors.consumer_protocol import encode_assignment
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
 from fencepost.traces.client_judge.classic.client import ClassicClient
-from fencepost.traces.client_judge.evidence import ClientVerdict
 from fencepost.traces.client_judge.judge import judge_client
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.files.trace_files import open_trace
-from fencepost.traces.verdict import CheckStatus
+from fencepost.traces.verdict import CheckStatus, TraceVerdict
 
 DATA = Path(__file__).parent / "data"
 Change = Callable[[list[Event]], Iterable[Event]]
@@ -343,7 +342,7 @@ def test_what_a_client_did_is_recommended(name: str, requirement: str, change: C
     assert requirement in unusual_in(changed)
 
 
-def unusual_in(verdict: ClientVerdict) -> set[str]:
+def unusual_in(verdict: TraceVerdict) -> set[str]:
     """The recommendations that a client does not keep."""
     return {each.requirement for each in verdict.check_results if each.status is CheckStatus.UNUSUAL}
 

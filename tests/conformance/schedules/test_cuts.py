@@ -10,7 +10,6 @@ from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.serve import connection
 from fencepost.adapters.target import Description
 from fencepost.adapters.wire.target import KafkaTarget, parse_target
-from fencepost.conformance.analysis.root_cause import violated_requirements
 from fencepost.conformance.execution.play import play_scenario
 from fencepost.conformance.plan import ReplayOutcome, ReplayResult
 from fencepost.conformance.profile import Profile
@@ -71,7 +70,7 @@ def test_of_a_part_nothing_comes_and_of_the_whole_all(
     run: Callable[[Schedule], ScenarioRun], sent: int, error: int
 ) -> None:
     played = run(leaving(sent))
-    assert (violated_requirements(played), played.verdict.inconclusive) == (frozenset(), ())
+    assert (played.verdict.violated, played.verdict.inconclusive) == (frozenset(), ())
     assert heartbeat(played.events) == error
     torn = [event for event in played.events if event.api == "torn"]
     assert [event.body["share"] for event in torn] == ([sent] if sent < 100 else [])
@@ -90,7 +89,7 @@ def test_a_server_that_makes_up_the_rest_is_found_out(monkeypatch: pytest.Monkey
     monkeypatch.setattr(connection, "_read_frame", generous)
     played = over_the_wire(leaving(99))
     assert heartbeat(played.events) == Error.UNKNOWN_MEMBER_ID
-    assert violated_requirements(played)
+    assert played.verdict.violated
 
 
 def test_a_part_of_a_request_is_sent_again_by_a_replay(tmp_path: Path) -> None:
@@ -116,4 +115,4 @@ def test_the_bundled_coordinator_keeps_to_the_model_whatever_is_cut() -> None:
     for chunk in range(2):
         for drawn in generate_schedules(ScheduleScope(BUNDLED_SETTINGS, cuts=True), 5, chunk, 10):
             played = in_process(drawn.schedule)
-            assert (violated_requirements(played), played.verdict.inconclusive, played.blocked) == (frozenset(), (), "")
+            assert (played.verdict.violated, played.verdict.inconclusive, played.blocked) == (frozenset(), (), "")

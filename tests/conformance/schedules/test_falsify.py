@@ -11,7 +11,6 @@ from fencepost.adapters.bundled.classic.coordinator import Coordinator
 from fencepost.adapters.bundled.classic.messages import Response
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.target import Target
-from fencepost.conformance.analysis.root_cause import violated_requirements
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.conformance.schedules.bench import Bench
 from fencepost.conformance.schedules.classic.draw import RandomDraw
@@ -125,8 +124,8 @@ def test_a_bug_is_found_and_made_short(bug: str) -> None:
         found = find_and_shrink(CORRECT, 1)
         assert isinstance(found, Counterexample)
         assert found.requests <= MAX_REQUESTS
-        assert found.requirement in violated_requirements(CORRECT.play(found.shrunk))
-    assert not violated_requirements(CORRECT.play(found.shrunk))
+        assert found.requirement in CORRECT.play(found.shrunk).verdict.violated
+    assert not CORRECT.play(found.shrunk).verdict.violated
 
 
 def test_a_wrong_error_is_found_with_a_single_request() -> None:

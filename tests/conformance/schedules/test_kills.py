@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.conformance.analysis.root_cause import violated_requirements
 from fencepost.conformance.execution.loop_lag import LoopLagMonitor
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
@@ -101,7 +100,7 @@ def errors(one: ScenarioRun, api: str) -> list[int]:
 def check_nothing_lost(found: list[ScenarioRun]) -> None:
     """Each was seen to lose nothing, of what was committed and of the generation that is stored."""
     for one in found:
-        assert (violated_requirements(one), one.verdict.inconclusive, one.blocked) == (frozenset(), (), "")
+        assert (one.verdict.violated, one.verdict.inconclusive, one.blocked) == (frozenset(), (), "")
         assert [event.api for event in one.events if event.api == "restart"] == ["restart"]
     assert errors(found[0], "Heartbeat") == [0]
     assert errors(found[1], "Heartbeat") == [0]  # the generation before the one that nobody synced
@@ -134,4 +133,4 @@ def test_a_server_that_loses_what_it_acknowledged_is_found_out(
     loses: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (one,) = replay_on_losing_server([COMMITTED], tmp_path, loses, monkeypatch)
-    assert violated_requirements(one)
+    assert one.verdict.violated

@@ -9,7 +9,6 @@ import pytest
 from fencepost.adapters.bundled.classic.log import MemoryLog, SlowLog
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.virtual_clock import VirtualClock
-from fencepost.conformance.analysis.root_cause import violated_requirements, violations_in
 from fencepost.conformance.cli import main
 from fencepost.conformance.protocols.classic import CLASSIC
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
@@ -18,6 +17,7 @@ from fencepost.conformance.schedules.bench import Bench
 from fencepost.conformance.schedules.classic.protocol import ClassicSchedules
 from fencepost.conformance.schedules.scope import ScheduleScope
 from fencepost.model.settings import Settings
+from fencepost.traces.verdict import violations_in
 from tests.support.served_coordinator import serve_in_thread
 
 SLOW_MS, GRACE_MS = 40, 2_000
@@ -44,7 +44,7 @@ def play_schedules(make_target: Callable[[], InProcessTarget], grace: int) -> li
 
 def test_slow_storage_is_no_fault_within_the_grace() -> None:
     for one in play_schedules(slow_target, GRACE_MS):
-        assert (violated_requirements(one), one.verdict.inconclusive, one.blocked) == (frozenset(), (), "")
+        assert (one.verdict.violated, one.verdict.inconclusive, one.blocked) == (frozenset(), (), "")
 
 
 def test_without_grace_the_late_answers_are_seen_and_nothing_else() -> None:

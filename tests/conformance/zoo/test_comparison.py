@@ -3,7 +3,6 @@
 import pytest
 
 from fencepost.adapters.virtual_clock import run_virtual
-from fencepost.conformance.analysis.root_cause import violated_requirements
 from fencepost.conformance.zoo import comparison
 from fencepost.conformance.zoo.classic.compared_scenarios import comparison_scenarios
 from fencepost.conformance.zoo.classic.crashing_target import CrashingTarget
@@ -42,4 +41,4 @@ def test_the_scenarios_of_the_comparison_run_to_their_end_without_a_violation() 
     run = bundled_run_on(CrashingTarget, 0)
     for play in comparison_scenarios():
         played = run_virtual(run.play(play, "run"))
-        assert (played.blocked, played.unsupported, violated_requirements(played)) == ("", "", frozenset())
+        assert (played.blocked, played.unsupported, played.verdict.violated) == ("", "", frozenset())

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from fencepost.adapters.push.bundled_target import BundledPushTarget
-from fencepost.conformance.analysis.root_cause import violations_in
 from fencepost.traces.events import Kind
 from fencepost.traces.files.trace_files import write_trace
 from fencepost.traces.judge.judge import Judge
@@ -27,6 +26,7 @@ from fencepost.traces.pipeline.shard_state import (
 from fencepost.traces.pipeline.shards import LOOKUPS_SHARD, WHOLE_TRACE
 from fencepost.traces.pipeline.stream import LineSource, advance_shard, file_rows, record_rows
 from fencepost.traces.pipeline.topics import TopicRecord
+from fencepost.traces.verdict import violations_in
 from tests.support.altered_traces import altered_trace, judge_alone, write_in_parts
 from tests.support.push.faults import FAULTS
 from tests.support.system_traces import write_push_traces

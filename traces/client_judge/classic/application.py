@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fencepost.model.assignors.group import TopicPartition
-from fencepost.traces.client_judge.evidence import ClientViolation, Evidence
+from fencepost.traces.client_judge.evidence import Evidence, build_violation
 from fencepost.traces.events import Event
 from fencepost.traces.operations import Operation
+from fencepost.traces.verdict import Violation
 
 HELD_UP_MS = 3_000
 """How long the requests of a client may take to arrive that was held up until just now."""
@@ -95,7 +96,7 @@ class Application:
     """The records that the poll under way has returned."""
     ahead: list[tuple[Operation, TopicPartition, int]] = field(default_factory=list)
     """Commits during the poll under way that are ahead of the position before it."""
-    behind: dict[TopicPartition, ClientViolation] = field(default_factory=dict)
+    behind: dict[TopicPartition, Violation] = field(default_factory=dict)
     """What is wrong with the commits while the application waits for one, if no better one follows."""
     committed: dict[TopicPartition, int] = field(default_factory=dict)
     """The offsets that were committed with success."""
@@ -215,4 +216,4 @@ def check_event(
     evidence: Evidence, holds: bool, requirement: str, event: Event, title: str, expected: str, observed: str
 ) -> None:
     """An event keeps a requirement, or else breaks it in this way."""
-    evidence.judge(holds, ClientViolation(requirement, event.sequence, title, expected, observed))
+    evidence.judge(holds, build_violation(requirement, event.sequence, title, expected, observed))

@@ -9,7 +9,7 @@ from fencepost.traces.client_judge.classic.news import first_error
 from fencepost.traces.client_judge.classic.records import judge_last_commit
 from fencepost.traces.client_judge.classic.state import ClientState
 from fencepost.traces.client_judge.classic.unawaited import judge_reports
-from fencepost.traces.client_judge.evidence import ClientViolation
+from fencepost.traces.client_judge.evidence import build_violation
 from fencepost.traces.events import Event
 from fencepost.traces.operations import Operation
 
@@ -81,7 +81,7 @@ def judge_end_of_application(state: ClientState, time: int) -> None:
         title = f"What {told.api} got does not reach the application"
         expected, observed = "a poll that fails", f"{application.polls_since} polls that do not"
         news = f"{told.api} got {error_name(first_error(told.body))} at {told.time} ms"
-        evidence.violate(ClientViolation(application.refusal, told.sequence, title, expected, observed, news))
+        evidence.violate(build_violation(application.refusal, told.sequence, title, expected, observed, news))
     judge_end_of_draining(state, application)
     judge_reports(state)
     exchange = state.exchange
@@ -112,7 +112,7 @@ def judge_idleness(state: ClientState, application: Application, time: int) -> N
     if is_member and state.join is not None and idle > limit and not waits_for_connection(state, since + limit):
         title, expected = "A client stays that is not polled", f"LeaveGroup after {state.rebalance_timeout} ms"
         sequence, observed = state.join.handle - 1, f"none for {idle} ms"
-        state.evidence.violate(ClientViolation("HBT-06", sequence, title, expected, observed))
+        state.evidence.violate(build_violation("HBT-06", sequence, title, expected, observed))
 
 
 def waits_for_connection(state: ClientState, time: int) -> bool:

@@ -27,9 +27,10 @@ from fencepost.traces.client_judge.classic.growth import learn_metadata
 from fencepost.traces.client_judge.classic.heartbeats import is_looking_up
 from fencepost.traces.client_judge.classic.knowledge import Knowledge
 from fencepost.traces.client_judge.classic.state import EXCHANGE_APIS, ClientState
-from fencepost.traces.client_judge.evidence import ClientVerdict, Evidence
+from fencepost.traces.client_judge.evidence import Evidence
 from fencepost.traces.events import Event, Header, Kind
 from fencepost.traces.operations import Operation
+from fencepost.traces.verdict import TraceVerdict
 
 GROUP_APIS = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch"})
 """Requests to the coordinator of a group."""
@@ -231,6 +232,6 @@ class ClassicClient:
         progress.judge_progress(state, self._progress, time)
         application_end.judge_end_of_application(state, time)
 
-    def verdict(self, events: int) -> ClientVerdict:
+    def verdict(self, events: int) -> TraceVerdict:
         """What was found."""
-        return ClientVerdict(tuple(self._evidence.violations), tuple(self._evidence.checks), events)
+        return TraceVerdict(tuple(self._evidence.violations), tuple(self._evidence.checks), events=events)

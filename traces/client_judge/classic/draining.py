@@ -9,9 +9,10 @@ from fencepost.traces.client_judge.classic.heartbeats import has_no_coordinator
 from fencepost.traces.client_judge.classic.knowledge import Phase
 from fencepost.traces.client_judge.classic.news import describe_partitions
 from fencepost.traces.client_judge.classic.state import POSITION_APIS, ClientState
-from fencepost.traces.client_judge.evidence import ClientViolation
+from fencepost.traces.client_judge.evidence import build_violation
 from fencepost.traces.events import Event
 from fencepost.traces.operations import Operation
+from fencepost.traces.verdict import Violation
 
 LONG_POLL_MS = 2_000
 """A poll that may take as long shows whether it waits."""
@@ -157,11 +158,11 @@ def judge_waits(state: ClientState, application: Application, event: Event) -> N
             buffers.starved = True
 
 
-def starving(requirement: str, partition: TopicPartition, event: Event, bound: int, polls: int) -> ClientViolation:
+def starving(requirement: str, partition: TopicPartition, event: Event, bound: int, polls: int) -> Violation:
     """A partition waits for longer than any rule allows."""
     title = "A partition with buffered records is not served"
     name = describe_partitions({partition})
-    return ClientViolation(
+    return build_violation(
         requirement, event.sequence, title, f"{name} within {bound} polls", f"{name} waits for {polls} polls and more"
     )
 
@@ -202,7 +203,7 @@ def judge_empty(state: ClientState, application: Application, event: Event) -> N
         if polls > bound and event.time - since > EMPTY_MS:
             title, name = "An empty partition is not fetched", describe_partitions({partition})
             observed = f"none of {name} in {polls} polls and {event.time - since} ms"
-            violation = ClientViolation("PREFETCH-03", event.sequence, title, f"Fetch of {name}", observed)
+            violation = build_violation("PREFETCH-03", event.sequence, title, f"Fetch of {name}", observed)
             state.evidence.violate(violation)
 
 
@@ -262,7 +263,7 @@ def judge_end_of_draining(state: ClientState, application: Application) -> None:
     for partition, wait in buffers.waits.items():
         bound = buffers.bound(application, partition)
         if application.limit and buffers.is_starving(application, partition) and partition in application.owned:
-            violation = ClientViolation(
+            violation = build_violation(
                 "POLL-05",
                 0,
                 "A partition with buffered records is never served",
@@ -274,4 +275,4 @@ def judge_end_of_draining(state: ClientState, application: Application) -> None:
         title, expected = "Fetches of retained partitions starve others", "no fetch of what is retained"
         observed = "a partition was not served, and retained ones were fetched"
         is_wrong = buffers.fetches_retained and buffers.starved
-        state.evidence.judge(not is_wrong, ClientViolation("PREFETCH-09", 0, title, expected, observed))
+        state.evidence.judge(not is_wrong, build_violation("PREFETCH-09", 0, title, expected, observed))

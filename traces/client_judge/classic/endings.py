@@ -5,7 +5,7 @@ import signal
 from fencepost.traces.client_judge.classic.joining import requirement_of_sync
 from fencepost.traces.client_judge.classic.knowledge import NO_GENERATION
 from fencepost.traces.client_judge.classic.state import MIN_PATIENCE_MS, ClientState, Debt
-from fencepost.traces.client_judge.evidence import ClientViolation
+from fencepost.traces.client_judge.evidence import build_violation
 
 MAX_CLOSING_MS = 10_000
 """How long a client may take to close after its LeaveGroup failed."""
@@ -22,7 +22,7 @@ def judge_debts(state: ClientState, time: int) -> None:
             title, expected = f"No {debt.api} follows", f"{debt.api} within {patience} ms"
             observed = f"none for {time - debt.since} ms"
             state.evidence.violate(
-                ClientViolation(debt.requirement, debt.sequence, title, expected, observed, debt.news)
+                build_violation(debt.requirement, debt.sequence, title, expected, observed, debt.news)
             )
         else:
             state.evidence.leave_open(debt.requirement, debt.sequence, describe_open(debt, time, patience))
@@ -38,7 +38,7 @@ def judge_debt_of_manual(state: ClientState, time: int) -> None:
     title, expected = f"No {debt.api} follows", f"{debt.api} within {patience} ms"
     if time - debt.since > patience:
         observed = f"none for {time - debt.since} ms"
-        state.evidence.violate(ClientViolation("MCOMMIT-17", debt.sequence, title, expected, observed, debt.news))
+        state.evidence.violate(build_violation("MCOMMIT-17", debt.sequence, title, expected, observed, debt.news))
 
 
 def judge_waiting_commit(state: ClientState, time: int) -> None:
@@ -51,7 +51,7 @@ def judge_waiting_commit(state: ClientState, time: int) -> None:
     if debt is not None and state.ended is None and not is_held_up and end - debt.since > patience_for(state, debt.api):
         title, expected = "A commit is not tried again", "OffsetCommit again, or a failure"
         observed = f"neither for {end - debt.since} ms"
-        violation = ClientViolation(debt.requirement, debt.sequence, title, expected, observed, debt.news)
+        violation = build_violation(debt.requirement, debt.sequence, title, expected, observed, debt.news)
         state.evidence.violate(violation)
 
 
@@ -81,7 +81,7 @@ def judge_missing_sync(state: ClientState, time: int) -> None:
         expected = f"SyncGroup of generation {exchange.generation}"
         observed = f"none for {time - exchange.time} ms"
         state.evidence.violate(
-            ClientViolation(requirement, exchange.sequence, "No SyncGroup after JoinGroup", expected, observed)
+            build_violation(requirement, exchange.sequence, "No SyncGroup after JoinGroup", expected, observed)
         )
 
 
@@ -98,7 +98,7 @@ def judge_leaving(state: ClientState, time: int) -> None:
         waited, interval = state.left.sent_at - state.asked_to_end, state.earliest_timeout
         is_prompt = state.ended is not None or waited < interval  # else it has left since it was not polled
         title, observed = "The client does not leave when it closes", f"LeaveGroup after {waited} ms"
-        violation = ClientViolation(requirement, state.left.handle - 1, title, "LeaveGroup", observed)
+        violation = build_violation(requirement, state.left.handle - 1, title, "LeaveGroup", observed)
         state.evidence.judge(is_prompt, violation)
     elif requirement and state.ends_without_coordinator:
         state.evidence.miss(requirement, "the client knows no coordinator that it could tell")
@@ -106,11 +106,11 @@ def judge_leaving(state: ClientState, time: int) -> None:
         state.evidence.miss(requirement, "the program ends at SIGTERM without closing its client")
     elif requirement and state.ended is not None:
         state.evidence.violate(
-            ClientViolation(requirement, 0, "The client ends without leaving", "LeaveGroup", "none before it ended")
+            build_violation(requirement, 0, "The client ends without leaving", "LeaveGroup", "none before it ended")
         )
     elif requirement and time - state.asked_to_end > MAX_CLOSING_MS and not is_waiting(state):
         observed = f"none for {time - state.asked_to_end} ms"
-        state.evidence.violate(ClientViolation(requirement, 0, "The client does not leave", "LeaveGroup", observed))
+        state.evidence.violate(build_violation(requirement, 0, "The client does not leave", "LeaveGroup", observed))
     judge_failed_leave(state, time)
 
 
@@ -142,5 +142,5 @@ def judge_failed_leave(state: ClientState, time: int) -> None:
     elif waited > MAX_CLOSING_MS:
         observed = f"it still runs after {waited} ms"
         state.evidence.violate(
-            ClientViolation("MEMBER-25", left.handle - 1, "LeaveGroup blocks closing", "the program ends", observed)
+            build_violation("MEMBER-25", left.handle - 1, "LeaveGroup blocks closing", "the program ends", observed)
         )

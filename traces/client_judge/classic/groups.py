@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from fencepost.model.assignors.checks import CHECKS, OWN_RULES, AssignorCheck, MissingPlan, PlanFailure, SeenPlans
 from fencepost.model.assignors.group import Assignment
-from fencepost.traces.client_judge.evidence import ClientViolation, Evidence
+from fencepost.traces.client_judge.evidence import Evidence, build_violation
 from fencepost.traces.events import Event
 
 CHECKS_BY_NAME: Mapping[tuple[str, str], AssignorCheck] = {
@@ -108,7 +108,7 @@ def judge_groups(groups: InventedGroups, evidence: Evidence) -> None:
         except MissingPlan:
             continue
         title, expected = f"{assignor} plans wrongly for {check.groups}", "a plan that keeps the rule"
-        violation = ClientViolation(
+        violation = build_violation(
             check.requirement, groups.last[assignor, name], title, expected, wrong or "", f"a group: {check.groups}"
         )
         evidence.judge(wrong is None, violation)

@@ -11,7 +11,7 @@ from fencepost.traces.client_judge.classic.knowledge import NO_GENERATION, Phase
 from fencepost.traces.client_judge.classic.news import describe_partitions
 from fencepost.traces.client_judge.classic.plans import judge_plan
 from fencepost.traces.client_judge.classic.state import ClientState, Exchange
-from fencepost.traces.client_judge.evidence import ClientViolation
+from fencepost.traces.client_judge.evidence import build_violation
 from fencepost.traces.events import Event
 from fencepost.traces.operations import Operation
 
@@ -75,7 +75,7 @@ def judge_place(state: ClientState, operation: Operation) -> None:
     state.has_skipped_sync = not exchange.is_synced
     if not (exchange.is_synced or exchange.is_excused or exchange.has_metadata or state.overlaps):
         title, expected = "No SyncGroup after JoinGroup", f"SyncGroup of generation {exchange.generation}"
-        state.unsynced = ClientViolation(
+        state.unsynced = build_violation(
             requirement_of_sync(exchange), operation.handle - 1, title, expected, "another JoinGroup"
         )
     if exchange.has_failed:

@@ -12,7 +12,7 @@ from fencepost.traces.client_judge.classic.knowledge import NO_GENERATION, Phase
 from fencepost.traces.client_judge.classic.news import describe_partitions, generation_in
 from fencepost.traces.client_judge.classic.reading import fetched_partitions, fetches_outstanding
 from fencepost.traces.client_judge.classic.state import ClientState
-from fencepost.traces.client_judge.evidence import ClientViolation
+from fencepost.traces.client_judge.evidence import build_violation
 from fencepost.traces.events import Event
 from fencepost.traces.operations import Operation
 
@@ -139,7 +139,7 @@ def judge_progress(state: ClientState, progress: Progress, time: int) -> None:
     sequence = state.join.handle - 1 if state.join is not None else 0
     told = describe_partitions(idle)
     title, expected = "A partition is not fetched", f"a Fetch of each partition within {PROGRESS_MS} ms"
-    violation = ClientViolation("PREFETCH-03", sequence, title, expected, f"none of {told}")
+    violation = build_violation("PREFETCH-03", sequence, title, expected, f"none of {told}")
     state.evidence.judge(not idle, violation)
     judge_returned(state, progress, wanted, end, sequence)
 
@@ -158,7 +158,7 @@ def judge_manual_progress(state: ClientState, progress: Progress, end: int) -> N
     idle = sorted(each for each in wanted if progress.fetched_at.get(each, since) < end - PROGRESS_MS)
     title, expected = "A partition is not fetched", f"a Fetch of each partition within {PROGRESS_MS} ms"
     sequence, observed = application.command_sequence, f"none of {describe_partitions(idle)}"
-    state.evidence.judge(not idle, ClientViolation("PREFETCH-03", sequence, title, expected, observed))
+    state.evidence.judge(not idle, build_violation("PREFETCH-03", sequence, title, expected, observed))
 
 
 def held_partitions(state: ClientState) -> frozenset[TopicPartition]:
@@ -213,7 +213,7 @@ def judge_returned(
     known = {each for each in wanted & application.owned if each in application.positions}
     left = sorted(each for each in known if application.positions[each] < state.ends.get(each, 0))
     title, expected = "Records are not returned", f"what is there for {PROGRESS_MS} ms"
-    violation = ClientViolation(
+    violation = build_violation(
         "POLL-05", sequence, title, expected, f"records are left of {describe_partitions(left)}"
     )
     state.evidence.judge(not left, violation)

@@ -8,7 +8,7 @@ from fencepost.model.errors import Error
 from fencepost.traces.client_judge.classic.knowledge import Phase
 from fencepost.traces.client_judge.classic.news import describe_partitions
 from fencepost.traces.client_judge.classic.state import ClientState, Debt
-from fencepost.traces.client_judge.evidence import ClientViolation
+from fencepost.traces.client_judge.evidence import build_violation
 from fencepost.traces.events import Body, Event
 from fencepost.traces.operations import Operation
 
@@ -52,7 +52,7 @@ def judge_fetch_order(state: ClientState) -> None:
         if len(firsts) >= MIN_FETCHES:
             title, expected = "Fetches of the same partitions keep one order", "another partition first in some"
             observed = f"{describe_partitions(firsts[:1])} first in {len(firsts)} fetches"
-            violation = ClientViolation("PREFETCH-10", 0, title, expected, observed)
+            violation = build_violation("PREFETCH-10", 0, title, expected, observed)
             state.evidence.judge(len(set(firsts)) > 1, violation)
 
 

@@ -8,8 +8,8 @@ what it does not do is a violation only if it is heard long after that.
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import ClassVar
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, TypeAlias
 
 from fencepost.model.assignors.consumer_protocol import ConsumerProtocolError, decode_subscription
 from fencepost.model.catalogue.classic.client import CLIENT_CATALOGUE
@@ -17,11 +17,13 @@ from fencepost.model.catalogue.requirement import Requirement
 from fencepost.traces.client_judge.classic.client import ClassicClient
 from fencepost.traces.client_judge.classic.endings import patience_for
 from fencepost.traces.client_judge.classic.knowledge import Phase
-from fencepost.traces.client_judge.evidence import ClientViolation, MemberViolation
+from fencepost.traces.client_judge.evidence import build_violation
 from fencepost.traces.events import Event, Header, Kind
 from fencepost.traces.operations import Operation
-from fencepost.traces.verdict import PASSING, CheckStatus
+from fencepost.traces.verdict import PASSING, CheckStatus, Violation
 
+ShownViolation: TypeAlias = tuple[Violation, tuple[Event, ...]]
+"""What a member did wrong, with its last events up to that. The title names the member and its group."""
 MEMBER_APIS = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit"})
 SHOWN = (
     *("MEMBER-04", "MEMBER-06", "MEMBER-07", "MEMBER-08", "MEMBER-09", "MEMBER-10", "MEMBER-11", "MEMBER-12"),
@@ -88,7 +90,7 @@ class RecordedMember:
             if debt.api == "JoinGroup" and waited > patience:
                 title, expected = "No JoinGroup follows", f"JoinGroup within {patience} ms"
                 observed = f"none for {waited} ms, but heartbeats"
-                found = ClientViolation(requirement, event.sequence, title, expected, observed, debt.news)
+                found = build_violation(requirement, event.sequence, title, expected, observed, debt.news)
                 state.evidence.violate(found)
                 del state.debts[requirement]
 
@@ -110,7 +112,7 @@ class RecordedMembers:
         self.notes: dict[str, str] = {}
         """The first remark on a requirement."""
 
-    def on_event(self, event: Event, operation: Operation | None) -> Iterator[MemberViolation]:
+    def on_event(self, event: Event, operation: Operation | None) -> Iterator[ShownViolation]:
         """Take the next event of the recording, and yield what it shows to be wrong."""
         if event.kind is Kind.INTERNAL and event.api == "unknown":
             self._forget(event.body.get("group"))
@@ -161,8 +163,9 @@ class RecordedMembers:
         for place in [place for place in self._members if group in (None, place[1])]:
             del self._members[place]
 
-    def _collect(self, place: tuple[str, str], member: RecordedMember) -> Iterator[MemberViolation]:
+    def _collect(self, place: tuple[str, str], member: RecordedMember) -> Iterator[ShownViolation]:
         """Count what holds, and yield the violations that are new."""
+        label, group = place
         evidence = member.client.state.evidence
         for check in evidence.checks:
             if check.status in PASSING:
@@ -172,7 +175,8 @@ class RecordedMembers:
         evidence.checks.clear()
         member.client.state.rhythm.gaps.clear()
         for violation in evidence.violations[member.known :]:
-            yield MemberViolation(place[1], place[0], violation, tuple(member.events))
+            title = f"{label} in group {group!r}: {violation.title}"
+            yield replace(violation, group=group, title=title), tuple(member.events)
         member.known = len(evidence.violations)
 
 

@@ -9,7 +9,7 @@ from fencepost.traces.client_judge.classic.knowledge import NO_GENERATION, Phase
 from fencepost.traces.client_judge.classic.news import describe_partitions, first_error
 from fencepost.traces.client_judge.classic.state import MIN_PATIENCE_MS, ClientState
 from fencepost.traces.client_judge.classic.unawaited import is_unawaited
-from fencepost.traces.client_judge.evidence import ClientViolation
+from fencepost.traces.client_judge.evidence import build_violation
 from fencepost.traces.events import Body, Event
 from fencepost.traces.operations import Operation
 
@@ -90,7 +90,7 @@ def judge_committed_offsets(state: ClientState, application: Application, operat
         title, last = "A commit covers records that were not returned", state.skip_markers(partition, position)
         if offset > last and application.has_had(partition, offset):
             if is_asked:
-                violation = ClientViolation("MCOMMIT-01", operation.handle - 1, title, expected, observed)
+                violation = build_violation("MCOMMIT-01", operation.handle - 1, title, expected, observed)
                 application.behind[partition] = violation
             continue
         if offset > last and application.is_polling:
@@ -99,7 +99,7 @@ def judge_committed_offsets(state: ClientState, application: Application, operat
         state.check(offset <= last, "MCOMMIT-01", operation, title, expected, observed)
         if is_asked and offset < position:
             title = "A commit has not the offset of the next record"
-            application.behind[partition] = ClientViolation(
+            application.behind[partition] = build_violation(
                 "MCOMMIT-02", operation.handle - 1, title, expected, observed
             )
         elif is_asked:

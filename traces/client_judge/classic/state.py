@@ -10,9 +10,10 @@ from fencepost.traces.client_judge.classic.commits import Commits
 from fencepost.traces.client_judge.classic.groups import InventedGroups
 from fencepost.traces.client_judge.classic.knowledge import Knowledge, Standing
 from fencepost.traces.client_judge.classic.rhythm import Repeats, Rhythm
-from fencepost.traces.client_judge.evidence import ClientViolation, Evidence
+from fencepost.traces.client_judge.evidence import Evidence, build_violation
 from fencepost.traces.events import Event
 from fencepost.traces.operations import Operation
+from fencepost.traces.verdict import Violation
 
 COOPERATIVE_ASSIGNORS = frozenset({"cooperative-sticky"})
 """The assignors with well-known names that let a member keep its partitions while it joins."""
@@ -100,7 +101,7 @@ class ClientState:
     """Two exchanges have been under way at once (MEMBER-06), since the last one that began by itself."""
     has_skipped_sync: bool = False
     """The last JoinGroup came in the place of SyncGroup."""
-    unsynced: ClientViolation | None = None
+    unsynced: Violation | None = None
     """That it did, unless it shows to be a second exchange at once."""
     last_exchange_news: int = 0
     """The sequence number of the last response to JoinGroup or SyncGroup, which whoever joins again has read."""
@@ -279,7 +280,7 @@ class ClientState:
         self, requirement: str, operation: Operation, title: str, expected: str, observed: str, told: str = ""
     ) -> None:
         """A request breaks a requirement."""
-        self.evidence.violate(ClientViolation(requirement, operation.handle - 1, title, expected, observed, told))
+        self.evidence.violate(build_violation(requirement, operation.handle - 1, title, expected, observed, told))
 
     def check(
         self, holds: bool, requirement: str, operation: Operation, title: str, expected: str, observed: str

@@ -16,7 +16,7 @@ from fencepost.traces.client_judge.classic.news import (
 )
 from fencepost.traces.client_judge.classic.repeats import PASSING_ERRORS, error_in
 from fencepost.traces.client_judge.classic.state import EXCHANGE_APIS, ClientState
-from fencepost.traces.client_judge.evidence import ClientViolation
+from fencepost.traces.client_judge.evidence import build_violation
 from fencepost.traces.events import Event
 from fencepost.traces.operations import Operation
 
@@ -70,13 +70,13 @@ def judge_told_error(state: ClientState, application: Application, event: Event)
     for api, name in application.passing.items():
         if name and name.replace("_", "").lower() in told and not state.commits.has_asked_in_callback:
             title, expected = f"A poll fails since {api} has to be repeated", f"{api} again after {name}"
-            violation = ClientViolation("MEMBER-17", event.sequence, title, expected, "a failure of the poll")
+            violation = build_violation("MEMBER-17", event.sequence, title, expected, "a failure of the poll")
             state.evidence.violate(violation)
     application.passing.clear()
     late = application.late_fencing
     if late is not None and "fencedinstanceid" in told and not application.is_fenced:
         title, expected = "A poll fails since an older membership was fenced", "polls that go on"
-        violation = ClientViolation("MEMBER-15", late.sequence, title, expected, "a failure of the poll")
+        violation = build_violation("MEMBER-15", late.sequence, title, expected, "a failure of the poll")
         state.evidence.violate(violation)
 
 

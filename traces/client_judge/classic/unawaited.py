@@ -9,7 +9,7 @@ from fencepost.traces.client_judge.classic.application import Application, check
 from fencepost.traces.client_judge.classic.commits import UnawaitedCommit
 from fencepost.traces.client_judge.classic.news import first_error
 from fencepost.traces.client_judge.classic.state import ClientState
-from fencepost.traces.client_judge.evidence import ClientViolation
+from fencepost.traces.client_judge.evidence import build_violation
 from fencepost.traces.events import Event
 from fencepost.traces.operations import Operation
 
@@ -126,4 +126,4 @@ def judge_reports(state: ClientState) -> None:
         if not commit.reports and commit.polls >= MIN_POLLS:
             title, expected = "A commit that nobody waits for is never reported", "a report"
             sequence, observed = commit.response.sequence, f"none in {commit.polls} polls after its response"
-            state.evidence.violate(ClientViolation("MCOMMIT-14", sequence, title, expected, observed))
+            state.evidence.violate(build_violation("MCOMMIT-14", sequence, title, expected, observed))
