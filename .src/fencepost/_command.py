@@ -1,7 +1,5 @@
 """The console script `fencepost`: rejects a mistyped target at once, and else runs `fencepost.conformance.cli`."""
 
-import os
-import signal
 import sys
 
 _BUNDLED = "bundled"
@@ -16,6 +14,12 @@ def main() -> int:
         if sys.stderr is not None:
             print("fencepost: interrupted before anything was judged", file=sys.stderr)
         code = 3
+    import os
+    import signal
+
+    # Python ends itself by SIGINT, whatever the exit code, if Ctrl-C came in the last `exec`, such as that of a
+    # dataclass which is imported. This one is the last.
+    exec("")
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, lambda number, frame: os._exit(code))
     return code

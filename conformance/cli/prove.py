@@ -51,7 +51,9 @@ def run_classic(options: argparse.Namespace, console: Console) -> int:
 
     size = ProofSize(options.slots, options.partitions, options.protocols)
     proof = proofs.prove(size, options.seed, options.states, show_progress, show_result)
-    console.print_line(share_sentence())
+    status.clear()
+    if not proof.cut_short:
+        console.print_line(share_sentence())
     console.print_line(proofs.summary(proof))
     if options.json is not None:
         options.json.write_text(proofs.to_json(proof), encoding="utf-8")

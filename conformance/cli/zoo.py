@@ -42,9 +42,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Hunt the bugs and mutants that the patterns match, print the table, and write and record it."""
+    from fencepost.conformance.execution.workers import WorkerEnded
+    from fencepost.conformance.results import ExitCode
     from fencepost.conformance.zoo.client_table import matching_clients
     from fencepost.conformance.zoo.faulty import UnknownFaultyCoordinator, known_bugs
-    from fencepost.conformance.zoo.workers import WorkerEnded
 
     patterns = tuple(options.only) or ("BUG-*",)
     bugs = matching_clients(patterns)
@@ -52,7 +53,9 @@ def run(options: argparse.Namespace, console: Console) -> int:
         # A pattern that matches bugs of clients alone is none of the coordinator's.
         options.only = [each for each in patterns if fnmatch.filter(known_bugs(), each) or not matching_clients([each])]
         code = hunt(options, console) if options.only else 0
-        return hunt_bugs_of_clients(bugs, options, console, code) if bugs else code
+        if not bugs or code == ExitCode.INCONCLUSIVE:  # an interrupted hunt is the last one
+            return code
+        return hunt_bugs_of_clients(bugs, options, console, code)
     except (UnknownFaultyCoordinator, WorkerEnded) as error:
         return console.fail(str(error))
 
@@ -76,10 +79,11 @@ def hunt_bugs_of_clients(
     if options.baseline_seeds:
         console.print_line("There are no baselines for bugs of clients: --baseline-seeds is for coordinators")
     with console.progress() as progress:
-        rows = hunt_clients(bugs, options.seeds, options.seconds, options.jobs, progress, tuple(options.by))
+        rows, cut_short = hunt_clients(bugs, options.seeds, options.seconds, options.jobs, progress, tuple(options.by))
     recorded = load_client_rows()
     rows = supplement_rows(recorded, rows, options.by)
-    console.print_line("\n".join(client_table_lines(rows)))
+    if rows or not cut_short:
+        console.print_line("\n".join(client_table_lines(rows)))
     if options.json is not None:
         before = options.json.read_text(encoding="utf-8") if options.only else "{}"
         options.json.write_text(add_client_rows(before, rows), encoding="utf-8")
@@ -89,6 +93,8 @@ def hunt_bugs_of_clients(
         console.print_line(f"Recorded as found, and not found this time: {', '.join(missing)}")
     if options.record:
         record_client_rows(rows)
+    if cut_short:
+        return interrupt_hunt(console, bool(rows))
     return code or (ExitCode.VIOLATION if missing else ExitCode.CONFORMANT)
 
 
@@ -120,7 +126,8 @@ def hunt(options: argparse.Namespace, console: Console) -> int:
             load_results(BUG_RESULTS), load_results(MUTANT_RESULTS), (row.name for row in table.rows)
         )
         table = supplement_table(recorded, table)
-    console.print_line("\n".join(table_lines(table)))
+    if table.rows or not table.cut_short:
+        console.print_line("\n".join(table_lines(table)))
     if options.json is not None:
         options.json.write_text(to_json(table), encoding="utf-8")
     missing = [name for file in (BUG_RESULTS, MUTANT_RESULTS) for name in no_longer_found(load_results(file), table)]
@@ -130,9 +137,14 @@ def hunt(options: argparse.Namespace, console: Console) -> int:
         save_results(table)
     if plan.ended:
         return console.fail(plan.ended)
-    if missing:
-        return ExitCode.VIOLATION
-    return ExitCode.INCONCLUSIVE if table.cut_short else ExitCode.CONFORMANT
+    if table.cut_short:
+        return interrupt_hunt(console, bool(table.rows))
+    return ExitCode.VIOLATION if missing else ExitCode.CONFORMANT
+
+
+def interrupt_hunt(console: Console, has_found: bool) -> int:
+    """Say that Ctrl-C ended a hunt; returns the exit code."""
+    return console.interrupt(f"interrupted: {'the table has what' if has_found else 'nothing'} was found before")
 
 
 def save_results(table: "ResultTable") -> None:

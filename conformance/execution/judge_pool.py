@@ -7,12 +7,10 @@ judges them (`ConcurrentEngine` does so while the next schedules are played).
 
 import asyncio
 from collections.abc import Mapping
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from multiprocessing import get_context
 
 from fencepost.conformance.execution.play import JudgeFunction
-from fencepost.conformance.execution.signals import ignore_interrupts, start_workers
+from fencepost.conformance.execution.workers import WorkerPool
 from fencepost.traces.events import Event, Header
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.verdict import TraceVerdict
@@ -25,12 +23,12 @@ class JudgePool:
     """Processes that judge traces. `executor` also takes other work that would hold up the run."""
 
     def __init__(self, processes: int = JUDGE_PROCESSES) -> None:
-        self.processes = processes
-        self.executor = ProcessPoolExecutor(processes, get_context("spawn"), initializer=ignore_interrupts)
+        self.workers = WorkerPool(processes)
+        self.executor = self.workers.executor
 
     def start(self) -> None:
         """Start the processes now instead of with the first trace."""
-        start_workers(self.executor, self.processes)
+        self.workers.start()
 
     async def judge(self, header: Header, events: tuple[Event, ...]) -> TraceVerdict:
         """Return the verdict on a trace. A `JudgeFunction`."""
@@ -47,6 +45,4 @@ class JudgePool:
 
     def close(self) -> None:
         """End the processes, whatever they are at, and drop all work: a trace may take minutes to judge."""
-        for process in list((self.executor._processes or {}).values()):
-            process.terminate()
-        self.executor.shutdown(wait=True, cancel_futures=True)
+        self.workers.end()

@@ -2,15 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 
 from fencepost.adapters.virtual_clock import run_in_thread
 from fencepost.conformance.execution.saving import write_run
-from fencepost.conformance.execution.signals import ignore_interrupts, start_workers
+from fencepost.conformance.execution.workers import WorkerPool
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.schedules.batches import BatchSpec, generate_batch
 from fencepost.conformance.schedules.bench import Bench
@@ -56,10 +54,10 @@ class VirtualEngine(ScheduleEngine):
     ) -> None:
         super().__init__(worker.bench.protocol, seed, count, decisions)
         self.worker = worker
-        self.pool: ProcessPoolExecutor | None = None
+        self.pool: WorkerPool | None = None
         if may_start_processes and count >= MIN_FOR_PROCESSES:
-            self.pool = ProcessPoolExecutor(WORKER_PROCESSES, get_context("spawn"), initializer=ignore_interrupts)
-            start_workers(self.pool, WORKER_PROCESSES)
+            self.pool = WorkerPool(WORKER_PROCESSES)
+            self.pool.start()
 
     async def play(self, rounds: Iterator[list[BatchSpec]], on_result: Callable[[ScheduleResult], None]) -> None:
         """As `ScheduleEngine.play`."""
@@ -75,7 +73,7 @@ class VirtualEngine(ScheduleEngine):
                 yield await run_in_thread(partial(self.worker.run_batch, spec))
             return
         loop = asyncio.get_running_loop()
-        for batch in [loop.run_in_executor(self.pool, self.worker.run_batch, spec) for spec in specs]:
+        for batch in [loop.run_in_executor(self.pool.executor, self.worker.run_batch, spec) for spec in specs]:
             yield await batch
 
     async def replay(self, schedules: Sequence[Schedule]) -> list[ScenarioRun]:
@@ -84,6 +82,6 @@ class VirtualEngine(ScheduleEngine):
         return [await run_in_thread(partial(play, each)) for each in schedules]
 
     def close(self) -> None:
-        """Stop the worker processes after the batch they are playing."""
+        """End the worker processes, whatever they are playing."""
         if self.pool is not None:
-            self.pool.shutdown(wait=False, cancel_futures=True)
+            self.pool.end()

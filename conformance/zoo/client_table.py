@@ -9,12 +9,12 @@ from statistics import median
 from typing import Any
 
 from fencepost.conformance.events import Progress
+from fencepost.conformance.execution.workers import MAX_MEMORY_BYTES, WorkerPool, run_tasks
 from fencepost.conformance.zoo.classic.clients.bug import ClientBug
 from fencepost.conformance.zoo.classic.clients.registry import CLIENT_BUGS, NOT_PUT_BACK
 from fencepost.conformance.zoo.client_hunts import hunt_client, strategies_for
 from fencepost.conformance.zoo.hunt import HuntResult, HuntTask
 from fencepost.conformance.zoo.strategies import GROUPS, STRATEGIES
-from fencepost.conformance.zoo.workers import run_tasks, worker_processes
 
 CLIENT_RESULTS = Path(__file__).parent / "clients.json"
 """The shipped results."""
@@ -81,13 +81,15 @@ def hunt_clients(
     jobs: int,
     show: Callable[[Progress], None],
     by: Sequence[str] = STRATEGIES,
-) -> tuple[ClientRow, ...]:
+) -> tuple[tuple[ClientRow, ...], bool]:
     """Hunt each bug by so many seeds of its plainest strategy, and by the others where none finds it; members and
-    fetchers by the strategies in `by` alone. Raises `WorkerEnded`; Ctrl-C ends the hunts, with the rows so far."""
+    fetchers by the strategies in `by` alone. Returns the rows, and whether Ctrl-C ended the hunts: then there are rows
+    of the bugs found so far. Raises `WorkerEnded`."""
     results: dict[str, list[HuntResult]] = {bug.number: [] for bug in bugs}
     done: list[HuntTask] = []
+    cut_short = True
     try:
-        with worker_processes(jobs) as pool:
+        with WorkerPool(jobs, MAX_MEMORY_BYTES) as pool:
             for number in range(max(len(strategies_for(bug)) for bug in bugs)):
                 left = [bug for bug in bugs if not any(one.is_found for one in results[bug.number])]
                 tasks = [task for bug in left for task in tasks_of(bug, number, seeds, seconds)]
@@ -97,9 +99,11 @@ def hunt_clients(
                     results[task.name].append(result)
                     found = sum(any(one.is_found for one in each) for each in results.values())
                     show(Progress(len(done), len(tasks), 0.0, found, task.name, "bugs found"))
+        cut_short = False
     except KeyboardInterrupt:
         pass
-    return tuple(row_of(bug, results[bug.number]) for bug in bugs if results[bug.number])
+    rows = (row_of(bug, results[bug.number]) for bug in bugs if results[bug.number])
+    return tuple(row for row in rows if row.found_by or not cut_short), cut_short
 
 
 def tasks_of(bug: ClientBug, number: int, seeds: int, seconds: float) -> list[HuntTask]:

@@ -6,12 +6,19 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 
 from fencepost.conformance.events import Progress
+from fencepost.conformance.execution.workers import (
+    MAX_MEMORY_BYTES,
+    Result,
+    Task,
+    WorkerEnded,
+    WorkerPool,
+    run_tasks,
+)
 from fencepost.conformance.zoo.comparison import find_difference
 from fencepost.conformance.zoo.faulty import FaultyCoordinator, faulty_coordinator, match_patterns
 from fencepost.conformance.zoo.hunt import HuntResult, HuntTask, run_hunt
 from fencepost.conformance.zoo.results import ResultRow, ResultTable, result_row
 from fencepost.conformance.zoo.strategies import HYPOTHESIS, SCHEDULES, STRATEGIES, WALK
-from fencepost.conformance.zoo.workers import Result, Task, WorkerEnded, run_tasks, worker_processes
 
 NO_DIFFERENCE = "no answer differs from the shipped coordinator's"
 NOT_TOLD_APART = f"not told apart: {NO_DIFFERENCE}"
@@ -61,7 +68,7 @@ class HuntPlan:
         self.hunt_results = {each.name: [] for each in coordinators}
         cut_short = True
         try:
-            with worker_processes(self.jobs) as pool:
+            with WorkerPool(self.jobs, MAX_MEMORY_BYTES) as pool:
                 self.run_all(pool, coordinators, show)
             cut_short = False
         except KeyboardInterrupt:

@@ -23,6 +23,7 @@ class LimitedSolver:
         self._solver = z3.SimpleSolver() if simple else z3.Solver()
         self._solver.set("rlimit", QUERY_STEPS)
         self._solver.set("random_seed", seed)
+        self._solver.set("ctrl_c", False)  # a query would take Ctrl-C for itself, and the command go on
         self.longest = 0.0
 
     def add(self, *terms: Term) -> None:

@@ -14,7 +14,7 @@ from fencepost.model.proofs import solver
 from fencepost.model.proofs.classic.counterexample import InductionCounterexample
 from fencepost.model.proofs.classic.induction import ProofSize
 from fencepost.model.proofs.registry.handler_results import IN_ONE_TERM, start_inductions
-from fencepost.model.proofs.registry.results import draining_results
+from fencepost.model.proofs.registry.results import prove_room
 from fencepost.model.proofs.registry.theorem_result import TheoremResult
 from tests.model.proofs.mutation import mutant
 
@@ -55,7 +55,7 @@ def test_what_is_in_doubt_is_counted() -> None:
 
 def test_a_query_over_its_limit_is_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(solver, "QUERY_STEPS", 1)
-    results = tuple(draining_results(0, ignore_progress))
+    results = prove_room("draining", 0)
     assert "undecided" in {result.verdict for result in results}
     assert Proof(TINY, 0, results, 1.0).exit_code() is ExitCode.INCONCLUSIVE
 

@@ -2,14 +2,13 @@
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
-from multiprocessing import get_context
 from time import perf_counter
 from typing import Any
 
-from fencepost.conformance.execution.signals import ignore_interrupts, start_workers
+from fencepost.conformance.execution.workers import WorkerPool
 from fencepost.conformance.results import ExitCode
 from fencepost.model.explore.classic.state_layout import COORDINATOR
 from fencepost.model.explore.classic.violation_search import ReachableViolation, ViolationSearchResult, find_violations
@@ -17,12 +16,10 @@ from fencepost.model.explore.engine import PathStep
 from fencepost.model.proofs.classic.induction import STATEMENTS, ProofSize
 from fencepost.model.proofs.registry.handler_results import start_inductions
 from fencepost.model.proofs.registry.results import (
-    assignor_results,
-    draining_results,
+    LEMMA_ROOMS,
     false_draining_results,
     false_theorem_results,
-    kernel_results,
-    settling_results,
+    prove_room,
 )
 from fencepost.model.proofs.registry.theorem_result import Progress, TheoremResult
 
@@ -35,7 +32,8 @@ _EXPECTED_VERDICTS = ("proved", "false, as it should be")
 class Proof:
     """The results of one run, its size and seed, and how long it took in seconds.
 
-    `search` says which counterexamples to induction are real; there is none where there are no counterexamples.
+    `search` says which counterexamples to induction are real; there is none where there are no counterexamples. A proof
+    that was `cut_short` has the results so far.
     """
 
     size: ProofSize
@@ -43,6 +41,7 @@ class Proof:
     results: tuple[TheoremResult, ...]
     seconds: float
     search: ViolationSearchResult | None = None
+    cut_short: bool = False
 
     @property
     def longest(self) -> float:
@@ -50,15 +49,16 @@ class Proof:
         return max((result.longest for result in self.results), default=0.0)
 
     def exit_code(self) -> ExitCode:
-        """1 if anything is refuted, vacuous or not broken, 3 if the solver gave up, else 0."""
+        """1 if anything is refuted, vacuous or not broken, 3 if the solver gave up or the proof was cut short, else
+        0."""
         verdicts = {result.verdict for result in self.results}
-        if verdicts <= set(_EXPECTED_VERDICTS):
-            return ExitCode.CONFORMANT
-        return ExitCode.INCONCLUSIVE if verdicts <= {*_EXPECTED_VERDICTS, "undecided"} else ExitCode.VIOLATION
+        if not verdicts <= {*_EXPECTED_VERDICTS, "undecided"}:
+            return ExitCode.VIOLATION
+        return ExitCode.INCONCLUSIVE if self.cut_short or "undecided" in verdicts else ExitCode.CONFORMANT
 
 
 def prove(size: ProofSize, seed: int, limit: int, progress: Progress, show: Callable[[str], None]) -> Proof:
-    """Prove everything, showing each result as soon as it is there.
+    """Prove everything, showing each result as soon as it is there. Ctrl-C ends it early and keeps what was proved.
 
     What is refuted is searched for real breaches, in each small instance among so many states as the limit says. It is
     shown at the end: the real breaches, the refuted statements, and what rests on them.
@@ -66,18 +66,24 @@ def prove(size: ProofSize, seed: int, limit: int, progress: Progress, show: Call
     began = perf_counter()
     results: list[TheoremResult] = []
     late: list[TheoremResult] = []
-    for result in prove_all(size, seed, progress):
-        results.append(result)
-        if result.verdict in ("refuted", "unproved"):
-            late.append(result)
-        else:
-            show(result_line(result))
-    found = search_counterexamples(results, limit, progress)
+    found, cut_short = None, True
+    try:
+        with closing(prove_all(size, seed, progress)) as proving:
+            for result in proving:
+                results.append(result)
+                if result.verdict in ("refuted", "unproved"):
+                    late.append(result)
+                else:
+                    show(result_line(result))
+        found = search_counterexamples(results, limit, progress)
+        cut_short = False
+    except KeyboardInterrupt:
+        pass
     if found is not None:
         show(describe_search(results, found))
     for result in late:
         show(result_line(result))
-    return Proof(size, seed, tuple(results), perf_counter() - began, found)
+    return Proof(size, seed, tuple(results), perf_counter() - began, found, cut_short)
 
 
 def refuted_statements(results: Iterable[TheoremResult]) -> set[str]:
@@ -122,20 +128,17 @@ def group_summary(step: PathStep) -> dict[str, int | str]:
     return {"generation": group.generation, "phase": group.phase.name.capitalize()}
 
 
-def prove_all(size: ProofSize, seed: int, progress: Progress) -> Iterator[TheoremResult]:
+def prove_all(size: ProofSize, seed: int, progress: Progress) -> Generator[TheoremResult, None, None]:
     """The results in the order in which they are shown, the quick ones first."""
-    with ProcessPoolExecutor(WORKER_PROCESSES, get_context("spawn"), initializer=ignore_interrupts) as pool:
-        start_workers(pool, WORKER_PROCESSES)
+    with WorkerPool(WORKER_PROCESSES) as pool:
+        # Nothing is proved in this process: Ctrl-C in the middle of one of the solver's objects may get lost.
+        rooms = {name: pool.submit(prove_room, name, seed) for name in LEMMA_ROOMS}
         started = start_inductions(size, seed, pool.map)
-        try:
-            yield from draining_results(seed, progress)
-            yield from assignor_results(seed, progress)
-            yield from kernel_results(seed, progress)
-            yield from settling_results(seed, progress)
-            for induction in started:
-                yield from induction.results(progress)
-        finally:
-            pool.shutdown(cancel_futures=True)
+        for number, (name, room) in enumerate(rooms.items(), 1):
+            progress(name, number, len(rooms))
+            yield from room.result()
+        for induction in started:
+            yield from induction.results(progress)
     yield from false_theorem_results()
     yield from false_draining_results()
 
@@ -164,6 +167,8 @@ def summary(proof: Proof) -> str:
     text = f"{proved} theorems proved, {false} false wordings shown false"
     if rest:
         text += f", {rest} in doubt"
+    if proof.cut_short:
+        text = f"interrupted: {text}"
     return f"{text}, in {proof.seconds:.1f} s, the longest query {proof.longest:.2f} s"
 
 
@@ -203,6 +208,8 @@ def to_json(proof: Proof) -> str:
         "seconds": round(proof.seconds, 3),
         "longest_query_seconds": round(proof.longest, 3),
     }
+    if proof.cut_short:
+        report["cut_short"] = True
     if proof.search is not None:
         report["search"] = {
             "states": proof.search.states,

@@ -1,6 +1,7 @@
 """The results of the proofs that are no induction over handlers, and the sentences of all theorems."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from time import perf_counter
 
 from fencepost.model.classic.theorems.non_theorems import FALSE_THEOREMS
@@ -13,7 +14,7 @@ from fencepost.model.proofs.classic.rebalance_proofs import rebalance_lemmas
 from fencepost.model.proofs.draining import theorems
 from fencepost.model.proofs.obligations import Lemma, LemmaResult, findings
 from fencepost.model.proofs.registry.handler_results import dispatch_sentences, failover_sentences, handler_sentences
-from fencepost.model.proofs.registry.theorem_result import Progress, TheoremResult
+from fencepost.model.proofs.registry.theorem_result import TheoremResult
 
 _KERNEL = {one.kernel_id: one.sentence for one in REGISTRY if one.kernel_id}
 _DRAINING = {
@@ -57,56 +58,57 @@ def theorem_sentences() -> dict[str, str]:
     return of_handlers | _KERNEL | _SETTLING | _DRAINING | _ASSIGNORS
 
 
-def kernel_results(seed: int, progress: Progress) -> Iterator[TheoremResult]:
-    """The theorems about the kernel."""
-    covers = "the kernel, for any number of members, partitions and generations"
-    excludes = "the handlers themselves: tests tie them to the kernel, step by step"
-    yield from lemma_results("kernel", list(kernel_proofs.kernel_lemmas()), _KERNEL, covers, excludes, seed, progress)
+@dataclass(frozen=True, slots=True)
+class LemmaRoom:
+    """Lemmas about one subject, with the sentences of the theorems among them that people read."""
+
+    sentences: Mapping[str, str]
+    lemmas: Callable[[], Iterable[Lemma]]
+    covers: str
+    excludes: str
 
 
-def settling_results(seed: int, progress: Progress) -> Iterator[TheoremResult]:
-    """The theorems about how a group settles."""
-    lemmas = [*rebalance_lemmas(), *cooperative_lemmas()]
-    covers = "rebalances reduced to who is awaited and who owns what, for any number of members and partitions"
-    excludes = "messages that are lost, and the handlers themselves: tests tie the quiet runs of the search to it"
-    yield from lemma_results("settling", lemmas, _SETTLING, covers, excludes, seed, progress)
+LEMMA_ROOMS = {
+    "draining": LemmaRoom(
+        _DRAINING,
+        theorems.draining_lemmas,
+        "the draining rules of KIP-41, for any number of partitions, records and any max.poll.records",
+        "which records a fetch returns, and when",
+    ),
+    "assignors": LemmaRoom(
+        _ASSIGNORS,
+        assignor_lemmas,
+        "how many partitions each member gets, for any number of members and partitions and any claims",
+        "which partitions these are",
+    ),
+    "kernel": LemmaRoom(
+        _KERNEL,
+        kernel_proofs.kernel_lemmas,
+        "the kernel, for any number of members, partitions and generations",
+        "the handlers themselves: tests tie them to the kernel, step by step",
+    ),
+    "settling": LemmaRoom(
+        _SETTLING,
+        lambda: (*rebalance_lemmas(), *cooperative_lemmas()),
+        "rebalances reduced to who is awaited and who owns what, for any number of members and partitions",
+        "messages that are lost, and the handlers themselves: tests tie the quiet runs of the search to it",
+    ),
+}
+"""All lemmas that are not about handlers; each room is proved in less than a second."""
 
 
-def draining_results(seed: int, progress: Progress) -> Iterator[TheoremResult]:
-    """The theorems about draining."""
-    covers = "the draining rules of KIP-41, for any number of partitions, records and any max.poll.records"
-    excludes = "which records a fetch returns, and when"
-    yield from lemma_results("draining", list(theorems.draining_lemmas()), _DRAINING, covers, excludes, seed, progress)
-
-
-def assignor_results(seed: int, progress: Progress) -> Iterator[TheoremResult]:
-    """The theorems about the assignors."""
-    covers = "how many partitions each member gets, for any number of members and partitions and any claims"
-    excludes = "which partitions these are"
-    yield from lemma_results("assignors", list(assignor_lemmas()), _ASSIGNORS, covers, excludes, seed, progress)
-
-
-def lemma_results(
-    room: str,
-    lemmas: list[Lemma],
-    sentences: dict[str, str],
-    covers: str,
-    excludes: str,
-    seed: int,
-    progress: Progress,
-) -> Iterator[TheoremResult]:
-    """One result for each theorem that people read; the lemmas below them count for all."""
-    found: list[LemmaResult] = []
-    for number, finding in enumerate(findings(lemmas, seed), 1):
-        if number % 20 == 1:
-            progress(room, number, len(lemmas))
-        found.append(finding)
-    below = [one for one in found if one.lemma.theorem not in sentences]
-    for theorem, sentence in sentences.items():
+def prove_room(name: str, seed: int) -> tuple[TheoremResult, ...]:
+    """One result for each theorem of a room that people read; the lemmas below them count for all."""
+    room = LEMMA_ROOMS[name]
+    found = list(findings(room.lemmas(), seed))
+    below = [one for one in found if one.lemma.theorem not in room.sentences]
+    results: list[TheoremResult] = []
+    for theorem, sentence in room.sentences.items():
         own = [one for one in found if one.lemma.theorem == theorem]
         verdict = worst_verdict([*own, *below]) if own else "vacuous"
-        longest = max((one.longest for one in (*own, *below)), default=0.0)
-        yield TheoremResult(theorem, sentence, verdict, covers, excludes, sum(one.seconds for one in own), longest)
+        longest, seconds = max((one.longest for one in (*own, *below)), default=0.0), sum(one.seconds for one in own)
+        results.append(TheoremResult(theorem, sentence, verdict, room.covers, room.excludes, seconds, longest))
+    return tuple(results)
 
 
 def worst_verdict(found: list[LemmaResult]) -> str:

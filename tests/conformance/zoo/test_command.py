@@ -57,7 +57,7 @@ def test_what_is_recorded_has_to_be_found(
 def test_the_records_are_written_only_when_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bugs, mutants, clients = (tmp_path / f"{name}.json" for name in ("record", "mutants", "clients"))
     monkeypatch.setattr(client_table, "CLIENT_RESULTS", clients)
-    monkeypatch.setattr(client_table, "hunt_clients", lambda bugs, *options: (CLIENT_ROW,))
+    monkeypatch.setattr(client_table, "hunt_clients", lambda bugs, *options: ((CLIENT_ROW,), False))
     monkeypatch.setattr(results, "BUG_RESULTS", bugs)
     monkeypatch.setattr(results, "MUTANT_RESULTS", mutants)
     found = FOUND
@@ -80,7 +80,7 @@ def test_bugs_of_clients_are_in_the_json(
     pattern: str, keys: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client_table, "CLIENT_RESULTS", tmp_path / "clients.json")
-    monkeypatch.setattr(client_table, "hunt_clients", lambda bugs, *options: (CLIENT_ROW,))
+    monkeypatch.setattr(client_table, "hunt_clients", lambda bugs, *options: ((CLIENT_ROW,), False))
     monkeypatch.setattr(HuntPlan, "run", lambda plan, progress: ResultTable(1, 0, 60.0, (FOUND,)))
     file = tmp_path / "zoo.json"
     assert main(["zoo", "--only", pattern, "--json", str(file)]) == 0

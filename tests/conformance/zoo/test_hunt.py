@@ -176,7 +176,7 @@ def run_hunt_plan(
 
     monkeypatch.setattr(hunt_plan, "run_hunt", fake_hunt)
     monkeypatch.setattr(hunt_plan, "find_difference", lambda mutant: different)
-    monkeypatch.setattr(hunt_plan, "worker_processes", lambda jobs: SequentialExecutor())
+    monkeypatch.setattr(hunt_plan, "WorkerPool", lambda *options: SequentialExecutor())
     (row,) = HuntPlan((glob.escape(DEAF),)).run(lambda progress: None).rows
     return row, done
 

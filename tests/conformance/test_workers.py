@@ -1,4 +1,4 @@
-"""A worker process that ends does not keep anybody waiting: one line says which hunts were under way."""
+"""Worker processes end with their pool, and one that ends does not keep anybody waiting."""
 
 import multiprocessing
 import os
@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from fencepost.conformance.cli import main
+from fencepost.conformance.execution.judge_pool import JudgePool
+from fencepost.conformance.execution.workers import WorkerPool, run_tasks
 from fencepost.conformance.zoo import hunt_plan, results
 from fencepost.conformance.zoo.hunt import HuntResult, HuntTask
-from fencepost.conformance.zoo.workers import run_tasks, worker_processes
 
 PATIENCE_S = 60
 
@@ -40,8 +41,28 @@ def test_a_worker_that_is_killed_ends_the_hunts_in_one_line(
 
 def test_what_still_runs_at_the_end_is_ended() -> None:
     before = set(multiprocessing.active_children())
-    with worker_processes(1) as pool:
+    with WorkerPool(1) as pool:
         assert list(run_tasks(pool, 1, abs, [-1], str)) == [(-1, 1)]
         pool.submit(time.sleep, 600)
         (process,) = set(multiprocessing.active_children()) - before
+    assert wait([process.sentinel], PATIENCE_S) == [process.sentinel]
+
+
+def test_a_worker_that_no_one_ends_ends_with_the_pipe_that_it_watches() -> None:
+    workers = WorkerPool(1)
+    assert workers.executor.submit(abs, -1).result() == 1
+    (process,) = workers.executor._processes.values()
+    workers.executor.submit(time.sleep, 600)
+    workers._lifeline.close()
+    assert wait([process.sentinel], PATIENCE_S) == [process.sentinel]
+    workers.end()
+
+
+def test_a_process_that_still_judges_at_the_end_is_ended() -> None:
+    pool = JudgePool(1)
+    assert pool.executor.submit(abs, -1).result() == 1
+    (process,) = pool.workers.executor._processes.values()
+    pool.executor.submit(time.sleep, 600)
+    pool.close()
+    pool.close()
     assert wait([process.sentinel], PATIENCE_S) == [process.sentinel]
