@@ -1,11 +1,11 @@
 """Protocols that began as the text of a design, push and region: what `explain` tells of the holes of the text."""
 
 from fencepost.model.catalogue.design_hole import DesignHole
-from fencepost.model.catalogue.push.holes import PUSH_HOLES
-from fencepost.model.catalogue.region.holes import REGION_HOLES
 from fencepost.model.catalogue.requirement import Requirement
 from fencepost.model.catalogue.specification import Specification
+from fencepost.model.push.holes import PUSH_HOLES
 from fencepost.model.push.rules import PUSH
+from fencepost.model.region.holes import REGION_HOLES
 from fencepost.model.region.rules import REGION
 
 DESIGNS = ((PUSH, PUSH_HOLES), (REGION, REGION_HOLES))

@@ -55,9 +55,9 @@ from fencepost.adapters.security.settings import SECURITY_KEYS, SecurityError, S
 from fencepost.adapters.wire.move_command import GROUP_PLACE
 from fencepost.model.catalogue.classic import CAPABILITIES, CATALOGUE
 from fencepost.model.catalogue.classic.client import CLIENT_CATALOGUE
-from fencepost.model.catalogue.push import PUSH_CATALOGUE
-from fencepost.model.catalogue.region import REGION_CATALOGUE
 from fencepost.model.errors import FencepostError
+from fencepost.model.push.requirements import PUSH_CATALOGUE
+from fencepost.model.region.requirements import REGION_CATALOGUE
 from fencepost.model.settings import SETTING_OF_CONFIG, Settings
 
 ABOUT_KEYS = ("name", "version", "revision", "language", "license", "url", "contact")

@@ -1,4 +1,6 @@
-"""Consumers of the push coordinator as the kit plays them: connections that record what they see, and the targets.
+"""The push coordinator as running programs on TCP around a ZooKeeper in memory, and as a target of the kit.
 
-A kit's consumer responds as a scenario says; the coordinator is judged, never the consumer.
+The programs use nothing of the model's handlers, only the bytes of the messages: two independent implementations are
+the test of both. A kit's consumer responds as a scenario says; the coordinator is judged, never the consumer. Judging
+does not belong here.
 """

@@ -1,5 +1,6 @@
-"""The region beside others: its operators as consumers of a real Kafka, and its line protocol as a target of the kit.
+"""A Kafka consumer group in a consistent region as a running program, and as a target of the kit.
 
-PROTOCOL.md has the line protocol for implementers. The region itself is in `adapters/bundled/region`; judging does not
-belong here.
+The repaired design runs here, and nothing of the model's handlers is used: two independent implementations are the test
+of both. `operator` is an operator without threads, which `controller` runs against a Kafka, in memory or over the
+network, and `line_program` step by step as a kit asks: PROTOCOL.md has the line protocol. Judging does not belong here.
 """

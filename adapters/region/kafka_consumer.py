@@ -6,7 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from fencepost.adapters.bundled.region.kafka_port import (
+from fencepost.adapters.client.reference.bodies import by_topic, identity
+from fencepost.adapters.client.reference.client import Pace, ReferenceClient
+from fencepost.adapters.client.reference.fetcher import ReturnedRecords
+from fencepost.adapters.client.reference.links import AwaitedResponse, TcpNetwork
+from fencepost.adapters.region.kafka import (
     CommitFailed,
     Listener,
     Message,
@@ -14,10 +18,6 @@ from fencepost.adapters.bundled.region.kafka_port import (
     Partition,
     PositionLost,
 )
-from fencepost.adapters.client.reference.bodies import by_topic, identity
-from fencepost.adapters.client.reference.client import Pace, ReferenceClient
-from fencepost.adapters.client.reference.fetcher import ReturnedRecords
-from fencepost.adapters.client.reference.links import AwaitedResponse, TcpNetwork
 from fencepost.model.classic.member.client import Callback, CallbackKind, assigned_partitions
 from fencepost.model.classic.member.settings import RANGE, ClientSettings, ResetPolicy
 from fencepost.model.classic.member.step import EnforceRebalance, ListenerReturned, Seek

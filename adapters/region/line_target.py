@@ -7,8 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
-from fencepost.adapters.bundled.region.line_job import LineJob
-from fencepost.adapters.bundled.region.line_program import MAX_LINE, respond
+from fencepost.adapters.region.line_program import MAX_LINE, LineJob, respond
 from fencepost.adapters.remote_base import RemoteTargetBase
 from fencepost.adapters.target import (
     DEFAULT_OPTIONS,
@@ -20,7 +19,7 @@ from fencepost.adapters.target import (
 )
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Body, Event, Kind, Order
-from fencepost.traces.judge.region.protocol import FIELDS
+from fencepost.traces.region.judge import FIELDS
 
 PROTOCOL = "region"
 ANSWER_SECONDS = 10.0

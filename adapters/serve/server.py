@@ -19,8 +19,9 @@ from fencepost.adapters.bundled.classic.log import FileLog, Log, MemoryLog, Slow
 from fencepost.adapters.bundled.classic.messages import Request as Question
 from fencepost.adapters.bundled.classic.messages import Response
 from fencepost.adapters.bundled.nodes.leadership import NodeLeadership
-from fencepost.adapters.bundled.proposal.coordinator import COORDINATORS
-from fencepost.adapters.serve import proposal, record_apis
+from fencepost.adapters.proposal.coordinator import COORDINATORS
+from fencepost.adapters.proposal.wire import decode_request as decode_proposed_request
+from fencepost.adapters.serve import record_apis
 from fencepost.adapters.serve.cluster import NODE_ID, ServedCluster, api_versions
 from fencepost.adapters.serve.connection import MAX_ARRAY_ITEMS, Disconnect, Respond, serve_connection
 from fencepost.adapters.serve.topics import TopicStore
@@ -78,7 +79,7 @@ class Server:
             storage.mkdir(parents=True, exist_ok=True)
         self._observe = observe
         self._serve = serve
-        self._decode = proposal.decode_request if DIALECTS[dialect] == PROPOSED else decode_request
+        self._decode = decode_proposed_request if DIALECTS[dialect] == PROPOSED else decode_request
         self._make_coordinator = COORDINATORS[DIALECTS[dialect]]
         self._loop = asyncio.get_running_loop()
         self._began = time.time() - self._loop.time()

@@ -12,12 +12,12 @@ from fencepost.model.explore.hole_search import HoleSearch
 def holes_of(protocol: str) -> tuple[tuple[HoleSearch, ...], Mapping[str, DesignHole]]:
     """The searches for the holes of a design, and its holes as the catalogue has them."""
     if protocol == "push":
-        from fencepost.model.catalogue.push.holes import PUSH_HOLES
-        from fencepost.model.explore.push.holes import push_holes
+        from fencepost.model.push.explore.holes import push_holes
+        from fencepost.model.push.holes import PUSH_HOLES
 
         return push_holes(), PUSH_HOLES
-    from fencepost.model.catalogue.region.holes import REGION_HOLES
-    from fencepost.model.explore.region.holes import region_holes
+    from fencepost.model.region.explore.holes import region_holes
+    from fencepost.model.region.holes import REGION_HOLES
 
     return region_holes(), REGION_HOLES
 

@@ -9,9 +9,9 @@ from fencepost.conformance.cli.protocols import refuse_options
 def explore(options: argparse.Namespace, console: Console) -> int:
     """Search for every difference, print each with its run, and write them to a file."""
     from fencepost.conformance.cli.outputs import check_outputs
-    from fencepost.conformance.reports.classic.differences import describe_difference, exit_code, summarize, to_json
-    from fencepost.model.explore.classic.proposal.findings import find_differences
+    from fencepost.conformance.proposal.report import describe_difference, exit_code, summarize, to_json
     from fencepost.model.explore.search import NO_LIMIT
+    from fencepost.model.proposal.explore import find_differences
 
     refuse_options(options, "explore", frozenset({"limit", "json"}))
     check_outputs({"--json": options.json})

@@ -39,9 +39,9 @@ async def serve(
     import asyncio
 
     from fencepost.adapters.address import describe_listen_error, format_address
-    from fencepost.adapters.bundled.push.broker import PushBroker
-    from fencepost.adapters.bundled.push.network_zookeeper import NetworkZookeeper, add_topics
-    from fencepost.adapters.bundled.push.zookeeper import MemoryZookeeper
+    from fencepost.adapters.push.broker import PushBroker
+    from fencepost.adapters.push.zookeeper import MemoryZookeeper
+    from fencepost.adapters.push.zookeeper_client import NetworkZookeeper, add_topics
     from fencepost.adapters.target import TargetError
 
     partitions = {name: [f"{number % nodes}-{number}" for number in range(count)] for name, count in topics.items()}

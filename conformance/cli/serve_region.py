@@ -25,7 +25,7 @@ async def serve(host: str, port: int, announce: Callable[[str], None]) -> None:
     import asyncio
 
     from fencepost.adapters.address import describe_listen_error, format_address
-    from fencepost.adapters.bundled.region.line_program import LineProgram
+    from fencepost.adapters.region.line_program import LineProgram
     from fencepost.adapters.target import TargetError
 
     program = LineProgram()

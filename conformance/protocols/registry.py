@@ -9,8 +9,8 @@ from fencepost.traces import events
 
 DEFAULT_PROTOCOL = CLASSIC
 OTHERS = {
-    "push": "fencepost.conformance.protocols.push.PUSH",
-    "region": "fencepost.conformance.protocols.region.REGION",
+    "push": "fencepost.conformance.push.protocol.PUSH",
+    "region": "fencepost.conformance.region.protocol.REGION",
 }
 """The descriptions of other protocols, each imported when it is asked for, by the scheme of addresses and the name in
 headers of traces."""

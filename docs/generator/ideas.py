@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from types import MappingProxyType
 
-from fencepost.adapters.bundled.proposal.coordinator import ProposedCoordinator
 from fencepost.adapters.in_process import InProcessTarget
-from fencepost.adapters.push.bundled_target import BundledPushTarget
+from fencepost.adapters.proposal.coordinator import ProposedCoordinator
+from fencepost.adapters.push.target import BundledPushTarget
 from fencepost.adapters.region.line_target import LineTarget, connect_in_memory
 from fencepost.adapters.target import Target
 from fencepost.adapters.virtual_clock import run_virtual_in_thread
@@ -17,18 +17,18 @@ from fencepost.conformance.diagrams.svg import to_svg
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.protocols.description import ProtocolDescription
-from fencepost.conformance.protocols.push import PUSH
-from fencepost.conformance.protocols.region import REGION
 from fencepost.conformance.protocols.registry import DEFAULT_PROTOCOL
+from fencepost.conformance.push.context import PushContext
+from fencepost.conformance.push.protocol import PUSH
+from fencepost.conformance.region.job import Job, run_job
+from fencepost.conformance.region.protocol import REGION
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.scenario.actors import Member
 from fencepost.conformance.scenario.context import ScenarioContext
 from fencepost.conformance.scenario.scenario import Scenario, ScenarioFunction
-from fencepost.conformance.scenarios.push.context import PushContext
-from fencepost.conformance.scenarios.region.job import Job, run_job
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Kind
-from fencepost.traces.judge.region.protocol import FIELDS
+from fencepost.traces.region.judge import FIELDS
 
 BEGUN = "resume"
 """The last request before an incident in a region; pictures begin behind it."""

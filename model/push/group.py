@@ -1,13 +1,214 @@
-"""A group at its coordinator: the members, the rebalance bit, and the rebalance under way (draft, 5 to 7)."""
+"""A group at its coordinator: who is in it, what its consumers want, what each gets, and what makes it rebalance."""
 
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeAlias
 
-from fencepost.model.frozen import fast_frozen
+from fencepost.model.errors import FencepostError
+from fencepost.model.frozen import evolve, fast_frozen
 from fencepost.model.logic import Token
-from fencepost.model.push.assignment import Share
-from fencepost.model.push.interest import NO_INTEREST, Interest
-from fencepost.model.push.messages import CoordinatorRequest
+from fencepost.model.push.dialect import PushDialect
+
+# Which topics a group wants: the `topic_count` of a registration, named topics or a wildcard (draft, 5).
+
+
+class UnusableInterest(FencepostError):
+    """A `topic_count` that says nothing; the message is one clear line."""
+
+
+@fast_frozen
+@dataclass(frozen=True, slots=True)
+class Interest:
+    """Topics by name with the number of streams of each, or a pattern with its number of streams."""
+
+    streams: tuple[tuple[str, int], ...] = ()
+    pattern: str = ""
+    pattern_streams: int = 1
+
+    def matches(self, topic: str) -> bool:
+        """Whether the topic is named, or fits the pattern."""
+        if self.pattern:
+            return re.fullmatch(self.pattern, topic) is not None
+        return any(name == topic for name, _ in self.streams)
+
+    def threads_for(self, topic: str) -> int:
+        """The streams for a topic, 0 for one that is not wanted."""
+        if self.pattern:
+            return self.pattern_streams if self.matches(topic) else 0
+        return dict(self.streams).get(topic, 0)
+
+
+NO_INTEREST = Interest()
+"""No topic is wanted."""
+
+
+def parse_interest(topic_count: str) -> Interest:
+    """The interest in the field `topic_count`: a JSON object of topics with their streams as consumers of that time
+    wrote it to ZooKeeper, or `*N*pattern` for a wildcard. Raises `UnusableInterest`."""
+    wildcard = re.fullmatch(r"\*(\d+)\*(.+)", topic_count)
+    if wildcard:
+        try:
+            re.compile(wildcard[2])
+        except re.error as error:
+            raise UnusableInterest(f"topic_count {topic_count!r}: {error}") from error
+        return Interest(pattern=wildcard[2], pattern_streams=max(1, int(wildcard[1])))
+    try:
+        streams = json.loads(topic_count)
+    except ValueError as error:
+        raise UnusableInterest(f"topic_count {topic_count!r}: neither JSON nor '*N*pattern'") from error
+    if (
+        not isinstance(streams, dict)
+        or not streams
+        or not all(type(one) is int and one > 0 for one in streams.values())
+    ):
+        raise UnusableInterest(f"topic_count {topic_count!r}: want topics, each with a number of streams")
+    return Interest(tuple(sorted(streams.items())))
+
+
+def format_interest(interest: Interest) -> str:
+    """The field `topic_count` of an interest."""
+    if interest.pattern:
+        return f"*{interest.pattern_streams}*{interest.pattern}"
+    return json.dumps(dict(interest.streams))
+
+
+def matching_topics(interest: Interest, topics: Iterable[str]) -> tuple[str, ...]:
+    """The topics that the interest matches, sorted."""
+    return tuple(sorted(topic for topic in topics if interest.matches(topic)))
+
+
+# Which consumer gets which partitions: ranges over the threads of each topic, as the coordinator computes them.
+
+
+@fast_frozen
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one registration of a consumer is to fetch."""
+
+    consumer: Token
+    number: int
+    partitions: tuple[Token, ...]
+
+
+def assign_ranges(partitions: Sequence[Token], threads: Mapping[Token, int]) -> dict[Token, tuple[Token, ...]]:
+    """The partitions of a topic by consumer: contiguous ranges over all threads, in the order of `threads`.
+
+    The first threads get one more where the division leaves a rest (draft, 7 step 1.3, leaves the rule open; this is
+    the range rule of the consumers of that time).
+    """
+    slots = [consumer for consumer, count in threads.items() for _ in range(count)]
+    shares: dict[Token, tuple[Token, ...]] = dict.fromkeys(threads, ())
+    if not slots:
+        return shares
+    size, rest = divmod(len(partitions), len(slots))
+    start = 0
+    for place, consumer in enumerate(slots):
+        end = start + size + (place < rest)
+        shares[consumer] += tuple(partitions[start:end])
+        start = end
+    return shares
+
+
+def owners_of(shares: Sequence[Share], partitions: Sequence[Token]) -> tuple[Token, ...]:
+    """The owner of each partition in this order, None of one that nobody got."""
+    owner = {partition: share.consumer for share in shares for partition in share.partitions}
+    return tuple(owner.get(partition) for partition in partitions)
+
+
+# The messages between coordinator and consumer, as the handlers see them; `wire` has their bytes.
+#
+# Attempt numbers, the confirmation in a ping and the offsets of a StopResponse are repairs: in the draft's dialect no
+# handler reads them, and they do not go over the wire.
+
+
+Offsets: TypeAlias = tuple[tuple[Token, int], ...]
+"""Partitions with an offset each."""
+
+
+@fast_frozen
+@dataclass(frozen=True, slots=True)
+class RegisterRequest:
+    """The only request of a consumer; `number` tells its registrations apart, one for each channel."""
+
+    consumer: Token
+    number: int = 0
+    interest: Interest = NO_INTEREST
+    session_timeout_ms: int = 6000
+    auto_commit: bool = False
+
+
+@fast_frozen
+@dataclass(frozen=True, slots=True)
+class RegisterResponse:
+    """Whether the registration is accepted (error 0)."""
+
+    error: int = 0
+
+
+@fast_frozen
+@dataclass(frozen=True, slots=True)
+class PingRequest:
+    """Are you alive? `retries` counts those before it without a response; `confirmed` is the last ping answered."""
+
+    retries: int = 0
+    confirmed: int = 0
+
+
+@fast_frozen
+@dataclass(frozen=True, slots=True)
+class PingResponse:
+    """I am, and this is how far I am in my partitions."""
+
+    offsets: Offsets = ()
+
+
+@fast_frozen
+@dataclass(frozen=True, slots=True)
+class StopRequest:
+    """Close the fetchers."""
+
+    attempt: int = 0
+
+
+@fast_frozen
+@dataclass(frozen=True, slots=True)
+class StopResponse:
+    """The fetchers are closed; the final offsets."""
+
+    attempt: int = 0
+    offsets: Offsets = ()
+
+
+@fast_frozen
+@dataclass(frozen=True, slots=True)
+class StartRequest:
+    """Fetch these partitions, from these offsets if there are any."""
+
+    attempt: int = 0
+    partitions: tuple[Token, ...] = ()
+    offsets: Offsets = ()
+
+
+@fast_frozen
+@dataclass(frozen=True, slots=True)
+class StartResponse:
+    """The fetchers are started (error 0), or the request was refused."""
+
+    attempt: int = 0
+    error: int = 0
+
+
+CoordinatorRequest: TypeAlias = PingRequest | StopRequest | StartRequest
+ConsumerResponse: TypeAlias = PingResponse | StopResponse | StartResponse
+ILLEGAL_STATE, DUPLICATE, TIMEOUT_TOO_SMALL = 1, 2, 3
+"""Error codes: the draft gives none a number."""
+
+
+# A group at its coordinator: the members, the rebalance bit, and the rebalance under way (draft, 5 to 7).
+
 
 Registration = tuple[Token, int]
 """A consumer id, and the number of its registration."""
@@ -110,3 +311,73 @@ class GroupStep:
     """Of a RegisterResponse."""
     ends_thread: bool = False
     """PUSH-H05 as drafted: the exception ends the handler thread."""
+
+
+# Registration, removal and changes of topics and partitions: what makes a group rebalance (draft, 4 to 6).
+
+
+def register_consumer(
+    group: PushGroup | None, request: RegisterRequest, has_topics: bool, minimum_ms: int, dialect: PushDialect
+) -> tuple[PushGroup | None, GroupStep | None, str, int]:
+    """The group, the trigger of its rebalance if there is one, the rule, and the error of the response.
+
+    A group that is None is new to the coordinator; `has_topics` says whether one that it wants exists.
+    """
+    known = PushGroup() if group is None else group
+    if known.member(request.consumer) is not None:
+        return group, None, "register.duplicate", DUPLICATE
+    if request.session_timeout_ms <= minimum_ms:
+        return group, None, "register.timeout-too-small", TIMEOUT_TOO_SMALL
+    member = PushMember(
+        request.consumer, request.number, request.interest, request.session_timeout_ms, request.auto_commit
+    )
+    members = tuple(sorted((*known.members, member), key=lambda one: str(one.consumer)))
+    joined = evolve(known, members=members)
+    if group is not None:
+        return joined, trigger_rebalance(joined, dialect), "register.accepted", 0
+    if not has_topics:
+        return joined, None, "register.no-topics", 0
+    # 5, handleNewGroup 3.1: the bit is created as true, and the member change that follows finds it set.
+    created = evolve(joined, rebalancing=True)
+    return created, GroupStep(created, "trigger.new-group", requests=1), "register.accepted", 0
+
+
+def remove_consumer(group: PushGroup, consumer: Token, number: int, dialect: PushDialect) -> GroupStep | None:
+    """The group without a consumer that is taken for dead; None if it has no such member.
+
+    As drafted, whoever has the id now is removed.
+    """
+    gone = group.member(consumer)
+    if gone is None or (dialect.numbers_registrations and gone.number != number):
+        return None
+    left = evolve(group, members=tuple(one for one in group.members if one is not gone))
+    if not left.members:
+        return GroupStep(left, "remove.last")
+    return trigger_rebalance(left, dialect)
+
+
+def trigger_rebalance(group: PushGroup, dialect: PushDialect) -> GroupStep:
+    """Set the bit and ask for a rebalance; where the bit is set already, remember the change or forget it."""
+    if not group.rebalancing:
+        return GroupStep(evolve(group, rebalancing=True), "trigger.queued", requests=1)
+    if dialect.remembers_changes:
+        return GroupStep(evolve(group, changed=True), "trigger.remembered")
+    return GroupStep(group, "trigger.forgotten")
+
+
+def partitions_changed(group: PushGroup, dialect: PushDialect) -> GroupStep:
+    """A listener hears of a new topic or partition of the group's (draft, 4): in one step, or reading first."""
+    if dialect.compares_and_sets:
+        return trigger_rebalance(group, dialect)
+    if group.rebalancing:
+        if dialect.remembers_changes:
+            return GroupStep(evolve(group, changed=True), "trigger.remembered")
+        return GroupStep(group, "trigger.forgotten")
+    return GroupStep(evolve(group, read_clear=True), "listener.read-clear")
+
+
+def listener_sets(group: PushGroup) -> GroupStep | None:
+    """PUSH-H18 as drafted: the listener that has read the bit as clear sets it, whatever it is by now."""
+    if not group.read_clear:
+        return None
+    return GroupStep(evolve(group, read_clear=False, rebalancing=True), "listener.set", requests=1)

@@ -4,17 +4,24 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from fencepost.model.frozen import evolve
 from fencepost.model.logic import Token
-from fencepost.model.push.assignment import Share, assign_ranges, owners_of
 from fencepost.model.push.dialect import Command, PushDialect
-from fencepost.model.push.group import GroupStep, PushGroup, PushRebalance, RebalancePhase, Registration, Sending
-from fencepost.model.push.messages import (
+from fencepost.model.push.group import (
     ConsumerResponse,
+    GroupStep,
     Offsets,
     PingResponse,
+    PushGroup,
+    PushRebalance,
+    RebalancePhase,
+    Registration,
+    Sending,
+    Share,
     StartRequest,
     StartResponse,
     StopRequest,
     StopResponse,
+    assign_ranges,
+    owners_of,
 )
 
 COMPUTE, CHECK, STOP, WAIT_STOP, START, WAIT_START, WRITE, RESET = RebalancePhase

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from fencepost.model.catalogue.push import PUSH_CATALOGUE
 from fencepost.model.catalogue.specification import Rule, Specification
-from fencepost.model.push.messages import DUPLICATE, ILLEGAL_STATE, TIMEOUT_TOO_SMALL
+from fencepost.model.push.group import DUPLICATE, ILLEGAL_STATE, TIMEOUT_TOO_SMALL
+from fencepost.model.push.requirements import PUSH_CATALOGUE
 
 
 def row(name: str, api: str, error: int | None, guard: str, requirements: str) -> Rule:

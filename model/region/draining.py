@@ -1,9 +1,20 @@
-"""Drain, checkpoint and reset at an operator (page, Drain processing, Reset processing)."""
+"""Drain, checkpoint and reset at an operator, and its metrics (page, Drain processing, Reset processing)."""
 
-from fencepost.model.frozen import evolve
-from fencepost.model.region.bean import Names, OperatorCheckpoint
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from fencepost.model.frozen import evolve, fast_frozen
+from fencepost.model.region.controller import (
+    UNSOUGHT,
+    Names,
+    Offsets,
+    OperatorCheckpoint,
+    keys_of,
+    known_offsets,
+    lay_over,
+    no_offsets,
+)
 from fencepost.model.region.dialect import RegionDialect
-from fencepost.model.region.offsets import UNSOUGHT, Offsets, keys_of, known_offsets, lay_over, no_offsets
 from fencepost.model.region.operator import (
     ClientState,
     Membership,
@@ -12,6 +23,8 @@ from fencepost.model.region.operator import (
     Polling,
     start_offsets,
 )
+
+# Drain, checkpoint and reset at an operator (page, Drain processing, Reset processing).
 
 
 def drain(operator: Operator) -> OperatorStep:
@@ -104,3 +117,26 @@ def reset_to_merge(
 def may_be_reset(operator: Operator, dialect: RegionDialect) -> bool:
     """Whether nothing in hand is in the way: a process thread that got its permit first lets it go first (H03)."""
     return operator.hand is None or not dialect.takes_with_permit
+
+
+# The metrics of an operator (page, Partition assignment, Drain processing).
+
+
+@fast_frozen
+@dataclass(frozen=True, slots=True)
+class DrainTimes:
+    """The time of the last drain and the longest one, in milliseconds."""
+
+    last_ms: int = 0
+    longest_ms: int = 0
+
+
+def count_drain(times: DrainTimes, took_ms: int) -> DrainTimes:
+    """The times after a drain."""
+    return DrainTimes(took_ms, max(times.longest_ms, took_ms))
+
+
+def assignment_metrics(partitions: Iterable[tuple[str, int]]) -> tuple[int, int]:
+    """The numbers of assigned partitions and of their topics."""
+    held = set(partitions)
+    return len(held), len({topic for topic, _ in held})

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from fencepost.model.frozen import evolve, fast_frozen
+from fencepost.model.region.controller import UNSOUGHT, Offsets, Record, keys_of, lay_over, no_offsets, put_offset
 from fencepost.model.region.dialect import RegionDialect
-from fencepost.model.region.offsets import UNSOUGHT, Offsets, Record, keys_of, lay_over, no_offsets, put_offset
 
 
 class ClientState(StrEnum):

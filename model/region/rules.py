@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from fencepost.model.catalogue.region import REGION_CATALOGUE
 from fencepost.model.catalogue.specification import Rule, Specification
+from fencepost.model.region.requirements import REGION_CATALOGUE
 
 
 def row(name: str, guard: str, requirements: str = "", **fields: str) -> Rule:
@@ -122,6 +122,6 @@ REGION_RULES: Mapping[str, Rule] = MappingProxyType(
 REGION = Specification(REGION_CATALOGUE, REGION_RULES, subject="consistent region")
 """Requirements and rules."""
 BESIDE_RULES = {
-    "REGION-38": "timing.merge_wait_ms",
+    "REGION-38": "settings.merge_wait_ms",
 }
 """Requirements that no rule is about, each with the function of this package that decides it."""

@@ -11,7 +11,7 @@ from fencepost.adapters.bundled.classic.log import LogWriteError, MemoryLog
 from fencepost.adapters.bundled.classic.messages import Request, Response
 from fencepost.adapters.bundled.classic.records import Record
 from fencepost.adapters.bundled.classic.topics import FixedTopics
-from fencepost.adapters.bundled.proposal.coordinator import COORDINATORS
+from fencepost.adapters.proposal.coordinator import COORDINATORS
 from fencepost.model.classic.coordinator import proposal
 from fencepost.model.classic.core.state import HeartbeatResponse, JoinResponse, SyncResponse
 from fencepost.model.classic.dialect import DIALECTS, KAFKA, PROPOSED, Dialect

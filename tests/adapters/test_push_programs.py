@@ -9,17 +9,18 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from fencepost.adapters.bundled.push.broker import (
+from fencepost.adapters.push.broker import (
+    DIALECT,
     DUPLICATE_ID,
     NOT_COORDINATOR,
     UNUSABLE_REQUEST,
     UNUSABLE_TIMEOUT,
     BrokerSettings,
     PushBroker,
+    read_frame,
 )
-from fencepost.adapters.bundled.push.consumer import Address, PushConsumerProgram
-from fencepost.adapters.bundled.push.framing import DIALECT, read_frame
-from fencepost.adapters.bundled.push.zookeeper import MemoryZookeeper, Partition
+from fencepost.adapters.push.consumer import Address, PushConsumerProgram
+from fencepost.adapters.push.zookeeper import MemoryZookeeper, Partition
 from fencepost.model.push.wire import (
     MAX_FRAME_BYTES,
     Body,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fencepost.adapters.bundled.region.line_program import MAX_LINE, LineProgram
+from fencepost.adapters.region.line_program import MAX_LINE, LineProgram
 from fencepost.adapters.region.line_target import LineTarget, connect_over_tcp
 from fencepost.adapters.target import TargetError
 

@@ -5,7 +5,7 @@ import uuid
 
 import pytest
 
-from fencepost.adapters.bundled.region.controller import RegionSettings
+from fencepost.adapters.region.controller import RegionSettings
 from fencepost.adapters.region.kafka_consumer import KafkaGroup
 from fencepost.model.settings import Settings
 from tests.support.region_job import JobResult, Load, fill_topic, run_job

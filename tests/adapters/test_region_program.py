@@ -7,12 +7,16 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from fencepost.adapters.bundled.region.controller import RegionMode, RegionProgram, RegionSettings
-from fencepost.adapters.bundled.region.downstream import Downstream
-from fencepost.adapters.bundled.region.job_control import JobControl, OperatorPart, merge_parts
-from fencepost.adapters.bundled.region.kafka_port import Message, Offsets
-from fencepost.adapters.bundled.region.memory_kafka import MemoryKafka
-from fencepost.adapters.bundled.region.operator import QUEUED_POLLS, OperatorState, RegionOperator
+from fencepost.adapters.region.controller import RegionMode, RegionProgram, RegionSettings
+from fencepost.adapters.region.kafka import Downstream, MemoryKafka, Message, Offsets
+from fencepost.adapters.region.operator import (
+    QUEUED_POLLS,
+    JobControl,
+    OperatorPart,
+    OperatorState,
+    RegionOperator,
+    merge_parts,
+)
 from fencepost.adapters.virtual_clock import run_virtual
 
 NAMES = ("A", "B", "C")

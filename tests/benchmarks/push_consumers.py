@@ -19,9 +19,9 @@ import resource
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fencepost.adapters.bundled.push.broker import BrokerSettings, PushBroker
-from fencepost.adapters.bundled.push.consumer import PushConsumerProgram
-from fencepost.adapters.bundled.push.zookeeper import MemoryZookeeper
+from fencepost.adapters.push.broker import BrokerSettings, PushBroker
+from fencepost.adapters.push.consumer import PushConsumerProgram
+from fencepost.adapters.push.zookeeper import MemoryZookeeper
 
 TOPIC = "t"
 LOOK_SECONDS = 0.05

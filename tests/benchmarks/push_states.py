@@ -25,9 +25,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from fencepost.model.explore.engine import explore_system
-from fencepost.model.explore.push.row import Faults, PushBounds
-from fencepost.model.explore.push.system import push_system
 from fencepost.model.push.dialect import DRAFT, REPAIRED
+from fencepost.model.push.explore.row import Faults, PushBounds
+from fencepost.model.push.explore.system import push_system
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,9 +42,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fencepost.model.explore.engine import explore_system
-from fencepost.model.explore.region.row import RegionBounds, RegionFaults
-from fencepost.model.explore.region.system import region_system
 from fencepost.model.region.dialect import DOCUMENTED, REPAIRED, RegionDialect
+from fencepost.model.region.explore.row import RegionBounds, RegionFaults
+from fencepost.model.region.explore.system import region_system
 
 NO_FAULT = RegionFaults()
 REBALANCE = RegionFaults(rebalances=1)

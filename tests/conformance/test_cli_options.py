@@ -21,8 +21,8 @@ from fencepost.conformance.reports.text import outcome_line, render_report
 from fencepost.conformance.scenarios.classic import ALL
 from fencepost.model.catalogue.classic import CATALOGUE
 from fencepost.model.catalogue.classic.client import CLIENT_CATALOGUE
-from fencepost.model.catalogue.push import PUSH_CATALOGUE
-from fencepost.model.catalogue.region import REGION_CATALOGUE
+from fencepost.model.push.requirements import PUSH_CATALOGUE
+from fencepost.model.region.requirements import REGION_CATALOGUE
 from tests.support.fake_runner import FakeRunner
 from tests.support.sample_reports import VIOLATED
 

@@ -8,7 +8,7 @@ import pytest
 from fencepost.conformance.cli import main
 from fencepost.conformance.reports.holes import HoleResult, exit_code, hole_lines, summarize
 from fencepost.model.explore.hole_search import SearchOutcome
-from fencepost.model.explore.push.holes import push_holes
+from fencepost.model.push.explore.holes import push_holes
 
 HOLE = push_holes()[0]
 FOUND = SearchOutcome(("K0 is elected", "c0 dies"), 7, False, 0.1)

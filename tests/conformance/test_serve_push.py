@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from fencepost.adapters.bundled.push.consumer import PushConsumerProgram
+from fencepost.adapters.push.consumer import PushConsumerProgram
 from fencepost.adapters.target import TargetError
 from fencepost.conformance.cli import main
 from fencepost.conformance.cli.serve_push import serve

@@ -4,9 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
-from fencepost.adapters.bundled.region.controller import RegionMode, RegionProgram, RegionSettings
-from fencepost.adapters.bundled.region.operator import OperatorState
-from fencepost.adapters.bundled.region.threads import OperatorThreads
+from fencepost.adapters.region.controller import OperatorThreads, RegionMode, RegionProgram, RegionSettings
+from fencepost.adapters.region.operator import OperatorState
 from tests.support.region_job import LOOK_SECONDS
 from tests.support.region_steps import RECORDS, WAITING, Schedule, SteppedRegion, consumer_of
 

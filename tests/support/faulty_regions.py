@@ -8,19 +8,25 @@ from types import MappingProxyType
 import pytest
 
 from fencepost.adapters.address import format_address
-from fencepost.adapters.bundled.region.controller import RegionMode, RegionProgram
-from fencepost.adapters.bundled.region.job_control import JobControl, OperatorPart, merge_parts
-from fencepost.adapters.bundled.region.kafka_port import Message, Offsets, Partition
-from fencepost.adapters.bundled.region.line_job import HANDLERS, Body, LineJob
-from fencepost.adapters.bundled.region.operator import OperatorState, Polling, RegionOperator
 from fencepost.adapters.client.reference.links import TcpNetwork
+from fencepost.adapters.region.controller import RegionMode, RegionProgram
+from fencepost.adapters.region.kafka import Message, Offsets, Partition
 from fencepost.adapters.region.kafka_consumer import NetworkConsumer
+from fencepost.adapters.region.line_program import HANDLERS, Body, LineJob
+from fencepost.adapters.region.operator import (
+    JobControl,
+    OperatorPart,
+    OperatorState,
+    Polling,
+    RegionOperator,
+    merge_parts,
+)
 from fencepost.model.classic.member.client import Callback, CallbackKind
 from fencepost.model.classic.member.settings import COOPERATIVE_STICKY
 from fencepost.model.classic.member.step import ListenerReturned
 from fencepost.model.region import settings
 from fencepost.model.region.dialect import DOCUMENTED
-from fencepost.model.region.timing import merge_wait_ms
+from fencepost.model.region.settings import merge_wait_ms
 from tests.support.region_job import log_start
 
 Fault = Callable[[pytest.MonkeyPatch], None]
@@ -384,9 +390,7 @@ def wait_briefly(patch: pytest.MonkeyPatch) -> None:
 
 def name_by_hash(patch: pytest.MonkeyPatch) -> None:
     """H17: the name of a group's bean is a hash of its id."""
-    patch.setattr(
-        "fencepost.adapters.bundled.region.job_control.bean_name", lambda group: settings.bean_name(group, DOCUMENTED)
-    )
+    patch.setattr("fencepost.adapters.region.operator.bean_name", lambda group: settings.bean_name(group, DOCUMENTED))
 
 
 def wait_for_absent(patch: pytest.MonkeyPatch) -> None:

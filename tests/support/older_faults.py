@@ -10,17 +10,17 @@ from fencepost.adapters.region.line_target import LineTarget, connect_in_memory
 from fencepost.adapters.target import Target
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
-from fencepost.conformance.protocols.region import REGION
+from fencepost.conformance.push.scenarios import ALL as PUSH_SCENARIOS
+from fencepost.conformance.push.schedules import BundledPushSchedules
+from fencepost.conformance.region.protocol import REGION
+from fencepost.conformance.region.schedules import RegionSchedules
 from fencepost.conformance.results import Report, Verdict
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.run.stream import consume, stream_events
-from fencepost.conformance.scenarios.push import ALL as PUSH_SCENARIOS
 from fencepost.conformance.schedules.bench import Bench
-from fencepost.conformance.schedules.push.schedules import BundledPushSchedules
-from fencepost.conformance.schedules.region.protocol import RegionSchedules
 from fencepost.model.settings import Settings
 from fencepost.traces.judge.judge import judge
-from fencepost.traces.judge.region.protocol import RegionProtocol
+from fencepost.traces.region.judge import RegionProtocol
 from fencepost.traces.verdict import violations_in
 from tests.support.faulty_regions import FAULTS as REGION_FAULTS
 from tests.support.push.faults import FAULTS as PUSH_FAULTS

@@ -29,8 +29,6 @@ JUDGING = (
     "traces/judge",
 )
 """The code that judges: the model, the reading of messages, and the search for an explanation."""
-OF_OTHERS = (ROOT / "traces/judge/push", ROOT / "traces/judge/region")
-"""The judges of other protocols, whose models have proofs of their own."""
 
 
 @cache
@@ -60,7 +58,7 @@ def run_by_the_proof() -> tuple[frozenset[str], frozenset[CodeType]]:
 def judging_files() -> list[Path]:
     """The files of the code that judges."""
     places = ([ROOT / name] if name.endswith(".py") else (ROOT / name).rglob("*.py") for name in JUDGING)
-    return [file for files in places for file in files if not set(OF_OTHERS) & set(file.parents)]
+    return [file for files in places for file in files]
 
 
 def lines_inside() -> tuple[int, int]:

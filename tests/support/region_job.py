@@ -9,9 +9,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
-from fencepost.adapters.bundled.region.controller import RegionMode, RegionProgram, RegionSettings
-from fencepost.adapters.bundled.region.downstream import Downstream
-from fencepost.adapters.bundled.region.kafka_port import Offsets, Partition
+from fencepost.adapters.region.controller import RegionMode, RegionProgram, RegionSettings
+from fencepost.adapters.region.kafka import Downstream, Offsets, Partition
 from fencepost.adapters.region.kafka_consumer import KafkaGroup, NetworkConsumer
 
 LOOK_SECONDS = 0.05

@@ -10,11 +10,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fencepost.adapters.address import format_address
-from fencepost.adapters.bundled.region.downstream import Downstream
-from fencepost.adapters.bundled.region.job_control import ControlPlane, JobControl, OperatorPart
-from fencepost.adapters.bundled.region.kafka_port import CommitFailed, Listener, Offsets, Partition, PositionLost
-from fencepost.adapters.bundled.region.operator import OperatorState, Polling, RegionOperator
+from fencepost.adapters.region.kafka import CommitFailed, Downstream, Listener, Offsets, Partition, PositionLost
 from fencepost.adapters.region.kafka_consumer import KafkaGroup, NetworkConsumer
+from fencepost.adapters.region.operator import (
+    ControlPlane,
+    JobControl,
+    OperatorPart,
+    OperatorState,
+    Polling,
+    RegionOperator,
+)
 from fencepost.model.assignors.group import Assignment, ClusterTopics, GroupMember
 from tests.support.region_job import Load, add_partition, delete_records, fill_topic
 

@@ -3,15 +3,15 @@
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from fencepost.adapters.push.bundled_target import BundledPushTarget
+from fencepost.adapters.push.target import BundledPushTarget
 from fencepost.adapters.region.line_target import LineTarget, connect_in_memory
 from fencepost.adapters.target import Target
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.execution.play import play_scenario
+from fencepost.conformance.push.scenarios import ALL as PUSH_SCENARIOS
+from fencepost.conformance.region.scenarios import ALL as REGION_SCENARIOS
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
-from fencepost.conformance.scenarios.push import ALL as PUSH_SCENARIOS
-from fencepost.conformance.scenarios.region import ALL as REGION_SCENARIOS
 from fencepost.traces.files.trace_files import write_trace
 
 

@@ -12,15 +12,19 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from fencepost.adapters.bundled.push.broker import BrokerSettings, PushBroker
-from fencepost.adapters.bundled.push.consumer import PushConsumerProgram
-from fencepost.adapters.bundled.push.network_zookeeper import (
+from fencepost.adapters.push.broker import BrokerSettings, PushBroker
+from fencepost.adapters.push.consumer import PushConsumerProgram
+from fencepost.adapters.push.zookeeper_client import (
     OWNERS,
     TOPICS,
     NetworkZookeeper,
+    ZookeeperClient,
+    ZookeeperError,
     add_topics,
+    check,
+    create,
+    set_data,
 )
-from fencepost.adapters.bundled.push.zookeeper_client import ZookeeperClient, ZookeeperError, check, create, set_data
 from fencepost.conformance.cli.serve_push import serve
 from tests.targets.running import RunningTarget
 

@@ -9,8 +9,8 @@ from fencepost.traces.history.timeline import TraceHistory
 
 RECORDERS = {
     CLASSIC: "fencepost.traces.history.trace_history.HistoryRecorder",
-    "push": "fencepost.traces.history.push.recorder.PushRecorder",
-    "region": "fencepost.traces.history.region.recorder.RegionRecorder",
+    "push": "fencepost.traces.push.history.PushRecorder",
+    "region": "fencepost.traces.region.history.RegionRecorder",
 }
 """The recorders by the names of protocols; each is imported with the first trace that needs it."""
 

@@ -13,8 +13,8 @@ MakeProtocol: TypeAlias = Callable[[Header], JudgedProtocol]
 """Makes the reader of a trace from its header."""
 PROTOCOLS = {
     CLASSIC: "fencepost.traces.judge.classic.protocol.ClassicProtocol",
-    "push": "fencepost.traces.judge.push.protocol.PushProtocol",
-    "region": "fencepost.traces.judge.region.protocol.RegionProtocol",
+    "push": "fencepost.traces.push.judge.PushProtocol",
+    "region": "fencepost.traces.region.judge.RegionProtocol",
 }
 """The readers by the names of protocols; each is imported with the first trace that needs it."""
 

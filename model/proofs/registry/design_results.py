@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from fencepost.model.proofs.obligations import Lemma, LemmaResult, findings
-from fencepost.model.proofs.push import theorems as push
-from fencepost.model.proofs.region import theorems as region
 from fencepost.model.proofs.registry.results import worst_verdict
 from fencepost.model.proofs.registry.theorem_result import Progress, TheoremResult
+from fencepost.model.push import proofs as push
+from fencepost.model.region import proofs as region
 
 
 @dataclass(frozen=True, slots=True)

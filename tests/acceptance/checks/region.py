@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.adapters.bundled.region.controller import RegionSettings
+from fencepost.adapters.region.controller import RegionSettings
 from fencepost.adapters.region.kafka_consumer import KafkaGroup
 from tests.acceptance.checks.conformance import start_target
 from tests.acceptance.framework import Check, Figure, at_least, exactly, without_threshold

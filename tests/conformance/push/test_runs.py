@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.adapters.bundled.push.broker import BrokerSettings, PushBroker
-from fencepost.adapters.bundled.push.zookeeper import MemoryZookeeper
-from fencepost.adapters.push.bundled_target import BundledPushTarget
+from fencepost.adapters.push.broker import BrokerSettings, PushBroker
+from fencepost.adapters.push.target import BundledPushTarget
+from fencepost.adapters.push.zookeeper import MemoryZookeeper
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.cli import main
 from fencepost.conformance.diagrams.excerpt import draw_excerpt, read_excerpt
@@ -19,17 +19,17 @@ from fencepost.conformance.diagrams.text import to_text
 from fencepost.conformance.execution.saving import TraceSaver
 from fencepost.conformance.plan import Plan, ReplayOutcome
 from fencepost.conformance.profile import Profile
-from fencepost.conformance.protocols.push import PUSH
+from fencepost.conformance.push.protocol import PUSH
+from fencepost.conformance.push.scenarios import ALL
+from fencepost.conformance.push.schedules import BundledPushSchedules
 from fencepost.conformance.reports.json_report import from_json, to_json
 from fencepost.conformance.results import Report, Verdict
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.run.remote import RemoteRun
 from fencepost.conformance.run.scenario_replay import replay_scenario
 from fencepost.conformance.run.stream import consume, stream_events
-from fencepost.conformance.scenarios.push import ALL
 from fencepost.conformance.schedules.bench import Bench
 from fencepost.conformance.schedules.falsify import Counterexample, falsify
-from fencepost.conformance.schedules.push.schedules import BundledPushSchedules
 from fencepost.model.push.rules import PUSH as SPECIFICATION
 from tests.support.push.faults import FAULTS
 from tests.support.push.requirements import NOT_ON_THE_WIRE

@@ -2,15 +2,14 @@
 
 import pytest
 
-from fencepost.adapters.bundled.push.broker import BrokerSettings
-from fencepost.adapters.push.bundled_target import BundledPushTarget
+from fencepost.adapters.push.broker import BrokerSettings
+from fencepost.adapters.push.target import BundledPushTarget
+from fencepost.conformance.push.context import PushContext
+from fencepost.conformance.push.scenarios import ALL, playable
+from fencepost.conformance.push.schedules import BundledPushSchedules
 from fencepost.conformance.scenario.scenario import Scenario
-from fencepost.conformance.scenarios.push import ALL
-from fencepost.conformance.scenarios.push.context import PushContext
-from fencepost.conformance.scenarios.push.registry import playable
 from fencepost.conformance.schedules.bench import Bench
-from fencepost.conformance.schedules.push.schedules import BundledPushSchedules
-from fencepost.model.catalogue.push import PUSH_CATALOGUE
+from fencepost.model.push.requirements import PUSH_CATALOGUE
 from fencepost.traces.verdict import CheckStatus
 from tests.support.older_faults import BATCH_SIZE, MOST_BATCHES, first_telling_schedule, found_in_push_scenarios
 from tests.support.push.faults import FAULTS

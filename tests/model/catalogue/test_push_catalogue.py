@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from fencepost.model.catalogue.push import PUSH_CATALOGUE
-from fencepost.model.catalogue.push.holes import PUSH_HOLES
+from fencepost.model.push.holes import PUSH_HOLES
+from fencepost.model.push.requirements import PUSH_CATALOGUE
 from fencepost.model.push.rules import PUSH_RULES
 
 

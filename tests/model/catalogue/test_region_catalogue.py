@@ -5,8 +5,8 @@ from importlib import import_module
 
 import pytest
 
-from fencepost.model.catalogue.region import REGION_CATALOGUE
-from fencepost.model.catalogue.region.holes import REGION_HOLES
+from fencepost.model.region.holes import REGION_HOLES
+from fencepost.model.region.requirements import REGION_CATALOGUE
 from fencepost.model.region.rules import BESIDE_RULES, REGION_RULES
 
 

@@ -4,11 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from fencepost.conformance.reports.classic.differences import describe_difference, exit_code, summarize
+from fencepost.conformance.proposal.report import describe_difference, exit_code, summarize
 from fencepost.conformance.results import ExitCode
 from fencepost.model.classic.dialect import KAFKA, PROPOSED
-from fencepost.model.explore.classic.proposal.findings import DIFFERENCES, FoundDifference, search_from
-from fencepost.model.explore.classic.proposal.moves import Pair, moves_from
+from fencepost.model.proposal.explore import DIFFERENCES, FoundDifference, Pair, moves_from, search_from
 
 RUNS = {
     "two leaders": ["A joins", "the join phase ends", "the coordinator is lost", "B joins", "the join phase ends"],

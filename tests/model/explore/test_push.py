@@ -2,14 +2,13 @@
 
 import pytest
 
-from fencepost.model.catalogue.push.holes import PUSH_HOLES
 from fencepost.model.explore.engine import explore_system
 from fencepost.model.explore.hole_search import HoleSearch, find_break
-from fencepost.model.explore.push.holes import push_holes
-from fencepost.model.explore.push.row import Faults, PushBounds
-from fencepost.model.explore.push.settling import check_settling
-from fencepost.model.explore.push.system import push_system
 from fencepost.model.push.dialect import DRAFT, REPAIRED, Command, PushDialect, undo_repairs
+from fencepost.model.push.explore.holes import push_holes
+from fencepost.model.push.explore.row import Faults, PushBounds
+from fencepost.model.push.explore.system import check_settling, push_system
+from fencepost.model.push.holes import PUSH_HOLES
 from fencepost.model.push.rules import PUSH_RULES
 
 HOLES = push_holes()

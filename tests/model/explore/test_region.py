@@ -5,17 +5,16 @@ from itertools import count
 
 import pytest
 
-from fencepost.model.catalogue.region.holes import REGION_HOLES
 from fencepost.model.explore.engine import Engine, explore_system, has_numpy
 from fencepost.model.explore.hole_search import HoleSearch
-from fencepost.model.explore.region.holes import region_holes
-from fencepost.model.explore.region.kernel_view import kernel_view
-from fencepost.model.explore.region.properties import SENTENCES
-from fencepost.model.explore.region.row import RegionBounds, RegionFaults
-from fencepost.model.explore.region.system import region_system
 from fencepost.model.explore.transition_system import Gate
 from fencepost.model.region.dialect import DOCUMENTED, RegionDialect
-from fencepost.model.region.kernel_invariants import invariants
+from fencepost.model.region.explore.holes import region_holes
+from fencepost.model.region.explore.properties import SENTENCES, kernel_view
+from fencepost.model.region.explore.row import RegionBounds, RegionFaults
+from fencepost.model.region.explore.system import region_system
+from fencepost.model.region.holes import REGION_HOLES
+from fencepost.model.region.kernel import invariants
 from fencepost.model.region.rules import ASKED_RULES, REGION_RULES
 
 HOLES = region_holes()

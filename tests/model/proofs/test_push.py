@@ -3,10 +3,9 @@
 from dataclasses import replace
 
 from fencepost.model.proofs.obligations import Lemma, findings
-from fencepost.model.proofs.push.kernel import any_events, any_kernel, can_happen
-from fencepost.model.proofs.push.theorems import FALSE_THEOREMS, SENTENCES, push_lemmas
 from fencepost.model.proofs.registry.design_results import design_results
-from fencepost.model.push.kernel_invariants import invariants
+from fencepost.model.push.kernel import invariants
+from fencepost.model.push.proofs import FALSE_THEOREMS, SENTENCES, any_events, any_kernel, can_happen, push_lemmas
 
 
 def test_every_lemma_is_what_it_should_be() -> None:

@@ -1,9 +1,9 @@
 """The theorems about the consistent region: proved as they are, refuted without a repair, and never vacuous."""
 
 from fencepost.model.proofs.obligations import Lemma, findings
-from fencepost.model.proofs.region.theorems import FALSE_THEOREMS, SENTENCES, any_events, any_kernel
 from fencepost.model.proofs.registry.design_results import design_results
-from fencepost.model.region.kernel_invariants import invariants
+from fencepost.model.region.kernel import invariants
+from fencepost.model.region.proofs import FALSE_THEOREMS, SENTENCES, any_events, any_kernel
 
 
 def test_every_theorem_of_the_region_has_a_result() -> None:

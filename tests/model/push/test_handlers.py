@@ -3,28 +3,29 @@
 import pytest
 
 from fencepost.model.frozen import evolve
-from fencepost.model.push.assignment import assign_ranges
 from fencepost.model.push.consumer import PushConsumer, handle_start, handle_stop, new_consumer
 from fencepost.model.push.coordinator import queue_index
 from fencepost.model.push.dialect import DRAFT, REPAIRED, undo_repairs
-from fencepost.model.push.group import PushGroup, PushMember
-from fencepost.model.push.interest import (
-    Interest,
-    UnusableInterest,
-    format_interest,
-    matching_topics,
-    parse_interest,
-)
-from fencepost.model.push.membership import register_consumer, remove_consumer, trigger_rebalance
-from fencepost.model.push.messages import (
+from fencepost.model.push.group import (
     DUPLICATE,
     ILLEGAL_STATE,
     TIMEOUT_TOO_SMALL,
+    Interest,
+    PushGroup,
+    PushMember,
     RegisterRequest,
     StartRequest,
     StartResponse,
     StopRequest,
     StopResponse,
+    UnusableInterest,
+    assign_ranges,
+    format_interest,
+    matching_topics,
+    parse_interest,
+    register_consumer,
+    remove_consumer,
+    trigger_rebalance,
 )
 from fencepost.model.push.rebalance import (
     check_necessity,

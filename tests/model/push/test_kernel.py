@@ -5,12 +5,11 @@ from typing import Any
 import pytest
 
 from fencepost.model.explore.engine import apply_transition, explore_system, transitions_from
-from fencepost.model.explore.push.kernel_view import kernel_logic, kernel_state, kernel_view
-from fencepost.model.explore.push.row import Faults, PushBounds
-from fencepost.model.explore.push.system import push_system
 from fencepost.model.push.dialect import undo_repairs
-from fencepost.model.push.kernel import initial_kernel, kernel_events
-from fencepost.model.push.kernel_invariants import invariants
+from fencepost.model.push.explore.properties import kernel_logic, kernel_state, kernel_view
+from fencepost.model.push.explore.row import Faults, PushBounds
+from fencepost.model.push.explore.system import push_system
+from fencepost.model.push.kernel import initial_kernel, invariants, kernel_events
 
 
 def mismatches(bounds: PushBounds) -> tuple[set[str], set[str], set[str]]:

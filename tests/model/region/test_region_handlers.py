@@ -6,10 +6,20 @@ import pytest
 
 from fencepost.model.frozen import evolve
 from fencepost.model.region import draining, settings
-from fencepost.model.region.bean import GroupBean, OperatorCheckpoint, contribute, merge_offsets, register, retire
-from fencepost.model.region.controller import Region, RegionMode, has_permit, request_reset
+from fencepost.model.region.controller import (
+    GroupBean,
+    OperatorCheckpoint,
+    Region,
+    RegionMode,
+    contribute,
+    has_permit,
+    merge_offsets,
+    register,
+    request_reset,
+    retire,
+)
 from fencepost.model.region.dialect import DOCUMENTED, REPAIRED
-from fencepost.model.region.metrics import DrainTimes, assignment_metrics, count_drain
+from fencepost.model.region.draining import DrainTimes, assignment_metrics, count_drain
 from fencepost.model.region.operator import (
     ClientState,
     Membership,
@@ -23,7 +33,7 @@ from fencepost.model.region.operator import (
     submit_message,
     take_message,
 )
-from fencepost.model.region.timing import merge_wait_ms
+from fencepost.model.region.settings import merge_wait_ms
 
 NOTHING = (None, None)
 JOB = frozenset("AB")

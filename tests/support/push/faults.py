@@ -5,11 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from fencepost.adapters.bundled.push.broker import BrokerSettings, PushBroker
-from fencepost.adapters.bundled.push.channel import ConsumerChannel
-from fencepost.adapters.bundled.push.rebalancing import GroupRebalancer, Shares
-from fencepost.adapters.bundled.push.zookeeper import MemoryZookeeper
-from fencepost.adapters.push.bundled_target import BundledPushTarget
+from fencepost.adapters.push.broker import BrokerSettings, ConsumerChannel, GroupRebalancer, PushBroker, Shares
+from fencepost.adapters.push.target import BundledPushTarget
+from fencepost.adapters.push.zookeeper import MemoryZookeeper
 from fencepost.model.push.wire import Body
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.adapters.push.bundled_target import BundledPushTarget
+from fencepost.adapters.push.target import BundledPushTarget
 from fencepost.traces.events import Kind
 from fencepost.traces.files.trace_files import write_trace
 from fencepost.traces.judge.judge import Judge

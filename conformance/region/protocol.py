@@ -1,0 +1,62 @@
+"""The consumer group in a consistent region as runs, replays and reports see it."""
+
+from collections.abc import Sequence
+
+from fencepost.adapters.address import parse_address
+from fencepost.adapters.region.line_target import LineTarget, connect_in_memory, connect_over_tcp
+from fencepost.adapters.target import TargetError
+from fencepost.conformance.profile import Profile
+from fencepost.conformance.protocols.description import ProtocolDescription
+from fencepost.conformance.region.job import Job
+from fencepost.conformance.region.scenarios import ALL
+from fencepost.conformance.scenario.context import ScenarioContext
+from fencepost.conformance.scenario.scenario import Scenario
+from fencepost.conformance.schedules.protocol import TargetScheduleProtocol
+from fencepost.conformance.schedules.scope import ScheduleScope
+from fencepost.model.region.rules import REGION as SPECIFICATION
+from fencepost.model.settings import Settings
+from fencepost.traces.events import Event, Kind
+from fencepost.traces.region.judge import RegionProtocol
+
+
+def make_schedules(scope: ScheduleScope) -> TargetScheduleProtocol:
+    """Random schedules of one job."""
+    from fencepost.conformance.region.schedules import RegionSchedules
+
+    return RegionSchedules()
+
+
+def make_target(address: str, profile: Profile) -> LineTarget:
+    """The program at `region://host:port`. Raises `TargetError`."""
+    found = parse_address(address.strip().partition("://")[2])
+    if found is None:
+        raise TargetError(f"{address!r} is no address of a region: write region://host:port, or region://bundled")
+    return LineTarget(address.strip(), connect_over_tcp(*found), "wall")
+
+
+def make_bundled(settings: Settings) -> LineTarget:
+    """The bundled operators in this process."""
+    return LineTarget("region://bundled", connect_in_memory, implementation={"name": "fencepost bundled region"})
+
+
+def repeat(events: Sequence[Event]) -> Scenario:
+    """A scenario that sends the requests of a trace again, with what operators write into checkpoints this time."""
+
+    async def play(context: ScenarioContext) -> None:
+        job = Job(context, ())
+        for event in events:
+            if event.kind is Kind.REQUEST:
+                await job.repeat(event.api, event.body)
+
+    return Scenario("replay", (), play)
+
+
+REGION = ProtocolDescription(
+    SPECIFICATION,
+    RegionProtocol,
+    ALL,
+    make_schedules=make_schedules,
+    make_target=make_target,
+    make_bundled=make_bundled,
+    repeat=repeat,
+)

@@ -1,0 +1,262 @@
+"""Random schedules of a region: walks through the model's transition system, each step as requests of its job."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from random import Random
+from typing import Any
+
+from fencepost.conformance.region import beyond_search
+from fencepost.conformance.region.beyond_search import LOST_RECORDS, WAITS_IN_VAIN
+from fencepost.conformance.region.job import start_job
+from fencepost.conformance.scenario.context import ScenarioContext
+from fencepost.conformance.scenario.scenario import Scenario
+from fencepost.conformance.schedules.protocol import TargetScheduleProtocol
+from fencepost.conformance.schedules.schedule import GeneratedSchedule, Move, Schedule
+from fencepost.model.explore.transition_system import Action, Transition, TransitionSystem
+from fencepost.model.region.controller import Region, keys_of
+from fencepost.model.region.explore.row import KAFKA, REGION, VARIABLES, RegionBounds, RegionFaults
+from fencepost.model.region.explore.system import region_system
+from fencepost.model.region.group import has_member
+from fencepost.model.region.operator import ClientState, Membership, Operator
+
+# A walk through the transition system of a region, with the requests that each step stands for.
+#
+# Kafka, the region's controller and the operators downstream are columns of the row; the operators' columns say what
+# they are expected to do, so that no request asks for what cannot be.
+
+
+WALK_FAULTS = RegionFaults(failures=2, crashes=2, expulsions=2, rebalances=2, partitions=1, restarts=2)
+BOUNDS = RegionBounds(operators=3, partitions=2, records=4, checkpoints=4, capacity=4, faults=WALK_FAULTS)
+FIRST_OFFSETS = (10, 20, 30)
+"""Where each partition begins; the model's begin at 0."""
+KNOWN = 200_000
+"""Steps that are remembered."""
+DRAIN_MS = (9, 3, 5, 4)
+"""How long an operator's drain for each checkpoint takes."""
+LATER = 5
+"""How much further a start position is once somebody has read the partition."""
+Row = tuple[Any, ...]
+
+
+SEARCHED = region_system(BOUNDS)
+SYSTEM = replace(SEARCHED, actions=(*SEARCHED.actions, *beyond_search.walk_actions(BOUNDS)))
+ACTIONS: Mapping[str, Action] = {action.name: action for action in SYSTEM.actions}
+"""The actions by name; those of operators begin with theirs."""
+
+
+@dataclass(frozen=True, slots=True)
+class WalkRequest:
+    """A request of the line protocol. `operator` is empty where it is about none."""
+
+    api: str
+    operator: str = ""
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class RegionWalk:
+    """Where a walk has come to."""
+
+    row: Row = field(default_factory=lambda: tuple(BOUNDS.initial()))
+    system: TransitionSystem = SYSTEM
+
+    def list_enabled(self) -> list[tuple[Action, tuple[Transition, ...]]]:
+        """The actions that can be taken, with their transitions."""
+        found = ((action, transitions_of(action, self.row)) for action in self.system.actions)
+        return [(action, transitions) for action, transitions in found if transitions]
+
+    def take(self, name: str, choice: int) -> tuple[Transition | None, tuple[WalkRequest, ...]]:
+        """Take the action of this name, if it is possible; `choice` selects one of its transitions."""
+        action = ACTIONS.get(name)
+        transitions = () if action is None else transitions_of(action, self.row)
+        if not transitions:
+            return None, ()
+        transition = transitions[choice % len(transitions)]
+        before, self.row = self.row, write(self.row, transition)
+        if name == "control plane restarts":
+            self._connect_all()
+        return transition, tuple(requests_of(name, transition, before, self.row))
+
+    def _connect_all(self) -> None:
+        """All operators that are up connect again at once."""
+        for name in BOUNDS.names:
+            for transition in transitions_of(ACTIONS[f"{name} registers"], self.row):
+                self.row = write(self.row, transition)
+
+
+def transitions_of(action: Action, row: Row) -> tuple[Transition, ...]:
+    """What an action can do."""
+    return known_transitions(action, tuple(row[column] for column in action.columns))
+
+
+@lru_cache(maxsize=KNOWN)
+def known_transitions(action: Action, values: Row) -> tuple[Transition, ...]:
+    """What an action can do where its columns have these values, of which few differ from those of the step before."""
+    return action.transitions(*values)
+
+
+def write(row: Row, transition: Transition) -> Row:
+    """The row after a transition."""
+    changed = list(row)
+    for column, value in transition.writes:
+        changed[column] = value
+    return tuple(changed)
+
+
+def requests_of(name: str, transition: Transition, before: Row, after: Row) -> list[WalkRequest]:
+    """The requests that an action stands for."""
+    if name == "control plane restarts":
+        return [WalkRequest("restart")]
+    who, _, what = name.partition(" ")
+    if who not in BOUNDS.names:
+        return []
+    own, then = before[BOUNDS.column(who)], after[BOUNDS.column(who)]
+    region: Region = before[REGION]
+    match what:
+        case "joins":
+            return [WalkRequest("revoke", who)] if own.membership is Membership.MEMBER else []
+        case "is assigned":
+            return [WalkRequest("assign", who, assignment_fields(own, then, before)), *rest_of_poll(who, then)]
+        case "fetches":
+            return [WalkRequest("poll", who, {"records": [fetched_record(own, then)]})]
+        case "takes":
+            return [WalkRequest("take", who, {"permit": True})]
+        case "submits":
+            return [WalkRequest("submit", who, {"permit": True})]
+        case "drains":
+            error = "ILLEGAL_GENERATION" if transition.rule == "drain.commit-failed" else ""
+            return [WalkRequest("drain", who, {"error": error, "takes": DRAIN_MS[region.last % len(DRAIN_MS)]})]
+        case "checkpoints":
+            member = has_member(before[KAFKA].group, who)
+            written = [WalkRequest("checkpoint", who, {"number": region.last + 1, "member": member})]
+            is_over = transition.rule == "checkpoint.complete" and region.last > 0
+            return written + ([WalkRequest("retire", "", {"number": region.last})] if is_over else [])
+        case "resumes":
+            return [WalkRequest("resume", who)]
+        case "contributes":
+            # Older merges are needed no more, whenever that is said.
+            retired = [WalkRequest("retire", "", {"number": region.last - 1})] * (region.last > 1)
+            return [WalkRequest("reset", who, {"number": region.last}), *retired]
+        case beyond_search.WAITS_IN_VAIN:
+            return [WalkRequest("finish", who, {"number": region.last, "late": True})]
+        case beyond_search.LOST_RECORDS:
+            return [WalkRequest("poll", who, {"records": [record_after_lost(own)]})]
+        case "is reset":
+            return [WalkRequest("finish" if region.last else "reset", who, {"number": region.last})]
+        case "dies":
+            return [WalkRequest("crash", who)]
+        case "comes back":
+            return [WalkRequest("launch", who, {"region": 0, "again": True})]
+    return []
+
+
+def rest_of_poll(who: str, then: Operator) -> list[WalkRequest]:
+    """What a poll that has called back returns to an operator that waits for a reset: it drops that (P2)."""
+    partitions = keys_of(then.positions) if then.state is ClientState.RESET_PENDING else ()
+    return [WalkRequest("poll", who, {"records": [[one, FIRST_OFFSETS[one]] for one in partitions]})] * bool(partitions)
+
+
+def assignment_fields(own: Operator, then: Operator, before: Row) -> dict[str, Any]:
+    """The partitions that an operator is assigned, and the start positions, which move on once somebody has read."""
+    variables = before[VARIABLES]
+    partitions = keys_of(then.positions)
+    starts = {str(one): FIRST_OFFSETS[one] + (0 if variables[one] is None else LATER) for one in partitions}
+    return {"partitions": list(partitions), "starts": starts}
+
+
+def record_after_lost(own: Operator) -> list[int]:
+    """The record behind the one that an operator has sought."""
+    partition = keys_of(own.positions)[0]
+    offset = own.positions[partition]
+    assert offset is not None
+    return [partition, offset + 1 + FIRST_OFFSETS[partition]]
+
+
+def fetched_record(own: Operator, then: Operator) -> list[int]:
+    """The record by which the positions differ."""
+    for partition, (old, new) in enumerate(zip(own.positions, then.positions, strict=True)):
+        if old != new and old is not None:
+            return [partition, old + FIRST_OFFSETS[partition]]
+    raise AssertionError("nothing was fetched")
+
+
+# The region as the schedule engine sees it: a schedule is a walk, played as requests to one job.
+
+
+MOVES = (40, 160)
+"""The fewest and the most steps of a walk."""
+WEIGHTS = (0.1, 0.5, 1.0, 2.0, 4.0)
+"""How often a kind of action may be drawn beside others: each walk has other habits."""
+FAULT_MOVES = frozenset(
+    {"dies", "is expelled", "control plane restarts", "downstream fails", WAITS_IN_VAIN, LOST_RECORDS}
+)
+FAULT_WEIGHT = 0.15
+"""How much less often faults are drawn."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegionSchedules(TargetScheduleProtocol):
+    """Draws walks, and plays them on targets that speak the line protocol."""
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+    def generate(self, seed: int, batch: int, size: int) -> list[GeneratedSchedule]:
+        """As `ScheduleProtocol.generate`."""
+        random = Random(f"{seed} {batch}")
+        return [draw_schedule(f"random-{seed}-{batch}-{number}", random) for number in range(size)]
+
+    def simpler_moves(self, move: Move) -> Iterable[Move]:
+        """The move with the first choice there is."""
+        return (move.without("choice"),) if move.options else ()
+
+    def scenario_of(self, schedule: Schedule) -> Scenario:
+        """A scenario that plays the walk; moves that are impossible where it has come to are left out."""
+
+        async def play(context: ScenarioContext) -> None:
+            job, walk = await start_job(context, "".join(BOUNDS.names)), RegionWalk()
+            for move in schedule.moves:
+                _, requests = walk.take(action_name(move), move.number("choice"))
+                for one in requests:
+                    await job.repeat(one.api, {"operator": one.operator, **one.fields})
+
+        return Scenario(schedule.name, (), play)
+
+
+def draw_schedule(name: str, random: Random) -> GeneratedSchedule:
+    """A walk of enabled actions."""
+    walk, moves = RegionWalk(), []
+    habits = {kind: random.choice(WEIGHTS) * (FAULT_WEIGHT if kind in FAULT_MOVES else 1.0) for kind in KINDS}
+    for _ in range(random.randint(*MOVES)):
+        enabled = walk.list_enabled()
+        if not enabled:
+            break
+        ((action, transitions),) = random.choices(enabled, [habits[kind_of(action.name)] for action, _ in enabled])
+        choice = random.randrange(len(transitions))
+        walk.take(action.name, choice)
+        moves.append(move_of(action.name, choice))
+    return GeneratedSchedule(Schedule(name, (), tuple(moves)), Counter())
+
+
+def kind_of(action: str) -> str:
+    """The kind of an action: its name without that of the operator that it is about."""
+    who, _, what = action.partition(" ")
+    return what if who in BOUNDS.names else action
+
+
+def move_of(action: str, choice: int) -> Move:
+    """An action as a move: of the operator that it is about, or of nobody."""
+    kind, options = kind_of(action), (("choice", choice),) if choice else ()
+    return Move(kind, 0 if kind == action else BOUNDS.names.index(action[0]), options)
+
+
+KINDS = tuple(dict.fromkeys(map(kind_of, ACTIONS)))
+OF_NOBODY = frozenset(kind for kind in KINDS if kind in ACTIONS)
+"""The kinds of actions that are about no operator."""
+
+
+def action_name(move: Move) -> str:
+    """The name of a move's action."""
+    return move.kind if move.kind in OF_NOBODY else f"{BOUNDS.names[move.who % len(BOUNDS.names)]} {move.kind}"

@@ -1,0 +1,168 @@
+"""The theorems about the repaired push coordinator, for any number of consumers and partitions.
+
+The invariants hold at the beginning and after every event; guards that the draft lacks are needed.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import z3
+
+from fencepost.model.proofs.kernel_logic import SymbolicLogic
+from fencepost.model.proofs.obligations import Lemma
+from fencepost.model.push.kernel import SETS, KernelEvent, PushKernel, initial_kernel, invariants, kernel_events
+
+# The kernel on sets of any size: registrations and partitions are uninterpreted sorts.
+#
+# A state is a few sets, so that every question is in a decidable fragment.
+
+
+REGISTRATION = z3.DeclareSort("Registration")
+PARTITION = z3.DeclareSort("Partition")
+
+
+def any_kernel() -> PushKernel:
+    """Any state."""
+
+    def relation(name: str, *sorts: Any) -> Any:
+        return z3.Function(name, *sorts, z3.BoolSort())
+
+    sets = {name: relation(name, REGISTRATION) for name in SETS}
+    plans = {name: relation(name, REGISTRATION, PARTITION) for name in ("last_plan", "plan")}
+    phases = {name: z3.Bool(name) for name in ("is_stopping", "is_starting")}
+    return PushKernel(SymbolicLogic(REGISTRATION, PARTITION), **sets, **plans, **phases)
+
+
+def any_events(kernel: PushKernel) -> tuple[KernelEvent, ...]:
+    """Every event, for any registration that it may be about and any plan."""
+    plan = z3.Function("new_plan", REGISTRATION, PARTITION, z3.BoolSort())
+    snapshot = z3.Function("new_snapshot", REGISTRATION, z3.BoolSort())
+    return kernel_events(kernel, z3.Const("one", REGISTRATION), plan, snapshot)
+
+
+def can_happen(event: KernelEvent) -> bool:
+    """Whether the guard is anything but false."""
+    return not z3.is_false(z3.simplify(event.guard))
+
+
+# The lemmas: the invariants hold at the beginning and after every event; guards that the draft lacks are needed.
+
+
+THEOREMS = {
+    "push.one-owner": "No partition is fetched by two consumers of a group, whoever dies, stalls or fails over.",
+    "push.barrier": "No consumer is sent a Start before every other one of the group has stopped.",
+    "push.stopped-first": "No consumer gets a Start while it fetches.",
+    "push.true-map": "When owners are recorded, every live member of the attempt fetches what it was given.",
+}
+"""The invariants that people read."""
+BELOW = "push.kernel"
+"""The theorem of the invariants that nobody reads."""
+LEASE = "push.lease"
+FALSE_LEASE = "push.unconfirmed-lease"
+BIT = "push.bit"
+FALSE_THEOREMS = {
+    "push.lease is needed": "Without waiting for the lease, removal keeps the invariants.",
+    "push.wait after an election is needed": "Without a wait after an election, a rebalance keeps the invariants.",
+    "push.barrier is needed": "Without waiting for the responses to Stop, Start keeps the invariants.",
+    "push.attempt numbers is needed": "Counting a stale response keeps the invariants.",
+    "push.remembered changes is needed": "Forgetting a change that meets the set bit keeps the invariant.",
+    FALSE_LEASE: "A lease that every ping renews ends before the coordinator's.",
+}
+"""What has to be refuted: the witnesses that the proofs can fail."""
+SENTENCES = {
+    **THEOREMS,
+    LEASE: "With clocks that drift by r, a lease of L1 ends before one of L2 if L1 (1 + r) <= L2 (1 - r).",
+    BIT: "While the rebalance bit is clear, the last rebalance saw the last change; it is set while one works.",
+}
+
+
+def theorem_of(name: str) -> str:
+    """The theorem that an invariant counts for."""
+    return name if name in THEOREMS else BELOW
+
+
+def push_lemmas() -> Iterator[Lemma]:
+    """Every lemma."""
+    first = (z3.BoolVal(True),)
+    for name, claim in invariants(initial_kernel(SymbolicLogic(REGISTRATION, PARTITION))).items():
+        yield Lemma(theorem_of(name), f"{name} at the beginning", first, claim)
+    before = any_kernel()
+    known = tuple(invariants(before).values())
+    for event in any_events(before):
+        after = invariants(event.after)
+        if can_happen(event):
+            hypotheses = (*known, event.guard)
+            for name, claim in after.items():
+                yield Lemma(theorem_of(name), f"{name} after {event.name}", hypotheses, claim)
+        if event.repair:
+            loose = (*known, event.drafted)
+            yield Lemma(f"push.{event.repair} is needed", event.name, loose, z3.And(*after.values()), holds=False)
+    yield from barrier_lemmas()
+    yield from lease_lemmas()
+    yield from bit_lemmas()
+
+
+def barrier_lemmas() -> Iterator[Lemma]:
+    """S3: what fetches while a Start of the attempt is under way was started by that attempt, for there is no other."""
+    k = any_kernel()
+    one, other = z3.Const("one", REGISTRATION), z3.Const("other", REGISTRATION)
+    stopping = z3.And(k.is_stopping, k.snapshot(other), k.stopped(other), k.attached(other))
+    yield Lemma(
+        "push.barrier",
+        "who has stopped runs nothing until it is started",
+        (*invariants(k).values(), stopping),
+        z3.Not(z3.Or(k.fetching(other), k.start_sent(other))),
+    )
+    sends = next(event for event in any_events(k) if event.name == "send starts")
+    yield Lemma(
+        "push.barrier",
+        "nobody fetches when Starts are sent",
+        (*invariants(k).values(), sends.guard),
+        z3.And(z3.Not(k.fetching(other)), z3.Not(k.start_sent(one))),
+    )
+
+
+def lease_lemmas() -> Iterator[Lemma]:
+    """PUSH-42: moments are reals; a clock that drifts by r makes a lease longer or shorter by that share."""
+    seen, arrived, ends, removed, again = z3.Reals("seen arrived ends removed again")
+    lease, limit, drift = z3.Reals("lease limit drift")
+    fits = z3.And(drift >= 0, drift < 1, lease > 0, lease * (1 + drift) <= limit * (1 - drift), seen <= arrived)
+    removal = removed >= arrived + limit * (1 - drift)
+    yield Lemma(LEASE, "from the confirmed ping", (fits, removal, ends <= seen + lease * (1 + drift)), ends <= removed)
+    # As drafted a later ping renews it, though its response is lost.
+    renewed = z3.And(again > arrived, again < arrived + lease * (1 - drift), ends == again + lease)
+    yield Lemma(FALSE_LEASE, "from any ping", (fits, removal, renewed), ends <= removed, holds=False)
+
+
+def bit_lemmas() -> Iterator[Lemma]:
+    """S6 and L2: changes are counted; `seen` is the last one that the rebalance under way, or the last one, knows."""
+    bit, dirty, queued, running = z3.Bools("bit dirty queued running")
+    changes, seen = z3.Ints("changes seen")
+
+    def holds(bit: Any, dirty: Any, queued: Any, running: Any, changes: Any, seen: Any) -> Any:
+        return z3.And(
+            bit == z3.Or(queued, running),
+            z3.Not(z3.And(queued, running)),
+            z3.Or(seen == changes, dirty, queued),
+            seen <= changes,
+        )
+
+    state = (bit, dirty, queued, running, changes, seen)
+    yes, no = z3.BoolVal(True), z3.BoolVal(False)
+    events = {
+        "change": (yes, (yes, z3.Or(dirty, bit), z3.Or(queued, z3.Not(bit)), running, changes + 1, seen)),
+        "take": (z3.And(queued, z3.Not(running)), (bit, dirty, no, yes, changes, changes)),
+        "retry": (running, (bit, dirty, queued, running, changes, changes)),
+        "finish": (running, (dirty, no, dirty, no, changes, seen)),
+        "give up": (running, (yes, no, yes, no, changes, seen)),
+    }
+    for name, (guard, after) in events.items():
+        yield Lemma(BIT, f"after {name}", (holds(*state), guard), holds(*after))
+    forgotten = (yes, dirty, queued, running, changes + 1, seen)
+    yield Lemma(
+        "push.remembered changes is needed",
+        "a change that meets the bit",
+        (holds(*state), bit),
+        holds(*forgotten),
+        False,
+    )

@@ -1,0 +1,206 @@
+"""The holes of the page: each one repair undone, the property that breaks, and the repaired design beside it.
+
+A search gets a dialect, bounds and the name of a property. No run is written down: every one is found.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import combinations, product
+from typing import Any
+
+from fencepost.model.explore.hole_search import HoleSearch, Searched, find_break, search_all, search_values
+from fencepost.model.explore.transition_system import TransitionSystem
+from fencepost.model.region.controller import GroupBean, OperatorCheckpoint, contribute, names_of_merge
+from fencepost.model.region.dialect import REPAIRED, RegionDialect, undo_repairs
+from fencepost.model.region.explore.properties import SENTENCES
+from fencepost.model.region.explore.row import RegionBounds, RegionFaults
+from fencepost.model.region.explore.small_systems import (
+    START_SENTENCES,
+    StartBounds,
+    attempt_system,
+    log_system,
+    start_system,
+)
+from fencepost.model.region.explore.system import region_system
+from fencepost.model.region.settings import (
+    accepts_operators,
+    accepts_timeouts,
+    bean_name,
+    merge_wait_ms,
+    runtime_allows,
+)
+
+MAX_WIDTH = 4
+TIMEOUTS_MS = (20_000, 60_000, 180_000)
+POLL_INTERVALS_MS = (16_000, 300_000)
+RELAUNCHES_MS = (5_000, 20_000, 60_000, 170_000)
+GROUP_IDS = tuple("".join(letters) for letters in product("ABab", repeat=2))
+
+
+@dataclass(slots=True)
+class RegionSearches:
+    """Makes the holes of the main system, which share the searches of the repaired design."""
+
+    known: Searched = field(default_factory=dict)
+
+    def hole(self, id: str, name: str, *repairs: str, fixed: RegionDialect = REPAIRED, **bounds: Any) -> HoleSearch:
+        """A hole: with these repairs undone, and with all of them."""
+        broken = RegionBounds(dialect=undo_repairs(*repairs), **bounds)
+        whole = RegionBounds(dialect=fixed, **bounds)
+        return HoleSearch(
+            id,
+            name,
+            SENTENCES[name],
+            ", ".join(repairs),
+            sizes_of(whole),
+            find_break(lambda: region_system(broken), name),
+            search_all(lambda: region_system(whole), name, whole, self.known),
+        )
+
+
+def sizes_of(bounds: RegionBounds) -> str:
+    """What is explored, in words."""
+    counts = {
+        "operator": bounds.operators,
+        "partition": bounds.partitions,
+        "record": bounds.records,
+        "checkpoint": bounds.checkpoints,
+    }
+    told = [f"{count} {name}{'s' * (count != 1)}" for name, count in counts.items()]
+    names = RegionFaults.__dataclass_fields__
+    told += [f"{getattr(bounds.faults, name)} {name}" for name in names if getattr(bounds.faults, name)]
+    return ", ".join(told)
+
+
+def small_hole(
+    id: str, name: str, repair: str, make: Callable[[RegionDialect], TransitionSystem], words: str
+) -> HoleSearch:
+    """A hole of a system beside the main one."""
+    return HoleSearch(
+        id,
+        name,
+        START_SENTENCES[name],
+        repair,
+        words,
+        find_break(partial(make, undo_repairs(repair)), name),
+        search_all(partial(make, REPAIRED), name),
+    )
+
+
+def small_holes() -> Iterator[HoleSearch]:
+    """Start positions, deleted records, attempts."""
+
+    def race(dialect: RegionDialect) -> TransitionSystem:
+        return start_system(StartBounds(dialect))
+
+    def born(dialect: RegionDialect) -> TransitionSystem:
+        return start_system(StartBounds(dialect, knew_partition=False))
+
+    yield small_hole("REGION-H08", "G9", "creates_first", race, "2 operators, 1 partition, 2 records")
+    yield small_hole("REGION-H12", "V2", "counts_forced_resets", attempt_system, "resets without a checkpoint")
+    yield small_hole("REGION-H14", "REGION-46", "starts_new_partitions_first", born, "2 operators, 2 records")
+    yield small_hole("REGION-H15", "REGION-52", "checks_position", log_system, "3 records, a reset to the second")
+
+
+def short_waits(dialect: RegionDialect) -> Iterator[str]:
+    """Relaunches that the region allows and an operator does not wait for (H16)."""
+    for reset, poll, takes in product(TIMEOUTS_MS, POLL_INTERVALS_MS, RELAUNCHES_MS):
+        wait = merge_wait_ms(reset, poll, dialect)
+        if accepts_timeouts(reset, reset, poll, dialect) and takes <= reset:
+            if wait < takes:
+                yield f"a relaunch takes {takes} of {reset} ms, the merge is waited for {wait} ms"
+            elif wait >= poll:
+                yield f"a wait of {wait} ms is longer than max.poll.interval.ms, {poll}"
+
+
+def shared_names(dialect: RegionDialect) -> Iterator[str]:
+    """Groups that have one bean (H17)."""
+    for one, other in combinations(GROUP_IDS, 2):
+        if bean_name(one, dialect) == bean_name(other, dialect):
+            yield f"groups {one} and {other} share a bean"
+
+
+def refused_regions(dialect: RegionDialect) -> Iterator[str]:
+    """Groups that start, and that the runtime does not allow (H17)."""
+    for operators, driven in product(range(1, MAX_WIDTH + 1), (False, True)):
+        if accepts_operators(operators, driven, dialect) and not runtime_allows(operators, driven):
+            yield f"{operators} operators drive a region, which may have one start operator"
+
+
+def waiting_merges(dialect: RegionDialect) -> Iterator[str]:
+    """Jobs with another number of operators than at the checkpoint, whose merge never completes (H17)."""
+    for before, now in product(range(1, MAX_WIDTH + 1), repeat=2):
+        then, job = frozenset("ABCD"[:before]), frozenset("ABCD"[:now])
+        bean = GroupBean(job)
+        for name in sorted(then & job):
+            part = OperatorCheckpoint(name, then, (None,), (None,))
+            bean, _ = contribute(bean, 1, part, names_of_merge(part, job, dialect), dialect)
+        if bean.merged is None:
+            yield f"{before} operators wrote the checkpoint, {now} are there: the merge waits for ever"
+
+
+def value_holes() -> Iterator[HoleSearch]:
+    """REGION-H16 and REGION-H17: numbers and names."""
+
+    def hole(
+        id: str,
+        name: str,
+        sentence: str,
+        repair: str,
+        values: Callable[[RegionDialect], Iterator[str]],
+        count: int,
+        unit: str,
+    ) -> HoleSearch:
+        drafted = search_values(partial(values, undo_repairs(repair)), count, unit)
+        repaired = search_values(partial(values, REPAIRED), count, unit)
+        return HoleSearch(id, name, sentence, repair, f"{count:,} {unit}", drafted, repaired)
+
+    waits = "An operator waits for a merge as long as the region's reset may last, and Kafka waits longer."
+    apart = "Groups of different ids have different beans."
+    starts = "A group that starts is one that the runtime allows."
+    ends = "A merge after a change of the job is complete once every operator that is there has contributed."
+    count = len(TIMEOUTS_MS) * len(POLL_INTERVALS_MS) * len(RELAUNCHES_MS)
+    pairs = len(GROUP_IDS) * (len(GROUP_IDS) - 1) // 2
+    yield hole("REGION-H16", "REGION-38", waits, "waits_for_region", short_waits, count, "settings")
+    yield hole("REGION-H17", "REGION-02", apart, "names_group_exactly", shared_names, pairs, "pairs of group ids")
+    yield hole("REGION-H17", "V6", ends, "counts_present_operators", waiting_merges, MAX_WIDTH**2, "pairs of widths")
+    yield hole("REGION-H17", "REGION-01", starts, "refuses_operator_driven", refused_regions, 2 * MAX_WIDTH, "settings")
+
+
+def region_holes() -> tuple[HoleSearch, ...]:
+    """Every hole of the page; some have several parts."""
+    main_hole = RegionSearches().hole
+    one: dict[str, Any] = {"records": 1, "checkpoints": 1}
+    merge: dict[str, Any] = {"records": 0, "checkpoints": 1}
+    crash, failure, expulsion = RegionFaults(crashes=1), RegionFaults(failures=1), RegionFaults(expulsions=1)
+    rebalance = RegionFaults(rebalances=1)
+    shared: dict[str, Any] = {"partitions": 2, "begins_assigned": True}
+    twice, added = RegionFaults(failures=1, crashes=1), RegionFaults(partitions=1)
+    holes = [
+        main_hole("REGION-H01", "G7", "checkpoints_seek_map", **one, faults=crash),
+        main_hole("REGION-H01", "G5", "checkpoints_seek_map", operators=1, records=1, checkpoints=2, faults=crash),
+        main_hole("REGION-H02", "G3", "fixes_names", **merge, begins_registered=False, faults=failure),
+        main_hole("REGION-H02", "G2", "fixes_names", **one, capacity=1, begins_registered=False, faults=failure),
+        main_hole("REGION-H03", "G17", "takes_with_permit", **one, faults=failure),
+        main_hole("REGION-H03", "G4", "takes_with_permit", operators=1, records=2, checkpoints=1, faults=failure),
+        main_hole("REGION-H03", "G5", "takes_with_permit", operators=1, records=2, checkpoints=1, faults=failure),
+        main_hole("REGION-H04", "G7", "vetoes_checkpoint", "checkpoints_seek_map", **one),
+        main_hole("REGION-H04", "G5", "vetoes_checkpoint", **one),
+        main_hole("REGION-H04", "H04-swap", "vetoes_checkpoint", **shared, **one, faults=rebalance),
+        main_hole("REGION-H04", "H04-twice", "vetoes_checkpoint", **one),
+        main_hole("REGION-H05", "G6", "checks_membership", **one, faults=expulsion),
+        main_hole("REGION-H05", "G5", "checks_membership", **one, faults=expulsion),
+        main_hole("REGION-H05", "G6", "vetoes_checkpoint", "checks_membership", "fails_on_commit", **one),
+        main_hole("REGION-H06", "V6", "notifies_again", **merge, faults=twice),
+        main_hole("REGION-H07", "V1", "queues_requests", records=1, checkpoints=0, faults=crash),
+        main_hole("REGION-H09", "G13", "assigns_eagerly", operators=1, **one, faults=added),
+        main_hole("REGION-H09", "G5", "assigns_eagerly", "vetoes_checkpoint", operators=1, **one, faults=added),
+        main_hole("REGION-H10", "G13", "drops_late_messages", **one),
+        main_hole("REGION-H10", "G6", "vetoes_checkpoint", "checks_membership", "drops_late_messages", **one),
+        main_hole("REGION-H11", "V6", "contributes_again", **merge, faults=RegionFaults(failures=1, restarts=1)),
+        main_hole("REGION-H13", "H13", "outdates_seek_map", **one, faults=expulsion),
+        *small_holes(),
+        *value_holes(),
+    ]
+    return tuple(sorted(holes, key=lambda hole: hole.id))

@@ -1,0 +1,212 @@
+"""The properties of the consistent region, and what its kernel sees of a row."""
+
+from collections.abc import Callable
+from typing import Any
+
+from fencepost.model.explore.transition_system import Check, PropertyKind
+from fencepost.model.kernel_logic import FiniteLogic
+from fencepost.model.region.controller import (
+    UNSOUGHT,
+    CheckpointStore,
+    Downstream,
+    GroupBean,
+    Offsets,
+    Region,
+    RegionMode,
+    keys_of,
+    merge_offsets,
+)
+from fencepost.model.region.explore.row import (
+    BEAN,
+    DOWNSTREAM,
+    KAFKA,
+    REGION,
+    STORE,
+    VARIABLES,
+    Kafka,
+    RegionBounds,
+)
+from fencepost.model.region.group import has_member, member_slot
+from fencepost.model.region.kernel import OFFSETS, SETS, RegionKernel
+from fencepost.model.region.operator import ClientState, Membership, Operator
+
+# What the kernel sees of a row: the sets of operators and the offsets of one partition.
+
+
+def kernel_view(bounds: RegionBounds, row: tuple[Any, ...], partition: int = 0) -> RegionKernel:
+    """The kernel of a row of the repaired design, for one partition."""
+    region: Region = row[REGION]
+    store: CheckpointStore = row[STORE]
+    downstream: Downstream = row[DOWNSTREAM]
+    kafka: Kafka = row[KAFKA]
+    variables: Offsets = row[VARIABLES]
+    initial = variables[partition] or 0
+    written = {one.name: one.offsets[partition] for one in store.partial}
+    sets: dict[str, set[str]] = {name: set() for name in SETS}
+    offsets: dict[str, dict[str, int]] = {name: dict.fromkeys(bounds.names, 0) for name in OFFSETS}
+    for name in bounds.names:
+        own: Operator = row[bounds.column(name)]
+        for which in sets_of(name, own, region, kafka, written, partition):
+            sets[which].add(name)
+        seek = own.seek_map[partition]
+        offsets["off"][name] = own.offsets[partition] or 0
+        offsets["seek"][name] = initial if seek is None else seek
+        offsets["hand_off"][name] = 0 if own.hand is None else own.hand[1]
+        offsets["wrote_off"][name] = written.get(name) or 0
+    merged = merge_offsets(store.complete)[partition]
+    made: dict[str, Any] = {name: values.__contains__ for name, values in sets.items()}
+    made |= {name: values.__getitem__ for name, values in offsets.items()}
+    return RegionKernel(
+        FiniteLogic(bounds.names, ()),
+        **made,
+        down=downstream.next[partition],
+        snap=store.snapshot.next[partition],
+        merged=initial if merged is None else merged,
+        is_running=region.mode in (RegionMode.RUN, RegionMode.DRAIN),
+        is_checkpointing=region.mode is RegionMode.CHECKPOINT,
+        is_resetting=region.mode is RegionMode.RESET,
+        is_wrong=downstream.has_duplicate or downstream.has_gap,
+    )
+
+
+def sets_of(
+    name: str, own: Operator, region: Region, kafka: Kafka, written: dict[str, int | None], partition: int
+) -> list[str]:
+    """The sets that an operator is in."""
+    slot = member_slot(kafka.group, name)
+    share: Any = () if slot is None or slot.assignment is None else slot.assignment
+    is_pending = own.state is ClientState.RESET_PENDING
+    conditions = {
+        "keeps": own.offsets[partition] is not None,
+        "sought": own.offsets[partition] not in (None, UNSOUGHT),
+        "client": own.positions[partition] is not None,
+        "member": own.membership is Membership.MEMBER,
+        "in_group": has_member(kafka.group, name),
+        "owns": partition in share,
+        "fetched": is_pending or own.state is ClientState.RECORDS_FETCHED,
+        "pending": is_pending,
+        "hand": own.hand is not None and own.hand[0] == partition,
+        "drained": own.is_drained,
+        "written": name in written,
+        "wrote": written.get(name) is not None,
+        "done": region.mode is RegionMode.RESET and name not in region.todo,
+    }
+    return [which for which, holds in conditions.items() if holds]
+
+
+# The properties of the consistent region.
+
+
+SENTENCES = {
+    "G2": "All operators that have been reset to a checkpoint hold the same seek map.",
+    "G3": "A merge is complete only with N contributions of N names, the same names in all of them.",
+    "G4": "A complete checkpoint resumes no partition after what downstream has seen of it: nothing is lost.",
+    "G5": "A complete checkpoint resumes no partition before what downstream has seen of it: nothing comes twice.",
+    "G6": "Contributions to one merge have no partition in common.",
+    "G7": "A complete checkpoint covers every partition that has a control variable.",
+    "G10": "Queue and drain buffer hold no more than the queue's capacity.",
+    "G13": "Outside callbacks a member keeps offsets of exactly the partitions that its client has.",
+    "G17": "A message taken before a reset is never submitted after it.",
+    "H13": "No assignment seeks an offset before that of the last complete checkpoint.",
+    "H04-swap": "No checkpoint completes while all operators wait for a reset with partitions that they never sought.",
+    "H04-twice": "What downstream has seen twice is in no complete checkpoint.",
+    "V1": "An operator waits for a reset only while one of it is to come.",
+    "V6": "In a reset, a merge that an operator waits for is still to be completed or told.",
+}
+"""The properties by their names in the specification."""
+
+
+def region_checks(bounds: RegionBounds) -> tuple[Check, ...]:
+    """The checks of states."""
+    columns = bounds.columns
+    settled = Check("checkpointed", (REGION,), lambda region: region.last == bounds.checkpoints, PropertyKind.SOMETIMES)
+    return (
+        Check("G2", (REGION, *columns), lambda region, *operators: same_maps(bounds, region, operators)),
+        Check("G3", (BEAN,), is_whole_merge),
+        *(Check("G13", (column,), keeps_assigned) for column in columns),
+        *(Check("G10", (column,), lambda own: fits(bounds, own)) for column in columns),
+        *(
+            Check("G17", (REGION, column), holds_nothing(name))
+            for name, column in zip(bounds.names, columns, strict=True)
+        ),
+        *(
+            Check("V1", (REGION, column), will_be_reset(name))
+            for name, column in zip(bounds.names, columns, strict=True)
+        ),
+        Check("H04-swap", (REGION, *columns), lambda region, *operators: not has_swapped(region, operators)),
+        Check("V6", (REGION, BEAN, *columns), lambda region, bean, *rest: merge_goes_on(bounds, region, bean, rest)),
+        settled,
+    )
+
+
+def same_maps(bounds: RegionBounds, region: Region, operators: tuple[Operator, ...]) -> bool:
+    """G2: no two operators whose last reset was to this checkpoint seek different offsets of a partition."""
+    if region.mode not in (RegionMode.RESET, RegionMode.RUN) or not region.last:
+        return True
+    maps = [
+        one.seek_map
+        for name, one in zip(bounds.names, operators, strict=True)
+        if name not in region.todo and not one.is_map_old and one.state is not ClientState.SUBSCRIBED
+    ]
+    return all(len(set(offsets) - {None}) <= 1 for offsets in zip(*maps, strict=True))
+
+
+def is_whole_merge(bean: GroupBean) -> bool:
+    """G3."""
+    if bean.merged is None:
+        return True
+    names = {one.name for one in bean.contributions}
+    return all(one.names == names for one in bean.contributions)
+
+
+def fits(bounds: RegionBounds, own: Operator) -> bool:
+    """G10."""
+    return len(own.queue) + len(own.drained) <= bounds.capacity
+
+
+def keeps_assigned(own: Operator) -> bool:
+    """G13, of a member outside callbacks."""
+    return own.membership is not Membership.MEMBER or keys_of(own.offsets) == keys_of(own.positions)
+
+
+def holds_nothing(name: str) -> Callable[[Region, Operator], bool]:
+    """G17: an operator that has been reset has nothing in hand that it took before."""
+
+    def holds(region: Region, own: Operator) -> bool:
+        was_reset = region.mode is RegionMode.RESET and name not in region.todo
+        fresh = own.state is ClientState.RESET_COMPLETE
+        return not (was_reset and fresh and own.hand is not None)
+
+    return holds
+
+
+def has_swapped(region: Region, operators: tuple[Operator, ...]) -> bool:
+    """H04: a checkpoint has just been completed by operators that got others' partitions and wait for a reset."""
+    return (
+        region.mode is RegionMode.RUN
+        and region.last > 0
+        and all(
+            own.is_drained and own.state is ClientState.RESET_PENDING and UNSOUGHT in own.offsets for own in operators
+        )
+    )
+
+
+def will_be_reset(name: str) -> Callable[[Region, Operator], bool]:
+    """V1."""
+
+    def holds(region: Region, own: Operator) -> bool:
+        if own.state is not ClientState.RESET_PENDING:
+            return True
+        return region.is_requested or (region.mode is RegionMode.RESET and name in region.todo)
+
+    return holds
+
+
+def merge_goes_on(bounds: RegionBounds, region: Region, bean: GroupBean, operators: tuple[Operator, ...]) -> bool:
+    """V6."""
+    if region.mode is not RegionMode.RESET or not region.last:
+        return True
+    if not region.todo <= region.contributed or not bounds.job <= bean.registered or bean.unheard & region.todo:
+        return True
+    waiting = [own for name, own in zip(bounds.names, operators, strict=True) if name in region.todo]
+    return any(not own.is_up or (own.notice is not None and own.notice[0] == region.last) for own in waiting)

@@ -1,0 +1,196 @@
+"""The columns of the system: faults left, the region and its checkpoints, downstream, bean, group, operators."""
+
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import permutations
+from typing import Any
+
+from fencepost.model.classic.core.state import Group
+from fencepost.model.explore.transition_system import Permutation, Symmetry, Transition
+from fencepost.model.frozen import evolve, fast_frozen
+from fencepost.model.region.controller import (
+    CheckpointStore,
+    Downstream,
+    GroupBean,
+    OperatorCheckpoint,
+    Region,
+    no_offsets,
+    start_reset,
+)
+from fencepost.model.region.dialect import REPAIRED, RegionDialect
+from fencepost.model.region.group import assignment_of, empty_group, join_group, normalize
+from fencepost.model.region.operator import new_operator, on_assigned
+
+# The columns of the system: faults left, the region and its checkpoints, downstream, bean, group, operators.
+
+
+FAULTS, REGION, STORE, DOWNSTREAM, BEAN, KAFKA, VARIABLES, OPERATORS = range(8)
+"""Columns of the row; the operators are the last ones."""
+Transitions = tuple[Transition, ...]
+NOTHING: Transitions = ()
+Write = tuple[int, Any]
+
+
+@fast_frozen
+@dataclass(frozen=True, slots=True)
+class RegionFaults:
+    """How often each fault may still happen."""
+
+    failures: int = 0
+    """A PE downstream fails."""
+    crashes: int = 0
+    """An operator's PE dies, and comes back."""
+    expulsions: int = 0
+    """Kafka ends the membership of a live operator."""
+    rebalances: int = 0
+    """The group's leader joins again."""
+    partitions: int = 0
+    """A partition is added, and the group's leader joins again."""
+    restarts: int = 0
+    """The job control plane restarts."""
+
+
+@fast_frozen
+@dataclass(frozen=True, slots=True)
+class Kafka:
+    """The group, the number of partitions, and whether the leader has yet to see a change."""
+
+    group: Group
+    partitions: int
+    has_news: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RegionBounds:
+    """What is explored: operators, partitions, records of each partition, checkpoints, the messages that a queue holds,
+    whether all have registered at the beginning, the faults, the dialect."""
+
+    operators: int = 2
+    partitions: int = 1
+    records: int = 2
+    checkpoints: int = 2
+    capacity: int = 2
+    begins_registered: bool = True
+    begins_assigned: bool = False
+    """Each operator begins as a member of a stable group, and has sought the partition of its own number."""
+    faults: RegionFaults = RegionFaults()
+    dialect: RegionDialect = REPAIRED
+    names: tuple[str, ...] = field(init=False)
+    job: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        names = tuple("ABCDEFGH"[: self.operators])
+        object.__setattr__(self, "names", names)
+        object.__setattr__(self, "job", frozenset(names))
+
+    @property
+    def width(self) -> int:
+        """The entries of a map of offsets: partitions that are there, and those that may be added."""
+        return self.partitions + self.faults.partitions
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """The columns of all operators."""
+        return tuple(range(OPERATORS, OPERATORS + self.operators))
+
+    def column(self, name: str) -> int:
+        """The column of an operator."""
+        return OPERATORS + self.names.index(name)
+
+    def initial(self) -> tuple[object, ...]:
+        """Every operator has subscribed, nothing is assigned."""
+        nothing = no_offsets(self.width)
+        start = Downstream((0,) * self.width)
+        operators = [new_operator(self.width)] * self.operators
+        first = tuple(OperatorCheckpoint(name, self.job, nothing, nothing) for name in self.names)
+        bean = GroupBean(self.job if self.begins_registered else frozenset())
+        group = empty_group(2 * self.operators + 1)
+        variables = nothing
+        if self.begins_assigned:
+            group = share_out(group, self.names, self.partitions)
+            for place in range(self.operators):
+                step = on_assigned(operators[place], (place,), variables, self.dialect)
+                operators[place], variables = step.operator, step.variables or variables
+        kafka = Kafka(group, self.partitions)
+        return (self.faults, Region(), CheckpointStore(first, start), start, bean, kafka, variables, *operators)
+
+
+def share_out(group: Group, names: tuple[str, ...], partitions: int) -> Group:
+    """The stable group of these members, each with the partition of its own number."""
+    groups = [group]
+    for name in (*names, *names):  # whoever comes has those before join again
+        groups = [after for one in groups for after in join_group(one, name, partitions)]
+        for one in groups:
+            if all(assignment_of(one, name) == (place,) for place, name in enumerate(names)):
+                return one
+    raise ValueError(f"{partitions} partitions are not one for each of {len(names)} operators")
+
+
+def spend(faults: RegionFaults, name: str) -> Write:
+    """The write of one fault fewer."""
+    return FAULTS, evolve(faults, **{name: getattr(faults, name) - 1})
+
+
+def restore_checkpoint(store: CheckpointStore) -> tuple[Write, ...]:
+    """The writes of a reset beside the region's: downstream is as it was, a checkpoint under way is void."""
+    return (DOWNSTREAM, store.snapshot), (STORE, evolve(store, partial=()))
+
+
+def reset_region(bounds: RegionBounds, region: Region, store: CheckpointStore) -> tuple[Write, ...]:
+    """The writes with which a reset begins."""
+    return (REGION, start_reset(region, bounds.job)), *restore_checkpoint(store)
+
+
+# Operators are alike: a row with two of them exchanged is the same row.
+
+
+def operator_symmetry(bounds: RegionBounds) -> Symmetry:
+    """Every exchange of operators, with their names in everything else."""
+    names = bounds.names
+
+    @cache
+    def rename(value: Any, permutation: Permutation) -> Any:
+        new = {name: names[permutation[place]] for place, name in enumerate(names)}
+        return rename_value(value, new)
+
+    blocks = tuple((column,) for column in bounds.columns)
+    return Symmetry(blocks, tuple(permutations(range(len(names)))), rename)
+
+
+def rename_value(value: Any, new: dict[str, str]) -> Any:
+    """The value of a column with every name changed."""
+
+    def every(names: frozenset[str]) -> frozenset[str]:
+        return frozenset(new[name] for name in names)
+
+    def parts(written: tuple[OperatorCheckpoint, ...]) -> tuple[OperatorCheckpoint, ...]:
+        found = (evolve(one, name=new[one.name], names=every(one.names)) for one in written)
+        return tuple(sorted(found, key=lambda one: one.name))
+
+    if isinstance(value, Region):
+        return evolve(value, todo=every(value.todo), contributed=every(value.contributed))
+    if isinstance(value, CheckpointStore):
+        return evolve(value, complete=parts(value.complete), partial=parts(value.partial))
+    if isinstance(value, GroupBean):
+        return evolve(
+            value,
+            registered=every(value.registered),
+            contributions=parts(value.contributions),
+            unheard=every(value.unheard),
+        )
+    if isinstance(value, Kafka):
+        return evolve(value, group=rename_group(value.group, new))
+    return value
+
+
+def rename_group(group: Any, new: dict[str, str]) -> Any:
+    """The group with its members' names changed, those of dead processes with the operator's."""
+
+    def rename(name: Any) -> Any:
+        if name is None:
+            return None
+        operator, dash, rest = name.partition("-")
+        return new[operator] + dash + rest
+
+    slots = tuple(evolve(one, id=rename(one.id)) for one in group.slots)
+    return normalize(evolve(group, slots=slots, leader=rename(group.leader)))

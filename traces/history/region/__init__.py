@@ -1,1 +1,0 @@
-"""The history of a job in a consistent region. Nothing here judges what its operators do."""

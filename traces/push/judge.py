@@ -1,0 +1,453 @@
+"""Follows a whole trace of push: groups by their worlds, channels by their times, lookups by themselves."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
+from typing import NamedTuple
+
+from fencepost.model.push.group import NO_INTEREST, RegisterRequest, UnusableInterest, parse_interest
+from fencepost.model.push.rules import PUSH
+from fencepost.model.push.wire import NO_COORDINATOR
+from fencepost.traces.events import FAULT, INTERNAL, REQUEST, Event, Header
+from fencepost.traces.judge.groups.judged_protocol import JudgedProtocol
+from fencepost.traces.judge.groups.records import GroupFindings
+from fencepost.traces.operations import Operation
+from fencepost.traces.push.diagnosis import PushDiagnosis, Topics, diagnose_start, missing_partitions, name_owed
+from fencepost.traces.push.facts import ChannelTimes, MemberFacts, PushEvidence
+from fencepost.traces.push.group import FollowedGroup, PendingRegistration, TooManyWorlds
+from fencepost.traces.push.world import Surroundings
+from fencepost.traces.verdict import CheckResult, Violation
+
+# Follows a whole trace of push: groups by their worlds, channels by their times, lookups by themselves.
+
+
+DEFAULT_TICK_MS = 20
+"""How late a coordinator may be without any grace: it looks at its schedule now and then."""
+
+
+class PushFollower:
+    """Judges a trace of push. An event that shows a violation ends the judging of its group."""
+
+    def __init__(self, header: Header) -> None:
+        self.limits = header.limits
+        self.slack = header.grace + header.limits.get("tick_ms", DEFAULT_TICK_MS)
+        self.unseen_wait = 0 if header.clock == "virtual" else longest_turn(self.limits) or 0
+        """How long a group may wait for one that the trace does not show: a real coordinator has other groups."""
+        self.findings = GroupFindings()
+        self.evidence = PushEvidence()
+        self.topics: list[tuple[int, Topics]] = []
+        """The topics with their partitions, each from a moment on."""
+        self.groups: dict[str, FollowedGroup] = {}
+        self.requests: dict[int, Event] = {}
+        self.owners: dict[int, FollowedGroup] = {}
+        """The group of each connection on which a consumer registered."""
+        self.lost_at: int | None = None
+        """When the last coordinator was seen to lose its place."""
+        self.losses = 0
+        """How often that was."""
+        self.suspect: tuple[Event, FollowedGroup] | None = None
+        """A channel that the coordinator has closed for no reason, unless it is gone itself."""
+        self.last: Event | None = None
+
+    # --- events -------------------------------------------------------------------------------------------------
+
+    def on_event(self, event: Event) -> Iterator[Violation]:
+        """The violations that an event shows."""
+        self.last = event
+        group = self.owners.get(event.connection)
+        try:
+            yield from self.find_overdue(event)
+            if event.kind is REQUEST:
+                self.requests[event.sequence] = event
+                yield from self.on_request(event)
+            elif event.kind is INTERNAL:
+                self.on_annotation(event)
+            elif event.kind is FAULT:
+                yield from self.on_fault(event)
+            elif event.of is not None:
+                yield from self.on_response(event)
+        except TooManyWorlds:
+            for each in [group] if group is not None else self.groups.values():
+                each.is_lost = True
+                self.findings.inconclusive.append(f"group {each.name!r}: too many states explain what was seen")
+
+    def finish(self) -> Iterator[Violation]:
+        """The violations that show at the end of the trace."""
+        if self.suspect is not None:
+            yield from self.settle_suspect()
+        for group in self.groups.values():
+            self.findings.rules.update(group.worlds.rules)
+
+    def check_results(self) -> tuple[CheckResult, ...]:
+        """The requirements that the trace shows to hold."""
+        return self.evidence.check_results()
+
+    def surroundings(self, group: FollowedGroup, now: int, *, certainly: bool = False) -> Surroundings:
+        """What is known at a moment; the leases that may be over, or those that `certainly` are."""
+        margin = 2 * self.slack if certainly else -self.slack
+        known = group.members.values()
+        return Surroundings(
+            now,
+            self.slack,
+            {topic: tuple((topic, name) for name in names) for topic, names in self.known_topics.items()},
+            frozenset(member.registration for member in known if member.is_closed),
+            frozenset(member.registration for member in known if now > member.times.lease_end + margin),
+            self.limits.get("response_timeout_ms"),
+            self.limits.get("backoff_ms"),
+            self.limits.get("maximum_retries"),
+        )
+
+    @property
+    def known_topics(self) -> Topics:
+        """The topics with their partitions at present."""
+        return self.topics[-1][1] if self.topics else {}
+
+    def break_off(self, event: Event, group: FollowedGroup, found: PushDiagnosis) -> Violation:
+        """The violation of a group, of which nothing more is said."""
+        group.is_lost = True
+        return self.evidence.violation(event, group.name, *found)
+
+    # --- requests -----------------------------------------------------------------------------------------------
+
+    def on_request(self, event: Event) -> Iterator[Violation]:
+        """A consumer's registration, or a request of the coordinator."""
+        if event.api == "RegisterConsumer":
+            self.on_registration(event)
+            return
+        group = self.owners.get(event.connection)
+        member = None if group is None else group.members.get(event.connection)
+        if group is None or member is None or group.is_lost or member.is_closed:
+            return
+        if member.is_past and event.time > (self.lost_at or 0) + self.slack:
+            told = "nothing from a coordinator that has lost its place"
+            yield self.break_off(event, group, PushDiagnosis("PUSH-02", "request", told, event.api))
+        elif event.api == "Ping":
+            yield from self.on_ping(event, group, member)
+        else:
+            yield from self.on_command(event, group, member)
+
+    def on_registration(self, event: Event) -> None:
+        """A consumer asks to be registered."""
+        body = event.body
+        group = self.groups.get(body["group"])
+        if group is None:
+            group = self.groups[body["group"]] = FollowedGroup(body["group"])
+            if self.lost_at is not None:
+                group.worlds.reset(self.lost_at + self.limits.get("max_session_timeout", 0))
+        timeout = int(body["session_timeout_ms"])
+        may_be_accepted = not body.get("_elsewhere", False)
+        try:
+            interest = parse_interest(body["topic_count"])
+        except UnusableInterest:
+            interest, may_be_accepted = NO_INTEREST, False
+        least, most = self.limits.get("min_session_timeout"), self.limits.get("max_session_timeout")
+        is_known = least is not None and most is not None and self.lost_at is None
+        if (least is not None and timeout <= least) or (most is not None and timeout > most):
+            may_be_accepted = False
+        request = RegisterRequest(body["consumer"], event.connection, interest, max(timeout, 1), body["auto_commit"])
+        may_be_refused = not (is_known and may_be_accepted)
+        group.worlds.pending[event.connection] = PendingRegistration(request, may_be_accepted, may_be_refused)
+        group.worlds.changed_at = event.time
+        times = ChannelTimes(timeout, self.slack, event.time, event.time)
+        group.members[event.connection] = MemberFacts(body["consumer"], event.connection, interest, times)
+        self.owners[event.connection] = group
+
+    def on_ping(self, event: Event, group: FollowedGroup, member: MemberFacts) -> Iterator[Violation]:
+        """A consumer saw a ping."""
+        at = self.surroundings(group, event.time)
+        if member.held and all(world.holds(member.registration) for world in group.worlds.close(at)):
+            told = "none between a Stop and the end of its attempt"
+            yield self.break_off(event, group, PushDiagnosis("PUSH-09", "ping", told, "a ping", "scheduler.ping"))
+            return
+        for found in member.times.on_ping(event.body, event.time):
+            yield self.break_off(event, group, PushDiagnosis(*found, "scheduler.ping"))
+            return
+        self.findings.rules["scheduler.ping"] += 1
+        self.evidence.add(event, "PUSH-50", "PUSH-51", *(("PUSH-07", "PUSH-08") if member.times.pings > 1 else ()))
+        if member.times.unanswered > 1:
+            self.evidence.add(event, "PUSH-12")
+
+    def on_command(self, event: Event, group: FollowedGroup, member: MemberFacts) -> Iterator[Violation]:
+        """A consumer saw a Stop or a Start."""
+        at = self.surroundings(group, event.time)
+        number = int(event.body.get("attempt", 0))
+        entries = event.body.get("partitions", ())
+        partitions = tuple((entry["topic"], entry["partition"]) for entry in entries)
+        found = self.diagnose(event, group, member)
+        rules = group.worlds.on_request(member.registration, event.api, number, partitions, at)
+        if found is None and rules is None:
+            found = self.diagnose_unexplained(event, group, at)
+        if found is not None or rules is None:
+            yield self.break_off(event, group, found or PushDiagnosis("", event.api, "", ""))
+            return
+        if event.api == "Start":
+            group.offsets.on_start(member.connection, entries)
+            if group.offsets.has_failed_over:
+                self.evidence.add(event, "PUSH-42")
+        if member.held and event.api == "Start":
+            self.evidence.add(event, "PUSH-09")
+        member.on_command(event, number, partitions)
+        missing = missing_partitions(group, number, self.recent_topics(group, event.time)) if entries else None
+        if missing is not None and event.api == "Start":
+            yield self.break_off(event, group, missing)
+            return
+        if group.held_up_since is not None:
+            self.evidence.add(event, "PUSH-52")
+        group.credit(self.evidence, event, rules, knows_retries="maximum_retries" in self.limits)
+
+    def diagnose(self, event: Event, group: FollowedGroup, member: MemberFacts) -> PushDiagnosis | None:
+        """What is wrong with a Stop or Start by what is known of the channels."""
+        if event.api == "Stop":
+            return None
+        return diagnose_start(event, group, member, self.recent_topics(group, event.time), self.quiet_until, self.slack)
+
+    @property
+    def quiet_until(self) -> int:
+        """Until when a coordinator waits for the consumers of the one before, 0 if that is not known."""
+        if self.lost_at is None or "max_session_timeout" not in self.limits:
+            return 0
+        return self.lost_at + self.limits["max_session_timeout"]
+
+    def recent_topics(self, group: FollowedGroup, now: int) -> list[Topics]:
+        """The topics with their partitions of each moment that the snapshot of a group's attempt may be of."""
+        begun = group.begun_at - 2 * self.slack
+        return [known for (_, known), (until, _) in pairwise((*self.topics, (now, {}))) if until >= begun]
+
+    def diagnose_unexplained(self, event: Event, group: FollowedGroup, at: Surroundings) -> PushDiagnosis:
+        """The requirement that forbids what no explanation of the group has."""
+        told = "nothing that follows from what was seen before"
+        if event.time < self.quiet_until - self.slack:
+            return PushDiagnosis("PUSH-42", "early", f"none before {self.quiet_until} ms", f"{event.time} ms")
+        if event.api == "Start":
+            behind = [one for one in group.open_members() if one.stop != event.body.get("attempt", 0)]
+            return PushDiagnosis("PUSH-38" if behind else "PUSH-39", "order", told, "a Start", "rebalance.starting")
+        if group.worlds.is_early(at):
+            return PushDiagnosis("PUSH-21", "early", "a retry once the wait and the back-off are over", "a Stop before")
+        if group.is_rebalancing(at):
+            return PushDiagnosis("PUSH-18", "order", "the end of the attempt under way first", "another Stop")
+        since = self.topics[-1][0] if self.topics else 0
+        if self.topics and since and event.time <= since + 4 * self.slack:
+            return PushDiagnosis(
+                "PUSH-14", "group", "no rebalance of a group that wants none of what changed", "a Stop"
+            )
+        return PushDiagnosis("", "order", told, "a Stop")
+
+    # --- responses ----------------------------------------------------------------------------------------------
+
+    def on_response(self, event: Event) -> Iterator[Violation]:
+        """The response to a lookup or registration, or a consumer's response."""
+        if event.api == "ClusterMetadata":
+            yield from self.on_metadata(event)
+            return
+        group = self.owners.get(event.connection)
+        member = None if group is None else group.members.get(event.connection)
+        if group is None or member is None or group.is_lost:
+            return
+        if event.api == "RegisterConsumer":
+            yield from self.on_registered(event, group, member)
+            return
+        now, entries = event.time, event.body.get("partitions", ())
+        member.times.heard_at = now
+        if event.api == "Ping":
+            member.times.on_ping_response(now)
+        else:
+            number, error = int(event.body.get("attempt", 0)), int(event.body.get("error_code", 0))
+            at = self.surroundings(group, now)
+            group.worlds.on_response(member.registration, event.api, number, error, at)
+            member.on_response(event, number, error)
+        group.offsets.on_report(member.connection, entries, now)
+
+    def on_registered(self, event: Event, group: FollowedGroup, member: MemberFacts) -> Iterator[Violation]:
+        """A consumer was accepted or refused."""
+        at, error = self.surroundings(group, event.time), int(event.body["error_code"])
+        if group.worlds.on_registered(member.connection, not error, at) is None:
+            yield self.break_off(event, group, self.diagnose_registration(group, member, error))
+            return
+        self.evidence.add(event, "PUSH-25", "PUSH-50")
+        if error:
+            member.may_close = True
+            if group.has_other(member):
+                self.evidence.add(event, "PUSH-26")
+            elif not self.is_allowed(member):
+                self.evidence.add(event, "PUSH-27")
+            return
+        group.on_joined(member, self.slack, has_failed_over=self.lost_at is not None)
+
+    def is_allowed(self, member: MemberFacts) -> bool:
+        """Whether the session timeout is known to be within bounds."""
+        timeout = member.times.session_timeout
+        return self.limits.get("min_session_timeout", timeout) < timeout
+
+    def diagnose_registration(self, group: FollowedGroup, member: MemberFacts, error: int) -> PushDiagnosis:
+        """What is wrong with the response to a registration."""
+        if error:
+            return PushDiagnosis("PUSH-25", "error_code", "0: the id is new, and the timeout allowed", str(error))
+        if group.has_other(member):
+            return PushDiagnosis(
+                "PUSH-26", "error_code", "an error: a live member has the id", "0", "register.duplicate"
+            )
+        told = f"an error: {member.times.session_timeout} ms is out of bounds"
+        return PushDiagnosis("PUSH-27", "error_code", told, "0", "register.timeout-too-small")
+
+    def on_metadata(self, event: Event) -> Iterator[Violation]:
+        """A broker has told where the coordinator is."""
+        body = event.body
+        ids = [broker["id"] for broker in body["brokers"]]
+        named = body["coordinator_id"]
+        if named in ids if not body["error_code"] else named == NO_COORDINATOR or named not in ids:
+            self.evidence.add(event, "PUSH-23", "PUSH-24", "PUSH-50")
+            if self.losses and not body["error_code"]:
+                self.evidence.add(event, "PUSH-03", *(["PUSH-06"] if self.losses > 1 else []))
+            return
+        expected = "one of the live brokers, or an error"
+        yield self.evidence.violation(event, "", "PUSH-23", "coordinator_id", expected, str(named))
+
+    # --- what else happens --------------------------------------------------------------------------------------
+
+    def on_annotation(self, event: Event) -> None:
+        """The kit tells what it did: the partitions there are, or that the coordinator loses its place."""
+        if event.api == "partitions":
+            before = self.known_topics
+            topics = {topic: tuple(names) for topic, names in event.body["topics"].items()}
+            self.topics.append((event.time, topics))
+            changed = [topic for topic, names in topics.items() if before.get(topic) != names]
+            for group in self.groups.values():
+                group.on_change(changed, before, event.time)
+                if self.losses and changed and before:
+                    group.add_trigger("PUSH-05")
+        elif event.api == "lost-coordinator":
+            self.lost_at = event.time
+            self.losses += 1
+            quiet = self.limits.get("max_session_timeout", 0)
+            for group in self.groups.values():
+                group.on_lost_coordinator(event.time, quiet)
+
+    def on_fault(self, event: Event) -> Iterator[Violation]:
+        """A connection ended."""
+        group = self.owners.get(event.connection)
+        member = None if group is None else group.members.get(event.connection)
+        if event.api == "malformed":
+            name = group.name if group is not None else ""
+            requirement = str(event.body.get("requirement", "PUSH-50"))
+            told, seen = "a message of the protocol", str(event.body.get("reason", ""))
+            if group is None or not group.is_lost:
+                yield self.evidence.violation(event, name, requirement, "frame", told, seen)
+            if group is not None:
+                group.is_lost = True
+        if group is None or member is None or event.api not in ("closed", "drop"):
+            return
+        was_open = member.is_open
+        member.is_closed, member.fetching = True, ()
+        group.worlds.forget(member.registration)
+        if member.is_past and was_open and event.api == "closed":
+            self.evidence.add(event, "PUSH-02", "PUSH-44")
+        if event.api == "closed" and was_open and not member.may_close and not group.is_lost:
+            at = self.surroundings(group, event.time)
+            if group.worlds.on_removed(member.registration, at):
+                self.evidence.add(event, "PUSH-11")
+                group.add_trigger("PUSH-11")
+            elif self.suspect is None:
+                self.suspect = event, group
+
+    def settle_suspect(self) -> Iterator[Violation]:
+        """A channel was closed for no reason, unless its coordinator has closed all the others as well."""
+        assert self.suspect is not None
+        (event, group), self.suspect = self.suspect, None
+        known = [member for each in self.groups.values() for member in each.members.values()]
+        if any(member.is_open and member.times.registered_at < event.time for member in known):
+            told = "an open channel: its consumer has answered in time"
+            yield self.break_off(event, group, PushDiagnosis("PUSH-11", "channel", told, "closed"))
+            return
+        for each in self.groups.values():
+            each.on_lost_coordinator(0, 0)
+
+    def find_overdue(self, event: Event) -> Iterator[Violation]:
+        """What is overdue at the moment of an event."""
+        now = event.time
+        if self.suspect is not None and now > self.suspect[0].time + self.slack:
+            yield from self.settle_suspect()
+        for group in self.groups.values():
+            if group.is_lost or now <= group.looked_at:
+                continue
+            group.looked_at = now
+            found = self.overdue_of(group, now)
+            if found is not None:
+                yield self.break_off(event, group, found)
+
+    def overdue_of(self, group: FollowedGroup, now: int) -> PushDiagnosis | None:
+        """What is overdue in a group."""
+        is_rebalancing = group.is_rebalancing(self.surroundings(group, now))
+        for member in group.members.values():
+            if is_rebalancing:
+                member.times.freed_at = max(member.times.freed_at, now)
+            if member.is_past:
+                if member.is_open and now > (self.lost_at or 0) + 2 * self.slack:
+                    return PushDiagnosis("PUSH-44", "channel", "closed: its coordinator has lost its place", "open")
+            elif member.is_open and now > member.times.lease_end + 2 * self.slack + member.times.session_timeout // 3:
+                told = f"closed after {member.times.session_timeout} ms without a response"
+                return PushDiagnosis("PUSH-11", "channel", told, "open")
+            elif member.is_open and not is_rebalancing and (due := member.times.overdue_ping(now)) is not None:
+                return PushDiagnosis("PUSH-08" if member.times.pings else "PUSH-07", "ping", f"one at {due} ms", "none")
+        at = self.surroundings(group, now, certainly=True)
+        is_held_up, is_too_long = self.look_at_others(group, now)
+        if (is_held_up and not is_too_long) or now <= group.worlds.changed_at + 2 * self.slack:
+            return None
+        owed = group.worlds.settle(at)
+        if now <= group.worlds.changed_at + 2 * self.slack + self.unseen_wait:
+            return None
+        if owed is not None and is_too_long:
+            return PushDiagnosis("PUSH-52", "late", "its turn once a slow group has had its retries", "nothing")
+        return None if owed is None else name_owed(owed, group)
+
+    def look_at_others(self, group: FollowedGroup, now: int) -> tuple[bool, bool]:
+        """Whether a group may wait for the rebalance of another one in its queue, and whether that takes too long."""
+        others = (each for each in self.groups.values() if each is not group and not each.is_lost)
+        if not any(each.is_rebalancing(self.surroundings(each, now)) for each in others):
+            if group.held_up_since is not None:
+                group.held_up_since, group.worlds.changed_at = None, now
+            return False, False
+        if group.held_up_since is None:
+            group.held_up_since = now
+        turn = longest_turn(self.limits)
+        return True, turn is not None and now > group.held_up_since + turn + 2 * self.slack
+
+
+def longest_turn(limits: Mapping[str, int]) -> int | None:
+    """For how long a group may keep the queue, with all its retries; None if the limits are not known."""
+    known = [limits.get(name) for name in ("maximum_retries", "response_timeout_ms", "backoff_ms")]
+    if None in known:
+        return None
+    retries, wait, backoff = (value or 0 for value in known)
+    return (retries + 1) * (wait + backoff)
+
+
+# The push coordinator as the judge of traces sees it.
+
+
+class GroupName(NamedTuple):
+    """The group that a request is about."""
+
+    group: str
+
+
+class PushProtocol(JudgedProtocol):
+    """Reads a trace of push; the follower does all the judging."""
+
+    specification = PUSH
+
+    def __init__(self, header: Header) -> None:
+        super().__init__(header)
+        self.follower = PushFollower(header)
+
+    def requests_in(self, operation: Operation, groups: Iterable[str]) -> Iterator[GroupName]:
+        """The group of the connection, once a consumer has registered on it."""
+        group = self.follower.owners.get(operation.connection)
+        if group is not None:
+            yield GroupName(group.name)
+
+    def new_follower(self) -> PushFollower:
+        """The follower of this trace."""
+        return self.follower
+
+    def check_results(self) -> tuple[CheckResult, ...]:
+        """The requirements that the trace shows to hold."""
+        return self.follower.check_results()

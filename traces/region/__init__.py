@@ -1,0 +1,1 @@
+"""The line protocol of a region: its traces judged by the handlers of `model/region`, and their history."""
