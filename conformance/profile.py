@@ -53,8 +53,9 @@ from typing import Any
 
 from fencepost.adapters.security.settings import SECURITY_KEYS, SecurityError, SecuritySettings, read_security
 from fencepost.adapters.wire.move_command import GROUP_PLACE
-from fencepost.model.catalogue.classic import CAPABILITIES, CATALOGUE
-from fencepost.model.catalogue.classic.client import CLIENT_CATALOGUE
+from fencepost.model.catalogue.requirement import CAPABILITIES
+from fencepost.model.classic.catalogue import CATALOGUE
+from fencepost.model.classic.catalogue.client import CLIENT_CATALOGUE
 from fencepost.model.errors import FencepostError
 from fencepost.model.push.requirements import PUSH_CATALOGUE
 from fencepost.model.region.requirements import REGION_CATALOGUE

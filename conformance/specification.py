@@ -8,8 +8,8 @@ from importlib import import_module
 from fencepost.model.catalogue.requirement import Requirement
 from fencepost.model.catalogue.selection import select_requirements
 from fencepost.model.catalogue.specification import Specification
-from fencepost.model.classic.member.specification import CLASSIC_CLIENT
-from fencepost.model.classic.rules.specification import CLASSIC
+from fencepost.model.classic.catalogue import CLASSIC
+from fencepost.model.classic.catalogue.client import CLASSIC_CLIENT
 
 DEFAULT_SPECIFICATION = CLASSIC
 CLIENT_SPECIFICATION = CLASSIC_CLIENT

@@ -28,10 +28,10 @@ ORDER = {
     "model": """
         model
         model/wire/tables  model/wire
-        model/catalogue  model/catalogue/classic  model/catalogue/classic/client
+        model/catalogue  model/classic/catalogue  model/classic/catalogue/client
         model/classic/core  model/classic/messages  model/classic  model/classic/coordinator
         model/assignors  model/classic/member
-        model/classic/kernel  model/classic/rules  model/classic/theorems
+        model/classic/kernel  model/classic/theorems
         model/draining
         model/explore  model/explore/classic  model/explore/classic/poll_loop
         model/proofs
@@ -305,8 +305,8 @@ def test_engines_know_no_protocol() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "from fencepost.model.classic.rules import RULES",
-        "from fencepost.model.catalogue import classic",
+        "from fencepost.model.classic.catalogue import RULES",
+        "from fencepost.model import classic",
         "import fencepost.traces.judge.classic.stepper",
         "def f():\n    from fencepost.conformance.schedules.classic.protocol import ClassicSchedules",
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from fencepost.model.classic.core.state import Group",

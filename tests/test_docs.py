@@ -15,7 +15,7 @@ from docs.generator.formats import MEANINGS
 from docs.generator.pages import make_pages
 from fencepost.conformance.cli import COMMANDS
 from fencepost.conformance.profile import SECTIONS, load_profile
-from fencepost.model.catalogue.classic import CATALOGUE
+from fencepost.model.classic.catalogue import CATALOGUE
 from tests.support.doc_pages import ADDRESS, commands_in, missing_lines, prepare_folder, run_line
 from tests.support.plugin_arguments import run_apart
 from tests.support.readme import fenced_blocks

@@ -10,7 +10,7 @@ import pytest
 from docs.generator.pictures import finding_as_mermaid
 from fencepost.conformance.profile import load_profile
 from fencepost.conformance.zoo.results import BUG_RESULTS
-from fencepost.model.catalogue.classic import CATALOGUE
+from fencepost.model.classic.catalogue import CATALOGUE
 from tests.support.doc_pages import ADDRESS, Command, commands_in, missing_lines, prepare_folder, run_line
 from tests.support.plugin_arguments import run_apart
 from tests.support.readme import COMMANDS, README, fenced_blocks

@@ -21,7 +21,7 @@ from fencepost.conformance.run.runner import make_run, profile_or_default
 from fencepost.conformance.run.stream import consume, stream_events
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenario.selection import select_requirements
-from fencepost.model.catalogue.classic import Requirement
+from fencepost.model.catalogue.requirement import Requirement
 
 Folder = str | os.PathLike[str]
 

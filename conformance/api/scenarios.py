@@ -3,7 +3,8 @@
 from collections.abc import Callable
 
 from fencepost.conformance.scenario.scenario import Scenario, ScenarioFunction
-from fencepost.model.catalogue.classic import matching_requirements
+from fencepost.model.catalogue.selection import matching_ids
+from fencepost.model.classic.catalogue import CATALOGUE
 
 
 def scenario(*requirements: str, needs: tuple[str, ...] = ()) -> Callable[[ScenarioFunction], Scenario]:
@@ -18,8 +19,7 @@ def scenario(*requirements: str, needs: tuple[str, ...] = ()) -> Callable[[Scena
     """
     if not requirements:
         raise ValueError("a scenario needs the id of a requirement, such as HB-05")
-    for id in requirements:
-        matching_requirements(id)
+    matching_ids(CATALOGUE.values(), requirements)
 
     def make_scenario(play: ScenarioFunction) -> Scenario:
         return Scenario(play.__name__.replace("_", "-"), requirements, play, needs)

@@ -92,7 +92,7 @@ def user_errors() -> tuple[type[Exception], ...]:
     from fencepost.conformance.profile import ProfileError
     from fencepost.conformance.registry.entries import RegistryError
     from fencepost.conformance.reports.json_report import ReportError
-    from fencepost.model.catalogue.classic import UnknownRequirement
+    from fencepost.model.catalogue.selection import UnknownRequirement
     from fencepost.traces.files.trace_files import TraceError
 
     return (

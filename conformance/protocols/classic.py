@@ -12,8 +12,8 @@ from fencepost.conformance.scenarios.classic import ALL
 from fencepost.conformance.scenarios.classic.versions import versions
 from fencepost.conformance.schedules.protocol import TargetScheduleProtocol
 from fencepost.conformance.schedules.scope import ScheduleScope
-from fencepost.model.catalogue.classic.releases import latest_release
-from fencepost.model.classic.rules.specification import CLASSIC as SPECIFICATION
+from fencepost.model.classic.catalogue import CLASSIC as SPECIFICATION
+from fencepost.model.classic.catalogue.reference import latest_release
 from fencepost.model.errors import TRANSIENT_ERRORS
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Body

@@ -7,11 +7,7 @@ from fencepost.conformance.capabilities import REMEDIES
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION, needs_of
 from fencepost.model.catalogue import selection
-from fencepost.model.catalogue.classic import (
-    CAPABILITIES,
-    Requirement,
-    Verifiability,
-)
+from fencepost.model.catalogue.requirement import CAPABILITIES, Requirement, Verifiability
 from fencepost.model.catalogue.specification import Specification
 
 

@@ -11,7 +11,8 @@ from fencepost.conformance.reports.ending import describe_ending
 from fencepost.conformance.results import RequirementResult, Verdict
 from fencepost.conformance.testing.runs import Finding, SessionRun
 from fencepost.conformance.testing.violation import NextSteps, Undecided, make_violation
-from fencepost.model.catalogue.classic import CATALOGUE, Requirement
+from fencepost.model.catalogue.requirement import Requirement
+from fencepost.model.classic.catalogue import CATALOGUE
 from fencepost.model.errors import FencepostError
 
 _SAVE_LIMIT = 64

@@ -10,8 +10,8 @@ from fencepost.conformance.scenario.selection import select_requirements
 from fencepost.conformance.schedules.batches import BATCH_SIZE
 from fencepost.conformance.testing.case import CaseId
 from fencepost.conformance.testing.options import PluginOptions, read_options
-from fencepost.model.catalogue.classic import CATALOGUE, UnknownRequirement
-from fencepost.model.catalogue.selection import matching_ids
+from fencepost.model.catalogue.selection import UnknownRequirement, matching_ids
+from fencepost.model.classic.catalogue import CATALOGUE
 
 F = TypeVar("F", bound=Callable[..., Any])
 CASE = "fencepost_case"

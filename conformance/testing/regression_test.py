@@ -16,7 +16,7 @@ from fencepost.conformance.scenario.actors import Member
 from fencepost.conformance.scenario.context import ScenarioContext
 from fencepost.conformance.testing.captured_requests import CapturingChannel, capture_request, complete_body
 from fencepost.conformance.testing.group_schedule import first_violation
-from fencepost.model.catalogue.classic import CATALOGUE
+from fencepost.model.classic.catalogue import CATALOGUE
 from fencepost.model.errors import Error, FencepostError
 from fencepost.traces.events import Body, Event, Header, Kind
 from fencepost.traces.judge.judge import judge

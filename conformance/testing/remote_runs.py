@@ -17,7 +17,7 @@ from fencepost.conformance.results import Ending, Report, RequirementResult
 from fencepost.conformance.run.remote import RemoteRun
 from fencepost.conformance.run.stream import stream_events
 from fencepost.conformance.testing.runs import Finding, RunChoices
-from fencepost.model.catalogue.classic import CATALOGUE
+from fencepost.model.classic.catalogue import CATALOGUE
 from fencepost.model.errors import FencepostError
 from fencepost.traces.verdict import UNCLASSIFIED
 

@@ -20,7 +20,7 @@ from fencepost.conformance.run.run_state import RunState, order_scenarios
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.scenario.selection import Selection
-from fencepost.model.catalogue.classic import CATALOGUE
+from fencepost.model.classic.catalogue import CATALOGUE
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.verdict import UNCLASSIFIED
 

@@ -28,7 +28,7 @@ from fencepost.conformance.testing.targets import (
     schedule_player,
 )
 from fencepost.conformance.testing.violation import Violation
-from fencepost.model.catalogue.classic import CATALOGUE
+from fencepost.model.classic.catalogue import CATALOGUE
 from fencepost.model.errors import FencepostError
 
 TARGET = "fencepost_target"

@@ -12,7 +12,7 @@ from fencepost.conformance.diagrams.text import to_text
 from fencepost.conformance.reports.layout import escape_unprintable, label_once, unwrapped_line, wrapped_lines
 from fencepost.conformance.results import Failure
 from fencepost.conformance.testing.runs import Finding, exceptions_in
-from fencepost.model.catalogue.classic import CATALOGUE
+from fencepost.model.classic.catalogue import CATALOGUE
 from fencepost.traces.verdict import UNCLASSIFIED
 
 _TIMING_NAMES = frozenset({"early", "late", "response"})

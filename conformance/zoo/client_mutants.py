@@ -27,7 +27,7 @@ from fencepost.model.classic import member
 from fencepost.traces.events import Kind
 
 GUARD_OPERATORS = frozenset({"always", "never", "comparison"})
-EXCLUDED = frozenset({"client", "resync", "rule_table", "specification", "step"})
+EXCLUDED = frozenset({"client", "resync", "step"})
 """Modules without decisions, values and tables, and members of a proposal, which no client speaks."""
 _DRIVER, _SETTINGS = "fencepost.adapters.client.reference.driver", "fencepost.model.classic.member.settings"
 SECONDS_FOR_ONE = 10.0

@@ -12,6 +12,7 @@ from fencepost.conformance.registry.site import entry_order, how_it_responds
 from fencepost.conformance.reports.layout import line_width
 from fencepost.conformance.reports.requirements import explain_requirement
 from fencepost.model.catalogue.requirement import CAPABILITIES, Requirement, Tier
+from fencepost.model.catalogue.sources import links_of
 
 PAGE_COLUMNS = 84
 """How many characters of fixed width a page of the site has beside its lists of pages and of headings."""
@@ -48,7 +49,11 @@ def family_of(requirement: Requirement) -> str:
 def requirement_page(requirement: Requirement, entries: Sequence[RegistryEntry]) -> str:
     """A requirement: its words, how it is tested with a picture, and what the registry has on it."""
     text = f"# {requirement.id}: {requirement.title}\n\n{requirement.level}. {escape(requirement.sentence)}\n\n"
-    text += f"Source: {escape(requirement.source)}. Tier: {requirement.tier}.\n"
+    sources = (
+        escape(name) if address is None else f"[{escape(name)}]({address})"
+        for name, address in links_of(requirement.source)
+    )
+    text += f"Source: {', '.join(sources)}. Tier: {requirement.tier}.\n"
     if requirement.needs:
         text += "\nIt needs " + "; ".join(escape(CAPABILITIES[name]) for name in requirement.needs) + ".\n"
     with line_width(PAGE_COLUMNS):

@@ -12,7 +12,7 @@ from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS, BundledRun
 from fencepost.conformance.scenario.selection import Selection, select_requirements
-from fencepost.model.catalogue.classic import Requirement
+from fencepost.model.catalogue.requirement import Requirement
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import pytest
 
 from fencepost.conformance.zoo.classic.clients.bug import ClientBug, Side
 from fencepost.conformance.zoo.mutation.patching import Patch
-from fencepost.model.catalogue.classic.client import CLIENT_CATALOGUE
+from fencepost.model.classic.catalogue.client import CLIENT_CATALOGUE
 from tests.acceptance.checks import faulty_clients
 from tests.acceptance.heldout_clients.registry import CLIENT_FAULTS
 

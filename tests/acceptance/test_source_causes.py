@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from fencepost.model.catalogue.classic import CATALOGUE
+from fencepost.model.classic.catalogue import CATALOGUE
 from tests.acceptance import kfake_findings, mock_findings
 from tests.acceptance.source_causes import Deviation, compare_causes
 

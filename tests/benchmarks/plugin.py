@@ -18,7 +18,7 @@ from math import comb, ldexp
 from pathlib import Path
 from statistics import median
 
-from fencepost.model.catalogue.classic import CATALOGUE
+from fencepost.model.classic.catalogue import CATALOGUE
 
 ROOT = Path(__file__).parents[2]
 PLUGIN = "fencepost.conformance.testing.plugin"

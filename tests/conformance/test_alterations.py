@@ -15,14 +15,15 @@ from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenario.scenario_run import ScenarioRun
 from fencepost.conformance.scenarios.classic import ALL
-from fencepost.model.catalogue.classic import CATALOGUE, Requirement, Verifiability, is_recommendation
+from fencepost.model.catalogue.requirement import Requirement, Verifiability
+from fencepost.model.classic.catalogue import CATALOGUE, CLASSIC
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.verdict import CheckStatus
 from tests.support.response_mutations import alter_field, checked_responses, violated_by
 
 NEVER_REACHED = {"FIND-08", "HB-12"}
 """They speak of a coordinator that is not available for a while; the bundled one always is."""
-ADVICE = frozenset(id for id in CATALOGUE if is_recommendation(id))
+ADVICE = frozenset(id for id in CATALOGUE if CLASSIC.is_recommendation(id))
 
 
 @cache

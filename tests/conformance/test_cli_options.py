@@ -19,8 +19,8 @@ from fencepost.conformance.plan import Plan
 from fencepost.conformance.reports.json_report import from_json
 from fencepost.conformance.reports.text import outcome_line, render_report
 from fencepost.conformance.scenarios.classic import ALL
-from fencepost.model.catalogue.classic import CATALOGUE
-from fencepost.model.catalogue.classic.client import CLIENT_CATALOGUE
+from fencepost.model.classic.catalogue import CATALOGUE
+from fencepost.model.classic.catalogue.client import CLIENT_CATALOGUE
 from fencepost.model.push.requirements import PUSH_CATALOGUE
 from fencepost.model.region.requirements import REGION_CATALOGUE
 from tests.support.fake_runner import FakeRunner

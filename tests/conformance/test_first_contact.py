@@ -23,7 +23,8 @@ from fencepost.conformance.reports.text import render_report
 from fencepost.conformance.results import Failure, Verdict
 from fencepost.conformance.scenario.selection import select_scenarios
 from fencepost.conformance.scenarios.classic import ALL
-from fencepost.model.catalogue.classic import CAPABILITIES, CATALOGUE
+from fencepost.model.catalogue.requirement import CAPABILITIES
+from fencepost.model.classic.catalogue import CATALOGUE
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Order
 from tests.support.odd_brokers import HangingUpServer

@@ -27,7 +27,7 @@ from fencepost.conformance.schedules.classic.moves.cast import MemberRole
 from fencepost.conformance.schedules.schedule import Move, Schedule
 from fencepost.conformance.zoo.classic.crashing_target import CrashingTarget
 from fencepost.conformance.zoo.faulty import BUNDLED_SCHEDULES, faulty_coordinator
-from fencepost.model.catalogue.classic import CATALOGUE
+from fencepost.model.classic.catalogue import CATALOGUE
 from fencepost.traces.events import Order
 from fencepost.traces.verdict import CheckResult, CheckStatus, TraceVerdict
 

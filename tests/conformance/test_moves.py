@@ -19,7 +19,7 @@ from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import Verdict
 from fencepost.conformance.run.bundled import BundledRun
-from fencepost.model.catalogue.classic import CATALOGUE
+from fencepost.model.classic.catalogue import CATALOGUE
 from fencepost.model.wire.codec import decode_body, encode_body, fit_body
 from fencepost.model.wire.primitives import ZERO_UUID
 from fencepost.traces.events import Kind

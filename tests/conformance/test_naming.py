@@ -31,7 +31,7 @@ from fencepost.conformance.schedules.statistics import CandidateFailure, RunStat
 from fencepost.conformance.zoo.classic.bugs import COORDINATOR_BUGS
 from fencepost.conformance.zoo.hunt import HuntTask, run_hunt
 from fencepost.conformance.zoo.results import load_results
-from fencepost.model.catalogue.classic import CATALOGUE
+from fencepost.model.classic.catalogue import CATALOGUE
 from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Header, Kind, Order

@@ -14,7 +14,7 @@ from fencepost.conformance.profile import (
     ProfileError,
     load_profile,
 )
-from fencepost.model.catalogue.classic import CAPABILITIES
+from fencepost.model.catalogue.requirement import CAPABILITIES
 
 TARGETS = Path(__file__).parent.parent / "targets"
 

@@ -11,10 +11,9 @@ from fencepost.conformance.analysis.reference_differences import note_ambiguitie
 from fencepost.conformance.analysis.trace_totals import TraceTotals
 from fencepost.conformance.cli import main
 from fencepost.conformance.results import Remark, RemarkKind, RequirementResult, Verdict
-from fencepost.model.catalogue.classic import CATALOGUE
-from fencepost.model.catalogue.classic.differences import DIFFERENCES, describe_side
+from fencepost.model.classic.catalogue import CATALOGUE, CLASSIC
+from fencepost.model.classic.catalogue.reference import DIFFERENCES, describe_side
 from fencepost.model.classic.dialect import Dialect
-from fencepost.model.classic.rules.specification import CLASSIC
 
 PASS = RequirementResult("COMMIT-11", Verdict.PASS)
 NAMED = "from version 9 on a commit with a generation to an unknown group gets GROUP_ID_NOT_FOUND"

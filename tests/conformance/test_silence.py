@@ -13,7 +13,7 @@ from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.scenario.context import ScenarioContext
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.zoo.faulty import faulty_coordinator
-from fencepost.model.catalogue.classic import CATALOGUE
+from fencepost.model.classic.catalogue import CATALOGUE
 from tests.support.faulty_coordinators import (
     NEVER_ENDS_JOIN_PHASE,
     NEVER_HANDS_OUT_ASSIGNMENTS,

@@ -22,7 +22,7 @@ from fencepost.conformance.run.bundled import BUNDLED_SETTINGS, BundledRun
 from fencepost.conformance.scenario.context import ScenarioContext
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenarios.classic.transactions import Producer, begin_transaction
-from fencepost.model.catalogue.classic import CATALOGUE
+from fencepost.model.classic.catalogue import CATALOGUE
 from fencepost.traces.events import Body
 from fencepost.traces.judge.classic.overdue_cleanup import MAX_CLEANUP_PASSES
 from fencepost.traces.verdict import TraceVerdict

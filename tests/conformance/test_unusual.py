@@ -10,7 +10,7 @@ from fencepost.conformance.reports.text import render_report
 from fencepost.conformance.results import ExitCode, RequirementResult, Verdict
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.zoo.faulty import faulty_coordinator
-from fencepost.model.catalogue.classic import CATALOGUE, is_recommendation
+from fencepost.model.classic.catalogue import CATALOGUE, CLASSIC
 
 NAMED = "admin.Admin.find: always: known -> True"
 """Beside the error for an unknown kind of key a node is named all the same."""
@@ -59,7 +59,7 @@ def test_nothing_is_unusual_about_the_bundled_coordinator(id: str) -> None:
 
 
 def test_advice_is_what_should_be() -> None:
-    assert [id for id in CATALOGUE if is_recommendation(id)] == [
+    assert [id for id in CATALOGUE if CLASSIC.is_recommendation(id)] == [
         "FIND-09",
         "COMMIT-26",
         "COMMIT-30",
@@ -67,4 +67,4 @@ def test_advice_is_what_should_be() -> None:
         "TIMER-17",
         "TIMER-23",
     ]
-    assert not is_recommendation("NO-01")
+    assert not CLASSIC.is_recommendation("NO-01")

@@ -15,7 +15,7 @@ from fencepost.conformance.zoo.classic.bug import Bug
 from fencepost.conformance.zoo.classic.bugs import COORDINATOR_BUGS
 from fencepost.conformance.zoo.classic.environments import Environment
 from fencepost.conformance.zoo.mutation.patching import Patch
-from fencepost.model.catalogue.classic import CATALOGUE
+from fencepost.model.classic.catalogue import CATALOGUE
 from tests.support.bug_witnesses import WITNESSES, run_under, shown_by
 
 RELEVANT = {

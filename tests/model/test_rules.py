@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.model.catalogue.classic import CATALOGUE
-from fencepost.model.classic.rules import RULES
+from fencepost.model.classic.catalogue import CATALOGUE, RULES
 from fencepost.traces.judge.judge import judge
 from tests.support.random_client import random_trace
 

@@ -16,8 +16,8 @@ from fencepost.model.assignors.consumer_protocol import (
     encode_subscription,
 )
 from fencepost.model.assignors.group import Assign, Subscription
-from fencepost.model.catalogue.classic.client import CLIENT_CATALOGUE
 from fencepost.model.catalogue.requirement import Level
+from fencepost.model.classic.catalogue.client import CLIENT_CATALOGUE
 from fencepost.model.classic.core.sorts import InstanceId
 from fencepost.model.classic.member.client import FindCoordinatorResponse
 from fencepost.model.classic.member.settings import RANGE, ROUND_ROBIN, STICKY, ClientSettings

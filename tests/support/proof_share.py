@@ -13,7 +13,7 @@ from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.scenarios.classic import ALL
-from fencepost.model.classic.rules import RULES
+from fencepost.model.classic.catalogue import RULES
 from fencepost.model.proofs.classic.induction import ProofSize, prepare_query
 from fencepost.model.proofs.classic.inductions import DISPATCH, KAFKA_FAILOVERS, ONE_TERM
 

@@ -12,7 +12,7 @@ from fencepost.conformance.results import ExitCode, Report
 from fencepost.conformance.run.remote import RemoteRun
 from fencepost.conformance.scenario.context import Member, ScenarioContext
 from fencepost.conformance.scenario.scenario import Scenario, ScenarioFunction
-from fencepost.model.catalogue.classic import CATALOGUE
+from fencepost.model.classic.catalogue import CATALOGUE
 from tests.targets.running import RunningTarget
 
 pytestmark = [pytest.mark.real_time, pytest.mark.slow]

@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from fencepost.model.classic.catalogue import RULES
 from fencepost.model.classic.coordinator.state import GroupState
 from fencepost.model.classic.core.state import Group, Holder, Phase, Slot
 from fencepost.model.classic.messages.requests import JoinGroup, LeaveGroup
-from fencepost.model.classic.rules import RULES
 from fencepost.traces.history.builder import NOT_SHOWN, TimelineBuilder
 from fencepost.traces.history.state_history import awaited_members
 from fencepost.traces.history.timeline import CauseKind, ChangeCause, HoldKind, PhaseHold

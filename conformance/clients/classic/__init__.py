@@ -22,7 +22,7 @@ from fencepost.conformance.clients.classic.schedules.protocol import ClassicClie
 from fencepost.conformance.clients.protocol import ClientProtocol
 from fencepost.conformance.clients.scenario import ClientScenario
 from fencepost.conformance.specification import CLIENT_SPECIFICATION
-from fencepost.model.catalogue.classic.client.constructors import CLIENT_CAPABILITIES
+from fencepost.model.classic.catalogue.client import CLIENT_CAPABILITIES
 from fencepost.traces.client_judge.classic.client import ClassicClient
 
 SCENARIOS: tuple[ClientScenario, ...] = tuple(

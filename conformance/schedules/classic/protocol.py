@@ -14,7 +14,7 @@ from fencepost.conformance.schedules.classic.shortcuts import find_shortcuts
 from fencepost.conformance.schedules.protocol import CoverageGoals
 from fencepost.conformance.schedules.schedule import GeneratedSchedule, Move, Schedule
 from fencepost.conformance.schedules.scope import ScheduleScope
-from fencepost.model.classic.rules import RULES
+from fencepost.model.classic.catalogue import RULES
 from fencepost.traces.events import Event
 from fencepost.traces.model_transitions import Transition
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
+from fencepost.model.classic.catalogue import RULES
 from fencepost.model.classic.core.sorts import InstanceId, ProtocolName
 from fencepost.model.classic.core.state import CommitRequest, JoinRequest, Phase, Protocol
 from fencepost.model.classic.member.member import NO_GENERATION, MemberRequest, MemberState, PartitionCommit
-from fencepost.model.classic.rules import RULES
 from fencepost.model.explore.classic.coordinator_inputs import Universe, joinings
 from fencepost.model.explore.classic.coordinator_tour import coordinator_machine
 from fencepost.model.explore.classic.member_tour import member_machine

@@ -13,7 +13,7 @@ from typing import Any
 from fencepost.conformance.clients.classic import DRIVEN_CLIENTS
 from fencepost.conformance.clients.findings import reason_left_out
 from fencepost.conformance.results import ExitCode
-from fencepost.model.catalogue.classic.client import CLIENT_CATALOGUE
+from fencepost.model.classic.catalogue.client import CLIENT_CATALOGUE
 from tests.acceptance.checks.conformance import command_environment, join_ids
 from tests.acceptance.client_batches import SCHEDULES, ClientBatch, check_client_batches
 from tests.acceptance.client_findings import SOURCE_OF_FAILURES, SOURCE_OF_REMARKS

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from fencepost.conformance.analysis.root_cause import BLOCKED_BY
 from fencepost.conformance.profile import Profile
-from fencepost.model.catalogue.classic import CATALOGUE
 from fencepost.model.catalogue.requirement import Tier
+from fencepost.model.classic.catalogue import CATALOGUE
 from tests.acceptance.checks.conformance import (
     KitRun,
     describe_causes,

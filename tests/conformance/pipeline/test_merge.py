@@ -13,7 +13,7 @@ from fencepost.conformance.pipeline.overview_text import overview_lines
 from fencepost.conformance.pipeline.summary import CorpusSummary, merge_summaries, summarize_rows
 from fencepost.conformance.reports.typed_json import to_plain
 from fencepost.conformance.results import ExitCode, Failure, Verdict
-from fencepost.model.classic.rules.specification import CLASSIC
+from fencepost.model.classic.catalogue import CLASSIC
 from fencepost.traces.pipeline.judge_corpus import Finding
 
 

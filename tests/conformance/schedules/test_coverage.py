@@ -16,7 +16,7 @@ from fencepost.conformance.schedules.coverage import describe_nearest, measure_c
 from fencepost.conformance.schedules.scope import ScheduleScope
 from fencepost.conformance.schedules.statistics import RunStatistics
 from fencepost.conformance.schedules.virtual_engine import BatchWorker
-from fencepost.model.classic.rules import RULES
+from fencepost.model.classic.catalogue import RULES
 from fencepost.traces.model_transitions import Transition
 
 GROUND = ScheduleScope(BUNDLED_SETTINGS)

@@ -12,7 +12,7 @@ import fencepost.conformance.testing.session  # noqa: F401  # loaded once, for a
 from fencepost import __version__
 from fencepost.conformance.reports.json_report import from_json
 from fencepost.conformance.results import Scope, Verdict
-from fencepost.model.catalogue.classic import CATALOGUE
+from fencepost.model.classic.catalogue import CATALOGUE
 from tests.support.plugin_arguments import PLUGIN, plugin_arguments, run_apart
 
 pytest_plugins = ["pytester"]

@@ -11,7 +11,7 @@ from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.testing.runs import InProcessRun, RunChoices
 from fencepost.conformance.zoo.classic.bug import Bug
 from fencepost.conformance.zoo.classic.bugs import COORDINATOR_BUGS
-from fencepost.model.catalogue.classic import CATALOGUE
+from fencepost.model.classic.catalogue import CATALOGUE
 
 BUGS = ("BUG-05", "BUG-12", "BUG-40", "BUG-50")
 

@@ -28,7 +28,7 @@ from fencepost.conformance.zoo.client_table import (
 from fencepost.conformance.zoo.hunt import HuntTask
 from fencepost.conformance.zoo.mutation.patching import Patch
 from fencepost.conformance.zoo.strategies import GROUPS, SCENARIOS, SCHEDULES
-from fencepost.model.catalogue.classic.client import CLIENT_CATALOGUE
+from fencepost.model.classic.catalogue.client import CLIENT_CATALOGUE
 from fencepost.model.classic.member import member
 
 KNOWN = {f"BUG-{number}" for number in range(58, 167)}

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from fencepost.model.catalogue.classic import CATALOGUE
-from fencepost.model.catalogue.classic.releases import COMPARED_APIS, HIGHEST_VERSIONS, latest_release
 from fencepost.model.catalogue.requirement import Change
+from fencepost.model.classic.catalogue import CATALOGUE
+from fencepost.model.classic.catalogue.reference import COMPARED_APIS, HIGHEST_VERSIONS, latest_release
 
 KAFKA_3_4 = dict(zip(COMPARED_APIS, ((0, highest) for highest in HIGHEST_VERSIONS["3.6.2"]), strict=True))
 """What Kafka 3.4.1 advertises: 3.2 to 3.6 all advertise the same."""

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from fencepost.model.classic.catalogue import RULES
 from fencepost.model.classic.core import join, join_phase, member_table, membership, sync, timers
 from fencepost.model.classic.core.member_table import NOWHERE, check_member
 from fencepost.model.classic.core.membership import renew_session, respond_to_commit
 from fencepost.model.classic.core.state import CommitRequest, Context, Group, Step
 from fencepost.model.classic.member import member
-from fencepost.model.classic.rules import RULES
 from fencepost.model.classic.theorems.member_statements import MEMBER_THEOREMS
 from fencepost.model.classic.theorems.request_statements import STEP_THEOREMS
 from fencepost.model.errors import Error

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from fencepost.model.classic.catalogue import RULES
 from fencepost.model.classic.core.membership import heartbeat, respond_to_commit
 from fencepost.model.classic.core.state import CommitRequest, Context, Group, HeartbeatRequest, Step
-from fencepost.model.classic.rules import RULES
 from fencepost.model.errors import Error
 from fencepost.model.explore.classic import coordinator_tour
 from fencepost.model.explore.classic.coordinator_inputs import Input, Universe, joinings

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from fencepost.model.classic.catalogue import RULES
 from fencepost.model.classic.coordinator import dispatch, offsets
 from fencepost.model.classic.coordinator.state import Cluster, GroupState
 from fencepost.model.classic.core.state import Choices, CommitRequest, Context, HeartbeatRequest, JoinRequest, Protocol
 from fencepost.model.classic.dialect import Dialect
 from fencepost.model.classic.messages.requests import Heartbeat, JoinGroup, Offset, OffsetCommit
-from fencepost.model.classic.rules import RULES
 from fencepost.model.classic.theorems.dispatch_statements import (
     DISPATCH_THEOREMS,
     REFUSALS,

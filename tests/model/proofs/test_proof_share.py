@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.model.classic.rules import RULES
+from fencepost.model.classic.catalogue import RULES
 from fencepost.model.proofs.classic import proof_share as told
 from fencepost.model.proofs.classic.proof_share import (
     INSIDE_RULES,

@@ -3,8 +3,8 @@
 from collections import deque
 from collections.abc import Callable, Mapping
 
-from fencepost.model.catalogue.classic.client import CLIENT_CATALOGUE
 from fencepost.model.catalogue.requirement import Requirement
+from fencepost.model.classic.catalogue.client import CLIENT_CATALOGUE
 from fencepost.model.errors import Error
 from fencepost.traces.client_judge.classic import (
     application_end,

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, TypeAlias
 
 from fencepost.model.assignors.consumer_protocol import ConsumerProtocolError, decode_subscription
-from fencepost.model.catalogue.classic.client import CLIENT_CATALOGUE
 from fencepost.model.catalogue.requirement import Requirement
+from fencepost.model.classic.catalogue.client import CLIENT_CATALOGUE
 from fencepost.traces.client_judge.classic.client import ClassicClient
 from fencepost.traces.client_judge.classic.endings import patience_for
 from fencepost.traces.client_judge.classic.knowledge import Phase

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from fencepost.model.catalogue.specification import Rule
+from fencepost.model.classic.catalogue import RULES
 from fencepost.model.classic.core.state import Holder
-from fencepost.model.classic.rules import RULES, Rule
 from fencepost.model.errors import Error
 from fencepost.traces.judge.groups.silence_watch import MISSING
 from fencepost.traces.judge.search.configuration import GroupOperation, Mismatch

@@ -1,5 +1,7 @@
 """Words of the classic protocol: the response that the model allows, and the guard that was false."""
 
+from fencepost.model.catalogue.specification import Rule
+from fencepost.model.classic.catalogue import RULES
 from fencepost.model.classic.coordinator.state import GroupState
 from fencepost.model.classic.core.member_table import is_member
 from fencepost.model.classic.core.state import (
@@ -18,7 +20,6 @@ from fencepost.model.classic.messages.responses import (
     PartitionErrors,
     Response,
 )
-from fencepost.model.classic.rules import RULES, Rule
 from fencepost.model.errors import Error
 from fencepost.traces.events import Body
 from fencepost.traces.judge.diagnosis.wording import errors_in, format_value

@@ -19,7 +19,7 @@ from fencepost.conformance.results import ExitCode
 from fencepost.conformance.schedules.schedule import Move, Schedule
 from fencepost.conformance.zoo.client_mutants import KINDS as KINDS_OF_CLIENTS
 from fencepost.conformance.zoo.client_mutants import PROTOCOL, mutant_bench
-from fencepost.model.classic.member.rule_table import MEMBER_RULES
+from fencepost.model.classic.catalogue.client import MEMBER_RULES
 from fencepost.model.classic.member.settings import ClientSettings
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.files.trace_files import TraceError

@@ -1,6 +1,7 @@
-"""Where the two coordinators of Apache Kafka differ, and so the sources are ambiguous about a requirement.
+"""The reference implementations: where the two coordinators of Apache Kafka differ, and how to tell its releases apart.
 
-How a failing log is told (DIV-16, DIV-17) is no requirement's business.
+Where the coordinators differ, the sources are ambiguous about a requirement. How a failing log is told (DIV-16, DIV-17)
+is no requirement's business.
 """
 
 from collections.abc import Mapping
@@ -132,9 +133,55 @@ Of DIV-20 alone it is what the older one does.
 TRUE_AS_OLDER = frozenset({"replaced_stays_new"})
 
 
+COMPARED_APIS = (
+    "Metadata",
+    "FindCoordinator",
+    "JoinGroup",
+    "SyncGroup",
+    "Heartbeat",
+    "LeaveGroup",
+    "OffsetCommit",
+    "OffsetFetch",
+    "TxnOffsetCommit",
+    "DescribeGroups",
+    "ListGroups",
+    "DeleteGroups",
+)
+"""The APIs whose highest versions tell releases of Apache Kafka apart."""
+
+HIGHEST_VERSIONS: Mapping[str, tuple[int, ...]] = MappingProxyType(
+    {
+        "2.3.1": (8, 2, 5, 3, 3, 2, 7, 5, 2, 3, 2, 1),
+        "2.4.1": (9, 3, 6, 4, 4, 4, 8, 6, 2, 5, 3, 2),
+        "2.5.1": (9, 3, 7, 5, 4, 4, 8, 7, 3, 5, 3, 2),
+        "2.7.2": (9, 3, 7, 5, 4, 4, 8, 7, 3, 5, 4, 2),
+        "2.8.2": (11, 3, 7, 5, 4, 4, 8, 7, 3, 5, 4, 2),
+        "3.0.2": (11, 4, 7, 5, 4, 4, 8, 8, 3, 5, 4, 2),
+        "3.1.2": (12, 4, 7, 5, 4, 4, 8, 8, 3, 5, 4, 2),
+        "3.6.2": (12, 4, 9, 5, 4, 5, 8, 8, 3, 5, 4, 2),
+        "3.7.2": (12, 4, 9, 5, 4, 5, 9, 9, 3, 5, 4, 2),
+        "3.8.1": (12, 5, 9, 5, 4, 5, 9, 9, 4, 5, 5, 2),
+        "3.9.2": (12, 6, 9, 5, 4, 5, 9, 9, 4, 5, 5, 2),
+    }
+)
+"""The highest versions of `COMPARED_APIS`, by the last release that has exactly these.
+
+From the message schemas of the source of each release; unstable versions are left out.
+"""
+
+
 def describe_side(name: str, side: bool) -> str:
     """What a target does that took one side."""
     difference = DIFFERENCES[name]
     newer = side is not (name in TRUE_AS_OLDER)
     told = difference.newer if newer else difference.older
     return f"as the {'newer' if newer else 'older'} coordinator, {told} ({difference.id})"
+
+
+def latest_release(versions: Mapping[str, tuple[int, int]]) -> str:
+    """The last release of Apache Kafka before 4.0 that advertises exactly these versions; "" if none does.
+
+    `versions` are the lowest and highest version of each API.
+    """
+    highest = tuple(versions.get(api, (0, -1))[1] for api in COMPARED_APIS)
+    return next((release for release, known in HIGHEST_VERSIONS.items() if known == highest), "")
