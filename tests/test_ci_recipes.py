@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fencepost.conformance.cli.test import add_arguments
+from fencepost.conformance.cli.test import COMMANDS
 from fencepost.conformance.profile import load_profile
 from fencepost.conformance.reports.json_report import from_json
 
@@ -112,7 +112,7 @@ def test_the_arguments_exist() -> None:
     import argparse
 
     parser = argparse.ArgumentParser()
-    add_arguments(parser)
+    COMMANDS["test"].add_to(parser)
     known = {option for action in parser._actions for option in action.option_strings}
     text = "".join((CI / name).read_text() for name in ("run-fencepost", "action.yml", "github-workflow.yml"))
     text += (CI.parent / "how-to" / "ci.md").read_text()

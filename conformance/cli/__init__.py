@@ -6,33 +6,30 @@ never live here.
 """
 
 import argparse
-import difflib
-import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING
 
 from fencepost import __version__
-from fencepost.conformance.cli.console import Console, printable_line
-from fencepost.conformance.cli.interruption import handle_signals, raise_interrupt
-from fencepost.conformance.cli.usage import UsageError
+from fencepost.conformance.cli.console import Console, handle_signals, raise_interrupt
+from fencepost.conformance.cli.options import OneLineParser, UsageError
 
 if TYPE_CHECKING:
     from fencepost.conformance.plan import Runner
 
 COMMANDS = {
     "test": ("test", "test a target and report"),
-    "test-client": ("clients", "test a client program and report"),
-    "test-assignor": ("assignor", "test the assignor in a program and report"),
-    "swarm": ("swarm", "run many members in one group on a broker"),
+    "test-client": ("test", "test a client program and report"),
+    "test-assignor": ("test", "test the assignor in a program and report"),
+    "swarm": ("test", "run many members in one group on a broker"),
     "report": ("report", "show and compare reports; tell the story of traces"),
-    "badge": ("badge", "make a badge of a report, or check one"),
-    "registry": ("registry", "check, show and reproduce committed reports"),
-    "replay": ("replay", "run a recorded failure again"),
+    "badge": ("report", "make a badge of a report, or check one"),
+    "registry": ("report", "check, show and reproduce committed reports"),
+    "replay": ("judge", "run a recorded failure again"),
     "judge": ("judge", "judge recorded traces, without a target"),
     "record": ("record", "record real clients on a real cluster"),
-    "import": ("importing", "make traces of logs and captures"),
+    "import": ("record", "make traces of logs and captures"),
     "serve": ("serve", "serve the bundled coordinator to clients"),
     "list": ("list_requirements", "list the requirements"),
     "explain": ("explain", "explain requirements"),
@@ -75,37 +72,15 @@ def run_command(options: argparse.Namespace, console: Console) -> int:
     except ModuleNotFoundError as error:
         return console.fail(missing_module(error))
     except Exception as error:
-        if isinstance(error, user_errors()):
+        from fencepost.model.errors import FencepostError
+
+        if isinstance(error, FencepostError | OSError):  # what a user can avoid; the message is one clear line
             return console.fail(error)
         import traceback
 
         # Python's own exit code, 1, would report a violation.
         console.print_error(traceback.format_exc())
         return console.fail("this is an error in Fencepost itself; please report it with the lines above")
-
-
-def user_errors() -> tuple[type[Exception], ...]:
-    """The exceptions that a user can avoid; their messages are one clear line."""
-    from fencepost.adapters.target import TargetError
-    from fencepost.conformance.cli.outputs import OutputError
-    from fencepost.conformance.cli.report_sources import SourceError
-    from fencepost.conformance.profile import ProfileError
-    from fencepost.conformance.registry.entries import RegistryError
-    from fencepost.conformance.reports.json_report import ReportError
-    from fencepost.model.catalogue.selection import UnknownRequirement
-    from fencepost.traces.files.trace_files import TraceError
-
-    return (
-        TargetError,
-        TraceError,
-        ProfileError,
-        UnknownRequirement,
-        OutputError,
-        ReportError,
-        SourceError,
-        RegistryError,
-        OSError,
-    )
 
 
 def missing_module(error: ModuleNotFoundError) -> str:
@@ -118,39 +93,6 @@ def missing_module(error: ModuleNotFoundError) -> str:
 
 _PACKAGES = {"z3": "z3-solver"}
 """The package of a library, where its name is another one."""
-_CHOICE = re.compile(r"(argument \w+: invalid choice: '(.*)') \(choose from (.*)\)$", re.DOTALL)
-_UNKNOWN = "unrecognized arguments: "
-MIN_LIKENESS = 0.7
-"""How much of a mistyped word has to be that of the word that it is taken for."""
-
-
-class OneLineParser(argparse.ArgumentParser):
-    """A parser that reports a usage error in one line, and guesses what was meant."""
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        """As `ArgumentParser.parse_known_args`; what a command does not know is its own error."""
-        found, left = super().parse_known_args(args, namespace)
-        if left:
-            self.error(_UNKNOWN + " ".join(left))
-        return found, left
-
-    def error(self, message: str) -> NoReturn:
-        """Say what is wrong, and for a mistyped word which one it may be."""
-        remedy = ""
-        if wrong := _CHOICE.match(message):
-            choices = [each.strip("' ") for each in wrong[3].split(",")]
-            if remedy := _guess(wrong[2], choices):
-                message = wrong[1]
-        elif message.startswith(_UNKNOWN + "--"):
-            option = message.removeprefix(_UNKNOWN).partition(" ")[0].partition("=")[0]
-            remedy = _guess(option, re.findall(r"--[a-z-]+", self.format_help()))
-        self.exit(2, printable_line(f"{self.prog}: {message}{remedy} (see {self.prog} --help)") + "\n")
-
-
-def _guess(word: str, known: Iterable[str]) -> str:
-    """A question about the word that a mistyped one is nearest to; "" if it is near none."""
-    similar = difflib.get_close_matches(word, list(known), 1, MIN_LIKENESS)
-    return "".join(f"; did you mean {each!r}?" for each in similar)
 
 
 def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
@@ -168,6 +110,9 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         subparser = commands.add_parser(name, help=summary, allow_abbrev=False)
         if name == chosen:
             module = import_module(f"{__name__}.{module_name}")
-            module.add_arguments(subparser)
-            subparser.set_defaults(run=module.run)
+            if hasattr(module, "COMMANDS"):
+                module.COMMANDS[name].add_to(subparser)
+            else:
+                module.add_arguments(subparser)
+                subparser.set_defaults(run=module.run)
     return parser

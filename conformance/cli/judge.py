@@ -1,61 +1,55 @@
-"""`fencepost judge`: recorded traces in, a report out."""
+"""The commands that take recorded traces: `judge` without a target, and `replay` with one."""
 
 import argparse
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from fencepost.conformance.cli.console import Console
-from fencepost.conformance.cli.report_options import add_report_options, report_paths
-from fencepost.conformance.cli.usage import UsageError
+from fencepost.conformance.cli.console import Console, run_interruptible
+from fencepost.conformance.cli.options import (
+    NO_TARGET,
+    PROFILE,
+    QUIET,
+    REPORT_FILES,
+    TARGET_HELP,
+    Command,
+    Option,
+    UsageError,
+    report_paths,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from fencepost.conformance.events import Progress
-    from fencepost.conformance.plan import Runner
+    from fencepost.conformance.plan import ReplayResult, Runner
     from fencepost.conformance.results import Report
 
 _ENDINGS = ("*.jsonl", "*.jsonl.gz")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `fencepost judge`."""
-    parser.add_argument(
-        "traces",
-        metavar="TRACE",
-        nargs="+",
-        type=Path,
-        help="a recorded trace, a folder of them (.jsonl, .jsonl.gz), or - for standard input",
-    )
-    add_report_options(parser)
-    parser.epilog = (
-        "A trace that cannot be read is reported, and the others are judged: exit code 1 if one of them has a "
-        "violation, else 2. Exit code 3 if nothing was checked."
-    )
+# --- judge
 
 
-def run(options: argparse.Namespace, console: Console) -> int:
+def run_judge(options: argparse.Namespace, console: Console) -> int:
     """Judge the traces, print the report, and write it to files."""
-    from fencepost.conformance.cli.outputs import ReportFiles, check_outputs, ending_of
-    from fencepost.conformance.reports.text import render_report
-    from fencepost.conformance.results import ExitCode
+    from fencepost.conformance.cli.files import ReportFiles, check_outputs
     from fencepost.conformance.run import runner
     from fencepost.traces.garbage_collection import collect_rarely
 
     paths = tuple(find_traces(options.traces))
     check_outputs(report_paths(options), inputs=paths)
     files = ReportFiles(console, report_paths(options))
-    try:
-        with console.progress() as progress, collect_rarely():
-            report = judge_traces(paths, progress, options.runner or runner)
-    except BaseException as error:
-        files.write_failure("recorded traces", (), ending_of(error))
-        raise
+    with files.write_failure("recorded traces"), console.progress() as progress, collect_rarely():
+        shown = ignore_progress if options.quiet else progress
+        report = judge_traces(paths, shown, options.runner or runner)
     files.write(report)
-    colour = console.has_colour() and not files.takes_stdout
-    (console.print_error if files.takes_stdout else console.print)(
-        render_report(report, colour=colour, width=console.width())
-    )
-    return ExitCode.COULD_NOT_RUN if files.failed else report.exit_code()
+    files.show(report, options.quiet)
+    return files.exit_code(report.exit_code())
+
+
+def ignore_progress(progress: "Progress") -> None:
+    """Show nothing."""
 
 
 def judge_traces(paths: Sequence[Path], progress: "Callable[[Progress], None]", runner: "Runner") -> "Report":
@@ -86,3 +80,107 @@ def find_traces(paths: Sequence[Path]) -> Iterator[Path]:
         if not found:
             raise TraceError(str(path), 0, "no trace in this folder: their names end in .jsonl or .jsonl.gz")
         yield from found
+
+
+# --- replay
+
+
+def run_replay(options: argparse.Namespace, console: Console) -> int:
+    """Replay the trace against the target and print the outcome."""
+    from fencepost.conformance.plan import ReplayOutcome
+    from fencepost.conformance.reports.text import render_replay
+    from fencepost.conformance.results import ExitCode
+    from fencepost.conformance.run import runner
+
+    if options.as_test:
+        return write_test(options.trace, options.output, console)
+    if options.output is not None:
+        raise UsageError("replay", "-o is for --as-test")
+    is_of_client = is_readable_client_trace(options.trace)
+    if is_of_client and (not options.target or options.profile is not None):
+        raise UsageError("replay", "the trace of a client; name the command of a client behind --, and no profile")
+    if options.command and not is_of_client:
+        raise UsageError("replay", "the trace of a coordinator; name a TARGET, not a command")
+    if not options.target and options.profile is None:
+        raise UsageError("replay", NO_TARGET)
+    exit_codes = {
+        ReplayOutcome.FIXED: ExitCode.CONFORMANT,
+        ReplayOutcome.STILL_FAILS: ExitCode.VIOLATION,
+        ReplayOutcome.DIFFERENT: ExitCode.VIOLATION,
+        ReplayOutcome.INCONCLUSIVE: ExitCode.INCONCLUSIVE,
+    }
+    if is_of_client:
+        replaying = replay_with(options.trace, (options.target, *options.command))
+    else:
+        replaying = (options.runner or runner).replay(options.trace, options.target, options.profile)
+    result = run_interruptible(replaying)
+    for each in result.stays:
+        console.log(each)
+    console.print(render_replay(result, colour=console.has_colour(), width=console.width()))
+    return exit_codes[result.outcome]
+
+
+def is_readable_client_trace(path: Path) -> bool:
+    """Whether a file is the trace of a client; what cannot be read is told where it is read."""
+    from fencepost.conformance.clients.judging import find_client_traces
+
+    return bool(find_client_traces([path]))
+
+
+def replay_with(trace: Path, command: tuple[str, ...]) -> "Coroutine[Any, Any, ReplayResult]":
+    """Play the schedule of a client's trace with the client of a command."""
+    from fencepost.conformance.cli.test import START_S, make_play
+    from fencepost.conformance.clients.judging import find_client_traces
+    from fencepost.conformance.clients.replay import replay_client
+
+    playing, protocol = make_play(command, find_client_traces([trace])[trace], START_S)
+    return replay_client(trace, playing, protocol)
+
+
+def write_test(trace: Path, output: Path | None, console: Console) -> int:
+    """Write the schedule of a trace as a test, and return the exit code."""
+    from fencepost.conformance.results import ExitCode
+    from fencepost.conformance.testing.regression_test import write_regression_test
+    from fencepost.traces.files.trace_files import open_trace
+
+    header, events = open_trace(trace)
+    text = write_regression_test(header, tuple(events))
+    if output is None:
+        console.print(text)
+    else:
+        output.write_text(text, encoding="utf-8")
+    return ExitCode.CONFORMANT
+
+
+# --- the commands
+
+COMMANDS = {
+    "judge": Command(
+        run_judge,
+        (
+            Option(
+                "traces",
+                "TRACE",
+                "a recorded trace, a folder of them (.jsonl, .jsonl.gz), or - for standard input",
+                Path,
+                nargs="+",
+            ),
+            *REPORT_FILES,
+            QUIET,
+        ),
+        epilog="A trace that cannot be read is reported, and the others are judged: exit code 1 if one of them has a "
+        "violation, else 2. Exit code 3 if nothing was checked.",
+    ),
+    "replay": Command(
+        run_replay,
+        (
+            Option("trace", "TRACE", "a saved trace", Path),
+            Option("target", "TARGET", TARGET_HELP, nargs="?", default="", tells_default=False),
+            Option("command", "CMD", "the client and its arguments, for a client's trace", nargs="*"),
+            PROFILE,
+            Option("--as-test", help="write the schedule as a test for pytest, which needs no TARGET here"),
+            Option("-o --output", "F", "the file for the test (default: print it)", Path),
+        ),
+        usage="%(prog)s [options] TRACE (TARGET | -- CMD [ARG ...])",
+    ),
+}

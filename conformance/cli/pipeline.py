@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from fencepost.conformance.cli import corpus_commands, topics
 from fencepost.conformance.cli.argument_types import count, location, port
 from fencepost.conformance.cli.console import Console
-from fencepost.conformance.cli.importing import cluster_options
+from fencepost.conformance.cli.options import PROFILE, TARGET_HELP
+from fencepost.conformance.cli.record import cluster_options
 from fencepost.conformance.cli.report_options import add_report_options, report_paths
 from fencepost.conformance.cli.spark_options import add_spark_options, spark_conf
-from fencepost.conformance.cli.test import PROFILE_HELP, TARGET_HELP
 
 if TYPE_CHECKING:
     from fencepost.conformance.pipeline.summary import CorpusSummary
@@ -118,7 +118,7 @@ def _add_campaign(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--full", action="store_true", help="run all scenarios for each seed (default: the smoke scenarios)"
     )
-    parser.add_argument("--profile", metavar="F", type=Path, help=PROFILE_HELP)
+    parser.add_argument("--profile", metavar="F", type=Path, help=PROFILE.help)
     corpus_commands.add_format(parser)
     add_report_options(parser)
 

@@ -1,4 +1,4 @@
-"""`fencepost record`: a proxy between the clients and the brokers of a cluster, and the trace of their messages."""
+"""The commands that make traces of what others do: `record` real clients, and `import` logs and captures."""
 
 import argparse
 import signal
@@ -6,49 +6,33 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fencepost.conformance.cli.argument_types import bootstrap, listening_address, seconds, size
 from fencepost.conformance.cli.console import Console
+from fencepost.conformance.cli.options import (
+    EVERYTHING,
+    FORCE,
+    Command,
+    Option,
+    bootstrap,
+    listening_address,
+    port,
+    seconds,
+    size,
+    whole,
+)
 
 if TYPE_CHECKING:
     from fencepost.adapters.record.recorder import RecordingOptions, RecordingResult
-
-UPSTREAM_HELP = "the cluster; kafka+ssl://H:P for TLS, and a,b for several addresses"
-FORCE_HELP = "write over a file that is there"
-EVERYTHING_HELP = "keep also bytes that may hold records or credentials"
+    from fencepost.model.settings import Settings
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `fencepost record`."""
-    parser.add_argument(
-        "--listen",
-        metavar="H:P",
-        type=listening_address,
-        default=("127.0.0.1", 0),
-        help="address for the clients; other brokers get free ports (default: 127.0.0.1 and a free port)",
-    )
-    parser.add_argument("--upstream", metavar="H:P", type=bootstrap, required=True, help=UPSTREAM_HELP)
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", type=Path, required=True, help="the trace to write (.gz: gzip)"
-    )
-    parser.add_argument("--force", action="store_true", help=FORCE_HELP)
-    parser.add_argument("--rotate", metavar="SIZE", type=size, help="begin a new file after SIZE bytes (50M, 1G)")
-    parser.add_argument(
-        "--sync",
-        metavar="S",
-        type=seconds,
-        default=1.0,
-        help="longest time in seconds until an event is on the disk (default: 1)",
-    )
-    parser.add_argument("--seconds", metavar="S", type=seconds, help="stop after S seconds (default: at Ctrl-C)")
-    parser.add_argument("--profile", metavar="F", type=Path, help="settings, security and grace, in TOML")
-    parser.add_argument("--everything", action="store_true", help=EVERYTHING_HELP)
+# --- record
 
 
-def run(options: argparse.Namespace, console: Console) -> int:
+def run_record(options: argparse.Namespace, console: Console) -> int:
     """Record until Ctrl-C or for --seconds; the proxy's address is printed once it listens."""
     import asyncio
 
-    from fencepost.conformance.cli.outputs import refuse_existing
+    from fencepost.conformance.cli.files import refuse_existing
     from fencepost.conformance.results import ExitCode
     from fencepost.traces.files.rotating_writer import part_path
 
@@ -101,3 +85,165 @@ async def _record_until_signal(job: "RecordingOptions", console: Console) -> "Re
         for each in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(each, stop.set)
     return await record_traffic(job, announce, console.log, stop)
+
+
+# --- import
+
+
+def run_import(options: argparse.Namespace, console: Console) -> int:
+    """Import the files and print how many events they gave. A trace that fails half-way is removed, and one that was
+    there before is kept then."""
+    from fencepost.conformance.cli.files import refuse_existing
+    from fencepost.conformance.results import ExitCode
+    from fencepost.traces.files.trace_files import TraceError
+
+    for file in options.files:
+        if file.exists() and options.output.exists() and file.samefile(options.output):
+            raise TraceError(str(file), 0, "would be written over; choose another name for the trace")
+    refuse_existing(options.output, may_overwrite=options.force)
+    partial = options.output.with_name(f".partial-{options.output.name}")
+    try:
+        found = options.act(options, partial)
+        partial.replace(options.output)
+    finally:
+        partial.unlink(missing_ok=True)
+    console.log(found)
+    return ExitCode.CONFORMANT
+
+
+def import_log_files(options: argparse.Namespace, output: Path) -> str:
+    """Import broker logs into a file; returns a line with the counts."""
+    from fencepost.traces.importers.broker_log import import_log
+
+    log = import_log(options.files, output)
+    writers = ", ".join(sorted(log.coordinators))
+    unknown = f"; {log.unknown} lines of the coordinator are of no known kind" if log.unknown else ""
+    return f"{log.events} events from {log.lines} lines of {writers} in {options.output}{unknown}"
+
+
+def import_capture_files(options: argparse.Namespace, output: Path) -> str:
+    """Import packet captures into a file; returns a line with the counts."""
+    from fencepost.traces.importers.packet_capture import DEFAULT_PORT, CaptureSource, import_capture
+
+    ports = frozenset(options.port or (DEFAULT_PORT,))
+    source = CaptureSource(options.files, ports, *cluster_options(options), keep_all_bytes=options.everything)
+    capture = import_capture(source, output)
+    gaps = f"; bytes are missing in {capture.gaps} places" if capture.gaps else ""
+    undecoded = f"; {capture.undecoded} messages not decoded" if capture.undecoded else ""
+    counts = f"{capture.events} events from {capture.packets} packets on {capture.connections} connections"
+    return f"{counts} in {options.output}{gaps}{undecoded}"
+
+
+def import_request_log_files(options: argparse.Namespace, output: Path) -> str:
+    """Import request logs into a file; returns a line with the counts."""
+    from fencepost.traces.importers.request_log import RequestLogSource, import_request_log
+
+    log = import_request_log(RequestLogSource(options.files, *cluster_options(options)), output)
+    undecoded = f"; {log.undecoded} requests not decoded" if log.undecoded else ""
+    tail = f"; {log.left_out} requests left out, of groups that the log shows in part" if log.left_out else ""
+    counts = f"{log.events} events from {log.requests} requests in {log.lines} lines"
+    return f"{counts} in {options.output}{undecoded}{tail}"
+
+
+def import_recording_files(options: argparse.Namespace, output: Path) -> str:
+    """Join recordings in a file; returns a line with the counts."""
+    from fencepost.traces.importers.recordings import join_recordings
+
+    joined = join_recordings(options.files, output, options.skew)
+    return f"{joined.events} events from {joined.recordings} recordings in {options.output}"
+
+
+def cluster_options(options: argparse.Namespace) -> "tuple[Settings | None, int]":
+    """The settings of a cluster (None if unknown) and the grace in milliseconds, from `--profile`. Raises
+    `ProfileError`."""
+    from fencepost.conformance.profile import Profile, load_profile
+    from fencepost.model.settings import Settings
+    from fencepost.traces.importers.packet_capture import DEFAULT_GRACE_MS
+
+    profile = load_profile(options.profile) if options.profile is not None else Profile()
+    settings = Settings(**profile.settings) if profile.settings else None
+    return settings, DEFAULT_GRACE_MS if profile.grace is None else profile.grace
+
+
+# --- the commands
+
+_PROFILE = Option("--profile", "F", "settings and grace of the cluster, in TOML", Path)
+_OUTPUT = Option("-o --output", "TRACE", "the trace to write", Path, required=True)
+
+
+def _files(help: str) -> Option:
+    return Option("files", "FILE", help, Path, nargs="+")
+
+
+COMMANDS = {
+    "record": Command(
+        run_record,
+        (
+            Option(
+                "--listen",
+                "H:P",
+                "address for the clients; other brokers get free ports (default: 127.0.0.1 and a free port)",
+                listening_address,
+                ("127.0.0.1", 0),
+                tells_default=False,
+            ),
+            Option(
+                "--upstream",
+                "H:P",
+                "the cluster; kafka+ssl://H:P for TLS, and a,b for several addresses",
+                bootstrap,
+                required=True,
+            ),
+            Option("-o --output", "FILE", "the trace to write (.gz: gzip)", Path, required=True),
+            FORCE,
+            Option("--rotate", "SIZE", "begin a new file after SIZE bytes (50M, 1G)", size),
+            Option("--sync", "S", "longest time in seconds until an event is on the disk", seconds, 1.0),
+            Option("--seconds", "S", "stop after S seconds (default: at Ctrl-C)", seconds),
+            Option("--profile", "F", "settings, security and grace, in TOML", Path),
+            EVERYTHING,
+        ),
+    ),
+    "import": Command(
+        run_import,
+        actions={
+            "log": (
+                "the log of an Apache Kafka broker, 3.9 or 4.x",
+                Command(import_log_files, (_files("a log; several are sorted by time"), _OUTPUT, FORCE)),
+            ),
+            "capture": (
+                "a packet capture (pcap, pcapng) of Kafka's port",
+                Command(
+                    import_capture_files,
+                    (
+                        _files("a capture; several are merged"),
+                        Option("--port", "P", "a broker's port (default: 9092)", port, repeats=True),
+                        EVERYTHING,
+                        _PROFILE,
+                        _OUTPUT,
+                        FORCE,
+                    ),
+                ),
+            ),
+            "request-log": (
+                "the request log of Apache Kafka (kafka.request.logger at DEBUG)",
+                Command(
+                    import_request_log_files,
+                    (_files("a request log; parts, and those of all brokers, are merged"), _PROFILE, _OUTPUT, FORCE),
+                ),
+            ),
+            "recordings": (
+                "what several recorders of one cluster wrote, as one trace",
+                Command(
+                    import_recording_files,
+                    (
+                        _files("a recording, or a part of one"),
+                        Option("--skew", "MS", "how much the recorders' clocks differ at most", whole, 10),
+                        _OUTPUT,
+                        FORCE,
+                    ),
+                ),
+            ),
+        },
+        metavar="KIND",
+    ),
+}

@@ -1,46 +1,29 @@
-"""`fencepost report`: saved reports in, or traces with the history of their groups; text, pages and comparisons out."""
+"""The commands that take saved reports: `report`, also on the story of traces, `badge`, and `registry`."""
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fencepost.conformance.cli.console import Console
-from fencepost.conformance.cli.report_options import add_report_options, report_paths
-from fencepost.conformance.cli.usage import UsageError
+from fencepost.conformance.cli.console import Console, run_interruptible
+from fencepost.conformance.cli.options import REPORT_FILES, Command, OneOf, Option, UsageError, days, report_paths
 
 if TYPE_CHECKING:
-    from fencepost.conformance.results import Report
+    from fencepost.conformance.badges.badge import Badge
+    from fencepost.conformance.results import ExitCode, Report
+
+TIERS = ("core", "limits", "transactions", "durability", "cluster")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `fencepost report`."""
-    parser.add_argument(
-        "sources",
-        metavar="SOURCE",
-        nargs="*",
-        type=Path,
-        help="a report (JSON, or the page made of one), or traces whose story is told (a folder: all in it)",
-    )
-    add_report_options(parser)
-    parser.add_argument("--compare", metavar="OLD", type=Path, help="say what changed since this older report")
-    parser.add_argument("--schema", action="store_true", help="print the JSON Schema of reports")
-    parser.epilog = (
-        "Of traces it tells the story of each group: generations, members, who left and why, how long each rebalance "
-        "took and who held it up; --json has them beside the report that `fencepost judge` gives, --junit the report. "
-        "Several reports make one page with a column for each. The exit code is that of the report, 0 for several; "
-        "with --compare, which --html and --markdown tell too, it is 1 if a requirement is newly broken or no longer "
-        "checked."
-    )
+# --- report
 
 
-def run(options: argparse.Namespace, console: Console) -> int:
+def run_report(options: argparse.Namespace, console: Console) -> int:
     """Show saved reports, or the report on traces, and write it to files."""
-    from fencepost.conformance.cli.outputs import RENDERERS, ReportFiles, check_outputs, write_output
+    from fencepost.conformance.cli.files import RENDERERS, ReportFiles, check_outputs, write_output
     from fencepost.conformance.pages.overview import render_overview, to_overview_html
     from fencepost.conformance.reports.comparison import render_comparison
     from fencepost.conformance.reports.json_report import report_schema
-    from fencepost.conformance.reports.text import render_report
     from fencepost.conformance.results import ExitCode
 
     if options.schema:
@@ -55,26 +38,23 @@ def run(options: argparse.Namespace, console: Console) -> int:
     old = read_report(options.compare) if options.compare is not None else None
     check_outputs(paths, inputs=[*options.sources, options.compare])
     files = ReportFiles(console, paths, RENDERERS if old is None else compared_renderers(old))
-    show = console.print_error if files.takes_stdout else console.print
     if len(reports) > 1:
-        show(render_overview(reports))
+        files.print(render_overview(reports))
         page = paths["--html"]
         written = page is None or write_output(page, to_overview_html(reports), console)
         return ExitCode.CONFORMANT if written else ExitCode.COULD_NOT_RUN
     (report,) = reports
     files.write(report)
     if old is not None:
-        show(render_comparison(old, report))
-        code = compared_code(old, report)
-    else:
-        show(render_report(report, colour=console.has_colour() and not files.takes_stdout, width=console.width()))
-        code = report.exit_code()
-    return ExitCode.COULD_NOT_RUN if files.failed else code
+        files.print(render_comparison(old, report))
+        return files.exit_code(compared_code(old, report))
+    files.show(report)
+    return files.exit_code(report.exit_code())
 
 
 def split_sources(sources: Sequence[Path]) -> tuple[list[Path], list[Path]]:
     """The saved reports and the traces among the sources, by their content. Raises `SourceError` and `OSError`."""
-    from fencepost.conformance.cli.report_sources import SourceKind, kind_of
+    from fencepost.conformance.cli.files import SourceKind, kind_of
 
     kinds = [(path, kind_of(path)) for path in sources]
     traces = [path for path, kind in kinds if kind is SourceKind.TRACE]
@@ -105,7 +85,7 @@ def check_request(
 
 def read_report(path: Path) -> "Report":
     """A saved report. Raises `ReportError`, which names the file, and `OSError`."""
-    from fencepost.conformance.cli.report_sources import SourceKind, kind_of
+    from fencepost.conformance.cli.files import SourceKind, kind_of
     from fencepost.conformance.pages.html_page import from_html
     from fencepost.conformance.reports.json_report import ReportError, from_json
 
@@ -129,14 +109,13 @@ def judge_traces(traces: Sequence[Path], options: argparse.Namespace, console: C
 
 def tell_traces(traces: Sequence[Path], options: argparse.Namespace, console: Console) -> int:
     """Print the histories of the groups in the traces, and write them and the report to files."""
+    from fencepost.conformance.cli.files import RENDERERS, ReportFiles, check_outputs
     from fencepost.conformance.cli.judge import find_traces
-    from fencepost.conformance.cli.outputs import RENDERERS, ReportFiles, check_outputs, ending_of
     from fencepost.conformance.pages.incident_markdown import to_incident_markdown
     from fencepost.conformance.pages.incident_page import to_incident_html
     from fencepost.conformance.pages.markdown import to_markdown
     from fencepost.conformance.reports.incident_text import render_histories, render_verdict
     from fencepost.conformance.reports.json_report import to_json
-    from fencepost.conformance.results import ExitCode
     from fencepost.conformance.run import runner
     from fencepost.traces.events import Header
     from fencepost.traces.files.trace_files import TraceError
@@ -162,22 +141,17 @@ def tell_traces(traces: Sequence[Path], options: argparse.Namespace, console: Co
         except NoHistory as error:
             raise TraceError(path, 1, str(error)) from None
 
-    try:
-        with console.progress() as progress:
-            report = (options.runner or runner).judge_files(found, progress, record_history)
-    except BaseException as error:
-        files.write_failure("recorded traces", (), ending_of(error))
-        raise
+    with files.write_failure("recorded traces"), console.progress() as progress:
+        report = (options.runner or runner).judge_files(found, progress, record_history)
     files.write(report)
     colour = console.has_colour() and not files.takes_stdout
-    text = f"{render_histories(histories)}\n{render_verdict(report, colour=colour)}"
-    (console.print_error if files.takes_stdout else console.print)(text)
-    return ExitCode.COULD_NOT_RUN if files.failed else report.exit_code()
+    files.print(f"{render_histories(histories)}\n{render_verdict(report, colour=colour)}")
+    return files.exit_code(report.exit_code())
 
 
 def compared_renderers(old: "Report") -> "Mapping[str, Callable[[Report], str]]":
     """What writes the files of a report; page and Markdown have what changed since an older one."""
-    from fencepost.conformance.cli.outputs import RENDERERS
+    from fencepost.conformance.cli.files import RENDERERS
     from fencepost.conformance.pages.markdown import to_comparison_markdown
     from fencepost.conformance.pages.overview import to_comparison_html
 
@@ -188,9 +162,196 @@ def compared_renderers(old: "Report") -> "Mapping[str, Callable[[Report], str]]"
     }
 
 
-def compared_code(old: "Report", new: "Report") -> int:
+def compared_code(old: "Report", new: "Report") -> "ExitCode":
     """The exit code of a comparison."""
     from fencepost.conformance.analysis.comparison import compare_reports
     from fencepost.conformance.results import ExitCode
 
     return ExitCode.VIOLATION if compare_reports(old, new).is_worse else ExitCode.CONFORMANT
+
+
+# --- badge
+
+
+def run_badge(options: argparse.Namespace, console: Console) -> int:
+    """Write the files of a badge, or compare them."""
+    from fencepost.conformance.badges.drawing import badge_files
+    from fencepost.conformance.results import ExitCode
+
+    badge = badge_of(options)
+    texts = badge_files(badge, options.link or options.report.name)
+    console.print_line(f"{badge.colour}: {badge.message}")
+    if options.output is not None:
+        options.output.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            (options.output / name).write_text(text, encoding="utf-8")
+        return ExitCode.CONFORMANT
+    wrong = [name for name, text in texts.items() if read_text(options.check / name) != text]
+    for name in wrong:
+        console.print_line(f"{options.check / name} does not follow from {options.report}")
+    return ExitCode.VIOLATION if wrong else ExitCode.CONFORMANT
+
+
+def badge_of(options: argparse.Namespace) -> "Badge":
+    """The badge that the options ask for. Raises `ReportError`, `UsageError` and `OSError`."""
+    from datetime import UTC, datetime, timedelta
+
+    from fencepost.conformance.badges.badge import make_badge
+    from fencepost.conformance.cli.files import SourceKind, kind_of
+    from fencepost.model.catalogue.requirement import Tier
+
+    if kind_of(options.report) is SourceKind.TRACE:
+        raise UsageError("badge", "a trace makes no badge: it shows a part of the protocol; name a saved report")
+    age = timedelta(days=options.max_age) if options.max_age is not None else None
+    return make_badge(read_report(options.report), Tier(options.tier), datetime.now(UTC), age)
+
+
+def read_text(path: Path) -> str | None:
+    """The text of a file; None if there is none."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+# --- registry
+
+
+def run_registry(options: argparse.Namespace, console: Console) -> int:
+    """Do what the action says."""
+    code: int = options.act(options, console)
+    return code
+
+
+def check_registry(options: argparse.Namespace, console: Console) -> int:
+    """Check all entries and print a line for each problem."""
+    from fencepost.conformance.registry.checks import find_problems
+    from fencepost.conformance.registry.entries import RegistryError, find_entries, read_entry
+    from fencepost.conformance.results import ExitCode
+
+    folders, problems = find_entries(options.path), 0
+    for folder in folders:
+        try:
+            found = list(find_problems(read_entry(folder)))
+        except RegistryError as error:
+            found = [str(error)]
+        for problem in found:
+            console.print_line(problem)
+        problems += len(found)
+    count = f"{len(folders)} report{'' if len(folders) == 1 else 's'}"
+    console.print_line(f"{count}: {problems} problem{'' if problems == 1 else 's'}")
+    return ExitCode.VIOLATION if problems else ExitCode.CONFORMANT
+
+
+def build_registry(options: argparse.Namespace, console: Console) -> int:
+    """Write the site."""
+    from fencepost.conformance.registry.entries import read_entries
+    from fencepost.conformance.registry.site import build_site
+    from fencepost.conformance.results import ExitCode
+
+    site = build_site(list(read_entries(options.path)))
+    for name, text in site.items():
+        path = options.output / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    console.print_line(f"{len(site)} files in {options.output}")
+    return ExitCode.CONFORMANT
+
+
+def reproduce_entry(options: argparse.Namespace, console: Console) -> int:
+    """Run the plan of one entry again and print where the verdicts differ."""
+    from fencepost.conformance.registry.entries import find_entries, read_entry
+    from fencepost.conformance.registry.reproduce import find_differences, plan_again
+    from fencepost.conformance.reports.text import outcome_line
+    from fencepost.conformance.results import ExitCode
+    from fencepost.conformance.run import runner
+    from fencepost.conformance.run.stream import progress_consumer
+
+    folders = find_entries(options.path)
+    if len(folders) > 1:
+        raise UsageError("registry", f"{options.path} has {len(folders)} entries; name the folder of one version")
+    entry = read_entry(folders[0])
+    plan = plan_again(entry, options.target)
+    with console.progress() as progress:
+        report = run_interruptible((options.runner or runner).run(plan, progress_consumer(progress)))
+    differences = list(find_differences(entry.report, report))
+    for difference in differences:
+        console.print_line(difference)
+    console.print_line(outcome_line(report))
+    if report.ended is not None:
+        return ExitCode.INCONCLUSIVE
+    return ExitCode.VIOLATION if differences else ExitCode.CONFORMANT
+
+
+# --- the commands
+
+_REGISTRY = Option("path", "PATH", "a registry, or a folder in it", Path)
+COMMANDS = {
+    "report": Command(
+        run_report,
+        (
+            Option(
+                "sources",
+                "SOURCE",
+                "a report (JSON, or the page made of one), or traces whose story is told (a folder: all in it)",
+                Path,
+                nargs="*",
+            ),
+            *REPORT_FILES,
+            Option("--compare", "OLD", "say what changed since this older report", Path),
+            Option("--schema", help="print the JSON Schema of reports"),
+        ),
+        epilog="Of traces it tells the story of each group: generations, members, who left and why, how long each "
+        "rebalance took and who held it up; --json has them beside the report that `fencepost judge` gives, --junit "
+        "the report. Several reports make one page with a column for each. The exit code is that of the report, 0 for "
+        "several; with --compare, which --html and --markdown tell too, it is 1 if a requirement is newly broken or no "
+        "longer checked.",
+    ),
+    "badge": Command(
+        run_badge,
+        (
+            Option("report", "REPORT", "a saved report: JSON, or the page made of one", Path),
+            OneOf(
+                (
+                    Option("-o --output", "DIR", "write fencepost.svg, .json and .md there", Path),
+                    Option("--check", "DIR", "check that the files there follow from the report", Path),
+                ),
+                required=True,
+            ),
+            Option("--tier", None, "the requirements to count", default="core", choices=TIERS),
+            Option("--max-age", "D", "an older report is outdated: 90d (default: none)", days),
+            Option("--link", "URL", "address of the report (default: its file name)"),
+        ),
+        epilog="A badge is green only for a finished run of the whole catalogue of this release without violations, "
+        "open questions and declared deviations. With --check the exit code is 1 if a file differs. A report that is "
+        "forged as a whole is not detected.",
+    ),
+    "registry": Command(
+        run_registry,
+        actions={
+            "check": (
+                "check entries, before they are committed and after",
+                Command(check_registry, (_REGISTRY,), epilog="The exit code is 1 if something is wrong with an entry."),
+            ),
+            "build": (
+                "make the site of a registry",
+                Command(
+                    build_registry,
+                    (Option("-o --output", "DIR", "the folder of the site", Path, required=True), _REGISTRY),
+                ),
+            ),
+            "reproduce": (
+                "run the plan of an entry again and compare",
+                Command(
+                    reproduce_entry,
+                    (
+                        Option("--target", "TARGET", "run it on this target (default: that of its profile)"),
+                        _REGISTRY,
+                    ),
+                    epilog="The exit code is 1 if a requirement is decided otherwise.",
+                ),
+            ),
+        },
+        metavar="ACTION",
+    ),
+}

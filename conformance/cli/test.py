@@ -1,111 +1,63 @@
-"""`fencepost test`: a target in, a report out."""
+"""The commands that test something that runs: `test` a coordinator, `test-client`, `test-assignor`, and `swarm`."""
 
 import argparse
+import json
+import logging
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fencepost.conformance.cli.argument_types import add_patterns, count, duration, whole
-from fencepost.conformance.cli.console import Console
-from fencepost.conformance.cli.report_options import BADGE, add_report_options, report_paths
-from fencepost.conformance.cli.usage import UsageError
+from fencepost.conformance.cli.console import Console, run_interruptible
+from fencepost.conformance.cli.options import (
+    BADGE,
+    LOUDNESS,
+    NO_TARGET,
+    PROFILE,
+    REPORT_FILES,
+    SECONDS,
+    SELECTION,
+    TARGET_HELP,
+    TRACES,
+    Command,
+    OneOf,
+    Option,
+    UsageError,
+    bootstrap,
+    count,
+    duration,
+    report_paths,
+    whole,
+)
 
 if TYPE_CHECKING:
+    from fencepost.adapters.address import Bootstrap
+    from fencepost.adapters.serve.server import ServeConnection
+    from fencepost.conformance.clients.play import ClientPlay
+    from fencepost.conformance.clients.protocol import ClientProtocol
+    from fencepost.conformance.clients.run import ClientRun
     from fencepost.conformance.events import RunEvent
     from fencepost.conformance.plan import Plan
+    from fencepost.conformance.profile import Profile
+    from fencepost.conformance.swarm.plan import SwarmPlan
+    from fencepost.conformance.swarm.run import SwarmOutcome
 
-TARGET_HELP = (
-    "bundled, host:port, or kafka+ssl://host:port for TLS; with commas, several addresses; another scheme names "
-    "another protocol; "
-    "without one, the profile starts it"
-)
-NO_TARGET = "name a TARGET, or a --profile that starts it"
-PROFILE_HELP = "description of the target, in TOML; its [security] has the keys of TLS and SASL"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `fencepost test`."""
-    parser.usage = "%(prog)s [TARGET] [options]"
-    # Behind a list of patterns the target is taken for one of them.
-    parser.add_argument("target", metavar="TARGET", nargs="?", help=TARGET_HELP)
-    add_selection(parser)
-    extent = parser.add_mutually_exclusive_group()
-    extent.add_argument("--smoke", action="store_true", help="run only the smoke scenarios")
-    extent.add_argument("--slow", action="store_true", help="also wait out the fixed timer of 300 s")
-    parser.add_argument("--seed", metavar="S", type=int, default=0, help="seed of the random schedules (default: 0)")
-    parser.add_argument(
-        "--schedules",
-        metavar="N",
-        type=whole,
-        help="run N random schedules, judged by the requirements of --only (default: 60 in this process, 20 over the "
-        "network, none with --smoke or --only)",
-    )
-    parser.add_argument(
-        "--tours",
-        metavar="N",
-        type=whole,
-        default=0,
-        help="also run N transition tours of a small group (default: 0)",
-    )
-    add_limits(parser)
-    parser.add_argument(
-        "--intrusive",
-        action="store_true",
-        help="also send requests that a faulty broker may carry out on groups of others",
-    )
-    parser.add_argument("--profile", metavar="F", type=Path, help=PROFILE_HELP)
-    add_report_options(parser)
-    parser.add_argument(
-        BADGE, metavar="F", type=Path, help="write a badge of the core tier as SVG; see fencepost badge"
-    )
-    parser.add_argument(
-        "--save", metavar="DIR", type=Path, help="save the traces of failures, those of random schedules shrunk"
-    )
-    parser.add_argument("--traces", metavar="DIR", type=Path, help="save every trace")
-    loudness = parser.add_mutually_exclusive_group()
-    loudness.add_argument("-v", "--verbose", action="store_true", help="a line for each scenario on standard error")
-    loudness.add_argument(
-        "-q", "--quiet", action="store_true", help="no progress, and only the last line of the report"
-    )
+START_S = 30.0
+"""How long a client may take to its first JoinGroup."""
+KINDS = ("eager", "cooperative", "mixed", "upgrade")
+SWARM_TARGET_HELP = "bundled, or the bootstrap address of a broker such as kafka://host:port"
 
 
-def add_selection(parser: argparse.ArgumentParser) -> None:
-    """Add the options that select requirements."""
-    add_patterns(parser, "--only", "requirements to test, such as JOIN-29 or 'JOIN-*' (default: all)")
-    add_patterns(
-        parser, "--exclude", "requirements to leave out; scenarios that show others as well are played all the same"
-    )
+# --- test
 
 
-def add_limits(parser: argparse.ArgumentParser) -> None:
-    """Add the options that end a run early."""
-    failures = parser.add_mutually_exclusive_group()
-    failures.add_argument(
-        "-x", dest="max_failures", action="store_const", const=1, help="end the run at the first failed requirement"
-    )
-    failures.add_argument(
-        "--max-failures", metavar="N", type=count, help="end the run once N requirements have failed (default: never)"
-    )
-    parser.add_argument("--seconds", metavar="S", type=duration, help="end the run after S seconds, with exit code 3")
-    parser.add_argument(
-        "--shrink-seconds",
-        metavar="S",
-        type=duration,
-        default=60.0,
-        help="shrink failing random schedules for S seconds in all (default: 60)",
-    )
-
-
-def run(options: argparse.Namespace, console: Console) -> int:
+def run_test(options: argparse.Namespace, console: Console) -> int:
     """Test the target; its report is printed and written as soon as it is there, whatever ended the run."""
-    from fencepost.conformance.cli.interruption import run_interruptible
-    from fencepost.conformance.cli.outputs import ReportFiles, check_outputs, ending_of
+    from fencepost.conformance.cli.files import ReportFiles, check_outputs
     from fencepost.conformance.events import RunFinished
     from fencepost.conformance.reports.progress import VerboseDisplay
-    from fencepost.conformance.reports.text import outcome_line, render_report
-    from fencepost.conformance.results import ExitCode
     from fencepost.conformance.run import runner
     from fencepost.conformance.run.stream import progress_consumer
 
@@ -118,29 +70,19 @@ def run(options: argparse.Namespace, console: Console) -> int:
     def print_report(event: "RunEvent") -> None:
         if isinstance(event, RunFinished):
             progress.close()
-            text = (
-                f"{outcome_line(event.report)}\n"
-                if options.quiet
-                else render_report(event.report, colour=colour, width=console.width())
-            )
-            (console.print_error if files.takes_stdout else console.print)(text)
+            files.show(event.report, options.quiet)
             if event.report.ended is not None and event.report.ended.detail:
                 console.print_error(event.report.ended.detail)
                 console.log("this is an error in Fencepost itself; please report it with the lines above")
 
-    colour = console.has_colour() and not files.takes_stdout
-    with console.progress() as progress:
+    with files.write_failure(plan.target, [each.id for each in requirements]), console.progress() as progress:
         consumers: list[Callable[[RunEvent], None]] = [files, print_report]
         if options.verbose:
             consumers.insert(0, VerboseDisplay(console.stderr()))
         elif not options.quiet:
             consumers.insert(0, progress_consumer(progress))
-        try:
-            report = run_interruptible((options.runner or runner).run(plan, *consumers))
-        except BaseException as error:
-            files.write_failure(plan.target, [each.id for each in requirements], ending_of(error))
-            raise
-    return ExitCode.COULD_NOT_RUN if files.failed else report.exit_code()
+        report = run_interruptible((options.runner or runner).run(plan, *consumers))
+    return files.exit_code(report.exit_code())
 
 
 def plan_of(options: argparse.Namespace) -> "Plan":
@@ -189,3 +131,280 @@ def require_libraries(plan: "Plan") -> None:
     """Raises `ModuleNotFoundError` now if the plan needs a library that is not installed."""
     if plan.tours and find_spec("networkx") is None:
         raise ModuleNotFoundError(name="networkx")
+
+
+# --- test-client
+
+
+def run_test_client(options: argparse.Namespace, console: Console) -> int:
+    """Test the client; its report is printed and written, whatever ended the run."""
+    from fencepost.conformance.cli.files import ReportFiles, check_outputs
+
+    if not options.command:
+        raise UsageError("test-client", "name the command of a client behind --")
+    if options.upstream is not None and options.schedules:
+        raise UsageError("test-client", "--schedules moves groups, which a real cluster does not: leave out --upstream")
+    job = make_run(options)
+    requirements = [each.id for each in job.requirements()]
+    check_outputs(report_paths(options), {"--save": options.save, "--traces": options.traces}, [options.profile])
+    files = ReportFiles(console, report_paths(options))
+    target, specification = " ".join(options.command), job.protocol.specification
+    with files.write_failure(target, requirements, specification), console.progress() as progress:
+        if options.verbose:
+            job.tell = console.log
+        elif not options.quiet:
+            job.show = progress
+        report = run_interruptible(job.run())
+    files.write(report)
+    files.show(report, options.quiet)
+    return files.exit_code(report.exit_code())
+
+
+def make_run(options: argparse.Namespace) -> "ClientRun":
+    """The run that the options describe."""
+    from fencepost.conformance.clients.run import ClientPlan, ClientRun
+    from fencepost.conformance.profile import CLIENT_SECTIONS, Profile, load_profile
+
+    command = tuple(options.command)
+    plan = ClientPlan(
+        command=command,
+        patterns=tuple(options.only),
+        excluded=tuple(options.exclude),
+        at_once=options.at_once,
+        seconds=options.seconds,
+        save=options.save,
+        traces=options.traces,
+        profile=options.profile,
+        is_driven=options.driven,
+        schedules=options.schedules,
+        seed=options.seed,
+        shrink_seconds=options.shrink_seconds,
+    )
+    profile = load_profile(options.profile, CLIENT_SECTIONS) if options.profile is not None else Profile()
+    playing, protocol = make_play(command, options.driven, options.startup_seconds)
+    if options.upstream is not None:
+        playing = play_upstream(playing, options.upstream, profile)
+    return ClientRun(plan, protocol, playing, profile)
+
+
+def play_upstream(playing: "ClientPlay", upstream: "Bootstrap", profile: "Profile") -> "ClientPlay":
+    """The play with a client whose brokers are those of a real cluster."""
+    from functools import partial
+
+    from fencepost.adapters.client.cluster import start_cluster
+    from fencepost.adapters.client.upstream_brokers import UpstreamBrokers
+    from fencepost.adapters.security.loading import load_security
+    from fencepost.model.settings import Settings
+
+    security = load_security(profile.security, wants_tls=upstream.wants_tls)
+
+    def make_brokers(settings: Settings, serve: "ServeConnection") -> UpstreamBrokers:
+        return UpstreamBrokers(upstream, serve, security)
+
+    return replace(playing, start_cluster=partial(start_cluster, make_brokers=make_brokers))
+
+
+def make_play(command: tuple[str, ...], is_driven: bool, startup_seconds: float) -> "tuple[ClientPlay, ClientProtocol]":
+    """How the client of a command, or its driver, is played with; and the protocol."""
+    from fencepost.adapters.client.cluster import start_cluster
+    from fencepost.adapters.client.driven import DrivenProgram
+    from fencepost.adapters.client.program import ClientProgram
+    from fencepost.conformance.clients.classic import CLASSIC_CLIENTS, DRIVEN_CLIENTS
+    from fencepost.conformance.clients.play import ClientPlay
+
+    # Whatever a client does to its connections is judged, and no news for the operator.
+    logging.getLogger("fencepost.adapters.serve").setLevel(logging.CRITICAL)
+    protocol = DRIVEN_CLIENTS if is_driven else CLASSIC_CLIENTS
+    subject = DrivenProgram(command) if is_driven else ClientProgram(command)
+    name = " ".join(command)
+    playing = ClientPlay(subject, name, protocol.follow, start_cluster, startup_seconds, is_driven=is_driven)
+    return playing, protocol
+
+
+# --- test-assignor
+
+
+def run_test_assignor(options: argparse.Namespace, console: Console) -> int:
+    """Test the assignor, print the report, and write it to files."""
+    from fencepost.adapters.assignor import AssignorProgram
+    from fencepost.conformance.assignors.run import AssignorTest
+    from fencepost.conformance.cli.files import ReportFiles, check_outputs
+    from fencepost.conformance.specification import CLIENT_SPECIFICATION
+
+    if not options.command:
+        raise UsageError("test-assignor", "name the command of an assignor behind --")
+    check_outputs(report_paths(options))
+    files = ReportFiles(console, report_paths(options))
+    program, target = AssignorProgram(options.command), " ".join(options.command)
+    with closing(program), files.write_failure(target, (), CLIENT_SPECIFICATION):
+        report = AssignorTest(options.name, program.assign, options.groups, options.seed, target).run()
+    files.write(report)
+    files.show(report)
+    return files.exit_code(report.exit_code())
+
+
+# --- swarm
+
+
+def run_swarm(options: argparse.Namespace, console: Console) -> int:
+    """Run a swarm, print what it has shown, and write it."""
+    from fencepost.conformance.cli.files import check_outputs
+    from fencepost.conformance.reports.swarm import outcome_as_json, render_outcome
+    from fencepost.conformance.results import ExitCode
+    from fencepost.conformance.swarm.plan import SwarmKind, SwarmPlan
+
+    check_outputs({"--json": options.json})
+    plan = SwarmPlan(
+        options.members,
+        SwarmKind(options.kind),
+        options.partitions,
+        options.lasts,
+        options.events,
+        seed=options.seed,
+        settle_seconds=options.settle_seconds,
+    )
+    outcome = run_interruptible(start_swarm(options.target, plan, console, options.verbose))
+    console.print(render_outcome(outcome))
+    if options.json is not None:
+        options.json.write_text(json.dumps(outcome_as_json(outcome), indent=1) + "\n", encoding="utf-8")
+    if outcome.watch.violations:
+        return ExitCode.VIOLATION
+    return ExitCode.INCONCLUSIVE if outcome.unsettled else ExitCode.CONFORMANT
+
+
+async def start_swarm(target: str, plan: "SwarmPlan", console: Console, is_verbose: bool) -> "SwarmOutcome":
+    """Run a swarm on a target: the bundled coordinator on virtual time, or a broker. Raises `TargetError`."""
+    from fencepost.adapters.address import parse_bootstrap
+    from fencepost.adapters.client.reference.links import TcpNetwork
+    from fencepost.adapters.virtual_clock import run_virtual_in_thread
+    from fencepost.conformance.plan import BUNDLED
+    from fencepost.conformance.swarm.bundled import run_bundled
+    from fencepost.conformance.swarm.run import make_run
+
+    def tell(line: str) -> None:
+        if is_verbose:
+            console.log(line)
+
+    if target == BUNDLED:
+        return await run_virtual_in_thread(run_bundled(plan, tell))
+    bootstrap = parse_bootstrap(target)
+    if bootstrap is None:
+        raise UsageError("swarm", f"{target!r} is no target: {SWARM_TARGET_HELP}")
+    if bootstrap.wants_tls:
+        raise UsageError("swarm", "the members of a swarm speak no TLS; name an address without it")
+    return await make_run(plan, TcpNetwork(bootstrap.addresses[0]), tell).run()
+
+
+# --- the commands
+
+COMMANDS = {
+    "test": Command(
+        run_test,
+        (
+            # Behind a list of patterns the target is taken for one of them.
+            Option("target", "TARGET", TARGET_HELP, nargs="?"),
+            *SELECTION,
+            OneOf(
+                (
+                    Option("--smoke", help="run only the smoke scenarios"),
+                    Option("--slow", help="also wait out the fixed timer of 300 s"),
+                )
+            ),
+            Option("--seed", "S", "seed of the random schedules", int, 0),
+            Option(
+                "--schedules",
+                "N",
+                "run N random schedules, judged by the requirements of --only (default: 60 in this process, 20 over "
+                "the network, none with --smoke or --only)",
+                whole,
+            ),
+            Option("--tours", "N", "also run N transition tours of a small group", whole, 0),
+            OneOf(
+                (
+                    Option("-x", help="end the run at the first failed requirement", dest="max_failures", sets=1),
+                    Option(
+                        "--max-failures", "N", "end the run once N requirements have failed (default: never)", count
+                    ),
+                )
+            ),
+            SECONDS,
+            Option("--shrink-seconds", "S", "shrink failing random schedules for S seconds in all", duration, 60.0),
+            Option("--intrusive", help="also send requests that a faulty broker may carry out on groups of others"),
+            PROFILE,
+            *REPORT_FILES,
+            Option(BADGE, "F", "write a badge of the core tier as SVG; see fencepost badge", Path),
+            Option("--save", "DIR", "save the traces of failures, those of random schedules shrunk", Path),
+            TRACES,
+            LOUDNESS,
+        ),
+        usage="%(prog)s [TARGET] [options]",
+    ),
+    "test-client": Command(
+        run_test_client,
+        (
+            Option("command", "CMD", "the client and its arguments", nargs="*"),
+            *SELECTION,
+            Option("--driven", help="CMD is a driver: it takes commands and tells of callbacks and records"),
+            Option("--startup-seconds", "S", "what CMD may take to its first JoinGroup", duration, START_S),
+            Option("--at-once", "N", "play N scenarios at once, each with a CMD", count, 4),
+            Option(
+                "--upstream",
+                "H:P",
+                "play the script before a real cluster in the place of the bundled one; kafka+ssl://H:P for TLS, a,b "
+                "for several addresses",
+                bootstrap,
+            ),
+            Option("--schedules", "N", "play N random schedules as well", whole, 0, tells_default=False),
+            Option("--seed", "S", "the seed of random schedules", int, 0),
+            Option("--shrink-seconds", "S", "how long the schedule of one violation is shrunk", duration),
+            SECONDS,
+            Option(
+                "--profile",
+                "F",
+                "what the client is ([about]), its deviations ([known]), and the [security] of --upstream, in TOML",
+                Path,
+            ),
+            *REPORT_FILES,
+            Option(BADGE, "F", "write a badge as SVG; see fencepost badge", Path),
+            Option("--save", "DIR", "save the traces of failures", Path),
+            TRACES,
+            LOUDNESS,
+        ),
+        usage="%(prog)s [options] -- CMD [ARG ...]",
+        epilog="CMD runs one consumer: {bootstrap}, {group} and {topic} in its arguments, and FENCEPOST_BOOTSTRAP, "
+        "FENCEPOST_GROUP and FENCEPOST_TOPIC in its environment, say where. It polls until SIGTERM, and closes its "
+        "consumer then.",
+    ),
+    "test-assignor": Command(
+        run_test_assignor,
+        (
+            Option("name", "NAME", "the name of the assignor"),
+            Option("command", "CMD", "the program and its arguments", nargs="*"),
+            Option("--groups", "N", "ask for N random groups", whole, 500),
+            Option("--seed", "S", "seed of the random groups", int, 0),
+            *REPORT_FILES,
+        ),
+        usage="%(prog)s [options] NAME -- CMD [ARG ...]",
+        epilog="CMD reads groups from standard input and writes their assignments to standard output, a JSON object a "
+        "line. NAME is that of the assignor on the wire: range, roundrobin, sticky and cooperative-sticky are held "
+        "against their rules, others against what every assignor promises.",
+    ),
+    "swarm": Command(
+        run_swarm,
+        (
+            Option("target", "TARGET", SWARM_TARGET_HELP),
+            Option("--members", "N", "reference members", count, 30),
+            Option("--kind", None, "how they rebalance", default="eager", choices=KINDS),
+            Option("--partitions", "N", "of their topic", count, 30),
+            Option("--lasts", "S", "how long things happen", duration, 60.0),
+            Option("--settle-seconds", "S", "what the group may take after", duration, 60.0),
+            Option("--events", "N", "crashes and the like", int, 12),
+            Option("--seed", "S", "what happens to whom", int, 0),
+            Option("--json", "F", "write the outcome as JSON", Path),
+            Option("-v --verbose", help="a line for each event on standard error"),
+        ),
+        epilog="Members of the group are clients of this process. The exit code is 1 if a partition had two owners in "
+        "the present generation, a commit of a fenced member was accepted, or one went beyond what was returned; 3 if "
+        "the group did not settle, or records were not returned, in time.",
+    ),
+}

@@ -1,9 +1,5 @@
-"""Mistakes in the arguments that the parser cannot see."""
+"""The former place of `UsageError`."""
 
+from fencepost.conformance.cli.options import UsageError
 
-class UsageError(Exception):
-    """The arguments of a command do not go together; the message says which."""
-
-    def __init__(self, command: str, message: str) -> None:
-        super().__init__(message)
-        self.command = command
+__all__ = ["UsageError"]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fencepost.adapters.client.cluster import CLIENT_LABEL
-from fencepost.conformance.cli.clients import make_play
+from fencepost.conformance.cli.test import make_play
 from fencepost.conformance.clients.classic import DRIVEN_CLIENTS
 from fencepost.conformance.clients.play import facts_of, lateness_in
 from fencepost.conformance.clients.random_schedules import ScheduleStage

@@ -14,8 +14,8 @@ from fencepost._command import find_mistyped_target
 from fencepost.adapters.target import TargetError
 from fencepost.adapters.wire.target import parse_target
 from fencepost.conformance.cli import COMMANDS, main
-from fencepost.conformance.cli.interruption import BROKEN_OFF
-from fencepost.conformance.cli.test import NO_TARGET
+from fencepost.conformance.cli.console import BROKEN_OFF
+from fencepost.conformance.cli.options import NO_TARGET
 from fencepost.conformance.plan import Plan, ReplayOutcome, ReplayResult
 from fencepost.conformance.profile import ProfileError
 from fencepost.conformance.reports.json_report import from_json
@@ -330,12 +330,11 @@ def test_usage_errors_and_help_import_the_command_line_alone(command: str) -> No
         "interruption",
         "usage",
         "argument_types",
+        "options",
         "spark_options",
         "protocols",
         "report_options",
-        "test",
         "record",
-        "importing",
         "corpus_commands",
         "topics",
         COMMANDS.get(command, ("",))[0],

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fencepost.conformance.cli import main
-from fencepost.conformance.cli.report_sources import SourceError, SourceKind, kind_of
+from fencepost.conformance.cli.files import SourceError, SourceKind, kind_of
 from fencepost.conformance.pages.html_page import from_html, to_html
 from fencepost.conformance.pages.incident_markdown import to_incident_markdown
 from fencepost.conformance.pages.incident_page import to_incident_html

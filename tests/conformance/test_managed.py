@@ -15,7 +15,7 @@ from fencepost.adapters.target import TargetError
 from fencepost.adapters.wire.process_control import ProcessControl
 from fencepost.adapters.wire.process_use import PROC, IdleUse
 from fencepost.conformance.cli import main
-from fencepost.conformance.cli.test import NO_TARGET
+from fencepost.conformance.cli.options import NO_TARGET
 from fencepost.conformance.reports.json_report import from_json, to_json
 from fencepost.conformance.reports.junit import to_junit
 from fencepost.conformance.reports.text import render_report

@@ -9,7 +9,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from fencepost.conformance.cli.clients import make_play
+from fencepost.conformance.cli.test import make_play
 from fencepost.conformance.clients.stage import ClientFacts
 from tests.targets.clients.builds import EXAMPLES, find, make, run
 from tests.targets.kafka.installation import find_java, install

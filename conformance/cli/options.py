@@ -1,0 +1,352 @@
+"""How commands are declared: their options as data, what each option takes, and the parser that is made of them."""
+
+import argparse
+import difflib
+import re
+from argparse import ArgumentTypeError
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+from urllib.parse import unquote, urlsplit
+
+from fencepost.conformance.cli.console import Console, printable_line
+
+if TYPE_CHECKING:
+    from fencepost.adapters.address import Bootstrap
+
+
+class UsageError(Exception):
+    """The arguments of a command do not go together, which the parser cannot see; the message says which."""
+
+    def __init__(self, command: str, message: str) -> None:
+        super().__init__(message)
+        self.command = command
+
+
+# --- declarations
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option of a command, or an argument that is known by its place.
+
+    `names` has a space between several. A flag has neither `metavar` nor `choices`; any other option has a value, which
+    `read` makes of the text. The help ends with the `default`, unless `tells_default` is false. An option that repeats
+    collects its values in a list. One that `sets` a value is a flag for it, in the field `dest`. An option with
+    `protocols` says nothing about others.
+    """
+
+    names: str
+    metavar: str | None = None
+    help: str = ""
+    read: Callable[[str], Any] = str
+    default: Any = None
+    nargs: str | None = None
+    choices: Sequence[str] = ()
+    repeats: bool = False
+    required: bool = False
+    tells_default: bool = True
+    dest: str | None = None
+    sets: Any = None
+    protocols: tuple[str, ...] = ()
+
+    @property
+    def is_flag(self) -> bool:
+        """Whether it has no value."""
+        return self.metavar is None and not self.choices
+
+    @property
+    def unset(self) -> Any:
+        """Its value where it is not given."""
+        return [] if self.repeats else False if self.is_flag and self.sets is None else self.default
+
+    @property
+    def field(self) -> str:
+        """The name of its value among the parsed options."""
+        return self.dest or self.names.split()[-1].lstrip("-").replace("-", "_")
+
+    def add_to(self, parser: "argparse._ActionsContainer") -> None:
+        """Add the option to a parser, or to a group of one."""
+        keywords: dict[str, Any] = {"help": self.help}
+        if self.sets is not None:
+            keywords |= {"action": "store_const", "const": self.sets}
+        elif self.is_flag:
+            keywords |= {"action": "store_true"}
+        else:
+            keywords |= {"metavar": self.metavar, "type": self.read, "nargs": self.nargs, "default": self.default}
+        if self.repeats:
+            keywords |= {"action": "extend" if self.nargs else "append", "default": []}
+        elif self.default is not None and self.tells_default:
+            shown = f"{self.default:g}" if isinstance(self.default, float) else self.default
+            keywords["help"] = f"{self.help} (default: {shown})".lstrip()
+        keywords |= {"choices": self.choices or None, "required": self.required or None, "dest": self.dest}
+        parser.add_argument(*self.names.split(), **{name: each for name, each in keywords.items() if each is not None})
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """Options of which one at the most is given, or exactly one."""
+
+    options: tuple[Option, ...]
+    required: bool = False
+
+
+Run = Callable[[argparse.Namespace, Console], int]
+"""What a command does; returns the exit code."""
+Act = Callable[[argparse.Namespace, Any], Any]
+"""What an action does, as its command wants it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command: what it runs, and its options. The actions of a command with several are commands with their own
+    options, which `act` names among the parsed ones; `metavar` stands for their names."""
+
+    run: Run | Act
+    options: tuple[Option | OneOf, ...] = ()
+    usage: str | None = None
+    epilog: str | None = None
+    actions: Mapping[str, tuple[str, "Command"]] = field(default_factory=dict)
+    """The summary and the command, by the name of the action."""
+    metavar: str = "COMMAND"
+
+    def add_to(self, parser: argparse.ArgumentParser, runner: str = "run") -> None:
+        """Add the options to the parser of the command; `runner` names what it runs among the parsed options."""
+        parser.usage, parser.epilog = self.usage, self.epilog
+        for option in self.options:
+            if isinstance(option, OneOf):
+                group = parser.add_mutually_exclusive_group(required=option.required)
+                for each in option.options:
+                    each.add_to(group)
+            else:
+                option.add_to(parser)
+        parser.set_defaults(**{runner: self.run})
+        if self.actions:
+            actions = parser.add_subparsers(required=True, metavar=self.metavar)
+            for name, (summary, action) in self.actions.items():
+                action.add_to(actions.add_parser(name, help=summary, allow_abbrev=False), "act")
+
+    def refuse_foreign_options(self, name: str, options: argparse.Namespace) -> None:
+        """Raise `UsageError` for an option that is given and says nothing about the protocol."""
+        flat = (each for option in self.options for each in (option.options if isinstance(option, OneOf) else [option]))
+        for option in flat:
+            is_given = getattr(options, option.field) != option.unset
+            if is_given and option.protocols and options.protocol not in option.protocols:
+                raise UsageError(name, f"--{option.field.replace('_', '-')} says nothing about {options.protocol}")
+
+
+def for_protocols(protocols: Sequence[str], *options: Option) -> tuple[Option, ...]:
+    """The options as those of these protocols alone."""
+    return tuple(replace(option, protocols=tuple(protocols)) for option in options)
+
+
+# --- the parser
+
+MIN_LIKENESS = 0.7
+"""How much of a mistyped word has to be that of the word that it is taken for."""
+_CHOICE = re.compile(r"(argument \w+: invalid choice: '(.*)') \(choose from (.*)\)$", re.DOTALL)
+_UNKNOWN = "unrecognized arguments: "
+
+
+class OneLineParser(argparse.ArgumentParser):
+    """A parser that reports a usage error in one line, and guesses what was meant."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """Parse the arguments; what a command does not know is its own error, and not that of the program."""
+        found, left = super().parse_known_args(args, namespace)
+        if left:
+            self.error(_UNKNOWN + " ".join(left))
+        return found, left
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong, and for a mistyped word which one it may be."""
+        remedy = ""
+        if wrong := _CHOICE.match(message):
+            choices = [each.strip("' ") for each in wrong[3].split(",")]
+            if remedy := guess_word(wrong[2], choices):
+                message = wrong[1]
+        elif message.startswith(_UNKNOWN + "--"):
+            option = message.removeprefix(_UNKNOWN).partition(" ")[0].partition("=")[0]
+            remedy = guess_word(option, re.findall(r"--[a-z-]+", self.format_help()))
+        self.exit(2, printable_line(f"{self.prog}: {message}{remedy} (see {self.prog} --help)") + "\n")
+
+
+def guess_word(word: str, known: Iterable[str]) -> str:
+    """A question about the word that a mistyped one is nearest to; "" if it is near none."""
+    similar = difflib.get_close_matches(word, list(known), 1, MIN_LIKENESS)
+    return "".join(f"; did you mean {each!r}?" for each in similar)
+
+
+# --- what options take: each function returns the value of a text, or raises `ArgumentTypeError`
+
+MAX_NODES = 9
+_MAX_PORT = 65_535
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+
+
+def location(text: str) -> Path | str:
+    """A path, which may be given as a `file:` URI; other URIs stay as they are."""
+    scheme, separator, _ = text.partition("://")
+    if scheme == "file" and separator:
+        return Path(unquote(urlsplit(text).path))
+    return text if separator else Path(text)
+
+
+def count(text: str) -> int:
+    """An integer of at least 1."""
+    if not _is_number(text) or int(text) < 1:
+        raise ArgumentTypeError(f"{text!r} is not a number above 0")
+    return int(text)
+
+
+def node_count(text: str) -> int:
+    """The number of nodes of a cluster."""
+    if not _is_number(text) or not 1 <= int(text) <= MAX_NODES:
+        raise ArgumentTypeError(f"{text!r} is not a number from 1 to {MAX_NODES}")
+    return int(text)
+
+
+def whole(text: str) -> int:
+    """An integer of at least 0."""
+    if not _is_number(text):
+        raise ArgumentTypeError(f"{text!r} is not a whole number from 0 up")
+    return int(text)
+
+
+def topic_partitions(text: str) -> tuple[str, int]:
+    """The name of a topic and the number of its partitions."""
+    name, _, number = text.rpartition("=")
+    if not name:
+        raise ArgumentTypeError(f"{text!r} is not NAME=N, such as orders=6")
+    return name, count(number)
+
+
+def port(text: str) -> int:
+    """The port of a peer, 1 to 65535."""
+    if not _is_number(text) or not 0 < int(text) <= _MAX_PORT:
+        raise ArgumentTypeError(f"{text!r} is not a port")
+    return int(text)
+
+
+def listening_port(text: str) -> int:
+    """A port to listen on, 0 for any free one."""
+    return 0 if text == "0" else port(text)
+
+
+def address(text: str) -> tuple[str, int]:
+    """The host and the port of host:port, or of kafka://host:port."""
+    found = bootstrap(text)
+    if len(found.addresses) > 1 or found.wants_tls:
+        raise ArgumentTypeError(f"{text!r} is not host:port")
+    return found.addresses[0]
+
+
+def bootstrap(text: str) -> "Bootstrap":
+    """The addresses of a cluster, which may be URLs."""
+    from fencepost.adapters.address import CredentialsError, parse_bootstrap
+
+    try:
+        found = parse_bootstrap(text)
+    except CredentialsError as error:
+        raise ArgumentTypeError(str(error)) from None
+    if found is None:
+        raise ArgumentTypeError(f"{text!r} is not host:port")
+    return found
+
+
+def listening_address(text: str) -> tuple[str, int]:
+    """The host and the port of host:port, port 0 for any free one."""
+    host, _, end = text.rpartition(":")
+    return (address(f"{host}:1")[0], 0) if end == "0" else address(text)
+
+
+def size(text: str) -> int:
+    """The bytes of a size such as 500k, 50M or 1G."""
+    found = re.fullmatch(r"([1-9][0-9]*)([kKmMgG]?)", text)
+    if found is None:
+        raise ArgumentTypeError(f"{text!r} is not a size such as 50M")
+    return int(found[1]) * _UNITS[found[2].lower()]
+
+
+def seconds(text: str) -> float:
+    """A duration of 10 ms or more, in seconds."""
+    if re.fullmatch(r"[0-9]+(\.[0-9]+)?", text) is None or not 0.01 <= float(text) <= 1e9:
+        raise ArgumentTypeError(f"{text!r} is not a number of seconds")
+    return float(text)
+
+
+def duration(text: str) -> float:
+    """A duration from 0 up, in seconds."""
+    return 0.0 if text == "0" else seconds(text)
+
+
+def days(text: str) -> int:
+    """The days of an age such as 90d."""
+    found = re.fullmatch(r"([1-9][0-9]{0,4})d", text)
+    if found is None:
+        raise ArgumentTypeError(f"{text!r} is not a number of days such as 90d")
+    return int(found[1])
+
+
+def setting(text: str) -> tuple[str, str]:
+    """The key and the value of KEY=VALUE."""
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        raise ArgumentTypeError(f"{text!r} is not KEY=VALUE")
+    return key, value
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
+# --- options of several commands
+
+TARGET_HELP = (
+    "bundled, host:port, or kafka+ssl://host:port for TLS; with commas, several addresses; another scheme names "
+    "another protocol; without one, the profile starts it"
+)
+NO_TARGET = "name a TARGET, or a --profile that starts it"
+PROFILE = Option(
+    "--profile", "F", "description of the target, in TOML; its [security] has the keys of TLS and SASL", Path
+)
+FORCE = Option("--force", help="write over a file that is there")
+EVERYTHING = Option("--everything", help="keep also bytes that may hold records or credentials")
+SELECTION = (
+    Option(
+        "--only",
+        "PATTERN",
+        "requirements to test, such as JOIN-29 or 'JOIN-*' (default: all)",
+        nargs="+",
+        repeats=True,
+    ),
+    Option(
+        "--exclude",
+        "PATTERN",
+        "requirements to leave out; scenarios that show others as well are played all the same",
+        nargs="+",
+        repeats=True,
+    ),
+)
+SECONDS = Option("--seconds", "S", "end the run after S seconds, with exit code 3", duration)
+QUIET = Option("-q --quiet", help="no progress, and only the last line of the report")
+LOUDNESS = OneOf((Option("-v --verbose", help="a line for each scenario on standard error"), QUIET))
+TRACES = Option("--traces", "DIR", "save every trace", Path)
+_FORMS = {
+    "--json": "as JSON",
+    "--junit": "as JUnit XML",
+    "--html": "as one HTML page",
+    "--markdown": "as Markdown, for the summary of a job",
+}
+REPORT_FILES = tuple(
+    Option(name, "F", f"write the report {form} (-: to standard output)", Path) for name, form in _FORMS.items()
+)
+"""The options that write a report to files, of every command that makes one."""
+BADGE = "--badge"
+"""The option that writes a badge, of the commands whose whole runs have one that says something."""
+
+
+def report_paths(options: argparse.Namespace) -> dict[str, Path | None]:
+    """The files for the report by their options; None for one that was not given."""
+    return {option: getattr(options, option.removeprefix("--"), None) for option in (*_FORMS, BADGE)}
