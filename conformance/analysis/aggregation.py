@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from fencepost.conformance.analysis.root_cause import BLOCKED_BY, RootCauses
 from fencepost.conformance.results import Failure, Remark, RemarkKind, RequirementResult, RuleCoverage, Verdict
-from fencepost.conformance.scenario.scenario_run import ScenarioRun
+from fencepost.conformance.scenario.scenario import ScenarioRun
 from fencepost.model.catalogue.specification import Rule
 from fencepost.traces.verdict import CheckResult, CheckStatus
 

@@ -27,7 +27,7 @@ from fencepost.conformance.results import (
     Scope,
     Verdict,
 )
-from fencepost.conformance.scenario.scenario_run import ScenarioRun
+from fencepost.conformance.scenario.scenario import ScenarioRun
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.model.catalogue.specification import Specification
 from fencepost.traces.verdict import UNCLASSIFIED, CheckResult, CheckStatus, violations_in

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
 from fencepost.conformance.analysis.naming import Evidence, name_requirement, observed_errors
-from fencepost.conformance.scenario.scenario_run import ScenarioRun
+from fencepost.conformance.scenario.scenario import ScenarioRun
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.model.catalogue.specification import Rule, Specification
 from fencepost.model.errors import Error, error_name

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from fencepost.conformance.analysis.aggregation import NOT_AGAIN, ViolationStatus
 from fencepost.conformance.analysis.report_builder import ReportBuilder
 from fencepost.conformance.clients.failures import build_client_failure
-from fencepost.conformance.clients.play import ClientScenarioRun
 from fencepost.conformance.clients.protocol import ClientProtocol
+from fencepost.conformance.scenario.scenario import ScenarioRun
 from fencepost.model.catalogue.requirement import Requirement, Verifiability
 from fencepost.traces.verdict import PASSING, CheckResult, CheckStatus
 
@@ -34,7 +34,7 @@ def reason_left_out(protocol: ClientProtocol, requirement: Requirement) -> str:
 def add_client_run(
     builder: ReportBuilder,
     protocol: ClientProtocol,
-    run: ClientScenarioRun,
+    run: ScenarioRun,
     trace: str,
     again: Mapping[str, frozenset[str]],
     command: str,
@@ -60,7 +60,7 @@ def add_client_run(
     add_client_results(builder, run)
 
 
-def add_client_results(builder: ReportBuilder, run: ClientScenarioRun) -> None:
+def add_client_results(builder: ReportBuilder, run: ScenarioRun) -> None:
     """Add what a run of a scenario shows beside its violations: checks, and why some were not made."""
     name = run.scenario.name
     if run.misconduct:

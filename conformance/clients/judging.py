@@ -10,13 +10,14 @@ from fencepost.conformance.analysis.report_builder import ReportBuilder
 from fencepost.conformance.analysis.trace_report import MALFORMED_ERRORS, describe_unreadable
 from fencepost.conformance.clients.failures import build_client_failure
 from fencepost.conformance.clients.findings import add_client_results, begin_client_report
-from fencepost.conformance.clients.play import discard_if_lagging, run_in_trace
+from fencepost.conformance.clients.play import run_in_trace
 from fencepost.conformance.clients.protocol import ClientProtocol
-from fencepost.conformance.clients.scenario import ClientScenario
 from fencepost.conformance.clients.stage import ClientStage
 from fencepost.conformance.events import Progress
+from fencepost.conformance.execution.loop_lag import discard_if_lagging
 from fencepost.conformance.results import Ending, EndKind, Report
 from fencepost.conformance.run.provenance import record_judging
+from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.traces.client_judge.judge import is_client_trace, is_driven_trace, judge_client
 from fencepost.traces.events import Header
 from fencepost.traces.files.trace_files import TraceError, open_trace
@@ -106,11 +107,11 @@ class ClientTraces:
             self.builder.add_failure(violation.requirement, failure)
         add_client_results(self.builder, run)
 
-    def _scenario_of(self, header: Header) -> ClientScenario:
+    def _scenario_of(self, header: Header) -> Scenario:
         """The scenario that a trace names; without requirements for a random schedule, or an unknown one."""
         name = header.implementation.get("scenario", "")
         known = (each for each in self.protocol.scenarios if each.name == name)
-        return next(known, ClientScenario(name, (), play_nothing))
+        return next(known, Scenario(name, (), play_nothing))
 
     def target(self) -> dict[str, str]:
         """The description of the client, or of the traces of several."""

@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
 
@@ -11,14 +11,14 @@ from fencepost.adapters.address import format_address
 from fencepost.adapters.client.brokers import NotOffered
 from fencepost.adapters.client.cluster import CLIENT_LABEL, DOUBLED, FloodError, ScriptedCluster, flood_error
 from fencepost.adapters.client.program import ClientPlace, ClientUnderTest
-from fencepost.conformance.clients.scenario import ClientScenario
 from fencepost.conformance.clients.stage import ClientFacts, ClientStage, NotShown, StageBlocked, is_request
-from fencepost.conformance.execution.loop_lag import LoopLagMonitor, explain_lag
+from fencepost.conformance.execution.loop_lag import LoopLagMonitor, discard_if_lagging, explain_lag
+from fencepost.conformance.scenario.scenario import Scenario, ScenarioRun
 from fencepost.model.settings import Settings
 from fencepost.traces.client_judge.judge import FollowClient, judge_client
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.model_transitions import Transition
-from fencepost.traces.verdict import TraceVerdict, without_remarks
+from fencepost.traces.verdict import TraceVerdict
 
 CLIENT_SETTINGS = Settings(min_session_timeout=1, initial_rebalance_delay=0)
 """Those of the cluster that clients meet: it takes every session timeout, and begins at once."""
@@ -30,34 +30,6 @@ END_OF_SCENARIO = "the scenario ends"
 """The last step of the script, which has the marks of the scenario."""
 DOUBLED_END = "the program ended after a response that came twice, which no broker sends"
 """A client may: Apache Kafka's fails then."""
-
-
-@dataclass(frozen=True, slots=True)
-class ClientScenarioRun:
-    """A scenario that was played: its trace and the verdict on it.
-
-    `blocked` says why it could not go on to its end, `not_shown` what the client did not do that it is about;
-    `misconduct` is what no client should do, whatever it sends: to end by itself, or to flood the cluster. All are ""
-    for a scenario that was played whole.
-    """
-
-    scenario: ClientScenario
-    header: Header
-    events: tuple[Event, ...]
-    verdict: TraceVerdict
-    blocked: str = ""
-    not_shown: str = ""
-    misconduct: str = ""
-    rules: Mapping[str, int] = field(default_factory=dict)
-    """The rules of the model that the client took, with how often, if it tells."""
-    transitions: Mapping[Transition, int] = field(default_factory=dict)
-    loop_lag: int = 0
-    """How late the kit was at most to do what was due, in milliseconds."""
-
-    @property
-    def doubt(self) -> str:
-        """Why the violations prove nothing: the kit itself may have caused them. "" if they do, or there are none."""
-        return explain_lag(self.loop_lag, self.header.grace) if self.verdict.violations else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +45,17 @@ class ClientPlay:
     is_driven: bool = False
     grace_ms: int = GRACE_MS
 
-    async def play(self, scenario: ClientScenario, facts: ClientFacts) -> ClientScenarioRun:
+    async def play(self, scenario: Scenario, facts: ClientFacts) -> ScenarioRun:
         """Play a scenario from the start of a cluster to the end of the client, again if the kit was too late to blame
         anybody. Raises `TargetError`."""
         run = await self._play_once(scenario, facts)
         for _ in range(MAX_REPEATS):
-            if not run.doubt:
+            if not (run.verdict.violated and explain_lag(run.loop_lag, run.header.grace)):
                 break
             run = await self._play_once(scenario, facts)
         return discard_if_lagging(run)
 
-    async def _play_once(self, scenario: ClientScenario, facts: ClientFacts) -> ClientScenarioRun:
+    async def _play_once(self, scenario: Scenario, facts: ClientFacts) -> ScenarioRun:
         """Play a scenario."""
         cluster = await self.start_cluster(CLIENT_SETTINGS)
         unique = uuid4().hex[:8]
@@ -120,28 +92,33 @@ class ClientPlay:
             verdict = await asyncio.to_thread(judge_client, header, events, CLIENT_LABEL, self.follow)
         else:
             verdict = judge_client(header, events, CLIENT_LABEL, self.follow)
-        return ClientScenarioRun(
+        return ScenarioRun(
             scenario,
             header,
             events,
-            verdict,
-            blocked,
-            not_shown,
-            misconduct,
-            count_rules(transitions),
-            transitions,
-            monitor.worst_since(0),
+            replace(verdict, rules=count_rules(transitions), transitions=transitions),
+            blocked=blocked,
+            loop_lag=monitor.worst_since(0),
+            not_shown=not_shown,
+            misconduct=misconduct,
         )
 
 
-def run_in_trace(
-    header: Header, events: tuple[Event, ...], verdict: TraceVerdict, scenario: ClientScenario
-) -> ClientScenarioRun:
+def run_in_trace(header: Header, events: tuple[Event, ...], verdict: TraceVerdict, scenario: Scenario) -> ScenarioRun:
     """The run of a scenario that its saved trace shows, with the marks that it has."""
     end = end_of_scenario(events)
     blocked, not_shown, misconduct = (str(end.get(mark, "")) for mark in ("blocked", "not_shown", "misconduct"))
     late = lateness_in(events)
-    return ClientScenarioRun(scenario, header, events, verdict, blocked, not_shown, misconduct, loop_lag=late)
+    return ScenarioRun(
+        scenario,
+        header,
+        events,
+        verdict,
+        blocked=blocked,
+        loop_lag=late,
+        not_shown=not_shown,
+        misconduct=misconduct,
+    )
 
 
 def lateness_in(events: tuple[Event, ...]) -> int:
@@ -153,16 +130,6 @@ def end_of_scenario(events: tuple[Event, ...]) -> Mapping[str, Any]:
     """What the last step of a saved trace says; empty if the trace has none."""
     steps = (event.body for event in reversed(events) if event.kind is Kind.INTERNAL and event.api == "script")
     return next((body for body in steps if body.get("step") == END_OF_SCENARIO), {})
-
-
-def discard_if_lagging(run: ClientScenarioRun) -> ClientScenarioRun:
-    """The run; if the kit itself was too late, without its verdict if that has a violation, and without remarks."""
-    if not explain_lag(run.loop_lag, run.header.grace):
-        return run
-    if run.doubt:
-        return replace(run, verdict=TraceVerdict((), (), events=len(run.events)), blocked=run.doubt)
-    checks = tuple(without_remarks(run.verdict.check_results))
-    return replace(run, verdict=replace(run.verdict, check_results=checks))
 
 
 def count_rules(transitions: Mapping[Transition, int]) -> Mapping[str, int]:
@@ -192,7 +159,7 @@ def describe_last_words(stage: ClientStage) -> str:
     return "".join(f"; {each}" for each in (*told, *([f"its last words: {words}"] if words else [])))
 
 
-def facts_of(run: ClientScenarioRun) -> ClientFacts | None:
+def facts_of(run: ScenarioRun) -> ClientFacts | None:
     """What a scenario has shown of the client; None if it has not joined."""
     join = next((event for event in run.events if is_request(event, "JoinGroup")), None)
     if join is None:
@@ -203,7 +170,7 @@ def facts_of(run: ClientScenarioRun) -> ClientFacts | None:
     return ClientFacts(names, session, join.body.get("rebalance_timeout_ms", session), is_static)
 
 
-def software_of(run: ClientScenarioRun) -> dict[str, str]:
+def software_of(run: ScenarioRun) -> dict[str, str]:
     """What the client says of itself in ApiVersions (KIP-511)."""
     for event in run.events:
         if is_request(event, "ApiVersions") and event.body.get("client_software_name"):

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fencepost.conformance.clients.scenario import ClientScenario
 from fencepost.conformance.clients.schedule_protocol import ClientScheduleProtocol
+from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.model.catalogue.specification import Specification
 from fencepost.traces.client_judge.judge import FollowClient
 
@@ -18,14 +18,14 @@ class ClientProtocol:
     """
 
     specification: Specification
-    scenarios: tuple[ClientScenario, ...]
+    scenarios: tuple[Scenario, ...]
     follow: FollowClient
     needs: Mapping[str, str]
     out_of_reach: frozenset[str]
     schedules: ClientScheduleProtocol | None = None
     """Random schedules, if it has any."""
 
-    def scenarios_for(self, requirements: frozenset[str]) -> tuple[ClientScenario, ...]:
+    def scenarios_for(self, requirements: frozenset[str]) -> tuple[Scenario, ...]:
         """The scenarios that show one of these requirements, and need no capability that is out of reach."""
         return tuple(
             scenario

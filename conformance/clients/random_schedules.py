@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from fencepost.conformance.clients.play import ClientPlay, ClientScenarioRun
+from fencepost.conformance.clients.play import ClientPlay
 from fencepost.conformance.clients.schedule_engine import ClientEngine
 from fencepost.conformance.clients.schedule_protocol import ClientScheduleProtocol
-from fencepost.conformance.clients.schedule_runs import client_run
 from fencepost.conformance.clients.stage import ClientFacts
 from fencepost.conformance.execution.saving import save_trace, trace_file
+from fencepost.conformance.scenario.scenario import ScenarioRun
 from fencepost.conformance.schedules.engine import Shrunk
 from fencepost.conformance.schedules.schedule import Schedule
 from fencepost.traces.verdict import CheckResult, CheckStatus
@@ -33,7 +33,7 @@ class ScheduleStage:
     count: int = 0
     """How many schedules were played."""
     events: int = 0
-    found: list[tuple[ClientScenarioRun, frozenset[str]]] = field(default_factory=list)
+    found: list[tuple[ScenarioRun, frozenset[str]]] = field(default_factory=list)
     """The shortest run for each violated requirement, and what its replay violates."""
     cut_short: list[str] = field(default_factory=list)
     """The requirements whose schedules were not shrunk to the end."""
@@ -42,11 +42,11 @@ class ScheduleStage:
         """The engine of so many schedules of a seed."""
         return ClientEngine(self.protocol, seed, count, self.play, self.at_once, self.add_run)
 
-    async def play(self, schedule: Schedule) -> ClientScenarioRun:
+    async def play(self, schedule: Schedule) -> ScenarioRun:
         """Play a schedule."""
         return await self.playing.play(self.protocol.client_scenario_of(schedule), self.facts)
 
-    def add_run(self, run: ClientScenarioRun) -> None:
+    def add_run(self, run: ScenarioRun) -> None:
         """Take note of a new schedule's run."""
         name = run.scenario.name
         self.count += 1
@@ -67,16 +67,13 @@ class ScheduleStage:
         open_ids = sorted(id for id in violated if id in self.asked - known)
         for id, confirmation in (await engine.confirm_violations(open_ids)).items():
             shrunk = await engine.shrink_violation(id, confirmation, seconds)
-            self.add_shrunk(id, shrunk, confirmation.candidate.schedule)
+            self.add_shrunk(id, shrunk)
 
-    def add_shrunk(self, requirement: str, shrunk: Shrunk, schedule: Schedule) -> None:
-        """Take note of the shortest run for a requirement."""
-        scenario = replace(
-            self.protocol.client_scenario_of(schedule),
-            name=f"{schedule.name}-{requirement}",
-            requirements=(requirement,),
-        )
-        self.found.append((client_run(shrunk.run, scenario, self.playing.follow), shrunk.again))
+    def add_shrunk(self, requirement: str, shrunk: Shrunk) -> None:
+        """Take note of the shortest run for a requirement. It may end early: what it is about it shows before."""
+        scenario = replace(shrunk.run.scenario, requirements=(requirement,))
+        run = replace(shrunk.run, scenario=scenario, blocked="", not_shown="", misconduct="")
+        self.found.append((run, shrunk.again))
         if not shrunk.is_minimal:
             self.cut_short.append(requirement)
 

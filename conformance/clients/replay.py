@@ -5,13 +5,13 @@ from pathlib import Path
 
 from fencepost.adapters.client.cluster import CLIENT_LABEL
 from fencepost.conformance.clients.failures import build_client_failure
-from fencepost.conformance.clients.play import ClientPlay, ClientScenarioRun, facts_of
+from fencepost.conformance.clients.play import ClientPlay, facts_of
 from fencepost.conformance.clients.protocol import ClientProtocol
-from fencepost.conformance.clients.scenario import ClientScenario
 from fencepost.conformance.clients.schedule_protocol import schedule_in
 from fencepost.conformance.clients.stage import ClientFacts
 from fencepost.conformance.execution.saving import saved_requirements
 from fencepost.conformance.plan import ReplayOutcome, ReplayResult
+from fencepost.conformance.scenario.scenario import Scenario, ScenarioRun
 from fencepost.traces.client_judge.judge import judge_client
 from fencepost.traces.events import Event, Header
 from fencepost.traces.files.trace_files import TraceError, open_trace
@@ -30,8 +30,8 @@ async def replay_client(path: Path, playing: ClientPlay, protocol: ClientProtoco
     recorded = judge_client(header, events, CLIENT_LABEL, protocol.follow)
     wanted = saved_requirements(events) & recorded.violated or recorded.violated
     scenario = scenario_in(path, header, events, protocol)
-    before = ClientScenarioRun(scenario, header, events, recorded)
-    runs: list[ClientScenarioRun] = []
+    before = ScenarioRun(scenario, header, events, recorded)
+    runs: list[ScenarioRun] = []
     for _ in range(ATTEMPTS):
         runs.append(await playing.play(scenario, facts_of(before) or ClientFacts()))
         if runs[-1].verdict.violated & (wanted or runs[-1].verdict.violated):
@@ -39,7 +39,7 @@ async def replay_client(path: Path, playing: ClientPlay, protocol: ClientProtoco
     return compare_runs(path, wanted, runs, protocol)
 
 
-def scenario_in(path: Path, header: Header, events: Sequence[Event], protocol: ClientProtocol) -> ClientScenario:
+def scenario_in(path: Path, header: Header, events: Sequence[Event], protocol: ClientProtocol) -> Scenario:
     """The schedule in a trace, or the scenario that it names. Raises `TraceError`."""
     try:
         schedule = schedule_in(events)
@@ -58,7 +58,7 @@ def scenario_in(path: Path, header: Header, events: Sequence[Event], protocol: C
 
 
 def compare_runs(
-    path: Path, wanted: frozenset[str], runs: Sequence[ClientScenarioRun], protocol: ClientProtocol
+    path: Path, wanted: frozenset[str], runs: Sequence[ScenarioRun], protocol: ClientProtocol
 ) -> ReplayResult:
     """The outcome of the runs of a trace's schedule, of which `wanted` was violated in the trace."""
     last = runs[-1]

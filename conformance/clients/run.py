@@ -10,10 +10,9 @@ from pathlib import Path
 from fencepost.adapters.client.cluster import REFUSED
 from fencepost.conformance.analysis.report_builder import ReportBuilder
 from fencepost.conformance.clients.findings import add_client_checks, add_client_run, begin_client_report
-from fencepost.conformance.clients.play import ClientPlay, ClientScenarioRun, facts_of, software_of
+from fencepost.conformance.clients.play import ClientPlay, facts_of, software_of
 from fencepost.conformance.clients.protocol import ClientProtocol
 from fencepost.conformance.clients.random_schedules import ScheduleStage
-from fencepost.conformance.clients.scenario import ClientScenario
 from fencepost.conformance.clients.schedule_protocol import ClientScheduleProtocol
 from fencepost.conformance.clients.stage import ClientFacts
 from fencepost.conformance.events import Progress
@@ -24,6 +23,7 @@ from fencepost.conformance.provenance import NamedBy, PlanRecord, Provenance
 from fencepost.conformance.results import Ending, EndKind, Report, Scope
 from fencepost.conformance.run.ending import CurrentWork, RunLimits
 from fencepost.conformance.run.provenance import describe_machine, record_profile, started_now
+from fencepost.conformance.scenario.scenario import Scenario, ScenarioRun
 from fencepost.model.catalogue.requirement import Requirement
 from fencepost.model.catalogue.selection import select_requirements
 from fencepost.model.wire.codec import API_NAMES
@@ -70,7 +70,7 @@ class ClientRun:
     tell: Callable[[str], None] = lambda line: None
     show: Callable[[Progress], None] = lambda progress: None
     facts: ClientFacts | None = None
-    runs: list[ClientScenarioRun] = field(default_factory=list)
+    runs: list[ScenarioRun] = field(default_factory=list)
     asked: frozenset[str] = frozenset()
     """The ids of the plan's requirements."""
     again: dict[str, frozenset[str]] = field(default_factory=dict)
@@ -133,22 +133,20 @@ class ClientRun:
         work.stage = "shrinking random schedules"
         await self.random.shrink(engine, frozenset[str]().union(*self.again.values()), plan.shrink_seconds)
 
-    async def _play_all(
-        self, scenarios: Sequence[ClientScenario], work: CurrentWork, *, is_replay: bool = False
-    ) -> None:
+    async def _play_all(self, scenarios: Sequence[Scenario], work: CurrentWork, *, is_replay: bool = False) -> None:
         """Play scenarios side by side, so many at once."""
         places = asyncio.Semaphore(self.plan.at_once)
         self.planned += len(scenarios)
         self._show_progress()
 
-        async def play(scenario: ClientScenario) -> None:
+        async def play(scenario: Scenario) -> None:
             async with places:
                 await self._play_one(scenario, work, is_replay=is_replay)
             self._show_progress()
 
         await play_together(play(scenario) for scenario in scenarios)
 
-    async def _play_one(self, scenario: ClientScenario, work: CurrentWork, *, is_replay: bool = False) -> None:
+    async def _play_one(self, scenario: Scenario, work: CurrentWork, *, is_replay: bool = False) -> None:
         work.playing.add(scenario.name)
         run = await self.playing.play(scenario, self.facts or ClientFacts())
         work.playing.discard(scenario.name)
@@ -170,9 +168,9 @@ class ClientRun:
         seconds = time.monotonic() - self.begun
         self.show(Progress(done, self.planned, seconds, failures, unit="scenarios", are_at_once=True))
 
-    def _scenarios_to_replay(self) -> list[ClientScenario]:
+    def _scenarios_to_replay(self) -> list[Scenario]:
         """For each violation that is not confirmed, the shortest scenario that was not replayed yet."""
-        chosen: dict[str, ClientScenario] = {}
+        chosen: dict[str, Scenario] = {}
         open_ids = self._violated_ids() & self.asked - frozenset[str]().union(*self.again.values())
         for id in sorted(open_ids):
             fitting = [run for run in self.runs if id in run.verdict.violated and run.scenario.name not in self.again]
@@ -233,7 +231,7 @@ class ClientRun:
             command = trace_command(trace, self.plan) if trace else schedule_command(self.plan)
             add_client_run(builder, self.protocol, run, trace, {run.scenario.name: again}, command)
 
-    def _failures_in(self, run: ClientScenarioRun) -> frozenset[str]:
+    def _failures_in(self, run: ScenarioRun) -> frozenset[str]:
         """The requirements of the plan that a scenario violates, and its replay as well."""
         return run.verdict.violated & self.again.get(run.scenario.name, frozenset()) & self.asked
 
@@ -291,7 +289,7 @@ def schedule_command(plan: ClientPlan) -> str:
     return replay_command(plan.command, plan.is_driven).replace("--only", options, 1)
 
 
-def describe_silence(run: ClientScenarioRun | None) -> str:
+def describe_silence(run: ScenarioRun | None) -> str:
     """Why a client that never joined cannot be tested."""
     if run is None:
         return "the client was not started"

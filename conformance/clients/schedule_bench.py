@@ -4,11 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fencepost.adapters.virtual_clock import run_virtual
-from fencepost.conformance.clients.play import ClientPlay, ClientScenarioRun
+from fencepost.conformance.clients.play import ClientPlay
 from fencepost.conformance.clients.schedule_protocol import ClientScheduleProtocol
-from fencepost.conformance.clients.schedule_runs import engine_run
 from fencepost.conformance.clients.stage import ClientFacts
-from fencepost.conformance.scenario.scenario_run import ScenarioRun
+from fencepost.conformance.scenario.scenario import ScenarioRun
 from fencepost.conformance.schedules.schedule import Schedule
 
 
@@ -20,13 +19,9 @@ class ClientBench:
     make_play: Callable[[], ClientPlay]
     facts: ClientFacts
 
-    def play_client(self, schedule: Schedule) -> ClientScenarioRun:
+    def play(self, schedule: Schedule) -> ScenarioRun:
         """Play a schedule, and judge it."""
         return run_virtual(self.make_play().play(self.protocol.client_scenario_of(schedule), self.facts))
-
-    def play(self, schedule: Schedule) -> ScenarioRun:
-        """As `play_client`, as the engine takes it."""
-        return engine_run(self.play_client(schedule))
 
     def violated_by(self, schedule: Schedule) -> frozenset[str]:
         """The requirements that a schedule shows violated."""

@@ -3,16 +3,14 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 
-from fencepost.conformance.clients.play import ClientScenarioRun
 from fencepost.conformance.clients.schedule_protocol import ClientScheduleProtocol
-from fencepost.conformance.clients.schedule_runs import engine_run
-from fencepost.conformance.scenario.scenario_run import ScenarioRun
+from fencepost.conformance.scenario.scenario import ScenarioRun
 from fencepost.conformance.schedules.batches import BatchSpec, generate_batch
 from fencepost.conformance.schedules.engine import ScheduleEngine
 from fencepost.conformance.schedules.schedule import GeneratedSchedule, Schedule
 from fencepost.conformance.schedules.statistics import ScheduleResult
 
-PlaySchedule = Callable[[Schedule], Awaitable[ClientScenarioRun]]
+PlaySchedule = Callable[[Schedule], Awaitable[ScenarioRun]]
 """Plays a schedule with a client, and judges it."""
 
 
@@ -30,7 +28,7 @@ class ClientEngine(ScheduleEngine):
         count: int,
         play_schedule: PlaySchedule,
         at_once: int,
-        on_run: Callable[[ClientScenarioRun], None] = lambda run: None,
+        on_run: Callable[[ScenarioRun], None] = lambda run: None,
     ) -> None:
         super().__init__(protocol, seed, count, {})
         self.play_schedule = play_schedule
@@ -53,7 +51,7 @@ class ClientEngine(ScheduleEngine):
         """Play a new schedule."""
         run = await self.play_schedule(generated.schedule)
         self.on_run(run)
-        return ScheduleResult.from_run(generated, engine_run(run))
+        return ScheduleResult.from_run(generated, run)
 
     async def find_attempts(self, requirement: str) -> list[Schedule]:
         """As `ScheduleEngine.find_attempts`: at once, for schedules of clients have no shortcuts."""
@@ -64,5 +62,5 @@ class ClientEngine(ScheduleEngine):
         runs: list[ScenarioRun] = []
         for begin in range(0, len(schedules), self.at_once):
             some = schedules[begin : begin + self.at_once]
-            runs += map(engine_run, await asyncio.gather(*(self.play_schedule(each) for each in some)))
+            runs += await asyncio.gather(*(self.play_schedule(each) for each in some))
         return runs

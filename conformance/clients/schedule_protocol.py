@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Protocol
 
-from fencepost.conformance.clients.scenario import ClientScenario
+from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.schedules.protocol import ScheduleProtocol
 from fencepost.conformance.schedules.schedule import Move, Schedule
 from fencepost.traces.events import Body, Event, Kind
@@ -15,7 +15,7 @@ SCHEDULE = "schedule"
 class ClientScheduleProtocol(ScheduleProtocol, Protocol):
     """A protocol whose schedules are played with a client."""
 
-    def client_scenario_of(self, schedule: Schedule) -> ClientScenario:
+    def client_scenario_of(self, schedule: Schedule) -> Scenario:
         """A scenario that plays the schedule."""
         ...
 

@@ -1,16 +1,17 @@
 """The stage of a scenario for clients: the cluster, the client, and the trace of both."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from fencepost.adapters.client.application import UNSUPPORTED, Application
 from fencepost.adapters.client.cluster import CLIENT_LABEL, ScriptedCluster
 from fencepost.adapters.client.faults import Cue, Fault, InterceptedRequest, refuse
 from fencepost.adapters.client.member import ScriptedMember
 from fencepost.adapters.client.program import ClientPlace, ClientUnderTest, RunningClient
+from fencepost.conformance.scenario.scenario import CheckedScenarios
 from fencepost.model.errors import Error, FencepostError
 from fencepost.model.wire.codec import Body, DecodedRequest
 from fencepost.traces.events import Event, Kind
@@ -253,3 +254,7 @@ def is_unexpected_end(event: Event, is_wanted: bool) -> bool:
 def has_member_id(request: DecodedRequest) -> bool:
     """Whether a request carries a member id."""
     return bool(request.body.get("member_id"))
+
+
+ClientScenarioFamily: TypeAlias = CheckedScenarios[Callable[[ClientStage], Coroutine[Any, Any, None]]]
+"""The scenarios of one module that test a client."""

@@ -5,8 +5,8 @@ from collections import deque
 from dataclasses import replace
 
 from fencepost.conformance.analysis.root_cause import satisfied_requirements
-from fencepost.conformance.scenario.scenario_run import ScenarioRun
-from fencepost.traces.verdict import TraceVerdict
+from fencepost.conformance.scenario.scenario import ScenarioRun
+from fencepost.traces.verdict import TraceVerdict, without_remarks
 
 TICK_SECONDS = 0.02
 MIN_LAG_SECONDS = 0.1
@@ -39,12 +39,18 @@ class LoopLagMonitor:
 
 
 def discard_if_lagging(run: ScenarioRun) -> ScenarioRun:
-    """The run; without its verdict if it violates something and the kit itself was too late to be sure of that."""
+    """The run; if the kit itself was too late to be sure of anything, without its verdict if that has a violation, and
+    without remarks."""
     note = explain_lag(run.loop_lag, run.header.grace)
-    if not note or not run.verdict.violated:
+    if not note:
         return run
-    nothing = TraceVerdict((), (), {}, inconclusive=(note,), events=len(run.events))
-    return replace(run, verdict=nothing, blocked=note)
+    if run.verdict.violated:
+        nothing = TraceVerdict((), (), inconclusive=(note,), events=len(run.events))
+        return replace(run, verdict=nothing, blocked=note)
+    checks = tuple(without_remarks(run.verdict.check_results))
+    if checks == run.verdict.check_results:
+        return run
+    return replace(run, verdict=replace(run.verdict, check_results=checks))
 
 
 def explain_lag(loop_lag: int, grace: int) -> str:

@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 
 from fencepost.adapters.target import Description, Target, TargetError, TraceBuilder
 from fencepost.conformance.scenario.context import Blocked, ScenarioContext, Unanswered, Unsupported
-from fencepost.conformance.scenario.scenario import Scenario
-from fencepost.conformance.scenario.scenario_run import ScenarioRun
+from fencepost.conformance.scenario.scenario import Scenario, ScenarioRun
 from fencepost.traces.events import Event, Header
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.verdict import TraceVerdict

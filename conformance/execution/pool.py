@@ -27,8 +27,7 @@ from fencepost.conformance.execution.pacing import Pacer
 from fencepost.conformance.execution.play import JudgeFunction, record_scenario
 from fencepost.conformance.execution.remote_target import RemoteTarget
 from fencepost.conformance.execution.restart_barrier import RestartBarrier
-from fencepost.conformance.scenario.scenario import Scenario
-from fencepost.conformance.scenario.scenario_run import ScenarioRun
+from fencepost.conformance.scenario.scenario import Scenario, ScenarioRun
 from fencepost.conformance.scenario.selection import required_capabilities
 
 MAX_CONCURRENCY = 120

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from fencepost.conformance.events import RunEvent, ScenarioFinished, ScheduleShrunk
-from fencepost.conformance.scenario.scenario_run import ScenarioRun
+from fencepost.conformance.scenario.scenario import ScenarioRun
 from fencepost.traces.events import SAVED, Event, Header, Kind
 from fencepost.traces.files.trace_files import write_trace
 

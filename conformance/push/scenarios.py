@@ -14,7 +14,7 @@ from fencepost.model.push.group import Interest
 PushPlay = Callable[[PushContext], Coroutine[Any, Any, None]]
 
 
-class PushScenarios(ScenarioRegistry[PushPlay, Scenario]):
+class PushScenarios(ScenarioRegistry[PushPlay]):
     """The scenarios of one module."""
 
     def add(self, *requirements: str, smoke: bool = False) -> Callable[[PushPlay], PushPlay]:

@@ -19,8 +19,7 @@ from fencepost.conformance.run.provenance import name_target, record_run
 from fencepost.conformance.run.random_schedules import run_schedules
 from fencepost.conformance.run.run_state import RunState, add_tours, order_scenarios
 from fencepost.conformance.run.stream import Emit
-from fencepost.conformance.scenario.scenario import Scenario
-from fencepost.conformance.scenario.scenario_run import ScenarioRun
+from fencepost.conformance.scenario.scenario import Scenario, ScenarioRun
 from fencepost.conformance.scenario.selection import Selection, required_capabilities, select_scenarios
 from fencepost.model.catalogue.requirement import Requirement
 from fencepost.model.settings import Settings

@@ -30,8 +30,7 @@ from fencepost.conformance.provenance import Provenance
 from fencepost.conformance.results import Ending, Report, TargetFacts
 from fencepost.conformance.run.ending import CurrentWork, RunLimits
 from fencepost.conformance.run.stream import Emit
-from fencepost.conformance.scenario.scenario import Scenario
-from fencepost.conformance.scenario.scenario_run import ScenarioRun
+from fencepost.conformance.scenario.scenario import Scenario, ScenarioRun
 from fencepost.conformance.scenario.selection import Selection, required_capabilities
 from fencepost.model.settings import Settings
 from fencepost.traces.judge.judge import judge

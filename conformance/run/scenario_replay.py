@@ -9,7 +9,7 @@ from fencepost.conformance.execution.play import play_scenario
 from fencepost.conformance.execution.saving import saved_requirements
 from fencepost.conformance.plan import ReplayOutcome, ReplayResult
 from fencepost.conformance.protocols.description import ProtocolDescription
-from fencepost.conformance.scenario.scenario_run import ScenarioRun
+from fencepost.conformance.scenario.scenario import ScenarioRun
 from fencepost.traces.files.trace_files import TraceError, open_trace
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.verdict import CheckResult, violations_in

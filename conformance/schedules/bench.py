@@ -7,7 +7,7 @@ from types import MappingProxyType
 from fencepost.adapters.target import Target
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.execution.play import JudgeFunction, play_scenario
-from fencepost.conformance.scenario.scenario_run import ScenarioRun
+from fencepost.conformance.scenario.scenario import ScenarioRun
 from fencepost.conformance.schedules.protocol import TargetScheduleProtocol
 from fencepost.conformance.schedules.schedule import Schedule
 from fencepost.traces.events import Event, Header

@@ -15,8 +15,7 @@ from fencepost.conformance.execution.judge_pool import JudgePool
 from fencepost.conformance.execution.loop_lag import discard_if_lagging
 from fencepost.conformance.execution.pool import ScenarioPool
 from fencepost.conformance.execution.saving import write_run
-from fencepost.conformance.scenario.scenario import Scenario
-from fencepost.conformance.scenario.scenario_run import ScenarioRun
+from fencepost.conformance.scenario.scenario import Scenario, ScenarioRun
 from fencepost.conformance.scenario.selection import required_capabilities
 from fencepost.conformance.schedules.batches import BatchSpec, generate_batch
 from fencepost.conformance.schedules.engine import Confirmation, Replay, ScheduleEngine

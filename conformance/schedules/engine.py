@@ -48,7 +48,7 @@ from functools import partial
 
 from fencepost.adapters.virtual_clock import run_in_thread
 from fencepost.conformance.execution.saving import with_decisions
-from fencepost.conformance.scenario.scenario_run import ScenarioRun
+from fencepost.conformance.scenario.scenario import ScenarioRun
 from fencepost.conformance.schedules.batches import BATCH_SIZE, BatchSpec
 from fencepost.conformance.schedules.protocol import ScheduleProtocol
 from fencepost.conformance.schedules.schedule import Schedule

@@ -8,7 +8,7 @@ from itertools import count
 from typing import Protocol
 
 from fencepost.conformance.analysis.naming import is_specific
-from fencepost.conformance.scenario.scenario_run import ScenarioRun
+from fencepost.conformance.scenario.scenario import ScenarioRun
 from fencepost.conformance.schedules.batches import BATCH_SIZE
 from fencepost.conformance.schedules.protocol import ScheduleProtocol
 from fencepost.conformance.schedules.schedule import Schedule

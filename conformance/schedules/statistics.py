@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from fencepost.conformance.scenario.scenario_run import ScenarioRun
+from fencepost.conformance.scenario.scenario import ScenarioRun
 from fencepost.conformance.schedules.schedule import GeneratedSchedule, Schedule
 from fencepost.traces.model_transitions import Transition
 
@@ -30,7 +30,7 @@ class ScheduleResult:
         """The result of a schedule by its run."""
         verdict = run.verdict
         violated = run.verdict.violated
-        undecided = verdict.inconclusive[0] if verdict.inconclusive else run.blocked
+        undecided = next(iter(verdict.inconclusive), "") or run.misconduct or run.blocked
         kept = run if violated else None
         return cls(generated, len(run.events), verdict.rules, verdict.transitions, violated, undecided, kept)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from fencepost.adapters.virtual_clock import run_in_thread
 from fencepost.conformance.execution.saving import write_run
 from fencepost.conformance.execution.workers import WorkerPool
-from fencepost.conformance.scenario.scenario_run import ScenarioRun
+from fencepost.conformance.scenario.scenario import ScenarioRun
 from fencepost.conformance.schedules.batches import BatchSpec, generate_batch
 from fencepost.conformance.schedules.bench import Bench
 from fencepost.conformance.schedules.engine import ScheduleEngine

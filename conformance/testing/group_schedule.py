@@ -11,8 +11,7 @@ import pytest
 from fencepost.conformance.analysis.failures import Origin, build_failure
 from fencepost.conformance.scenario.actors import Call, Member
 from fencepost.conformance.scenario.context import ScenarioContext
-from fencepost.conformance.scenario.scenario import Scenario
-from fencepost.conformance.scenario.scenario_run import ScenarioRun
+from fencepost.conformance.scenario.scenario import Scenario, ScenarioRun
 from fencepost.conformance.testing.runs import Finding
 from fencepost.conformance.testing.violation import Undecided, make_violation
 from fencepost.model.errors import Error

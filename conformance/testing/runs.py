@@ -17,8 +17,7 @@ from fencepost.conformance.results import Ending, Failure, Report, RequirementRe
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.run.provenance import name_target, record_run
 from fencepost.conformance.run.run_state import RunState, order_scenarios
-from fencepost.conformance.scenario.scenario import Scenario
-from fencepost.conformance.scenario.scenario_run import ScenarioRun
+from fencepost.conformance.scenario.scenario import Scenario, ScenarioRun
 from fencepost.conformance.scenario.selection import Selection
 from fencepost.model.classic.catalogue import CATALOGUE
 from fencepost.traces.events import Event, Kind

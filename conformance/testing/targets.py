@@ -17,8 +17,7 @@ from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile, load_profile
 from fencepost.conformance.protocols.kafka_address import kafka_target
 from fencepost.conformance.run.bundled import BundledRun
-from fencepost.conformance.scenario.scenario import Scenario
-from fencepost.conformance.scenario.scenario_run import ScenarioRun
+from fencepost.conformance.scenario.scenario import Scenario, ScenarioRun
 from fencepost.conformance.testing.in_memory import ASYNC_GRACE_MS, InMemory, InMemoryRun
 from fencepost.conformance.testing.remote_runs import Broker, BrokerRun, hold_lock
 from fencepost.conformance.testing.runs import InProcessRun, MakeRun, RunChoices, SessionRun, in_thread

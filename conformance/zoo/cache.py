@@ -12,7 +12,7 @@ from hashlib import blake2b
 from typing import ParamSpec, TypeVar
 
 from fencepost.conformance.execution.play import JudgeFunction
-from fencepost.conformance.scenario.scenario_run import ScenarioRun
+from fencepost.conformance.scenario.scenario import ScenarioRun
 from fencepost.conformance.schedules.batches import BATCH_SIZE
 from fencepost.conformance.schedules.bench import Bench
 from fencepost.conformance.schedules.falsify import ScheduleSource

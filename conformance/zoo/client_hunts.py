@@ -18,10 +18,11 @@ from fencepost.conformance.assignors.run import AssignorTest
 from fencepost.conformance.clients.classic import DRIVEN_CLIENTS
 from fencepost.conformance.clients.classic import SCENARIOS as CLIENT_SCENARIOS
 from fencepost.conformance.clients.classic.schedules.protocol import ClassicClientSchedules
-from fencepost.conformance.clients.play import ClientPlay, ClientScenarioRun
+from fencepost.conformance.clients.play import ClientPlay
 from fencepost.conformance.clients.schedule_bench import ClientBench
 from fencepost.conformance.clients.stage import ClientFacts
 from fencepost.conformance.results import RemarkKind, RequirementResult
+from fencepost.conformance.scenario.scenario import ScenarioRun
 from fencepost.conformance.schedules.falsify import Counterexample, find_counterexample, schedule_source
 from fencepost.conformance.schedules.schedule import Schedule
 from fencepost.conformance.zoo.cache import CpuClock
@@ -97,11 +98,11 @@ class FaultyClientBench(ClientBench):
 
     bug: ClientBug | None = None
 
-    def play_client(self, schedule: Schedule) -> ClientScenarioRun:
-        """As `ClientBench.play_client`, with the fault."""
+    def play(self, schedule: Schedule) -> ScenarioRun:
+        """As `ClientBench.play`, with the fault."""
         assert self.bug is not None
         with self.bug.activate():
-            return ClientBench.play_client(self, schedule)
+            return ClientBench.play(self, schedule)
 
     def violated_by(self, schedule: Schedule) -> frozenset[str]:
         """As `ClientBench.violated_by`, without what the client violates without the fault."""
@@ -120,7 +121,7 @@ def hunt_by_schedules(task: HuntTask, bug: ClientBug) -> HuntResult:
     return HuntResult(task, found.requirement, found.schedules, found.seconds, found.requests, moves)
 
 
-def play_scenarios(bug: ClientBug, names: Iterable[str] = ()) -> Iterator[tuple[int, ClientScenarioRun]]:
+def play_scenarios(bug: ClientBug, names: Iterable[str] = ()) -> Iterator[tuple[int, ScenarioRun]]:
     """The run of each scenario, or of those with these names, with their numbers from 1 on."""
     chosen = set(names)
     for number, scenario in enumerate(CLIENT_SCENARIOS, 1):
@@ -150,7 +151,7 @@ def hunt_by_scenarios(task: HuntTask, bug: ClientBug) -> HuntResult:
     return HuntResult(task, CLIENT_STUCK if stuck else "", tried, seconds, 0, (stuck,) if stuck else ())
 
 
-def is_stuck(bug: ClientBug, run: ClientScenarioRun) -> bool:
+def is_stuck(bug: ClientBug, run: ScenarioRun) -> bool:
     """Whether a scenario cannot go on with a faulty client, twice, and can with the reference client: a report calls it
     inconclusive, and never conformant."""
     name = run.scenario.name
@@ -175,7 +176,7 @@ def hunt_by_remarks(task: HuntTask, bug: ClientBug) -> HuntResult:
     return HuntResult(task, "", tried, time.process_time() - begun)
 
 
-def unusual_in(run: ClientScenarioRun) -> frozenset[str]:
+def unusual_in(run: ScenarioRun) -> frozenset[str]:
     """The requirements that a client keeps in an unusual way."""
     return frozenset(check.requirement for check in run.verdict.check_results if check.status is CheckStatus.UNUSUAL)
 
@@ -191,7 +192,7 @@ def usual_violations(settings: ClientSettings, name: str) -> frozenset[str]:
 
 
 @cache
-def usual_run(settings: ClientSettings, name: str) -> ClientScenarioRun:
+def usual_run(settings: ClientSettings, name: str) -> ScenarioRun:
     """The run of a scenario with the reference client without a fault."""
     scenario = next(each for each in CLIENT_SCENARIOS if each.name == name)
     return run_virtual(make_play(settings).play(scenario, facts_about(settings)))

@@ -14,10 +14,10 @@ from typing import Any
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.clients.classic import DRIVEN_CLIENTS, SCENARIOS
 from fencepost.conformance.clients.classic.schedules.protocol import ClassicClientSchedules
-from fencepost.conformance.clients.play import ClientPlay, ClientScenarioRun
-from fencepost.conformance.clients.scenario import ClientScenario
+from fencepost.conformance.clients.play import ClientPlay
 from fencepost.conformance.clients.schedule_bench import ClientBench
 from fencepost.conformance.clients.stage import ClientFacts
+from fencepost.conformance.scenario.scenario import Scenario, ScenarioRun
 from fencepost.conformance.zoo.client_hunts import CLIENT_STUCK, unusual_in
 from fencepost.conformance.zoo.mutation.module_copies import load_changed, source_of
 from fencepost.conformance.zoo.mutation.mutants import Mutant, all_mutants, apply_mutant
@@ -96,7 +96,7 @@ def mutant_bench(mutant: Mutant | None, kind: str) -> ClientBench:
 
 
 @cache
-def plays_of(seed: int, count: int) -> tuple[tuple[str, ClientScenario], ...]:
+def plays_of(seed: int, count: int) -> tuple[tuple[str, Scenario], ...]:
     """All scenarios, and then so many schedules of a seed, each for every kind of client."""
     schedules = tuple(PROTOCOL.client_scenario_of(each.schedule) for each in PROTOCOL.generate(seed, 0, count))
     usual = ((kind, play) for plays in (SCENARIOS, schedules) for kind in KINDS for play in plays)
@@ -126,23 +126,23 @@ def hunt_mutant(name: str, seed: int, count: int) -> MutantOutcome:
     return MutantOutcome(name, stuck, played, time.process_time() - begun, differs)
 
 
-def find_stuck(bench: ClientBench, kind: str, run: ClientScenarioRun) -> str:
+def find_stuck(bench: ClientBench, kind: str, run: ScenarioRun) -> str:
     """That a scenario cannot go on with a mutant, twice, and can with the shipped client; else ""."""
     is_stuck = run.blocked and not shipped_run(kind, run.scenario).blocked
     return CLIENT_STUCK if is_stuck and play_once(bench, run.scenario).blocked else ""
 
 
-def play_once(bench: ClientBench, scenario: ClientScenario) -> ClientScenarioRun:
+def play_once(bench: ClientBench, scenario: Scenario) -> ScenarioRun:
     """The run of a scenario, or of a schedule as one."""
     return run_virtual(bench.make_play().play(scenario, bench.facts))
 
 
-def shown_by(run: ClientScenarioRun) -> frozenset[str]:
+def shown_by(run: ScenarioRun) -> frozenset[str]:
     """The requirements that a client violates, and the recommendations that it does not keep."""
     return run.verdict.violated | unusual_in(run)
 
 
-def actions_of(run: ClientScenarioRun) -> tuple[tuple[int, str, str], ...]:
+def actions_of(run: ScenarioRun) -> tuple[tuple[int, str, str], ...]:
     """What a client did, with the times, but for the ids in it; in no order where that was at once, by chance."""
     done = ((event.time, event.kind.value, event.api) for event in run.events if event.kind in COMPARED_KINDS)
     return tuple(sorted(done))
@@ -158,7 +158,7 @@ class ShippedRun:
 
 
 @cache
-def shipped_run(kind: str, scenario: ClientScenario) -> ShippedRun:
+def shipped_run(kind: str, scenario: Scenario) -> ShippedRun:
     """The run of the shipped client."""
     run = play_once(shipped_bench(kind), scenario)
     return ShippedRun(shown_by(run), run.blocked, actions_of(run))

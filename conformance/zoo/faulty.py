@@ -11,7 +11,7 @@ from fencepost.adapters.bundled import classic
 from fencepost.adapters.target import Target
 from fencepost.conformance.execution.play import JudgeFunction
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
-from fencepost.conformance.scenario.scenario_run import ScenarioRun
+from fencepost.conformance.scenario.scenario import ScenarioRun
 from fencepost.conformance.schedules.bench import Bench
 from fencepost.conformance.schedules.classic.protocol import ClassicSchedules
 from fencepost.conformance.schedules.schedule import Schedule

@@ -15,8 +15,7 @@ from fencepost.conformance.analysis.root_cause import RootCauses
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS, BundledRun
-from fencepost.conformance.scenario.scenario import Scenario
-from fencepost.conformance.scenario.scenario_run import ScenarioRun
+from fencepost.conformance.scenario.scenario import Scenario, ScenarioRun
 from fencepost.conformance.scenario.selection import required_capabilities
 from fencepost.conformance.scenarios.classic import ALL
 from fencepost.conformance.scenarios.classic.tours import tour_scenarios, with_target_timeouts

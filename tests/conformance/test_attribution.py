@@ -17,8 +17,7 @@ from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import ExitCode, Report, Verdict
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.scenario.context import ScenarioContext
-from fencepost.conformance.scenario.scenario import Scenario, ScenarioFunction
-from fencepost.conformance.scenario.scenario_run import ScenarioRun
+from fencepost.conformance.scenario.scenario import Scenario, ScenarioFunction, ScenarioRun
 from fencepost.conformance.scenario.selection import select_requirements
 from fencepost.conformance.scenarios.classic import ALL
 from fencepost.conformance.zoo.faulty import faulty_coordinator

@@ -18,8 +18,7 @@ from fencepost.conformance.execution.crash_search import (
 )
 from fencepost.conformance.execution.loop_lag import LoopLagMonitor
 from fencepost.conformance.execution.pool import ScenarioPool
-from fencepost.conformance.scenario.scenario import Scenario
-from fencepost.conformance.scenario.scenario_run import ScenarioRun
+from fencepost.conformance.scenario.scenario import Scenario, ScenarioRun
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.verdict import TraceVerdict

@@ -31,8 +31,7 @@ from fencepost.conformance.results import Ending, EndKind, Report, Verdict
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.run.run_state import RunState
 from fencepost.conformance.scenario.context import Blocked, ScenarioContext
-from fencepost.conformance.scenario.scenario import Scenario
-from fencepost.conformance.scenario.scenario_run import ScenarioRun
+from fencepost.conformance.scenario.scenario import Scenario, ScenarioRun
 from fencepost.conformance.scenarios.classic import ALL
 from fencepost.model.settings import Settings
 from fencepost.traces.files.trace_files import write_trace

@@ -22,8 +22,7 @@ from fencepost.conformance.results import Verdict
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.run.run_state import RunState
 from fencepost.conformance.scenario.context import ScenarioContext
-from fencepost.conformance.scenario.scenario import Scenario
-from fencepost.conformance.scenario.scenario_run import ScenarioRun
+from fencepost.conformance.scenario.scenario import Scenario, ScenarioRun
 from fencepost.conformance.scenario.selection import select_requirements, select_scenarios
 from fencepost.conformance.schedules.falsify import most_specific
 from fencepost.conformance.schedules.schedule import Schedule

@@ -16,8 +16,7 @@ from fencepost.conformance.profile import Profile
 from fencepost.conformance.protocols import registry
 from fencepost.conformance.protocols.classic import CLASSIC
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS, BundledRun
-from fencepost.conformance.scenario.scenario import Scenario
-from fencepost.conformance.scenario.scenario_run import ScenarioRun
+from fencepost.conformance.scenario.scenario import Scenario, ScenarioRun
 from fencepost.conformance.scenarios.classic.tours import sample_tours, tour_scenarios, with_target_timeouts
 from fencepost.conformance.zoo.classic.bugs import COORDINATOR_BUGS
 from fencepost.model.explore.classic.coordinator_inputs import Universe, joinings

@@ -3,9 +3,10 @@
 from typing import Any
 
 from fencepost.conformance.clients.classic import CLASSIC_CLIENTS, SCENARIOS
-from fencepost.conformance.clients.play import ClientPlay, ClientScenarioRun
+from fencepost.conformance.clients.play import ClientPlay
 from fencepost.conformance.clients.run import ClientPlan, ClientRun
 from fencepost.conformance.clients.stage import ClientFacts
+from fencepost.conformance.scenario.scenario import ScenarioRun
 from fencepost.model.classic.member.settings import COOPERATIVE_STICKY, RANGE, ROUND_ROBIN, ClientSettings, ResetPolicy
 from tests.support.wire_client import Tamper, Tell, WireSubject, send_as_it_is
 
@@ -42,7 +43,7 @@ def make_run(
 
 async def play_scenario(
     name: str, settings: ClientSettings = EAGER, tamper: Tamper = send_as_it_is, tell: Tell | None = None
-) -> ClientScenarioRun:
+) -> ScenarioRun:
     """Play a scenario with the reference client, some of whose requests are tampered with; it is driven if there is a
     function that tells what its driver says."""
     subject = WireSubject(settings, tamper, tell)

@@ -10,8 +10,7 @@ from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.execution.play import play_scenario
 from fencepost.conformance.push.scenarios import ALL as PUSH_SCENARIOS
 from fencepost.conformance.region.scenarios import ALL as REGION_SCENARIOS
-from fencepost.conformance.scenario.scenario import Scenario
-from fencepost.conformance.scenario.scenario_run import ScenarioRun
+from fencepost.conformance.scenario.scenario import Scenario, ScenarioRun
 from fencepost.traces.files.trace_files import write_trace
 
 

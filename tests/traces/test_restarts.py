@@ -8,7 +8,7 @@ import pytest
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.execution.play import play_scenario
-from fencepost.conformance.scenario.scenario_run import ScenarioRun
+from fencepost.conformance.scenario.scenario import ScenarioRun
 from fencepost.conformance.scenarios.classic.takeovers import takeovers
 from fencepost.model.errors import Error
 from fencepost.traces.events import Header, Order

@@ -6,7 +6,7 @@ from dataclasses import replace
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.execution.play import play_scenario
-from fencepost.conformance.scenario.scenario_run import ScenarioRun
+from fencepost.conformance.scenario.scenario import ScenarioRun
 from fencepost.conformance.scenarios.classic.leaves import leaves
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.judge.judge import judge

@@ -3,8 +3,7 @@
 from fencepost.adapters.client.faults import delay, hang_up
 from fencepost.conformance.clients.classic.driven import consume, produce
 from fencepost.conformance.clients.classic.memberships import require_instance
-from fencepost.conformance.clients.scenario import ClientScenarioFamily
-from fencepost.conformance.clients.stage import RECORDS, ClientStage
+from fencepost.conformance.clients.stage import RECORDS, ClientScenarioFamily, ClientStage
 from fencepost.model.errors import Error
 
 FAMILY = ClientScenarioFamily()

@@ -6,8 +6,7 @@ from fencepost.adapters.client.faults import InterceptedRequest, edit, hold, ref
 from fencepost.conformance.clients.classic.driven import consume, poll_interval, produce
 from fencepost.conformance.clients.classic.interruptions import PROGRESS_S
 from fencepost.conformance.clients.classic.memberships import is_told_of_rebalance, require_instance
-from fencepost.conformance.clients.scenario import ClientScenarioFamily
-from fencepost.conformance.clients.stage import RECORDS, ClientStage, NotShown
+from fencepost.conformance.clients.stage import RECORDS, ClientScenarioFamily, ClientStage, NotShown
 from fencepost.model.errors import Error
 from fencepost.model.wire.codec import Body, DecodedRequest
 

@@ -11,8 +11,7 @@ from typing import Any
 from fencepost.adapters.client.faults import Cue, Fault, InterceptedRequest, delay, hold, refusal_of
 from fencepost.conformance.clients.classic.driven import consume, poll_interval, produce
 from fencepost.conformance.clients.classic.interruptions import PROGRESS_S
-from fencepost.conformance.clients.scenario import ClientScenarioFamily
-from fencepost.conformance.clients.stage import RECORDS, ClientStage, has_member_id
+from fencepost.conformance.clients.stage import RECORDS, ClientScenarioFamily, ClientStage, has_member_id
 from fencepost.model.errors import Error
 from fencepost.model.wire.codec import Body
 

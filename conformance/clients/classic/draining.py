@@ -4,8 +4,7 @@ import asyncio
 
 from fencepost.adapters.client.faults import Fault, InterceptedRequest
 from fencepost.conformance.clients.classic.driven import consume, poll_interval, produce
-from fencepost.conformance.clients.scenario import ClientScenarioFamily
-from fencepost.conformance.clients.stage import PARTITIONS, RECORDS, ClientStage
+from fencepost.conformance.clients.stage import PARTITIONS, RECORDS, ClientScenarioFamily, ClientStage
 from fencepost.model.errors import Error
 from fencepost.model.wire.codec import Body
 

@@ -1,7 +1,6 @@
 """Scenarios for clients with a driver: the application stops polling, commits, pauses, seeks, subscribes and ends."""
 
-from fencepost.conformance.clients.scenario import ClientScenarioFamily
-from fencepost.conformance.clients.stage import PARTITIONS, RECORDS, ClientStage, NotShown
+from fencepost.conformance.clients.stage import PARTITIONS, RECORDS, ClientScenarioFamily, ClientStage, NotShown
 from fencepost.model.errors import Error
 from fencepost.traces.client_judge.classic.state import COOPERATIVE_ASSIGNORS
 from fencepost.traces.events import Kind

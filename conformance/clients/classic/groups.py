@@ -6,8 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fencepost.adapters.client.faults import InterceptedRequest, refusal_of
-from fencepost.conformance.clients.scenario import ClientScenarioFamily
-from fencepost.conformance.clients.stage import PATIENCE_S, ClientStage, NotShown, StageBlocked, has_member_id
+from fencepost.conformance.clients.stage import (
+    PATIENCE_S,
+    ClientScenarioFamily,
+    ClientStage,
+    NotShown,
+    StageBlocked,
+    has_member_id,
+)
 from fencepost.model.assignors.checks import (
     CHECKS,
     OWN_RULES,

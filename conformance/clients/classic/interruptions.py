@@ -6,8 +6,15 @@ from fencepost.adapters.client.faults import delay, hang_up, hold
 from fencepost.conformance.clients.classic.assignments import METADATA_S
 from fencepost.conformance.clients.classic.driven import consume, poll_interval, produce
 from fencepost.conformance.clients.classic.rebalances import join_as_leader, lead, plan_round, rejoin_when_told
-from fencepost.conformance.clients.scenario import ClientScenarioFamily
-from fencepost.conformance.clients.stage import PARTITIONS, RECORDS, ClientStage, NotShown, StageBlocked, has_member_id
+from fencepost.conformance.clients.stage import (
+    PARTITIONS,
+    RECORDS,
+    ClientScenarioFamily,
+    ClientStage,
+    NotShown,
+    StageBlocked,
+    has_member_id,
+)
 from fencepost.model.errors import Error
 from fencepost.traces.client_judge.classic.state import COOPERATIVE_ASSIGNORS
 

@@ -4,8 +4,14 @@ import asyncio
 from contextlib import suppress
 
 from fencepost.adapters.client.faults import hold
-from fencepost.conformance.clients.scenario import ClientScenarioFamily
-from fencepost.conformance.clients.stage import CLOSING_S, ClientStage, NotShown, StageBlocked, has_member_id
+from fencepost.conformance.clients.stage import (
+    CLOSING_S,
+    ClientScenarioFamily,
+    ClientStage,
+    NotShown,
+    StageBlocked,
+    has_member_id,
+)
 from fencepost.model.errors import Error
 
 FAMILY = ClientScenarioFamily()

@@ -1,8 +1,7 @@
 """Scenarios for clients with a driver: listeners that raise, that commit, or that know nothing of lost partitions."""
 
 from fencepost.conformance.clients.classic.driven import consume
-from fencepost.conformance.clients.scenario import ClientScenarioFamily
-from fencepost.conformance.clients.stage import RECORDS, ClientStage
+from fencepost.conformance.clients.stage import RECORDS, ClientScenarioFamily, ClientStage
 from fencepost.model.errors import Error
 
 FAMILY = ClientScenarioFamily()

@@ -6,8 +6,15 @@ from fencepost.adapters.client.faults import Fault, delay, edit, hold
 from fencepost.conformance.clients.classic.assignments import METADATA_S
 from fencepost.conformance.clients.classic.driven import consume, poll_interval
 from fencepost.conformance.clients.classic.rebalances import join_as_leader, keep_alive, lead, plan_round
-from fencepost.conformance.clients.scenario import ClientScenarioFamily
-from fencepost.conformance.clients.stage import PARTITIONS, RECORDS, ClientStage, NotShown, StageBlocked, has_member_id
+from fencepost.conformance.clients.stage import (
+    PARTITIONS,
+    RECORDS,
+    ClientScenarioFamily,
+    ClientStage,
+    NotShown,
+    StageBlocked,
+    has_member_id,
+)
 from fencepost.model.assignors.consumer_protocol import decode_assignment, encode_assignment
 from fencepost.model.errors import Error
 from fencepost.model.wire.codec import Body, DecodedRequest

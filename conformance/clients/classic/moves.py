@@ -1,8 +1,7 @@
 """A coordinator that moves, and connections that end, while the client is stable."""
 
 from fencepost.adapters.client.faults import double, lose
-from fencepost.conformance.clients.scenario import ClientScenarioFamily
-from fencepost.conformance.clients.stage import ClientStage
+from fencepost.conformance.clients.stage import ClientScenarioFamily, ClientStage
 
 FAMILY = ClientScenarioFamily()
 MAX_SILENCE_S = 14

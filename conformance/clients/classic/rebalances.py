@@ -5,8 +5,7 @@ import asyncio
 from fencepost.adapters.client.cluster import CLIENT_LABEL
 from fencepost.adapters.client.faults import delay
 from fencepost.adapters.client.member import ScriptedMember
-from fencepost.conformance.clients.scenario import ClientScenarioFamily
-from fencepost.conformance.clients.stage import PARTITIONS, ClientStage, NotShown, StageBlocked
+from fencepost.conformance.clients.stage import PARTITIONS, ClientScenarioFamily, ClientStage, NotShown, StageBlocked
 from fencepost.model.errors import Error
 from fencepost.traces.events import Event, Kind
 

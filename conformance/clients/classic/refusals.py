@@ -3,8 +3,7 @@
 from fencepost.adapters.client.faults import delay, edit
 from fencepost.conformance.clients.classic.driven import consume, produce
 from fencepost.conformance.clients.classic.errors import make_unstable, wants_stable_offsets
-from fencepost.conformance.clients.scenario import ClientScenarioFamily
-from fencepost.conformance.clients.stage import RECORDS, ClientStage
+from fencepost.conformance.clients.stage import RECORDS, ClientScenarioFamily, ClientStage
 from fencepost.model.errors import Error
 from fencepost.model.wire.codec import Body
 

@@ -3,8 +3,7 @@
 from fencepost.adapters.client.faults import lose
 from fencepost.conformance.clients.classic.driven import MAX_INTERVAL_MS, consume, poll_interval
 from fencepost.conformance.clients.classic.interruptions import PROGRESS_S
-from fencepost.conformance.clients.scenario import ClientScenarioFamily
-from fencepost.conformance.clients.stage import RECORDS, ClientStage, NotShown
+from fencepost.conformance.clients.stage import RECORDS, ClientScenarioFamily, ClientStage, NotShown
 from fencepost.model.errors import Error
 from fencepost.traces.events import Kind
 

@@ -3,7 +3,8 @@
 import pytest
 
 from fencepost.adapters.client.cluster import CLIENT_LABEL
-from fencepost.conformance.clients.play import CLIENT_SETTINGS, ClientScenarioRun
+from fencepost.conformance.clients.play import CLIENT_SETTINGS
+from fencepost.conformance.scenario.scenario import ScenarioRun
 from fencepost.model.frozen import evolve
 from fencepost.traces.client_judge.classic.client import ClassicClient
 from fencepost.traces.client_judge.judge import judge_client
@@ -33,7 +34,7 @@ async def test_a_callback_that_an_unsubscribing_client_leaves_out_is_missed_once
     assert run.verdict.violated == {"CALLBACK-11"}
 
 
-def unusual_in(run: ClientScenarioRun) -> set[str]:
+def unusual_in(run: ScenarioRun) -> set[str]:
     return {check.requirement for check in run.verdict.check_results if check.status is CheckStatus.UNUSUAL}
 
 

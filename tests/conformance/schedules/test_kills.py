@@ -12,7 +12,7 @@ from fencepost.conformance.execution.loop_lag import LoopLagMonitor
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.remote import RemoteRun
-from fencepost.conformance.scenario.scenario_run import ScenarioRun
+from fencepost.conformance.scenario.scenario import ScenarioRun
 from fencepost.conformance.schedules.classic.moves.cast import LONG, MemberRole
 from fencepost.conformance.schedules.schedule import Move, Schedule
 from fencepost.conformance.schedules.scope import ScheduleScope

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from fencepost.conformance.scenario.scenario_run import ScenarioRun
+from fencepost.conformance.scenario.scenario import ScenarioRun
 from fencepost.conformance.schedules.batches import BatchSpec
 from fencepost.conformance.schedules.concurrent_engine import MIN_PATIENCE_SECONDS, ConcurrentEngine
 from fencepost.conformance.schedules.engine import Confirmation, Replay, ScheduleEngine

@@ -12,7 +12,7 @@ from fencepost.adapters.virtual_clock import VirtualClock
 from fencepost.conformance.cli import main
 from fencepost.conformance.protocols.classic import CLASSIC
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
-from fencepost.conformance.scenario.scenario_run import ScenarioRun
+from fencepost.conformance.scenario.scenario import ScenarioRun
 from fencepost.conformance.schedules.bench import Bench
 from fencepost.conformance.schedules.classic.protocol import ClassicSchedules
 from fencepost.conformance.schedules.scope import ScheduleScope

@@ -9,7 +9,7 @@ import pytest
 
 from fencepost.conformance.execution.play import JudgeFunction
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
-from fencepost.conformance.scenario.scenario_run import ScenarioRun
+from fencepost.conformance.scenario.scenario import ScenarioRun
 from fencepost.conformance.schedules.bench import Bench
 from fencepost.conformance.schedules.falsify import (
     Counterexample,

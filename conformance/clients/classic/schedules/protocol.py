@@ -6,9 +6,9 @@ from random import Random
 
 from fencepost.conformance.clients.classic.schedules.drawing import draw_moves
 from fencepost.conformance.clients.classic.schedules.moves import KINDS, ClientSchedulePlay
-from fencepost.conformance.clients.scenario import ClientScenario
 from fencepost.conformance.clients.schedule_protocol import SCHEDULE, ClientScheduleProtocol, schedule_body
 from fencepost.conformance.clients.stage import ClientStage
+from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.schedules.schedule import GeneratedSchedule, Move, Schedule
 
 SETTLING_S = 2.0
@@ -33,7 +33,7 @@ class ClassicClientSchedules(ClientScheduleProtocol):
             schedules.append(GeneratedSchedule(Schedule(f"schedule-{seed}-{batch}-{number}", (), moves), {}))
         return schedules
 
-    def client_scenario_of(self, schedule: Schedule) -> ClientScenario:
+    def client_scenario_of(self, schedule: Schedule) -> Scenario:
         """A scenario that makes the moves, has the faults stop, and gives the client time to do what it owes."""
 
         async def play(stage: ClientStage) -> None:
@@ -48,7 +48,7 @@ class ClassicClientSchedules(ClientScheduleProtocol):
             await stage.watch(min(max(patience, MIN_PATIENCE_S) + SETTLING_S, MAX_QUIET_S))
             await stage.ask_to_end()
 
-        return ClientScenario(schedule.name, (), play)
+        return Scenario(schedule.name, (), play)
 
     def simpler_moves(self, move: Move) -> Iterator[Move]:
         """A short wait in the place of a long one, and a wait in the place of anything else."""

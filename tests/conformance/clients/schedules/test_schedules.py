@@ -10,12 +10,12 @@ import pytest
 from fencepost.conformance.clients.classic.schedules.drawing import HARD_ERRORS, MILD_ERRORS, draw_moves
 from fencepost.conformance.clients.classic.schedules.moves import KINDS
 from fencepost.conformance.clients.classic.schedules.protocol import ClassicClientSchedules
-from fencepost.conformance.clients.play import ClientScenarioRun
 from fencepost.conformance.clients.replay import replay_client
 from fencepost.conformance.clients.run import ClientPlan, ClientRun
 from fencepost.conformance.clients.schedule_protocol import schedule_body, schedule_in
 from fencepost.conformance.plan import ReplayOutcome
 from fencepost.conformance.results import ExitCode
+from fencepost.conformance.scenario.scenario import ScenarioRun
 from fencepost.conformance.schedules.schedule import Move, Schedule
 from fencepost.conformance.zoo.client_mutants import KINDS as KINDS_OF_CLIENTS
 from fencepost.conformance.zoo.client_mutants import PROTOCOL, mutant_bench
@@ -87,7 +87,7 @@ def test_a_schedule_that_cannot_be_read_is_refused(body: dict[str, object]) -> N
 def test_the_reference_client_keeps_all_requirements(settings: ClientSettings, is_driven: bool) -> None:
     bench = make_bench(settings, is_driven=is_driven)
     for generated in bench.protocol.generate(5, 0, 6):
-        run = bench.play_client(generated.schedule)
+        run = bench.play(generated.schedule)
         assert (run.verdict.violations, run.blocked, run.misconduct) == ((), "", ""), generated.schedule
 
 
@@ -98,7 +98,7 @@ def test_the_reference_client_keeps_all_requirements_in_many(settings: ClientSet
     bench = make_bench(settings, is_driven=is_driven)
     for batch in range(50):
         for generated in bench.protocol.generate(6, batch, 20):
-            run = bench.play_client(generated.schedule)
+            run = bench.play(generated.schedule)
             assert (run.verdict.violations, run.blocked, run.misconduct) == ((), "", ""), generated.schedule
 
 
@@ -119,7 +119,7 @@ def test_the_reference_client_is_not_blamed_again(kind: str) -> None:
     for name in ONCE_BLAMED:
         seed = int(name.split("-")[1])
         chosen = next(each for each in PROTOCOL.generate(seed, 0, 25) if each.schedule.name == name)
-        assert bench.play_client(chosen.schedule).verdict.violations == (), name
+        assert bench.play(chosen.schedule).verdict.violations == (), name
 
 
 @pytest.mark.acceptance
@@ -128,14 +128,14 @@ def test_the_reference_client_is_not_blamed_in_seeds_of_mutants(kind: str) -> No
     bench = mutant_bench(None, kind)
     for seed in range(1, 9):
         for each in PROTOCOL.generate(seed, 0, 25):
-            assert bench.play_client(each.schedule).verdict.violations == (), each.schedule.name
+            assert bench.play(each.schedule).verdict.violations == (), each.schedule.name
 
 
 def test_a_run_tells_which_rules_of_the_model_it_reached() -> None:
     bench = make_bench()
     rules: set[str] = set()
     for generated in bench.protocol.generate(1, 0, 6):
-        rules |= bench.play_client(generated.schedule).rules.keys()
+        rules |= bench.play(generated.schedule).verdict.rules.keys()
     assert rules <= MEMBER_RULES.keys()
     assert len(rules) > 60
 
@@ -147,7 +147,7 @@ def test_moves_can_be_played_in_any_order() -> None:
     moves = draw_moves(Random(2), is_driven=True)
     for kept in (moves[::-1], tuple(move for move in moves if move.kind != "start")):
         bare = tuple(type(move)(move.kind, move.who) for move in kept)
-        run = bench.play_client(Schedule("any", (), bare))
+        run = bench.play(Schedule("any", (), bare))
         assert (run.verdict.violations, run.blocked, run.misconduct) == ((), "", "")
         assert [each for move in bare for each in protocol.simpler_moves(move)]
 
@@ -176,7 +176,7 @@ async def test_a_trace_that_names_nothing_is_refused(tmp_path: Path) -> None:
         await replay_client(save(tmp_path, run), make_play(EAGER, None, True), protocol_for(True))
 
 
-def save(folder: Path, run: ClientScenarioRun) -> Path:
+def save(folder: Path, run: ScenarioRun) -> Path:
     from fencepost.conformance.execution.saving import save_trace
 
     path = folder / "t.jsonl"
