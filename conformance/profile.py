@@ -53,12 +53,9 @@ from typing import Any
 
 from fencepost.adapters.security.settings import SECURITY_KEYS, SecurityError, SecuritySettings, read_security
 from fencepost.adapters.wire.move_command import GROUP_PLACE
+from fencepost.conformance.specification import CLIENT_SPECIFICATION, all_specifications
 from fencepost.model.catalogue.requirement import CAPABILITIES
-from fencepost.model.classic.catalogue import CATALOGUE
-from fencepost.model.classic.catalogue.client import CLIENT_CATALOGUE
 from fencepost.model.errors import FencepostError
-from fencepost.model.push.requirements import PUSH_CATALOGUE
-from fencepost.model.region.requirements import REGION_CATALOGUE
 from fencepost.model.settings import SETTING_OF_CONFIG, Settings
 
 ABOUT_KEYS = ("name", "version", "revision", "language", "license", "url", "contact")
@@ -76,18 +73,18 @@ SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "target": ("start", "kill", "move", "keeps_storage", "topic"),
         "settings": (*(setting.name for setting in fields(Settings)), "override"),
         "capabilities": ("offers",),
-        "known": (*CATALOGUE, *PUSH_CATALOGUE, *REGION_CATALOGUE),
+        "known": (),
         "about": ABOUT_KEYS,
         "timing": ("grace_ms",),
         "security": SECURITY_KEYS,
         "limits": LIMIT_KEYS,
     }
 )
-"""The keys that each section may have."""
+"""The keys that each section may have; those of `known` are the ids of requirements, of whatever protocol."""
 CLIENT_SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {"known": tuple(CLIENT_CATALOGUE), "about": SECTIONS["about"], "security": SECTIONS["security"]}
+    {"known": (), "about": SECTIONS["about"], "security": SECTIONS["security"]}
 )
-"""The same for a profile of a client."""
+"""The keys that each section of a profile of a client may have."""
 
 LONG_SETTINGS = ("offsets_retention", "retention_check_interval")
 """The settings that may be above `MAX_INT`: Kafka has minutes for one, and 64 bits for the other."""
@@ -179,10 +176,11 @@ def _parse_profile(folder: Path, document: Mapping[str, Any], sections: Mapping[
             raise ProfileError(f"{name}: unknown section; the sections are {', '.join(sections)}")
         if not isinstance(section, dict):
             raise ProfileError(f"{name}: not a section; write [{name}] on a line of its own")
+        keys = sections[name] if name != "known" else _ids_of_requirements(sections is CLIENT_SECTIONS)
         for key in section:
-            if key not in sections[name] and name != "security":
+            if key not in keys and name != "security":
                 written = _dotted_name(key, section[key])
-                raise ProfileError(f"[{name}] {written}: {_unknown_key(name, written, sections[name])}")
+                raise ProfileError(f"[{name}] {written}: {_unknown_key(name, written, keys)}")
     target, timing = document.get("target", {}), document.get("timing", {})
     if "kill" in target and "start" not in target:
         raise ProfileError("[target]: kill is of no use without start; give that too")
@@ -202,6 +200,11 @@ def _parse_profile(folder: Path, document: Mapping[str, Any], sections: Mapping[
         topic=_read_text("[target] topic", target["topic"]) if "topic" in target else "",
         limits={key: _read_number(f"[limits] {key}", value) for key, value in document.get("limits", {}).items()},
     )
+
+
+def _ids_of_requirements(is_of_client: bool) -> Sequence[str]:
+    of_clients = CLIENT_SPECIFICATION.requirements
+    return [id for each in all_specifications() for id in each.requirements if (id in of_clients) is is_of_client]
 
 
 def _read_security(section: Mapping[str, object], folder: Path) -> SecuritySettings:

@@ -1,40 +1,35 @@
-"""The specifications of runs and reports: of the modules that every command loads, the only one of this package that
-names protocols."""
+"""The specifications of all protocols, and the requirements in them, by subject, by id and by pattern."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from importlib import import_module
 
+from fencepost.model.catalogue.hole import Hole
 from fencepost.model.catalogue.requirement import Requirement
 from fencepost.model.catalogue.selection import select_requirements
 from fencepost.model.catalogue.specification import Specification
-from fencepost.model.classic.catalogue import CLASSIC
-from fencepost.model.classic.catalogue.client import CLASSIC_CLIENT
+from fencepost.model.protocols import default_protocol, load_part, registered_protocols
 
-DEFAULT_SPECIFICATION = CLASSIC
-CLIENT_SPECIFICATION = CLASSIC_CLIENT
-"""The requirements of clients."""
-OTHERS = {
-    "push coordinator": "fencepost.model.push.rules.PUSH",
-    "consistent region": "fencepost.model.region.rules.REGION",
-}
-"""The specifications of other protocols, each imported when it is asked for, by the subject of its requirements."""
+DEFAULT_SPECIFICATION: Specification
+CLIENT_SPECIFICATION: Specification
+DEFAULT_SPECIFICATION, CLIENT_SPECIFICATION = map(load_part, default_protocol().specifications.values())
 
 
 @cache
 def specification_named(subject: str) -> Specification:
     """The specification whose requirements are about this subject. Raises KeyError if there is none."""
-    for each in (DEFAULT_SPECIFICATION, CLIENT_SPECIFICATION):
-        if each.subject == subject:
-            return each
-    module, _, name = OTHERS[subject].rpartition(".")
-    found: Specification = getattr(import_module(module), name)
+    own = default_protocol().specifications
+    found: Specification = load_part((own if subject in own else _places())[subject])
     return found
 
 
 def all_specifications() -> tuple[Specification, ...]:
     """The specifications of all protocols, coordinators and clients of the default one first."""
-    return (DEFAULT_SPECIFICATION, CLIENT_SPECIFICATION, *map(specification_named, OTHERS))
+    return tuple(map(specification_named, _places()))
+
+
+def _places() -> dict[str, str]:
+    entries = registered_protocols().values()
+    return {subject: place for entry in entries for subject, place in entry.specifications.items()}
 
 
 def select_from_all(patterns: Sequence[str]) -> tuple[Requirement, ...]:
@@ -58,3 +53,11 @@ def needs_of(id: str) -> tuple[str, ...]:
     if id in DEFAULT_SPECIFICATION.requirements:
         return DEFAULT_SPECIFICATION.requirements[id].needs
     return next(each.requirements[id].needs for each in all_specifications() if id in each.requirements)
+
+
+def holes_that_break(requirement: Requirement) -> tuple[Hole, ...]:
+    """The holes, in the text that a protocol was read from, that break a requirement."""
+    subject = specification_of(requirement).subject
+    entry = next(each for each in registered_protocols().values() if subject in each.specifications)
+    holes: Mapping[str, Hole] = load_part(entry.holes) if entry.holes else {}
+    return tuple(hole for hole in holes.values() if requirement.id in hole.requirements)

@@ -48,14 +48,14 @@ ORDER = {
     """,
     "adapters": """
         adapters/bundled  adapters/bundled/classic  adapters/bundled/nodes
-        adapters  adapters/security  adapters/wire  adapters/record  adapters/push  adapters/proposal
-        adapters/serve  adapters/client  adapters/client/reference  adapters/region
+        adapters  adapters/security  adapters/wire  adapters/record  adapters/serve  adapters/client
+        adapters/client/reference  adapters/push  adapters/region  adapters/proposal
     """,
     "conformance": """
         conformance  conformance/scenario  conformance/scenarios  conformance/analysis  conformance/execution
         conformance/schedules  conformance/schedules/classic/moves  conformance/schedules/classic
         conformance/scenarios/classic
-        conformance/protocols  conformance/push  conformance/region  conformance/proposal
+        conformance/protocols
         conformance/run  conformance/run/classic
         conformance/clients  conformance/clients/classic/schedules  conformance/clients/classic
         conformance/assignors  conformance/swarm
@@ -65,6 +65,7 @@ ORDER = {
         conformance/zoo/mutation  conformance/zoo/classic  conformance/zoo/classic/bugs
         conformance/zoo/classic/clients  conformance/zoo
         conformance/cli
+        conformance/push  conformance/region  conformance/proposal
     """,
 }
 """The packages of each layer: one imports only itself and those before it, in a function and for type checkers too."""
@@ -322,7 +323,7 @@ def test_an_engine_that_knows_a_protocol_is_seen(line: str) -> None:
 def test_the_toy_protocol_is_small_and_uses_no_other() -> None:
     folder = ROOT / "tests" / "support" / "lease"
     sources = [path.read_text() for path in sorted(folder.rglob("*.py"))]
-    assert sum(source.count("\n") for source in sources) <= 250
+    assert sum(source.count("\n") for source in sources) <= 270
     names = {name for source in sources for _, name in imports_of(ast.parse(source))}
     assert not [name for name in names if set(PROTOCOLS) & set(name.split("."))]
 

@@ -3,7 +3,6 @@
 import sys
 
 _BUNDLED = "bundled"
-_URL_SCHEMES = ("kafka", "kafka+ssl", "push", "region")
 
 
 def main() -> int:
@@ -42,6 +41,4 @@ def find_mistyped_target(arguments: list[str]) -> str | None:
     if len(arguments) < 2 or arguments[0] != "test" or {"-h", "--help"} & {*arguments}:
         return None
     target = arguments[1]
-    scheme, mark, _ = target.partition("://")
-    is_address = scheme.lower() in _URL_SCHEMES if mark else ":" in target
-    return None if is_address or target == _BUNDLED or target.startswith("-") or "@" in target else target
+    return None if ":" in target or target == _BUNDLED or target.startswith("-") or "@" in target else target

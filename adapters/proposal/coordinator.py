@@ -1,7 +1,6 @@
 """The bundled coordinator in the dialect of the proposal of client-side assignment."""
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import ClassVar
 
 from fencepost.adapters.bundled.classic import responses
@@ -15,7 +14,8 @@ from fencepost.adapters.bundled.classic.messages import Error, JoinGroup, Reques
 from fencepost.adapters.bundled.classic.rebalance import Rebalancer
 from fencepost.adapters.bundled.classic.records import GroupRecord, Record, SynchronizationRecord
 from fencepost.adapters.bundled.classic.syncing import Syncing
-from fencepost.model.classic.dialect import KAFKA, PROPOSED, Dialect
+from fencepost.adapters.proposal.wire import decode_request
+from fencepost.adapters.serve.server import ServedDialect
 
 # Loading in the proposal: a synchronization that was under way goes on.
 
@@ -164,7 +164,5 @@ class ProposedCoordinator(Coordinator):
     )
 
 
-COORDINATORS: Mapping[Dialect, type[Coordinator]] = MappingProxyType(
-    {KAFKA: Coordinator, PROPOSED: ProposedCoordinator}
-)
-"""The bundled coordinator for a dialect of the model."""
+PROPOSAL = ServedDialect(ProposedCoordinator, decode_request)
+"""What the server needs to speak it."""

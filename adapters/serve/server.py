@@ -19,15 +19,13 @@ from fencepost.adapters.bundled.classic.log import FileLog, Log, MemoryLog, Slow
 from fencepost.adapters.bundled.classic.messages import Request as Question
 from fencepost.adapters.bundled.classic.messages import Response
 from fencepost.adapters.bundled.nodes.leadership import NodeLeadership
-from fencepost.adapters.proposal.coordinator import COORDINATORS
-from fencepost.adapters.proposal.wire import decode_request as decode_proposed_request
 from fencepost.adapters.serve import record_apis
 from fencepost.adapters.serve.cluster import NODE_ID, ServedCluster, api_versions
 from fencepost.adapters.serve.connection import MAX_ARRAY_ITEMS, Disconnect, Respond, serve_connection
 from fencepost.adapters.serve.topics import TopicStore
 from fencepost.adapters.serve.versions import OFFERED_VERSIONS
-from fencepost.model.classic.dialect import DIALECTS, PROPOSED
 from fencepost.model.errors import Error
+from fencepost.model.protocols import load_part, registered_protocols
 from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import Body, DecodedRequest, decode_request, encode_response, fit_body
 from fencepost.model.wire.records import Batch
@@ -57,6 +55,18 @@ class ParkedRequest:
     response: asyncio.Future[Body]
 
 
+@dataclass(frozen=True, slots=True)
+class ServedDialect:
+    """A dialect of the protocol: the coordinator that speaks it, and what reads its requests."""
+
+    make_coordinator: type[Coordinator]
+    decode_request: Callable[[bytes, int], DecodedRequest]
+
+
+KAFKA = ServedDialect(Coordinator, decode_request)
+"""As Kafka has it."""
+
+
 class Server:
     """The bundled coordinator as a broker of one or more nodes, each with a port of its own.
 
@@ -74,13 +84,12 @@ class Server:
         dialect: str = "kafka",
     ) -> None:
         """`observe` gets each request to the coordinator with its response; `serve` serves each connection; `dialect`
-        is a name in `DIALECTS`."""
+        is "kafka", or the name of a protocol that is a dialect of it."""
         if storage is not None:
             storage.mkdir(parents=True, exist_ok=True)
         self._observe = observe
         self._serve = serve
-        self._decode = decode_proposed_request if DIALECTS[dialect] == PROPOSED else decode_request
-        self._make_coordinator = COORDINATORS[DIALECTS[dialect]]
+        self._dialect = KAFKA if dialect == "kafka" else load_part(registered_protocols()[dialect].coordinator)
         self._loop = asyncio.get_running_loop()
         self._began = time.time() - self._loop.time()
         self._topics = TopicStore(storage / "topics.json" if storage else None)
@@ -103,7 +112,7 @@ class Server:
         """Where the nodes after the first listen, in their order."""
 
     def _start_coordinator(self) -> Coordinator:
-        return self._make_coordinator(
+        return self._dialect.make_coordinator(
             self._settings,
             self._log,
             lambda prefix: f"{prefix}-{uuid.uuid4()}",
@@ -196,7 +205,7 @@ class Server:
         return tuple(node if each.node_id == node.node_id else each for each in nodes)
 
     async def _respond(self, frame: bytes, node: Node, client_host: str) -> bytes | None:
-        request = self._decode(frame, MAX_ARRAY_ITEMS)
+        request = self._dialect.decode_request(frame, MAX_ARRAY_ITEMS)
         low, high = OFFERED_VERSIONS.get(request.api or "", (0, -1))
         if request.api != "ApiVersions" and not low <= request.version <= high:
             raise Disconnect(f"{request.api or request.key} version {request.version} is not offered")

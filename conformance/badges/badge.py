@@ -24,13 +24,6 @@ from fencepost.conformance.reports.json_report import to_json
 from fencepost.conformance.results import Report, Scope, Verdict
 from fencepost.model.catalogue.requirement import Tier
 
-LABELS = {
-    "coordinator": "kafka group protocol",
-    "client": "kafka group client",
-    "push coordinator": "kafka push coordinator",
-    "consistent region": "consistent region",
-}
-"""The labels of badges by the subject of their reports."""
 DIGEST_LENGTH = 7
 """How much of the digest of the catalogue is in the line."""
 
@@ -72,7 +65,7 @@ def make_badge(
 ) -> Badge:
     """The badge of a report for a tier. With `today` and `max_age`, a report that is older is outdated."""
     message, colour = judge_report(report, tier, today, max_age)
-    return Badge(tier, message, colour, describe_report(report), LABELS[report.specification.subject])
+    return Badge(tier, message, colour, describe_report(report), report.specification.badge)
 
 
 def judge_report(

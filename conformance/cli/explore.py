@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from fencepost.conformance.cli.argument_types import count, whole
 from fencepost.conformance.cli.console import Console
-from fencepost.conformance.cli.protocols import EXPLORED, add_protocol, run_protocol
+from fencepost.conformance.cli.protocols import add_protocol, run_protocol
 
 if TYPE_CHECKING:
     from fencepost.conformance.run.classic.exploration import Instance
@@ -61,12 +61,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dot", metavar="F", type=Path, help="write the explored graph for Graphviz")
     parser.add_argument("--graphml", metavar="F", type=Path, help="write the explored graph as GraphML")
     parser.add_argument("--picture", metavar="F", type=Path, help="write the state diagram, as Markdown")
-    add_protocol(parser, EXPLORED)
+    add_protocol(parser, "explore")
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Search the protocol that the options name."""
-    return run_protocol(options, console, EXPLORED)
+    return run_protocol(options, console, "explore")
 
 
 def run_classic(options: argparse.Namespace, console: Console) -> int:

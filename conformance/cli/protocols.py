@@ -1,36 +1,30 @@
-"""The protocols that `explore`, `prove` and `serve` know, with the functions that run them; the first is default."""
+"""Commands that run for one protocol, `explore`, `prove` and `serve`: its name in the arguments, and its function."""
 
 import argparse
-from collections.abc import Callable, Mapping
-from importlib import import_module
+from collections.abc import Callable
 
 from fencepost.conformance.cli.console import Console
 from fencepost.conformance.cli.usage import UsageError
-
-EXPLORED = {
-    "classic": "explore.run_classic",
-    "push": "designs.explore",
-    "region": "designs.explore",
-    "proposal": "proposal.explore",
-}
-PROVED = {"classic": "prove.run_classic", "push": "designs.prove", "region": "designs.prove"}
-SERVED = {"classic": "serve.run_classic", "push": "serve_push.run", "region": "serve_region.run"}
-"""By the name of the protocol, a function of a module beside this one."""
+from fencepost.model.protocols import default_protocol, load_part, protocols_with, registered_protocols
 
 
-def add_protocol(parser: argparse.ArgumentParser, known: Mapping[str, str]) -> None:
+def protocols_for(command: str) -> list[str]:
+    """The names of the protocols that a command knows, the default one first."""
+    return list(protocols_with(lambda entry: entry.commands.get(command, "")))
+
+
+def add_protocol(parser: argparse.ArgumentParser, command: str) -> None:
     """Add the argument that names the protocol, after all others."""
-    default = next(iter(known))
+    known, default = protocols_for(command), default_protocol().name
     text = f"{' or '.join(known)} (default: {default})"
-    parser.add_argument("protocol", metavar="PROTOCOL", nargs="?", choices=list(known), default=default, help=text)
+    parser.add_argument("protocol", metavar="PROTOCOL", nargs="?", choices=known, default=default, help=text)
     parser.set_defaults(default_of=parser.get_default)
 
 
-def run_protocol(options: argparse.Namespace, console: Console, known: Mapping[str, str]) -> int:
+def run_protocol(options: argparse.Namespace, console: Console, command: str) -> int:
     """Run the command for the protocol that the options name."""
-    module, _, name = known[options.protocol].partition(".")
-    run: Callable[[argparse.Namespace, Console], int] = getattr(
-        import_module(f"fencepost.conformance.cli.{module}"), name
+    run: Callable[[argparse.Namespace, Console], int] = load_part(
+        registered_protocols()[options.protocol].commands[command]
     )
     return run(options, console)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from fencepost.conformance.cli.argument_types import count
 from fencepost.conformance.cli.console import Console
-from fencepost.conformance.cli.protocols import PROVED, add_protocol, run_protocol
+from fencepost.conformance.cli.protocols import add_protocol, run_protocol
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,12 +24,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="states to search, per instance, for a reachable counterexample to a refuted theorem (default: 100000)",
     )
     parser.add_argument("--json", metavar="F", type=Path, help="write the results as JSON")
-    add_protocol(parser, PROVED)
+    add_protocol(parser, "prove")
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Prove the theorems about the protocol that the options name."""
-    return run_protocol(options, console, PROVED)
+    return run_protocol(options, console, "prove")
 
 
 def run_classic(options: argparse.Namespace, console: Console) -> int:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from fencepost.conformance.cli.argument_types import address, listening_port, node_count, topic_partitions, whole
 from fencepost.conformance.cli.console import Console
-from fencepost.conformance.cli.protocols import SERVED, run_protocol
+from fencepost.conformance.cli.protocols import protocols_for, run_protocol
+from fencepost.model.protocols import protocols_with
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--dialect",
-        choices=("kafka", "proposal"),
+        choices=("kafka", *protocols_with(lambda entry: entry.coordinator)),
         default="kafka",
         help="as Kafka's coordinator, or as the proposal of client-side assignment has it (default: kafka)",
     )
@@ -45,13 +46,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=address,
         help="push: keep paths and sessions in this ZooKeeper (default: in memory)",
     )
-    parser.add_argument("--protocol", choices=list(SERVED), default="classic", help="(default: classic)")
+    parser.add_argument("--protocol", choices=protocols_for("serve"), default="classic", help="(default: classic)")
     parser.set_defaults(default_of=parser.get_default)
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Serve the protocol that the options name."""
-    return run_protocol(options, console, SERVED)
+    return run_protocol(options, console, "serve")
 
 
 def run_classic(options: argparse.Namespace, console: Console) -> int:

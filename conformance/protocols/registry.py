@@ -1,39 +1,34 @@
 """The protocols that can be tested, by the names that traces and addresses have for them, and the default one."""
 
-from importlib import import_module
-
 from fencepost.conformance.plan import BUNDLED
-from fencepost.conformance.protocols.classic import CLASSIC
 from fencepost.conformance.protocols.description import ProtocolDescription
-from fencepost.traces import events
+from fencepost.model.protocols import default_protocol, find_protocol, load_part
 
-DEFAULT_PROTOCOL = CLASSIC
-OTHERS = {
-    "push": "fencepost.conformance.push.protocol.PUSH",
-    "region": "fencepost.conformance.region.protocol.REGION",
-}
-"""The descriptions of other protocols, each imported when it is asked for, by the scheme of addresses and the name in
-headers of traces."""
+DEFAULT_PROTOCOL: ProtocolDescription = load_part(default_protocol().description)
 
 
 def protocol_named(name: str) -> ProtocolDescription:
     """The protocol of a trace whose header has this name. Raises KeyError if there is none."""
-    if name == events.CLASSIC:
+    if name == default_protocol().name:
         return DEFAULT_PROTOCOL
-    module, _, value = OTHERS[name].rpartition(".")
-    found: ProtocolDescription = getattr(import_module(module), value)
+    entry = find_protocol(name)
+    if entry is None or not entry.description:
+        raise KeyError(name)
+    found: ProtocolDescription = load_part(entry.description)
     return found
 
 
 def name_of_target(target: str) -> str:
     """The name of the protocol that the target with this address speaks: `push://host:port` speaks push."""
     scheme, mark, _ = target.strip().partition("://")
-    return scheme.lower() if mark and scheme.lower() in OTHERS else events.CLASSIC
+    entry = find_protocol(scheme.lower()) if mark else None
+    return (default_protocol() if entry is None or not entry.description else entry).name
 
 
 def is_bundled(target: str) -> bool:
     """Whether the target is in this process."""
-    return target == BUNDLED or target.strip().partition("://")[2] == BUNDLED
+    scheme, _, place = target.strip().partition("://")
+    return target == BUNDLED or (place == BUNDLED and name_of_target(target) == scheme.lower())
 
 
 def protocol_of_target(target: str) -> ProtocolDescription:

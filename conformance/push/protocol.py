@@ -9,6 +9,7 @@ from fencepost.conformance.profile import Profile
 from fencepost.conformance.protocols.description import ProtocolDescription
 from fencepost.conformance.push.context import KitConsumer, PushContext
 from fencepost.conformance.push.scenarios import ALL, playable
+from fencepost.conformance.reports.history_words import HistoryWords
 from fencepost.conformance.scenario.actors import Blocked
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.schedules.protocol import TargetScheduleProtocol
@@ -149,4 +150,14 @@ PUSH = ProtocolDescription(
     make_target=push_target,
     make_bundled=make_bundled,
     repeat=repeat_trace,
+)
+PHASES = {"Preparing": "Stopping", "Completing": "Starting", "Stable": "Fetching"}
+WORDS = HistoryWords(
+    phases=("Stop", "Start"),
+    round="attempt",
+    round_mark="#",
+    last="answered last",
+    states=PHASES,
+    bands=PHASES,
+    seen_by={"clients": "messages between consumers and a push coordinator"},
 )

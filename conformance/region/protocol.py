@@ -9,6 +9,7 @@ from fencepost.conformance.profile import Profile
 from fencepost.conformance.protocols.description import ProtocolDescription
 from fencepost.conformance.region.job import Job
 from fencepost.conformance.region.scenarios import ALL
+from fencepost.conformance.reports.history_words import HistoryWords
 from fencepost.conformance.scenario.context import ScenarioContext
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.schedules.protocol import TargetScheduleProtocol
@@ -59,4 +60,16 @@ REGION = ProtocolDescription(
     make_target=make_target,
     make_bundled=make_bundled,
     repeat=repeat,
+)
+PHASES = {"Preparing": "Merging", "Completing": "Seeking", "Stable": "Running", "Dead": "Down"}
+WORDS = HistoryWords(
+    change="reset",
+    phases=("Merge", "Seek"),
+    round="checkpoint",
+    round_mark="#",
+    last="was last",
+    states=PHASES,
+    bands=PHASES,
+    seen_by={"coordinator": "requests to the operators of a region"},
+    question="Do the operators keep the protocol?",
 )

@@ -9,9 +9,10 @@ from fencepost.conformance.clients.classic import CLASSIC_CLIENTS
 from fencepost.conformance.diagrams.excerpt import read_excerpt
 from fencepost.conformance.profile import CLIENT_SECTIONS, SECTIONS, ProfileError, load_profile
 from fencepost.conformance.provenance import NamedBy
-from fencepost.conformance.registry.entries import FOLDERS, PROFILE_FILE, REPORT_FILE, RegistryEntry
+from fencepost.conformance.registry.entries import PROFILE_FILE, REPORT_FILE, RegistryEntry
 from fencepost.conformance.results import Failure, RequirementResult, Verdict
 from fencepost.conformance.run.provenance import record_profile
+from fencepost.conformance.specification import CLIENT_SPECIFICATION
 from fencepost.model.catalogue.requirement import Tier
 from fencepost.traces.client_judge.judge import is_client_trace, judge_client
 from fencepost.traces.judge.judge import judge
@@ -67,7 +68,8 @@ def profile_problems(entry: RegistryEntry) -> Iterator[str]:
             yield "missing; the run had a profile"
         return
     try:
-        profile = load_profile(path, CLIENT_SECTIONS if entry.shelf == FOLDERS["client"] else SECTIONS)
+        is_of_client = entry.report.specification is CLIENT_SPECIFICATION
+        profile = load_profile(path, CLIENT_SECTIONS if is_of_client else SECTIONS)
     except ProfileError as error:
         yield str(error)
         return

@@ -15,13 +15,6 @@ from fencepost.conformance.reports.json_report import ReportError, from_json
 from fencepost.conformance.results import Report
 from fencepost.model.errors import FencepostError
 
-FOLDERS = {
-    "coordinator": "coordinators",
-    "client": "clients",
-    "push coordinator": "push",
-    "consistent region": "regions",
-}
-"""The folders of a registry by the subject of their reports."""
 REPORT_FILE, PROFILE_FILE, ABOUT_FILE = "report.json", "profile.toml", "about.toml"
 TEXT_KEYS = frozenset({"name", "url", "language", "license", "contact", "notes"})
 REQUIRED_KEYS = frozenset({"name", "language", "license"})
@@ -74,7 +67,7 @@ class RegistryEntry:
     @property
     def shelf(self) -> str:
         """The folder for all implementations of its kind."""
-        return FOLDERS[self.report.specification.subject]
+        return self.report.specification.shelf
 
 
 def find_entries(root: Path) -> list[Path]:
@@ -84,7 +77,7 @@ def find_entries(root: Path) -> list[Path]:
         return [root]
     found = sorted(path.parent for path in root.rglob(REPORT_FILE))
     if not found:
-        raise RegistryError(f"{root}: no {REPORT_FILE} in it; it has one in each {FOLDERS['coordinator']}/NAME/VERSION")
+        raise RegistryError(f"{root}: no {REPORT_FILE} in it; it has one in each coordinators/NAME/VERSION")
     return found
 
 

@@ -10,12 +10,12 @@ from fencepost.conformance.badges.drawing import badge_files, to_badge_svg
 from fencepost.conformance.diagrams.svg import clean
 from fencepost.conformance.pages.elements import GLYPHS, command_line, element, listing, section, table, verdict_mark
 from fencepost.conformance.pages.html_page import make_page, to_html
-from fencepost.conformance.registry.entries import FOLDERS, RegistryEntry
+from fencepost.conformance.registry.entries import RegistryEntry
 from fencepost.conformance.registry.feed import to_feed
 from fencepost.conformance.reports.document import count_tiers
 from fencepost.conformance.reports.text import outcome_line
 from fencepost.conformance.results import RequirementResult, Verdict
-from fencepost.conformance.specification import DEFAULT_SPECIFICATION, specification_named
+from fencepost.conformance.specification import DEFAULT_SPECIFICATION, all_specifications
 from fencepost.model.catalogue.requirement import Requirement, Tier
 
 RULES = (
@@ -47,7 +47,12 @@ def build_site(entries: Sequence[RegistryEntry]) -> dict[str, str]:
 
 def entry_order(entry: RegistryEntry) -> tuple[int, str, list[tuple[int, str]]]:
     """The place of an entry: coordinators first, then by implementation, then by version as numbers."""
-    return list(FOLDERS.values()).index(entry.shelf), entry.implementation, version_order(entry.version)
+    return shelves().index(entry.shelf), entry.implementation, version_order(entry.version)
+
+
+def shelves() -> list[str]:
+    """The folders of a registry, a folder for each kind of implementation, in the order of its pages."""
+    return [specification.shelf for specification in all_specifications()]
 
 
 def version_order(version: str) -> list[tuple[int, str]]:
@@ -65,8 +70,9 @@ def requirements_of(entries: Sequence[RegistryEntry]) -> dict[str, Requirement]:
     """The requirements of coordinators, and those of clients if there is a report on one, by their ids."""
     subjects = {DEFAULT_SPECIFICATION.subject, *(entry.report.specification.subject for entry in entries)}
     found: dict[str, Requirement] = {}
-    for subject in sorted(subjects, key=list(FOLDERS).index):
-        found |= specification_named(subject).requirements
+    for specification in all_specifications():
+        if specification.subject in subjects:
+            found |= specification.requirements
     return found
 
 
@@ -85,7 +91,7 @@ def index_page(entries: Sequence[RegistryEntry]) -> str:
     """The matrix of implementations and tiers."""
     matrices = [
         tier_matrix(shelf, [entry for entry in entries if entry.shelf == shelf])
-        for shelf in FOLDERS.values()
+        for shelf in shelves()
         if any(entry.shelf == shelf for entry in entries)
     ]
     links = "".join(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from fencepost.model.protocols import find_protocol, load_part
 from fencepost.traces.history.timeline import TraceHistory
 
 
@@ -43,33 +44,10 @@ class HistoryWords:
 
 
 CLASSIC_WORDS = HistoryWords()
-PUSH_PHASES = {"Preparing": "Stopping", "Completing": "Starting", "Stable": "Fetching"}
-REGION_PHASES = {"Preparing": "Merging", "Completing": "Seeking", "Stable": "Running", "Dead": "Down"}
-WORDS: Mapping[str, HistoryWords] = {
-    "push": HistoryWords(
-        phases=("Stop", "Start"),
-        round="attempt",
-        round_mark="#",
-        last="answered last",
-        states=PUSH_PHASES,
-        bands=PUSH_PHASES,
-        seen_by={"clients": "messages between consumers and a push coordinator"},
-    ),
-    "region": HistoryWords(
-        change="reset",
-        phases=("Merge", "Seek"),
-        round="checkpoint",
-        round_mark="#",
-        last="was last",
-        states=REGION_PHASES,
-        bands=REGION_PHASES,
-        seen_by={"coordinator": "requests to the operators of a region"},
-        question="Do the operators keep the protocol?",
-    ),
-}
-"""The words of other protocols than the classic one."""
 
 
 def words_of(histories: Sequence[TraceHistory]) -> HistoryWords:
     """The words for histories, all of one protocol."""
-    return WORDS.get(histories[0].protocol, CLASSIC_WORDS) if histories else CLASSIC_WORDS
+    entry = find_protocol(histories[0].protocol) if histories else None
+    words: HistoryWords = CLASSIC_WORDS if entry is None or not entry.words else load_part(entry.words)
+    return words

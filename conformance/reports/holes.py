@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from fencepost.conformance.results import ExitCode
-from fencepost.model.catalogue.design_hole import DesignHole
+from fencepost.model.catalogue.hole import Hole
 from fencepost.model.explore.hole_search import HoleSearch, SearchOutcome
 
 
@@ -30,7 +30,7 @@ class HoleResult:
 
 def explore_holes(
     holes: Iterable[HoleSearch],
-    known: Mapping[str, DesignHole],
+    known: Mapping[str, Hole],
     limit: int,
     doing: Callable[[str], None],
     show: Callable[[str], None],

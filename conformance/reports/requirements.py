@@ -6,7 +6,7 @@ from fencepost.conformance.capabilities import REMEDIES
 from fencepost.conformance.profile import DERIVED_CAPABILITIES
 from fencepost.conformance.protocols.registry import DEFAULT_PROTOCOL
 from fencepost.conformance.reports.layout import label_once, wrapped_lines
-from fencepost.model.catalogue.design_hole import DesignHole
+from fencepost.model.catalogue.hole import Hole
 from fencepost.model.catalogue.requirement import CAPABILITIES, Requirement, Verifiability
 from fencepost.model.catalogue.specification import Specification, SpecifiedDifference
 
@@ -37,10 +37,8 @@ def explain_client_requirement(
     return render_sections(requirement, sections)
 
 
-def explain_design_requirement(
-    requirement: Requirement, specification: Specification, holes: Iterable[DesignHole]
-) -> str:
-    """The explanation of a requirement of a design, with the holes that break it; ends in a newline."""
+def explain_read_requirement(requirement: Requirement, specification: Specification, holes: Iterable[Hole]) -> str:
+    """The explanation of a requirement that was read from a text, with the holes that break it; ends in a newline."""
     id = requirement.id
     rules = (f"{name}: {rule.guard}" for name, rule in specification.rules.items() if id in rule.requirements)
     sections = (

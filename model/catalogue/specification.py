@@ -45,7 +45,8 @@ class Specification:
 
     `prerequisites` are the requirements that others refine, by the id of the finer one. `differences` are those of the
     reference implementations, by the name that the judge has for them; `describe_side` puts a side of one into words.
-    `subject` is what the requirements are about. `pushed` are the APIs of requests that the coordinator sends.
+    `subject` is what the requirements are about, `badge` what badges call it, and `shelf` the folder of a registry that
+    has the reports on its implementations. `pushed` are the APIs of requests that the coordinator sends.
     """
 
     requirements: Mapping[str, Requirement] = field(default_factory=lambda: NOTHING)
@@ -54,6 +55,8 @@ class Specification:
     differences: Mapping[str, SpecifiedDifference] = field(default_factory=lambda: NOTHING)
     describe_side: Callable[[str, bool], str] = lambda name, side: name
     subject: str = "coordinator"
+    badge: str = "kafka group protocol"
+    shelf: str = "coordinators"
     pushed: frozenset[str] = frozenset()
 
     def is_recommendation(self, id: str) -> bool:

@@ -1,8 +1,6 @@
 """The whole dialect of a coordinator: where reference coordinators differ, in the core and around it."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import cast
 
 from fencepost.model.classic.core.state import Context, CoreDialect
@@ -56,8 +54,6 @@ KAFKA = Dialect()
 """The dialect of the newer of Kafka's coordinators."""
 PROPOSED = Dialect(generation_waits_for_assignment=False, synchronizes_once=False)
 """The dialect of the proposal of client-side assignment."""
-DIALECTS: Mapping[str, Dialect] = MappingProxyType({"kafka": KAFKA, "proposal": PROPOSED})
-"""The dialects that the bundled coordinator can be had in, by name."""
 
 
 def dialect_of(context: Context) -> Dialect:

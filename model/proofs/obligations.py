@@ -1,6 +1,6 @@
 """A claim with its hypotheses, and the verdict of the solver."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -19,6 +19,19 @@ class Lemma:
     hypotheses: tuple[Any, ...]
     goal: Any
     holds: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class KernelTheorems:
+    """The theorems about the kernel of a protocol: those that hold, the wordings that are false, and the lemmas of
+    both."""
+
+    name: str
+    true: dict[str, str]
+    false: dict[str, str]
+    lemmas: Callable[[], Iterator[Lemma]]
+    covers: str
+    excludes: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from fencepost.model.catalogue.design_hole import DesignHole
+from fencepost.model.catalogue.hole import Hole
 
 _HOLES = (
-    DesignHole(
+    Hole(
         "PUSH-H01",
         "No barrier between Stop and Start",
         "Stop has no response, so Start goes out before anybody has stopped.",
@@ -14,7 +14,7 @@ _HOLES = (
         "Stop is answered, and Start waits for all responses.",
         ("PUSH-38",),
     ),
-    DesignHole(
+    Hole(
         "PUSH-H02",
         "A change that meets the set bit is forgotten",
         "A trigger that arrives while the bit is set is dropped, and nothing is queued later.",
@@ -25,7 +25,7 @@ _HOLES = (
             "PUSH-29",
         ),
     ),
-    DesignHole(
+    Hole(
         "PUSH-H03",
         "An old map is believed",
         "Owners are persistent, so a map from before a failover or a restart passes for the running fetchers.",
@@ -36,7 +36,7 @@ _HOLES = (
             "PUSH-43",
         ),
     ),
-    DesignHole(
+    Hole(
         "PUSH-H04",
         "A retry believes the map before it",
         "A failed attempt has moved consumers but written nothing, so the next one may believe the old map.",
@@ -47,7 +47,7 @@ _HOLES = (
             "PUSH-41",
         ),
     ),
-    DesignHole(
+    Hole(
         "PUSH-H05",
         "Used-up retries leave the bit set",
         "The exception leaves the bit set and ends the handler thread of all groups of the queue.",
@@ -58,7 +58,7 @@ _HOLES = (
             "PUSH-52",
         ),
     ),
-    DesignHole(
+    Hole(
         "PUSH-H06",
         "One command contradicts the Start handler",
         "A single restart command meets a consumer that fetches, which the handler of Start calls an illegal state.",
@@ -66,7 +66,7 @@ _HOLES = (
         "The handler stops first, and the flag begins raised.",
         ("PUSH-48",),
     ),
-    DesignHole(
+    Hole(
         "PUSH-H07",
         "Requests and responses cross incarnations",
         "What is meant for a dead incarnation reaches the next one, and what a dead one answered is counted.",
@@ -77,7 +77,7 @@ _HOLES = (
             "PUSH-40",
         ),
     ),
-    DesignHole(
+    Hole(
         "PUSH-H08",
         "Half-started fetchers cannot be stopped",
         "The flag is lowered after the fetchers start, so Stop does nothing where a start failed half-way.",
@@ -85,7 +85,7 @@ _HOLES = (
         "The flag is lowered first.",
         ("PUSH-47",),
     ),
-    DesignHole(
+    Hole(
         "PUSH-H09",
         "A slow consumer starts after its removal",
         "A consumer that is taken for dead keeps its channel and what is in it.",
@@ -93,7 +93,7 @@ _HOLES = (
         "A member is removed once its lease is over, and its channel is closed.",
         ("PUSH-42",),
     ),
-    DesignHole(
+    Hole(
         "PUSH-H10",
         "The first to come gets everything",
         "A new coordinator rebalances at the first registration, while others still fetch for the old one.",
@@ -101,7 +101,7 @@ _HOLES = (
         "No rebalance before the longest session timeout has passed since the election.",
         ("PUSH-42",),
     ),
-    DesignHole(
+    Hole(
         "PUSH-H11",
         "Two coordinators",
         "A broker that has lost its session goes on as coordinator, and its pings keep its consumers.",
@@ -109,7 +109,7 @@ _HOLES = (
         "It stops acting before the session can end, closes its channels, and writes owners only under its election.",
         ("PUSH-02",),
     ),
-    DesignHole(
+    Hole(
         "PUSH-H12",
         "A new session keeps the bit",
         "The handler of a new session clears the queue, but not the bit.",
@@ -117,7 +117,7 @@ _HOLES = (
         "Nothing of the old session is kept.",
         ("PUSH-44",),
     ),
-    DesignHole(
+    Hole(
         "PUSH-H13",
         "Responses carry no attempt",
         "A response to an earlier attempt is counted for a later one.",
@@ -125,7 +125,7 @@ _HOLES = (
         "Responses echo the number of the attempt.",
         ("PUSH-39",),
     ),
-    DesignHole(
+    Hole(
         "PUSH-H14",
         "Responses look the same",
         "A ping response without partitions has the bytes of a successful start response.",
@@ -133,7 +133,7 @@ _HOLES = (
         "Responses carry a type.",
         ("PUSH-51",),
     ),
-    DesignHole(
+    Hole(
         "PUSH-H15",
         "Offsets are stale, ambiguous and unowned",
         "The current offset may be the fetched one, and a consumer that was stopped reports as well.",
@@ -141,7 +141,7 @@ _HOLES = (
         "Offsets are the consumed ones, come with the stop response, and count from the owner alone.",
         ("PUSH-46",),
     ),
-    DesignHole(
+    Hole(
         "PUSH-H16",
         "Ping scheduling and the lease",
         "The comparison is inverted, a held channel gets no ping, and unconfirmed pings renew the lease.",
@@ -152,7 +152,7 @@ _HOLES = (
             "PUSH-32",
         ),
     ),
-    DesignHole(
+    Hole(
         "PUSH-H17",
         "Startup accepts before it listens",
         "Registrations are accepted before the expiry listener and the handlers exist.",
@@ -160,7 +160,7 @@ _HOLES = (
         "Both are there before the election.",
         ("PUSH-06",),
     ),
-    DesignHole(
+    Hole(
         "PUSH-H18",
         "Check, then set",
         "The listeners of topics test the bit and set it in two steps.",
@@ -168,7 +168,7 @@ _HOLES = (
         "Every user compares and sets.",
         ("PUSH-16",),
     ),
-    DesignHole(
+    Hole(
         "PUSH-H19",
         "Is a registration answered",
         "One sentence says that a registration needs no response, the steps wait for one.",
@@ -176,7 +176,7 @@ _HOLES = (
         "It is always answered.",
         ("PUSH-25",),
     ),
-    DesignHole(
+    Hole(
         "PUSH-H20",
         "Small contradictions",
         "The coordinator's id has 16 bits, other ids 32; no id stands for none; a group is a string modulo a number.",
@@ -188,5 +188,5 @@ _HOLES = (
         ),
     ),
 )
-PUSH_HOLES: Mapping[str, DesignHole] = MappingProxyType({each.id: each for each in _HOLES})
+PUSH_HOLES: Mapping[str, Hole] = MappingProxyType({each.id: each for each in _HOLES})
 """Every hole by its id."""

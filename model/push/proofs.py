@@ -9,7 +9,7 @@ from typing import Any
 import z3
 
 from fencepost.model.proofs.kernel_logic import SymbolicLogic
-from fencepost.model.proofs.obligations import Lemma
+from fencepost.model.proofs.obligations import KernelTheorems, Lemma
 from fencepost.model.push.kernel import SETS, KernelEvent, PushKernel, initial_kernel, invariants, kernel_events
 
 # The kernel on sets of any size: registrations and partitions are uninterpreted sorts.
@@ -166,3 +166,13 @@ def bit_lemmas() -> Iterator[Lemma]:
         holds(*forgotten),
         False,
     )
+
+
+PUSH_THEOREMS = KernelTheorems(
+    "push",
+    SENTENCES,
+    FALSE_THEOREMS,
+    push_lemmas,
+    "the repaired push coordinator reduced to who may fetch, for any number of consumers and partitions",
+    "the handlers themselves: tests tie each step of their search to the kernel",
+)

@@ -78,6 +78,11 @@ PUSH_RULES: Mapping[str, Rule] = MappingProxyType(
 )
 """Every rule by name."""
 PUSH = Specification(
-    PUSH_CATALOGUE, PUSH_RULES, subject="push coordinator", pushed=frozenset({"Ping", "Stop", "Start"})
+    PUSH_CATALOGUE,
+    PUSH_RULES,
+    subject="push coordinator",
+    badge="kafka push coordinator",
+    shelf="push",
+    pushed=frozenset({"Ping", "Stop", "Start"}),
 )
 """Requirements and rules."""

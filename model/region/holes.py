@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from fencepost.model.catalogue.design_hole import DesignHole
+from fencepost.model.catalogue.hole import Hole
 
 _HOLES = (
-    DesignHole(
+    Hole(
         "REGION-H01",
         "A checkpoint without an owner",
         "A partition that nobody is assigned when a checkpoint is made is missing in it.",
@@ -14,7 +14,7 @@ _HOLES = (
         "The seek map is part of a checkpoint, below the offsets of what is assigned.",
         ("REGION-31", "REGION-48"),
     ),
-    DesignHole(
+    Hole(
         "REGION-H02",
         "Everybody counts for himself",
         "Each operator reads the registered names at its own time, so one that comes first completes a merge alone.",
@@ -22,7 +22,7 @@ _HOLES = (
         "The names are those of the job's operators.",
         ("REGION-29", "REGION-33", "REGION-35"),
     ),
-    DesignHole(
+    Hole(
         "REGION-H03",
         "The message in hand survives a reset",
         "A reset clears queue and buffer, and the process thread submits what it has taken before.",
@@ -30,7 +30,7 @@ _HOLES = (
         "The process thread gets its permit before it takes a message.",
         ("REGION-42", "REGION-47", "REGION-48"),
     ),
-    DesignHole(
+    Hole(
         "REGION-H04",
         "A checkpoint before the reset",
         "A reset that was requested does not keep a checkpoint from completing.",
@@ -38,7 +38,7 @@ _HOLES = (
         "An operator that waits for a reset, is between callbacks or lacks an offset refuses.",
         ("REGION-30", "REGION-31", "REGION-48"),
     ),
-    DesignHole(
+    Hole(
         "REGION-H05",
         "The commit is the only fence",
         "An operator that is expelled after its commit writes a checkpoint with partitions of others.",
@@ -46,7 +46,7 @@ _HOLES = (
         "An operator looks at its membership when it writes a checkpoint, and a failed commit restarts it.",
         ("REGION-26", "REGION-32", "REGION-48"),
     ),
-    DesignHole(
+    Hole(
         "REGION-H06",
         "A second reset waits for ever",
         "A bean that notifies when a merge becomes complete says nothing to an operator that was relaunched since.",
@@ -54,7 +54,7 @@ _HOLES = (
         "The bean notifies on each contribution to a complete merge.",
         ("REGION-37",),
     ),
-    DesignHole(
+    Hole(
         "REGION-H07",
         "A request during a reset is forgotten",
         "The page does not say what becomes of a reset that is requested while the region is being reset.",
@@ -62,7 +62,7 @@ _HOLES = (
         "One reset is queued, and follows.",
         ("REGION-15",),
     ),
-    DesignHole(
+    Hole(
         "REGION-H08",
         "Looking, seeking and storing are three steps",
         "Two operators that see a partition for the first time seek different offsets, and one of them is stored.",
@@ -70,7 +70,7 @@ _HOLES = (
         "An operator creates the variable if there is none, and seeks what it reads there.",
         ("REGION-20", "REGION-21"),
     ),
-    DesignHole(
+    Hole(
         "REGION-H09",
         "Callbacks do not come in pairs",
         "A cooperative assignor calls back with new partitions alone, and the operator takes the others for gone.",
@@ -78,7 +78,7 @@ _HOLES = (
         "Assignors are eager, and an assignment after a fetch is a cause of a reset.",
         ("REGION-17", "REGION-51"),
     ),
-    DesignHole(
+    Hole(
         "REGION-H10",
         "A late submission brings a partition back",
         "A message taken before a revocation is submitted after the assignment, and its partition is held once more.",
@@ -86,7 +86,7 @@ _HOLES = (
         "A message whose partition is assigned no longer is dropped.",
         ("REGION-17", "REGION-32", "REGION-48"),
     ),
-    DesignHole(
+    Hole(
         "REGION-H11",
         "The control plane restarts in a merge",
         "Contributions and notifications are lost, and nobody contributes again.",
@@ -94,7 +94,7 @@ _HOLES = (
         "An operator that registers again repeats the contribution that it waits for.",
         ("REGION-03", "REGION-49"),
     ),
-    DesignHole(
+    Hole(
         "REGION-H12",
         "Forced resets do not count",
         "Each forced reset sets the count of attempts back, so the maximum is never reached.",
@@ -102,7 +102,7 @@ _HOLES = (
         "Only a complete checkpoint sets the count back.",
         ("REGION-39", "REGION-50"),
     ),
-    DesignHole(
+    Hole(
         "REGION-H13",
         "An old seek map",
         "An operator that has fetched nothing since a reset seeks by its map after later checkpoints.",
@@ -110,7 +110,7 @@ _HOLES = (
         "A map is out of date once a later checkpoint is complete, and its operator requests a reset.",
         ("REGION-45", "REGION-48"),
     ),
-    DesignHole(
+    Hole(
         "REGION-H14",
         "Start position of new partitions",
         "A partition that is born with records is begun at its end, and they are never read.",
@@ -118,7 +118,7 @@ _HOLES = (
         "A partition unknown at subscription is read from its beginning.",
         ("REGION-46", "REGION-47"),
     ),
-    DesignHole(
+    Hole(
         "REGION-H15",
         "A reset into deleted records",
         "An offset that the log no longer has makes the client jump, and the jump is stored.",
@@ -126,7 +126,7 @@ _HOLES = (
         "The position after the first fetch is compared with the offset sought.",
         ("REGION-52",),
     ),
-    DesignHole(
+    Hole(
         "REGION-H16",
         "The wait is shorter than a relaunch",
         "An operator waits for 15 seconds, and a relaunch that the region allows takes longer.",
@@ -134,7 +134,7 @@ _HOLES = (
         "The wait lasts as long as the region's reset, and the poll interval is longer.",
         ("REGION-38", "REGION-39"),
     ),
-    DesignHole(
+    Hole(
         "REGION-H17",
         "Names and settings that contradict",
         "Hashes of group ids collide, names outlive operators, and an operator-driven region has one start operator.",
@@ -143,5 +143,5 @@ _HOLES = (
         ("REGION-01", "REGION-02", "REGION-33"),
     ),
 )
-REGION_HOLES: Mapping[str, DesignHole] = MappingProxyType({hole.id: hole for hole in _HOLES})
+REGION_HOLES: Mapping[str, Hole] = MappingProxyType({hole.id: hole for hole in _HOLES})
 """Every hole by its id."""

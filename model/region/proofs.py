@@ -9,7 +9,7 @@ from typing import Any
 import z3
 
 from fencepost.model.proofs.kernel_logic import SymbolicLogic
-from fencepost.model.proofs.obligations import Lemma
+from fencepost.model.proofs.obligations import KernelTheorems, Lemma
 from fencepost.model.region.kernel import (
     OFFSETS,
     SETS,
@@ -109,3 +109,13 @@ def merge_lemmas() -> Iterator[Lemma]:
     repaired, documented, whole = contribute_event(k, one, named)
     yield Lemma(MERGE, "once it is complete", (merge_invariant(k), repaired), merge_invariant(whole))
     yield Lemma(FALSE_MERGE, "own names", (merge_invariant(k), documented), merge_invariant(whole), holds=False)
+
+
+REGION_THEOREMS = KernelTheorems(
+    "region",
+    SENTENCES,
+    FALSE_THEOREMS,
+    region_lemmas,
+    "the repaired region reduced to what one partition's offsets are, for any number of operators and records",
+    "the handlers themselves: tests hold the kernel's invariants in every state of their search",
+)

@@ -119,7 +119,9 @@ REGION_RULES: Mapping[str, Rule] = MappingProxyType(
     {rule.name: rule for table in (_GROUP, _THREADS, _CHECKPOINTS, _RESETS, _ASKED) for rule in table}
 )
 """Every rule by name."""
-REGION = Specification(REGION_CATALOGUE, REGION_RULES, subject="consistent region")
+REGION = Specification(
+    REGION_CATALOGUE, REGION_RULES, subject="consistent region", badge="consistent region", shelf="regions"
+)
 """Requirements and rules."""
 BESIDE_RULES = {
     "REGION-38": "settings.merge_wait_ms",

@@ -20,7 +20,8 @@ from importlib.metadata import version
 from pathlib import Path
 
 from fencepost import __version__
-from fencepost.conformance.registry.entries import ABOUT_FILE, FOLDERS, PROFILE_FILE, REPORT_FILE
+from fencepost.conformance.registry.entries import ABOUT_FILE, PROFILE_FILE, REPORT_FILE
+from fencepost.conformance.specification import specification_named
 from tests.acceptance.checks.conformance import command_environment
 from tests.targets.clients.builds import FRANZ_GO, KAFKAJS, build_franz_go, install_kafkajs
 from tests.targets.kafka.installation import VERSIONS, install
@@ -133,7 +134,8 @@ class RegistryTarget:
     @property
     def place(self) -> Path:
         """The folder of its entry."""
-        return REGISTRY / FOLDERS["client" if self.driver else self.subject] / self.folder / self.version
+        shelf = specification_named("client" if self.driver else self.subject).shelf
+        return REGISTRY / shelf / self.folder / self.version
 
 
 def kfake_version() -> str:

@@ -11,10 +11,10 @@ from fencepost.adapters.bundled.classic.log import LogWriteError, MemoryLog
 from fencepost.adapters.bundled.classic.messages import Request, Response
 from fencepost.adapters.bundled.classic.records import Record
 from fencepost.adapters.bundled.classic.topics import FixedTopics
-from fencepost.adapters.proposal.coordinator import COORDINATORS
+from fencepost.adapters.proposal.coordinator import ProposedCoordinator
 from fencepost.model.classic.coordinator import proposal
 from fencepost.model.classic.core.state import HeartbeatResponse, JoinResponse, SyncResponse
-from fencepost.model.classic.dialect import DIALECTS, KAFKA, PROPOSED, Dialect
+from fencepost.model.classic.dialect import KAFKA, PROPOSED, Dialect
 from fencepost.model.classic.messages.parsing import read_requests
 from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
@@ -42,7 +42,7 @@ class Pair:
         self.bundled = self.start()
 
     def start(self) -> Coordinator:
-        make = COORDINATORS[self.dialect]
+        make = ProposedCoordinator if self.dialect is PROPOSED else Coordinator
         return make(SETTINGS, self.log, self.new_id, FixedTopics({"t": 2}), now=self.now)
 
     def new_id(self, _: str) -> str:
@@ -156,10 +156,6 @@ def test_kafkas_dialect_has_none_of_the_proposals_rules() -> None:
     for _ in range(STEPS):
         play(pair, random)
     assert not any(rule.startswith("proposal.") for rule in pair.model.rules)
-
-
-def test_the_bundled_coordinator_speaks_every_named_dialect() -> None:
-    assert set(COORDINATORS) == set(DIALECTS.values())
 
 
 class FullDisk(MemoryLog):

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fencepost.conformance.badges.badge import LABELS, BadgeColour, judge_report, make_badge
+from fencepost.conformance.badges.badge import BadgeColour, judge_report, make_badge
 from fencepost.conformance.badges.drawing import HEX, badge_files, to_badge_json, to_badge_svg
 from fencepost.conformance.cli import main
 from fencepost.conformance.plan import Plan
@@ -27,7 +27,7 @@ from tests.support.whole_reports import ALL_KEPT, PROVENANCE, REQUIREMENTS, full
 
 CORE = [id for id, each in REQUIREMENTS.items() if each.tier is Tier.CORE]
 DIGEST = describe_kit(DEFAULT_SPECIFICATION).catalogue[:7]
-LABEL = LABELS["coordinator"]
+LABEL = "kafka group protocol"
 STARTED = datetime(2026, 11, 22, 12, tzinfo=UTC)
 verdicts = st.dictionaries(st.sampled_from(sorted(REQUIREMENTS)), st.sampled_from(Verdict), max_size=6)
 endings = st.one_of(st.none(), st.builds(Ending, st.sampled_from(EndKind), st.just("why")))

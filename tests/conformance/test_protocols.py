@@ -6,20 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from fencepost._command import find_mistyped_target
 from fencepost.conformance.analysis.trace_report import judge_files
+from fencepost.conformance.cli import main
 from fencepost.conformance.plan import Plan
-from fencepost.conformance.protocols import registry
 from fencepost.conformance.run.replay import protocol_to_replay
 from fencepost.conformance.run.runner import requirements_of
 from fencepost.conformance.specification import all_specifications, needs_of, specification_named, specification_of
+from fencepost.model.protocols import GROUP, registered_protocols
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.files.jsonl import MalformedLineError, decode_header, encode_header
 from fencepost.traces.files.trace_files import TraceError, write_trace
 from fencepost.traces.judge.groups.records import GroupFindings
 from fencepost.traces.judge.judge import judge
-from fencepost.traces.judge.registry import PROTOCOLS, UnknownProtocol
+from fencepost.traces.judge.registry import UnknownProtocol
 from fencepost.traces.verdict import Violation
 from tests.support.lease.judge import LeaseProtocol
 
@@ -28,9 +28,16 @@ LEASE = replace(PLAIN, protocol="lease", limits={"ttl": 321})
 
 
 @pytest.fixture(autouse=True)
-def lease_is_registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(PROTOCOLS, "lease", "tests.support.lease.judge.LeaseProtocol")
-    monkeypatch.setitem(registry.OTHERS, "lease", "tests.support.lease.server.LEASE")
+def lease_is_registered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """One entry point of another distribution, and nothing else."""
+    metadata = tmp_path / "lease-1.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: lease\nVersion: 1\n")
+    (metadata / "entry_points.txt").write_text(f"[{GROUP}]\nlease = tests.support.lease:LEASE\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    registered_protocols.cache_clear()
+    yield
+    registered_protocols.cache_clear()
 
 
 def exchange(error: int, token: int) -> tuple[Event, ...]:
@@ -82,11 +89,13 @@ def test_target_and_trace_are_of_one_protocol(tmp_path: Path) -> None:
         protocol_to_replay(trace, "bundled")
 
 
-def test_command_line_knows_the_scheme_of_every_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(registry.OTHERS, "lease")
-    for name in registry.OTHERS:
-        assert find_mistyped_target(["test", f"{name}://h:1"]) is None
-    assert find_mistyped_target(["test", "lease://h:1"]) == "lease://h:1"
+def test_command_line_takes_a_protocol_that_is_registered_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["test", "lease://bundled", "--schedules", "20"]) == 3
+    assert "20 schedules, 364 events, 7 of 7 rules seen" in capsys.readouterr().out
+    assert main(["list", "LEASE-*"]) == 0
+    assert "LEASE-03" in capsys.readouterr().out
+    assert main(["test", "rent://bundled"]) == 2
+    assert capsys.readouterr().err.startswith("fencepost: 'rent://bundled' is no target")
 
 
 def test_every_requirement_has_one_specification() -> None:

@@ -8,7 +8,7 @@ import pytest
 from fencepost.adapters.push.consumer import PushConsumerProgram
 from fencepost.adapters.target import TargetError
 from fencepost.conformance.cli import main
-from fencepost.conformance.cli.serve_push import serve
+from fencepost.conformance.push.serve import serve
 
 PATIENCE_SECONDS = 30.0
 

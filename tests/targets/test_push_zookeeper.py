@@ -25,7 +25,7 @@ from fencepost.adapters.push.zookeeper_client import (
     create,
     set_data,
 )
-from fencepost.conformance.cli.serve_push import serve
+from fencepost.conformance.push.serve import serve
 from tests.targets.running import RunningTarget
 
 pytestmark = [pytest.mark.real_time, pytest.mark.zookeeper]

@@ -3,9 +3,17 @@
 from dataclasses import replace
 
 from fencepost.model.proofs.obligations import Lemma, findings
-from fencepost.model.proofs.registry.design_results import design_results
+from fencepost.model.proofs.registry.kernel_results import kernel_results
 from fencepost.model.push.kernel import invariants
-from fencepost.model.push.proofs import FALSE_THEOREMS, SENTENCES, any_events, any_kernel, can_happen, push_lemmas
+from fencepost.model.push.proofs import (
+    FALSE_THEOREMS,
+    PUSH_THEOREMS,
+    SENTENCES,
+    any_events,
+    any_kernel,
+    can_happen,
+    push_lemmas,
+)
 
 
 def test_every_lemma_is_what_it_should_be() -> None:
@@ -15,7 +23,7 @@ def test_every_lemma_is_what_it_should_be() -> None:
 
 
 def test_every_theorem_has_a_result() -> None:
-    verdicts = {one.id: one.verdict for one in design_results("push", 0, lambda *_: None)}
+    verdicts = {one.id: one.verdict for one in kernel_results(PUSH_THEOREMS, 0, lambda *_: None)}
     assert verdicts == dict.fromkeys(SENTENCES, "proved") | dict.fromkeys(FALSE_THEOREMS, "false, as it should be")
 
 

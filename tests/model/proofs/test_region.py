@@ -1,13 +1,13 @@
 """The theorems about the consistent region: proved as they are, refuted without a repair, and never vacuous."""
 
 from fencepost.model.proofs.obligations import Lemma, findings
-from fencepost.model.proofs.registry.design_results import design_results
+from fencepost.model.proofs.registry.kernel_results import kernel_results
 from fencepost.model.region.kernel import invariants
-from fencepost.model.region.proofs import FALSE_THEOREMS, SENTENCES, any_events, any_kernel
+from fencepost.model.region.proofs import FALSE_THEOREMS, REGION_THEOREMS, SENTENCES, any_events, any_kernel
 
 
 def test_every_theorem_of_the_region_has_a_result() -> None:
-    verdicts = {one.id: one.verdict for one in design_results("region", 0, lambda *_: None)}
+    verdicts = {one.id: one.verdict for one in kernel_results(REGION_THEOREMS, 0, lambda *_: None)}
     assert verdicts == dict.fromkeys(SENTENCES, "proved") | dict.fromkeys(FALSE_THEOREMS, "false, as it should be")
 
 

@@ -1,1 +1,10 @@
 """A toy protocol for the engines, none of which changes for it: one lease that expires, with a fencing token."""
+
+from fencepost.model.protocols import ProtocolEntry
+
+LEASE = ProtocolEntry(
+    "lease",
+    specifications={"lease": "tests.support.lease.protocol:SPECIFICATION"},
+    judge="tests.support.lease.judge:LeaseProtocol",
+    description="tests.support.lease.server:LEASE",
+)

@@ -29,7 +29,7 @@ RULES = (
     Rule("write.fenced", "write", FENCED, "a write with a larger token was accepted before", ("LEASE-03",)),
     Rule("expire", "", None, "the deadline of the lease has come", ("LEASE-02",)),
 )
-SPECIFICATION = Specification({one.id: one for one in REQUIREMENTS}, {one.name: one for one in RULES})
+SPECIFICATION = Specification({one.id: one for one in REQUIREMENTS}, {one.name: one for one in RULES}, subject="lease")
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,4 +47,9 @@ class LeaseSchedules(RandomMoves):
             memory[move.who] = response["token"]
 
 
-LEASE = ProtocolDescription(SPECIFICATION, LeaseProtocol, make_schedules=lambda scope: LeaseSchedules())
+LEASE = ProtocolDescription(
+    SPECIFICATION,
+    LeaseProtocol,
+    make_schedules=lambda scope: LeaseSchedules(),
+    make_bundled=lambda settings: lease_target(),
+)

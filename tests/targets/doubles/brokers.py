@@ -10,7 +10,6 @@ from fencepost.adapters.serve import server
 from fencepost.adapters.serve.cluster import Body, ServedCluster
 from fencepost.adapters.serve.connection import Disconnect
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
-from fencepost.model.classic.dialect import KAFKA
 from fencepost.model.settings import Settings
 
 
@@ -76,7 +75,7 @@ def refuse_to_wait(request: Request) -> Response:
 
 def use_coordinator(coordinator: type[Coordinator]) -> Callable[[], None]:
     """What makes the server use this coordinator."""
-    return lambda: setattr(server, "COORDINATORS", {**vars(server)["COORDINATORS"], KAFKA: coordinator})
+    return lambda: setattr(server, "KAFKA", replace(server.KAFKA, make_coordinator=coordinator))
 
 
 DOUBLES: Mapping[str, Double] = {

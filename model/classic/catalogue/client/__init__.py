@@ -38,5 +38,5 @@ CLIENT_CATALOGUE, _ = read_requirements(
 """Every requirement of a client by its id, in the order of the families."""
 MEMBER_RULES = read_rules(membership.RULES, requirements=CLIENT_CATALOGUE)
 """Every rule of the reference client by its name."""
-CLASSIC_CLIENT = Specification(CLIENT_CATALOGUE, subject=CLIENT_SUBJECT)
+CLASSIC_CLIENT = Specification(CLIENT_CATALOGUE, subject=CLIENT_SUBJECT, badge="kafka group client", shelf="clients")
 """It has no rules: a judge that sees requests alone cannot tell which branch of a client sent them."""

@@ -1,11 +1,11 @@
-"""The class of the holes of a design."""
+"""What is wrong in the text of a protocol."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class DesignHole:
-    """A hole: what is wrong in the design, where, the weakest repair, and the requirements that it breaks."""
+class Hole:
+    """A hole in a text: what is wrong, where, the weakest repair, and the requirements that it breaks."""
 
     id: str
     title: str

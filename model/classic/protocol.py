@@ -1,0 +1,20 @@
+"""Where the parts of the classic protocol are."""
+
+from fencepost.model.protocols import ProtocolEntry
+
+CLASSIC = ProtocolEntry(
+    "classic",
+    specifications={
+        "coordinator": "fencepost.model.classic.catalogue:CLASSIC",
+        "client": "fencepost.model.classic.catalogue.client:CLASSIC_CLIENT",
+    },
+    judge="fencepost.traces.judge.classic.protocol:ClassicProtocol",
+    history="fencepost.traces.history.trace_history:HistoryRecorder",
+    words="fencepost.conformance.reports.history_words:CLASSIC_WORDS",
+    description="fencepost.conformance.protocols.classic:CLASSIC",
+    commands={
+        "explore": "fencepost.conformance.cli.explore:run_classic",
+        "prove": "fencepost.conformance.cli.prove:run_classic",
+        "serve": "fencepost.conformance.cli.serve:run_classic",
+    },
+)

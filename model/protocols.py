@@ -1,0 +1,81 @@
+"""The protocols, by their names: each is registered by one entry point of the group `fencepost.protocols`.
+
+An entry point leads to a `ProtocolEntry`, which says where the parts of the protocol are. A part is imported when it is
+first asked for, by whoever needs it: a layer sees its own parts of a protocol, and none of the layers above it.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+GROUP = "fencepost.protocols"
+DEFAULT = "fencepost.model.classic.protocol:CLASSIC"
+"""The protocol that is meant where none is named. It is found without the metadata of what is installed, which would
+cost every command some 50 ms."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProtocolEntry:
+    """A protocol, with the places of its parts, each written as `module:name`; a part that is empty is not there.
+
+    `name` is what headers of traces, addresses of targets and commands call it.
+    """
+
+    name: str
+    specifications: Mapping[str, str] = field(default_factory=dict)
+    """Each `Specification`, by the subject of its requirements."""
+    holes: str = ""
+    """The holes of the text that it was read from, each a `Hole`, by id."""
+    hole_searches: str = ""
+    """Makes a `HoleSearch` of each hole, or several."""
+    theorems: str = ""
+    """The `KernelTheorems`."""
+    judge: str = ""
+    """Makes the reader of a trace for the judge, a `JudgedProtocol`."""
+    history: str = ""
+    """The recorder of histories."""
+    words: str = ""
+    """The `HistoryWords` for them."""
+    coordinator: str = ""
+    """The `ServedDialect`, where it is another dialect of the default protocol."""
+    description: str = ""
+    """The `ProtocolDescription` for runs and replays."""
+    commands: Mapping[str, str] = field(default_factory=dict)
+    """The function that runs `explore`, `prove` or `serve` for it, by the name of the command."""
+
+
+def load_part(place: str) -> Any:
+    """What is at a place, written as `module:name`."""
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
+
+
+@cache
+def default_protocol() -> ProtocolEntry:
+    """The protocol that is meant where none is named."""
+    entry: ProtocolEntry = load_part(DEFAULT)
+    return entry
+
+
+@cache
+def registered_protocols() -> Mapping[str, ProtocolEntry]:
+    """Every protocol by its name, the default one first and the others in the order of their names."""
+    from importlib.metadata import entry_points
+
+    first = default_protocol()
+    found = [point.load() for point in entry_points(group=GROUP)]
+    return {first.name: first} | {entry.name: entry for entry in sorted(found, key=lambda entry: entry.name)}
+
+
+def find_protocol(name: str) -> ProtocolEntry | None:
+    """The protocol of this name; None if there is none."""
+    first = default_protocol()
+    return first if name == first.name else registered_protocols().get(name)
+
+
+def protocols_with(part: Callable[[ProtocolEntry], str]) -> dict[str, str]:
+    """The place of a part by the name of each protocol that has it."""
+    places = {name: part(entry) for name, entry in registered_protocols().items()}
+    return {name: place for name, place in places.items() if place}

@@ -1,0 +1,20 @@
+"""Where the parts of the push coordinator are."""
+
+from fencepost.model.protocols import ProtocolEntry
+
+PUSH = ProtocolEntry(
+    "push",
+    specifications={"push coordinator": "fencepost.model.push.rules:PUSH"},
+    holes="fencepost.model.push.holes:PUSH_HOLES",
+    hole_searches="fencepost.model.push.explore.holes:push_holes",
+    theorems="fencepost.model.push.proofs:PUSH_THEOREMS",
+    judge="fencepost.traces.push.judge:PushProtocol",
+    history="fencepost.traces.push.history:PushRecorder",
+    words="fencepost.conformance.push.protocol:WORDS",
+    description="fencepost.conformance.push.protocol:PUSH",
+    commands={
+        "explore": "fencepost.conformance.cli.kernels:explore",
+        "prove": "fencepost.conformance.cli.kernels:prove",
+        "serve": "fencepost.conformance.push.serve:run",
+    },
+)

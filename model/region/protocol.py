@@ -1,0 +1,20 @@
+"""Where the parts of the consumer group in a consistent region are."""
+
+from fencepost.model.protocols import ProtocolEntry
+
+REGION = ProtocolEntry(
+    "region",
+    specifications={"consistent region": "fencepost.model.region.rules:REGION"},
+    holes="fencepost.model.region.holes:REGION_HOLES",
+    hole_searches="fencepost.model.region.explore.holes:region_holes",
+    theorems="fencepost.model.region.proofs:REGION_THEOREMS",
+    judge="fencepost.traces.region.judge:RegionProtocol",
+    history="fencepost.traces.region.history:RegionRecorder",
+    words="fencepost.conformance.region.protocol:WORDS",
+    description="fencepost.conformance.region.protocol:REGION",
+    commands={
+        "explore": "fencepost.conformance.cli.kernels:explore",
+        "prove": "fencepost.conformance.cli.kernels:prove",
+        "serve": "fencepost.conformance.region.serve:run",
+    },
+)
