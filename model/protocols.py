@@ -4,10 +4,11 @@ An entry point leads to a `ProtocolEntry`, which says where the parts of the pro
 first asked for, by whoever needs it: a layer sees its own parts of a protocol, and none of the layers above it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 GROUP = "fencepost.protocols"
@@ -65,8 +66,19 @@ def registered_protocols() -> Mapping[str, ProtocolEntry]:
     from importlib.metadata import entry_points
 
     first = default_protocol()
-    found = [point.load() for point in entry_points(group=GROUP)]
+    places = {*_places_in_checkout(), *(point.value for point in entry_points(group=GROUP))}
+    found: Iterable[ProtocolEntry] = map(load_part, places)
     return {first.name: first} | {entry.name: entry for entry in sorted(found, key=lambda entry: entry.name)}
+
+
+def _places_in_checkout() -> Iterable[str]:
+    """What the `pyproject.toml` of a checkout registers, which may be newer than the metadata of its installation."""
+    from tomllib import loads
+
+    file = Path(__file__).resolve().parents[1] / "pyproject.toml"
+    project = loads(file.read_text(encoding="utf-8"))["project"] if file.exists() else {}
+    places: Mapping[str, str] = project.get("entry-points", {}).get(GROUP, {})
+    return places.values()
 
 
 def find_protocol(name: str) -> ProtocolEntry | None:
