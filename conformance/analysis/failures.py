@@ -1,21 +1,28 @@
 """Failures for reports: the wrong fields of a response and the schedule that leads to it."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
-from fencepost.conformance.analysis.schedule_text import MemberLabels, schedule_lines
+from fencepost.conformance.analysis.schedule_text import MemberLabels, client_steps, schedule_lines
 from fencepost.conformance.results import Failure, RequirementResult
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.model.catalogue.specification import Rule, Specification
 from fencepost.traces.events import Event, Header, Kind
 from fencepost.traces.files.jsonl import encode_event, encode_header
 from fencepost.traces.judge.diagnosis.wording import format_observed
-from fencepost.traces.verdict import CheckResult, FieldDifference, Violation
+from fencepost.traces.verdict import CheckResult, FieldDifference, TraceVerdict, Violation
 
 MAX_EXCERPT = 64 * 1024
 """The longest excerpt of a trace, in bytes."""
 MAX_EXCERPTS = 50
 """How many requirements of a report have excerpts."""
+MAX_STEPS = 25
+"""How many lines the schedule of a client has, the last ones."""
+NOISE_APIS = frozenset({"ApiVersions", "Fetch", "Metadata"})
+"""The requests that most traces of clients are full of."""
+JudgeEvents: TypeAlias = Callable[[Header, Sequence[Event]], TraceVerdict]
+"""Judges the events of a trace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,52 +35,50 @@ class Origin:
 
 def build_failure(
     events: Sequence[Event],
-    violation: CheckResult,
+    result: CheckResult,
     origin: Origin,
     *,
     replayed: bool,
     header: Header | None = None,
+    excerpt: str = "",
     specification: Specification = DEFAULT_SPECIFICATION,
 ) -> Failure:
     """A violation as a failure, with the requests of its trace up to the violation as the schedule.
 
-    It has an excerpt of the trace if the `header` is given.
+    It has the `excerpt`, or if the `header` is given the trace as a whole.
     """
-    sequence, mismatch, note = violation.sequence, violation.violation, violation.note
+    sequence, violation, note = result.sequence, result.violation, result.note
     labels = MemberLabels(events)
     schedule, wrong_step = schedule_lines(events, sequence, labels)
-    excerpt = "" if header is None else excerpt_of(header, events)
-    if mismatch is None:
-        return Failure(
-            trace=origin.trace,
-            step=sequence,
-            observed=f"{describe_response(events, sequence)} ({note})",
-            allowed=(note,),
-            guard="",
-            schedule=schedule,
-            replay=origin.replay,
-            replayed=replayed,
-            title=note,
-            wrong_step=wrong_step,
-            kind=note,
-            excerpt=excerpt,
-        )
-    return Failure(
+    if violation is not None and violation.title:
+        schedule, wrong_step = tuple(client_steps(events, sequence, labels))[-MAX_STEPS:], 0
+    failure = Failure(
         trace=origin.trace,
         step=sequence,
-        observed=mismatch.observed,
-        allowed=mismatch.allowed,
-        guard=labels.rename(mismatch.guard) if "error" in mismatch.fields or not mismatch.state else "",
+        observed=f"{observed_response(events, sequence)} ({note})",
+        allowed=(note,),
+        guard="",
         schedule=schedule,
         replay=origin.replay,
         replayed=replayed,
-        title=describe_violation(mismatch),
-        differences=tuple(rename_members(each, labels) for each in mismatch.differences),
-        rule=describe_rule(mismatch.rule, specification.rules),
-        state=labels.rename(mismatch.state),
+        title=note,
         wrong_step=wrong_step,
-        kind=mismatch.kind,
-        excerpt=excerpt,
+        kind=note,
+        excerpt=excerpt if header is None else excerpt_of(header, events),
+    )
+    if violation is None:
+        return failure
+    rename = labels.rename if violation.title else str
+    return replace(
+        failure,
+        observed=rename(violation.observed),
+        allowed=tuple(map(rename, violation.allowed)),
+        guard=labels.rename(violation.guard) if "error" in violation.fields or not violation.state else "",
+        title=violation.title or describe_violation(violation),
+        differences=tuple(rename_members(each, labels) for each in violation.differences),
+        rule=describe_rule(violation.rule, specification.rules),
+        state=labels.rename(violation.state),
+        kind=violation.kind,
     )
 
 
@@ -87,6 +92,20 @@ def excerpt_of(header: Header, events: Sequence[Event]) -> str:
         if size > MAX_EXCERPT:
             return ""
     return b"".join(lines).decode("ascii")
+
+
+def shortest_excerpt(header: Header, events: Sequence[Event], violation: Violation, judge: JudgeEvents) -> str:
+    """The trace as text; if it is too long, without requests for records and metadata, and then without the events
+    after the violation. "" if all of these are too long or do not show the violation."""
+    if text := excerpt_of(header, events):
+        return text
+    noise = {event.sequence for event in events if event.api in NOISE_APIS}
+    quiet = tuple(event for event in events if event.sequence not in noise and event.of not in noise)
+    for kept in (quiet, tuple(event for event in quiet if event.sequence <= violation.sequence)):
+        text = excerpt_of(header, kept)
+        if text and violation.requirement in judge(header, kept).violated:
+            return text
+    return ""
 
 
 def keep_excerpts(results: Iterable[RequirementResult]) -> Iterator[RequirementResult]:
@@ -132,7 +151,7 @@ def rename_members(difference: FieldDifference, labels: MemberLabels) -> FieldDi
     )
 
 
-def describe_response(events: Sequence[Event], sequence: int) -> str:
+def observed_response(events: Sequence[Event], sequence: int) -> str:
     """The response to the request with this sequence number, in words."""
     for event in events:
         if event.kind is Kind.RESPONSE and event.of == sequence:

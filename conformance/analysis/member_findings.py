@@ -4,15 +4,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from fencepost.conformance.analysis.client_schedule import describe_violation
-from fencepost.conformance.analysis.failures import excerpt_of
+from fencepost.conformance.analysis.failures import Origin, build_failure, excerpt_of
 from fencepost.conformance.analysis.report_builder import ReportBuilder
 from fencepost.conformance.recorded_members import RecordedMembers, ShownViolation
 from fencepost.conformance.results import Failure, Report
 from fencepost.conformance.specification import CLIENT_SPECIFICATION
 from fencepost.traces.events import Header
 from fencepost.traces.operations import Lookahead
-from fencepost.traces.verdict import CheckStatus
+from fencepost.traces.verdict import CheckResult, CheckStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +98,8 @@ def count_member_checks(members: RecordedMembers, violations: Mapping[str, int])
 def build_member_failure(header: Header, trace: str, found: ShownViolation) -> Failure:
     """A violation of a member in a trace, with its last requests as the schedule."""
     violation, events = found
-    return describe_violation(events, violation, trace, find_excerpt(header, found))
+    result = CheckResult(violation.requirement, violation.sequence, CheckStatus.FAIL, violation=violation)
+    return build_failure(events, result, Origin(trace, ""), replayed=False, excerpt=find_excerpt(header, found))
 
 
 def find_excerpt(header: Header, found: ShownViolation) -> str:

@@ -1,15 +1,20 @@
 """The schedule of a failure in words: its requests with the fields that matter, members by their labels."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from fencepost.model.errors import error_name
 from fencepost.model.wire.codec import decode_body, encode_body
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.judge.diagnosis.wording import format_field
 
 HIDDEN_FIELDS = frozenset({"group_id", "protocol_type", "retention_time_ms", "reason"})
 """Fields that a schedule leaves out: they tell nothing, or the same in each of its requests."""
+TOLD_APIS = frozenset(
+    {"FindCoordinator", "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch"}
+)
+"""The requests of a client that a schedule tells; others only if they are what is wrong."""
 SENDER_FIELDS = ("member_id", "group_instance_id")
 QUOTED = re.compile(r"(?<!\w)'([^']+)'(?!\w)")
 ISSUED_ID = re.compile(r"FreshId\(handle=(\d+)\)")
@@ -66,6 +71,31 @@ def schedule_lines(events: Sequence[Event], last: int, labels: MemberLabels) -> 
         if event.sequence == last:
             place = len(lines)
     return tuple(lines), place
+
+
+def client_steps(events: Sequence[Event], last: int, labels: MemberLabels) -> Iterator[str]:
+    """What passed between a client and its cluster up to the event with number `last`, a line for each request, with
+    its response if that came."""
+    responses = {event.of: event for event in events if event.kind is Kind.RESPONSE}
+    for event in events:
+        if event.sequence > last:
+            return
+        if event.kind is Kind.REQUEST and (event.api in TOLD_APIS or event.sequence == last):
+            mark = "   <-- wrong" if event.sequence == last else describe_response(responses.get(event.sequence))
+            told = f"at {event.time} ms {event.member}: {event.api} v{event.version} {describe_fields(event)}"
+            yield labels.rename(told.rstrip()) + mark
+        elif event.kind is Kind.INTERNAL and event.api == "script":
+            yield f"at {event.time} ms script: {event.body['step']}"
+        elif event.kind is Kind.INTERNAL and event.api == "program":
+            yield f"at {event.time} ms the client is {event.body['state']}"
+
+
+def describe_response(response: Event | None) -> str:
+    """A response in a few words."""
+    if response is None:
+        return ", without a response"
+    error = response.body.get("error_code")
+    return f", response {error_name(error)} at {response.time} ms" if error is not None else ""
 
 
 def describe_fault(fault: Event) -> str:

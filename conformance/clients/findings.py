@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 
-from fencepost.conformance.analysis.aggregation import NOT_AGAIN, ViolationStatus
+from fencepost.conformance.analysis.aggregation import NOT_AGAIN, NOT_REPLAYED_HERE, ViolationStatus
+from fencepost.conformance.analysis.failures import Origin, build_failure, shortest_excerpt
 from fencepost.conformance.analysis.report_builder import ReportBuilder
-from fencepost.conformance.clients.failures import build_client_failure
 from fencepost.conformance.clients.protocol import ClientProtocol
+from fencepost.conformance.results import Failure
 from fencepost.conformance.scenario.scenario import ScenarioRun
 from fencepost.model.catalogue.requirement import Requirement, Verifiability
-from fencepost.traces.verdict import PASSING, CheckResult, CheckStatus
+from fencepost.traces.verdict import PASSING, CheckResult, CheckStatus, violations_in
 
 NOT_CHOSEN = "failed once, see {}, which was not replayed"
 """The note of a violation in a scenario in whose place others that show it were replayed, or none."""
@@ -31,6 +32,13 @@ def reason_left_out(protocol: ClientProtocol, requirement: Requirement) -> str:
     return f"needs {' and '.join(missing)}" if missing else ""
 
 
+def build_client_failure(run: ScenarioRun, result: CheckResult, protocol: ClientProtocol, origin: Origin) -> Failure:
+    """A violation in a run as a failure; if `origin` has the command that shows it again, a replay has confirmed it."""
+    assert result.violation is not None
+    excerpt = shortest_excerpt(run.header, run.events, result.violation, protocol.judge)
+    return build_failure(run.events, result, origin, replayed=bool(origin.replay), excerpt=excerpt)
+
+
 def add_client_run(
     builder: ReportBuilder,
     protocol: ClientProtocol,
@@ -43,17 +51,15 @@ def add_client_run(
     scenarios violated, by their names; `command` tests one requirement again, with {} in the place of its id."""
     name = run.scenario.name
     confirmed = frozenset[str]().union(*again.values())
-    for violation in run.verdict.violations:
-        id = violation.requirement
+    for result in violations_in(run.verdict):
+        id = result.requirement
         if id not in builder.findings:
             continue
         if id in again.get(name, ()):
-            failure = build_client_failure(
-                run.header, run.events, violation, protocol.follow, trace, command.format(id)
-            )
+            failure = build_client_failure(run, result, protocol, Origin(trace, command.format(id)))
             builder.add_failure(id, failure)
         elif id in confirmed:
-            builder.findings[id].add_violation(ViolationStatus.CONFIRMED_ELSEWHERE, violation.title)
+            builder.findings[id].add_violation(ViolationStatus.CONFIRMED_ELSEWHERE, NOT_REPLAYED_HERE)
         else:
             note = (NOT_AGAIN if name in again else NOT_CHOSEN).format(trace or name)
             builder.findings[id].add_violation(ViolationStatus.UNCONFIRMED, note)

@@ -5,11 +5,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from fencepost.adapters.client.cluster import CLIENT_LABEL
+from fencepost.conformance.analysis.failures import Origin
 from fencepost.conformance.analysis.report_builder import ReportBuilder
 from fencepost.conformance.analysis.trace_report import MALFORMED_ERRORS, describe_unreadable
-from fencepost.conformance.clients.failures import build_client_failure
-from fencepost.conformance.clients.findings import add_client_results, begin_client_report
+from fencepost.conformance.clients.findings import add_client_results, begin_client_report, build_client_failure
 from fencepost.conformance.clients.play import run_in_trace
 from fencepost.conformance.clients.protocol import ClientProtocol
 from fencepost.conformance.clients.stage import ClientStage
@@ -18,9 +17,10 @@ from fencepost.conformance.execution.loop_lag import discard_if_lagging
 from fencepost.conformance.results import Ending, EndKind, Report
 from fencepost.conformance.run.provenance import record_judging
 from fencepost.conformance.scenario.scenario import Scenario
-from fencepost.traces.client_judge.judge import is_client_trace, is_driven_trace, judge_client
+from fencepost.traces.client_judge.judge import is_client_trace, is_driven_trace
 from fencepost.traces.events import Header
 from fencepost.traces.files.trace_files import TraceError, open_trace
+from fencepost.traces.verdict import violations_in
 
 
 def find_client_traces(paths: Sequence[Path]) -> dict[Path, bool]:
@@ -91,7 +91,7 @@ class ClientTraces:
         try:
             header, stream = open_trace(path)
             events = tuple(stream)
-            verdict = judge_client(header, events, CLIENT_LABEL, self.protocol.follow)
+            verdict = self.protocol.judge(header, events)
         except TraceError as error:
             self.errors.append(error)
             return
@@ -102,9 +102,9 @@ class ClientTraces:
         self.events += len(events)
         self.names.add(header.implementation.get("name", header.source))
         self.violated |= run.verdict.violated
-        for violation in run.verdict.violations:
-            failure = build_client_failure(header, events, violation, self.protocol.follow, str(path))
-            self.builder.add_failure(violation.requirement, failure)
+        for result in violations_in(run.verdict):
+            failure = build_client_failure(run, result, self.protocol, Origin(str(path), ""))
+            self.builder.add_failure(result.requirement, failure)
         add_client_results(self.builder, run)
 
     def _scenario_of(self, header: Header) -> Scenario:

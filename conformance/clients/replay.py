@@ -3,23 +3,22 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from fencepost.adapters.client.cluster import CLIENT_LABEL
-from fencepost.conformance.clients.failures import build_client_failure
+from fencepost.conformance.analysis.failures import Origin
+from fencepost.conformance.clients.findings import build_client_failure
 from fencepost.conformance.clients.play import ClientPlay, facts_of
 from fencepost.conformance.clients.protocol import ClientProtocol
 from fencepost.conformance.clients.schedule_protocol import schedule_in
 from fencepost.conformance.clients.stage import ClientFacts
-from fencepost.conformance.execution.saving import saved_requirements
-from fencepost.conformance.plan import ReplayOutcome, ReplayResult
+from fencepost.conformance.plan import ReplayResult
+from fencepost.conformance.results import Failure
+from fencepost.conformance.run.scenario_replay import compare_scenario, requirements_to_replay
 from fencepost.conformance.scenario.scenario import Scenario, ScenarioRun
-from fencepost.traces.client_judge.judge import judge_client
 from fencepost.traces.events import Event, Header
 from fencepost.traces.files.trace_files import TraceError, open_trace
-from fencepost.traces.verdict import PASSING
+from fencepost.traces.verdict import PASSING, CheckResult
 
 ATTEMPTS = 2
 """How often a schedule is played that does not fail."""
-NEVER_FAILED = "nothing fails in the trace, so there is nothing to be fixed; nothing failed this time either"
 
 
 async def replay_client(path: Path, playing: ClientPlay, protocol: ClientProtocol) -> ReplayResult:
@@ -27,16 +26,24 @@ async def replay_client(path: Path, playing: ClientPlay, protocol: ClientProtoco
     `TargetError`."""
     header, stream = open_trace(path)
     events = tuple(stream)
-    recorded = judge_client(header, events, CLIENT_LABEL, protocol.follow)
-    wanted = saved_requirements(events) & recorded.violated or recorded.violated
+    recorded = protocol.judge(header, events)
+    wanted = requirements_to_replay(recorded, events)
     scenario = scenario_in(path, header, events, protocol)
-    before = ScenarioRun(scenario, header, events, recorded)
+    facts = facts_of(ScenarioRun(scenario, header, events, recorded)) or ClientFacts()
     runs: list[ScenarioRun] = []
     for _ in range(ATTEMPTS):
-        runs.append(await playing.play(scenario, facts_of(before) or ClientFacts()))
+        runs.append(await playing.play(scenario, facts))
         if runs[-1].verdict.violated & (wanted or runs[-1].verdict.violated):
             break
-    return compare_runs(path, wanted, runs, protocol)
+
+    def build(shown: CheckResult, again: bool) -> Failure:
+        return build_client_failure(runs[-1], shown, protocol, Origin(str(path), "again" if again else ""))
+
+    kept = {check.requirement for run in runs for check in run.verdict.check_results if check.status in PASSING}
+    doubt = next((run.misconduct or run.blocked for run in runs if run.misconduct or run.blocked), "")
+    if not doubt and (missing := sorted(wanted - kept)):
+        doubt = f"the client did not come to where {', '.join(missing)} shows"
+    return compare_scenario(runs[-1], wanted, protocol.specification, build, doubt)
 
 
 def scenario_in(path: Path, header: Header, events: Sequence[Event], protocol: ClientProtocol) -> Scenario:
@@ -55,34 +62,3 @@ def scenario_in(path: Path, header: Header, events: Sequence[Event], protocol: C
     if found is None:
         raise TraceError(str(path), 0, f"no schedule, and no scenario named {name!r}; was it written by test-client?")
     return found
-
-
-def compare_runs(
-    path: Path, wanted: frozenset[str], runs: Sequence[ScenarioRun], protocol: ClientProtocol
-) -> ReplayResult:
-    """The outcome of the runs of a trace's schedule, of which `wanted` was violated in the trace."""
-    last = runs[-1]
-    violated = last.verdict.violated
-    shown = next(
-        (each for each in last.verdict.violations if each.requirement in (violated & wanted or violated)), None
-    )
-    if shown is not None:
-        again = shown.requirement in wanted
-        failure = build_client_failure(
-            last.header, last.events, shown, protocol.follow, str(path), "again" if again else ""
-        )
-        return ReplayResult(
-            ReplayOutcome.STILL_FAILS if again else ReplayOutcome.DIFFERENT,
-            shown.requirement,
-            failure,
-            specification=protocol.specification,
-            others=tuple(sorted(violated - {shown.requirement})),
-            gone=() if again else tuple(sorted(wanted - violated)),
-        )
-    kept = {check.requirement for run in runs for check in run.verdict.check_results if check.status in PASSING}
-    doubt = next((run.misconduct or run.blocked for run in runs if run.misconduct or run.blocked), "")
-    if not doubt and (missing := sorted(wanted - kept)):
-        doubt = f"the client did not come to where {', '.join(missing)} shows"
-    doubt = doubt or ("" if wanted else NEVER_FAILED)
-    outcome = ReplayOutcome.INCONCLUSIVE if doubt else ReplayOutcome.FIXED
-    return ReplayResult(outcome, note=doubt, specification=protocol.specification)

@@ -26,7 +26,7 @@ from fencepost.conformance.protocols.registry import (
 )
 from fencepost.conformance.run.judged_trace import JudgedTrace, judge_trace
 from fencepost.conformance.run.remote import CLEAN_UP_S
-from fencepost.conformance.run.scenario_replay import replay_scenario
+from fencepost.conformance.run.scenario_replay import NEVER_FAILED, replay_scenario
 from fencepost.conformance.scenario.context import RESPONSE_TIMEOUT_MS
 from fencepost.model.errors import error_name
 from fencepost.model.settings import Settings
@@ -39,7 +39,6 @@ from fencepost.traces.verdict import PASSING, CheckResult, CheckStatus, violatio
 MAX_ATTEMPTS = 40
 RETRY_PAUSE_SECONDS = 0.15
 """The pause between attempts to send a request to a target that is not ready."""
-NEVER_FAILED = "nothing fails in the trace, so there is nothing to be fixed; nothing failed this time either"
 
 
 @dataclass(frozen=True, slots=True)

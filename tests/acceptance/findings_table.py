@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from fencepost.conformance.analysis.client_schedule import MAX_STEPS
+from fencepost.conformance.analysis.failures import MAX_STEPS
 from fencepost.model.classic.catalogue.client import CLIENT_CATALOGUE
 from tests.acceptance.client_findings import SOURCE_OF_FAILURES
 from tests.acceptance.registry_reports import REGISTRY

@@ -14,7 +14,8 @@ from fencepost.conformance.execution.play import play_scenario
 from fencepost.conformance.plan import ReplayOutcome, ReplayResult
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
-from fencepost.conformance.run.replay import NEVER_FAILED, replay_trace
+from fencepost.conformance.run.replay import replay_trace
+from fencepost.conformance.run.scenario_replay import NEVER_FAILED
 from fencepost.conformance.scenario.scenario import ScenarioRun
 from fencepost.conformance.schedules.bench import Bench
 from fencepost.conformance.schedules.classic.generation import generate_schedules
