@@ -1,4 +1,4 @@
-"""The commands of `fencepost pipeline` that judge nothing: `compact`, `forget`, `migrate`, `extract` and `pack`."""
+"""The commands of `fencepost pipeline` that judge nothing: `compact`, `forget`, `extract` and `pack`."""
 
 import argparse
 from pathlib import Path
@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from fencepost.conformance.cli.argument_types import location
 from fencepost.conformance.cli.console import Console
-from fencepost.conformance.cli.spark_options import spark_conf
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -17,9 +16,9 @@ CORPUS_HELP = "a corpus: a folder, or a URI (s3://)"
 def add_stages(stages: "_SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the commands that need no Spark."""
     for name, summary, add, run_stage in (
+        ("compact", "put small files of a corpus together", _add_compact, run_compact),
         ("extract", "write a trace of a corpus to a file", _add_extract, run_extract),
         ("forget", "take an input out of a corpus", _add_forget, run_forget),
-        ("migrate", "copy a corpus of an older or another format", _add_migrate, run_migrate),
         ("pack", "pack Fencepost for the workers of a cluster", _add_pack, run_pack),
     ):
         stage = stages.add_parser(name, help=summary, allow_abbrev=False)
@@ -27,16 +26,7 @@ def add_stages(stages: "_SubParsersAction[argparse.ArgumentParser]") -> None:
         add(stage)
 
 
-def add_format(parser: argparse.ArgumentParser) -> None:
-    """Add the option for the format of a new corpus."""
-    parser.add_argument(
-        "--format",
-        choices=("parquet", "delta"),
-        help="format of a new corpus: plain Parquet files, or a Delta table (default: parquet; at a URI: delta)",
-    )
-
-
-def add_compact(parser: argparse.ArgumentParser) -> None:
+def _add_compact(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `compact`."""
     parser.add_argument("corpus", metavar="CORPUS", type=location, help=CORPUS_HELP)
 
@@ -54,12 +44,6 @@ def _add_forget(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("input", metavar="INPUT", help="the name of an input as it was ingested, 'seed N', or a topic")
 
 
-def _add_migrate(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("corpus", metavar="CORPUS", type=location, help=CORPUS_HELP)
-    parser.add_argument("--to", metavar="CORPUS", type=location, required=True, help="a new folder or URI for the copy")
-    add_format(parser)
-
-
 def _add_pack(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", metavar="FILE", type=Path, required=True, help="a new archive (.tar.gz), for --archives"
@@ -69,13 +53,9 @@ def _add_pack(parser: argparse.ArgumentParser) -> None:
 def run_compact(options: argparse.Namespace, console: Console) -> int:
     """Put the small files of a corpus together."""
     from fencepost.conformance.results import ExitCode
-    from fencepost.traces.pipeline.corpus import Corpus
-    from fencepost.traces.pipeline.rewriting import compact
-    from fencepost.traces.pipeline.spark_session import spark_session
+    from fencepost.traces.pipeline.corpus import Corpus, compact
 
-    corpus = Corpus.open(options.corpus)
-    with spark_session("compact", options.master, spark_conf(options)) as spark:
-        before, after = compact(spark, corpus, lambda *_: None)
+    before, after = compact(Corpus.open(options.corpus))
     console.print_line(f"{before} files are {after} now; the corpus is {options.corpus}")
     return ExitCode.CONFORMANT
 
@@ -84,7 +64,7 @@ def run_extract(options: argparse.Namespace, console: Console) -> int:
     """Write the trace of a finding to a file."""
     from fencepost.conformance.results import ExitCode
     from fencepost.traces.pipeline.corpus import Corpus
-    from fencepost.traces.pipeline.extract import extract_trace
+    from fencepost.traces.pipeline.trace_rows import extract_trace
 
     events = extract_trace(Corpus.open(options.corpus), options.finding, options.output)
     console.print_line(f"{events} events; the trace is {options.output}: fencepost replay and fencepost judge take it")
@@ -94,28 +74,17 @@ def run_extract(options: argparse.Namespace, console: Console) -> int:
 def run_forget(options: argparse.Namespace, console: Console) -> int:
     """Take an input with all its rows out of a corpus."""
     from fencepost.conformance.results import ExitCode
-    from fencepost.traces.pipeline.corpus import Corpus
-    from fencepost.traces.pipeline.rewriting import forget
+    from fencepost.traces.pipeline.corpus import Corpus, forget
 
     counts = forget(Corpus.open(options.corpus), options.input)
     console.print_line(f"{counts.lines} lines of {options.input} are out of {options.corpus}")
     return ExitCode.CONFORMANT
 
 
-def run_migrate(options: argparse.Namespace, console: Console) -> int:
-    """Copy a corpus into a new one."""
-    from fencepost.conformance.results import ExitCode
-    from fencepost.traces.pipeline.migration import migrate
-
-    inputs = migrate(options.corpus, options.to, options.format)
-    console.print_line(f"{inputs} inputs copied; the corpus is {options.to}")
-    return ExitCode.CONFORMANT
-
-
 def run_pack(options: argparse.Namespace, console: Console) -> int:
     """Pack Fencepost and what its workers need."""
     from fencepost.conformance.results import ExitCode
-    from fencepost.traces.pipeline.packing import pack_environment
+    from fencepost.traces.pipeline.spark_session import pack_environment
 
     size = pack_environment(options.output)
     console.print_line(

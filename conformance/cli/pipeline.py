@@ -1,6 +1,7 @@
 """`fencepost pipeline`: traces ingested, judged, watched and produced in bulk, on Spark."""
 
 import argparse
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from fencepost.conformance.cli import corpus_commands, topics
 from fencepost.conformance.cli.argument_types import count, location, port
-from fencepost.conformance.cli.console import Console
+from fencepost.conformance.cli.console import Console, handle_signals
 from fencepost.conformance.cli.options import PROFILE, TARGET_HELP
 from fencepost.conformance.cli.record import cluster_options
 from fencepost.conformance.cli.report_options import add_report_options, report_paths
 from fencepost.conformance.cli.spark_options import add_spark_options, spark_conf
 
 if TYPE_CHECKING:
-    from fencepost.conformance.pipeline.summary import CorpusSummary
+    from fencepost.conformance.pipeline.overview import CorpusSummary
     from fencepost.conformance.reports.progress import ProgressDisplay
     from fencepost.conformance.results import Report
     from fencepost.traces.pipeline.imports import Importer
@@ -33,7 +34,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("judge", "judge a corpus, and query its invariants", _add_judge, run_judge),
         ("watch", "judge traces as they land in a folder", _add_watch, run_watch),
         ("campaign", "test a target with many seeds at once", _add_campaign, run_campaign),
-        ("compact", "put small files of a corpus together", corpus_commands.add_compact, corpus_commands.run_compact),
     ):
         stage = stages.add_parser(name, help=summary, allow_abbrev=False)
         stage.set_defaults(run_stage=run_stage)
@@ -77,7 +77,6 @@ def _add_ingest(parser: argparse.ArgumentParser) -> None:
         "--unended", action="store_true", help="of topics: also take traces that are not over, as they are"
     )
     topics.add_kafka(parser)
-    corpus_commands.add_format(parser)
 
 
 def _add_judge(parser: argparse.ArgumentParser) -> None:
@@ -119,14 +118,13 @@ def _add_campaign(parser: argparse.ArgumentParser) -> None:
         "--full", action="store_true", help="run all scenarios for each seed (default: the smoke scenarios)"
     )
     parser.add_argument("--profile", metavar="F", type=Path, help=PROFILE.help)
-    corpus_commands.add_format(parser)
     add_report_options(parser)
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Run the chosen stage; without the extra `spark`, name the package that is missing."""
     try:
-        from fencepost.traces.pipeline.errors import PipelineError
+        from fencepost.traces.pipeline import PipelineError
 
         exit_code: int
         try:
@@ -136,7 +134,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     except ImportError as missing:
         if (missing.name or "").startswith("fencepost"):
             raise
-        extra = {"deltalake": "delta", "confluent_kafka": "kafka"}.get(missing.name or "", "spark")
+        extra = "kafka" if missing.name == "confluent_kafka" else "spark"
         return console.fail(f"the pipeline needs {missing.name}: pip install 'fencepost[{extra}]'")
     return exit_code
 
@@ -144,9 +142,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
 def run_ingest(options: argparse.Namespace, console: Console) -> int:
     """Read traces into a corpus and print the counts."""
     from fencepost.traces.pipeline.corpus import Corpus
-    from fencepost.traces.pipeline.imports import find_imports, make_import_task
-    from fencepost.traces.pipeline.ingest import IngestSummary, ingest
-    from fencepost.traces.pipeline.sources import check_inputs, trace_files
+    from fencepost.traces.pipeline.imports import find_imports, make_opener
+    from fencepost.traces.pipeline.ingest import IngestSummary, check_inputs, ingest, trace_files
     from fencepost.traces.pipeline.spark_session import spark_session
     from fencepost.traces.pipeline.topics import is_topic
 
@@ -155,7 +152,7 @@ def run_ingest(options: argparse.Namespace, console: Console) -> int:
         importer, read = importer_of(options), topics.topics_of(options)
         files = [each for each in options.traces if not is_topic(each)]
         check_inputs(files)
-        corpus = Corpus.create(options.to, options.buckets, options.format)
+        corpus = Corpus.create(options.to, options.buckets)
         with spark_session("ingest", options.master, spark_conf(options)) as spark:
             done = IngestSummary()
             if files:
@@ -164,7 +161,7 @@ def run_ingest(options: argparse.Namespace, console: Console) -> int:
                     done += ingest(spark, corpus, trace_files(spark, files), told)
                 else:
                     found = find_imports(spark, importer, files)
-                    done += ingest(spark, corpus, found, told, make_task=make_import_task(importer))
+                    done += ingest(spark, corpus, found, told, open_input=make_opener(importer))
             if read:
                 from fencepost.traces.pipeline.topic_ingest import ingest_topic
             for topic in read:
@@ -211,7 +208,7 @@ def importer_of(options: argparse.Namespace) -> "Importer | None":
     """The importer for the kind of file that --from names; None for traces. Raises `PipelineError` and
     `ProfileError`."""
     from fencepost.traces.importers.packet_capture import DEFAULT_PORT
-    from fencepost.traces.pipeline.errors import PipelineError
+    from fencepost.traces.pipeline import PipelineError
     from fencepost.traces.pipeline.imports import (
         LOG_IMPORTER,
         capture_importer,
@@ -232,18 +229,22 @@ def importer_of(options: argparse.Namespace) -> "Importer | None":
 
 def run_judge(options: argparse.Namespace, console: Console) -> int:
     """Judge a corpus, or query its invariants, and print and write the report."""
-    from fencepost.conformance.pipeline.overview_text import overview_lines
+    from fencepost.conformance.pipeline.overview import SUMMARY, overview_lines
     from fencepost.conformance.pipeline.shard_findings import shard_findings
-    from fencepost.conformance.pipeline.summary import SUMMARY
     from fencepost.conformance.pipeline.worker_daemon import DAEMON_CONF
     from fencepost.conformance.reports.text import render_report
     from fencepost.conformance.results import ExitCode
     from fencepost.conformance.run.provenance import record_judging
     from fencepost.traces.pipeline.corpus import Corpus
-    from fencepost.traces.pipeline.file_systems import join_location
-    from fencepost.traces.pipeline.folding import fold_here, fold_on_workers
+    from fencepost.traces.pipeline.files import join_location
     from fencepost.traces.pipeline.query_corpus import query_corpus
-    from fencepost.traces.pipeline.results import create_folder, find_unreadable, judge_corpus
+    from fencepost.traces.pipeline.results import (
+        create_folder,
+        find_unreadable,
+        fold_here,
+        fold_on_workers,
+        judge_corpus,
+    )
     from fencepost.traces.pipeline.shard_plan import plan_parts
     from fencepost.traces.pipeline.spark_session import is_short_work, spark_session
 
@@ -251,7 +252,8 @@ def run_judge(options: argparse.Namespace, console: Console) -> int:
     whole = Corpus.open(options.corpus)
     begun, provenance = time.monotonic(), record_judging()
     to = options.to or join_location(whole.folder, "queried" if options.queries else "judged")
-    with whole.read() as corpus, create_folder(to) as folder:
+    with create_folder(to) as folder:
+        corpus = whole.snapshot()
         conf, size = {**DAEMON_CONF, **spark_conf(options)}, corpus.size()
         with console.progress() as display, spark_session("judge", options.master, conf, size=size) as spark:
             find_unreadable(spark, corpus, folder)
@@ -272,7 +274,7 @@ def run_judge(options: argparse.Namespace, console: Console) -> int:
 
 def print_queried(found: "CorpusSummary", tables: str, console: Console, *, is_empty: bool) -> int:
     """Print what the queries found, and return the exit code; `is_empty` says whether the corpus has no event."""
-    from fencepost.conformance.pipeline.overview_text import query_lines
+    from fencepost.conformance.pipeline.overview import query_lines
     from fencepost.conformance.results import ExitCode
 
     flaws = found.report.errors.texts("files")
@@ -283,15 +285,22 @@ def print_queried(found: "CorpusSummary", tables: str, console: Console, *, is_e
 
 
 def run_watch(options: argparse.Namespace, console: Console) -> int:
-    """Judge traces as they land, and print each finding, until Ctrl-C or with --once until all are judged."""
+    """Judge traces as they land, and print each finding, until a signal or with --once until all are judged."""
     from fencepost.conformance.cli.watched_findings import WatchedFindings, finding_line, unread_line
     from fencepost.conformance.results import ExitCode
-    from fencepost.traces.pipeline.errors import PipelineError
-    from fencepost.traces.pipeline.file_systems import resolve_location
+    from fencepost.traces.pipeline import PipelineError
+    from fencepost.traces.pipeline.files import resolve_location
     from fencepost.traces.pipeline.parallel import as_pipeline_error
-    from fencepost.traces.pipeline.spark_session import spark_session
-    from fencepost.traces.pipeline.stream import check_same_watch, watch_folder, watch_topic
-    from fencepost.traces.pipeline.stream_log import findings_log, input_log, new_findings, new_unread_files
+    from fencepost.traces.pipeline.spark_session import silence, spark_session
+    from fencepost.traces.pipeline.stream import (
+        check_same_watch,
+        findings_log,
+        input_log,
+        new_findings,
+        new_unread_files,
+        watch_folder,
+        watch_topic,
+    )
     from fencepost.traces.pipeline.topics import find_topic, is_topic
 
     topic = find_topic(options.landing, dict(options.kafka)) if is_topic(options.landing) else None
@@ -314,9 +323,10 @@ def run_watch(options: argparse.Namespace, console: Console) -> int:
             query = watch_topic(spark, topic, to, once=options.once)
         else:
             query = watch_folder(spark, options.landing.resolve(), to, options.buckets, once=options.once)
-        try:
-            ended: bool | None = False
-            while not ended:
+        ended: bool | None = False
+        asked = threading.Event()
+        with handle_signals(lambda *_: asked.set()):  # an exception would break off a call of Java
+            while not ended and not asked.is_set():
                 ended = query.awaitTermination(1)
                 for row in new_findings(findings):
                     found.add(row)
@@ -325,13 +335,14 @@ def run_watch(options: argparse.Namespace, console: Console) -> int:
                 for path, reason in new_unread_files(inputs) if topic is None else ():
                     found.is_open = True
                     console.print_line(unread_line(path, reason))
-        except KeyboardInterrupt:
-            query.stop()
+            if not ended:
+                silence(spark)
+                query.stop()
     violations = found.violations.total()
     console.print_line(f"{violations} violations found so far; the tables are in {options.to}")
     if violations:
         return ExitCode.VIOLATION
-    return ExitCode.INCONCLUSIVE if found.is_open else ExitCode.CONFORMANT
+    return ExitCode.CONFORMANT if ended and not found.is_open else ExitCode.INCONCLUSIVE
 
 
 def run_campaign(options: argparse.Namespace, console: Console) -> int:
@@ -345,7 +356,7 @@ def run_campaign(options: argparse.Namespace, console: Console) -> int:
     check_report_files(options)
     plan = Plan(options.target, smoke=not options.full, schedules=options.schedules, profile=options.profile)
     check_plan(plan)
-    corpus = Corpus.create(options.to, BUCKETS, options.format)
+    corpus = Corpus.create(options.to, BUCKETS)
     with (
         console.progress() as display,
         spark_session("campaign", options.master, spark_conf(options)) as spark,

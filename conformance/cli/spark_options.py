@@ -22,7 +22,7 @@ def add_spark_options(parser: argparse.ArgumentParser) -> None:
 
 def spark_conf(options: argparse.Namespace) -> dict[str, str]:
     """The settings for Spark that the options name. Raises `PipelineError`."""
-    from fencepost.traces.pipeline.packing import archive_settings
+    from fencepost.traces.pipeline.spark_session import archive_settings
 
     packed = {} if options.archives is None else archive_settings(options.archives, options.master)
     return {**packed, **dict(options.conf)}

@@ -24,7 +24,7 @@ def add_kafka(parser: argparse.ArgumentParser) -> None:
 
 def topics_of(options: argparse.Namespace) -> "list[Topic]":
     """The topics among the inputs. Raises `PipelineError`."""
-    from fencepost.traces.pipeline.errors import PipelineError
+    from fencepost.traces.pipeline import PipelineError
     from fencepost.traces.pipeline.topics import find_topic, is_topic
 
     found = [find_topic(each, dict(options.kafka)) for each in options.traces if is_topic(each)]

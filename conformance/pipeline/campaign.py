@@ -23,14 +23,21 @@ from fencepost.conformance.reports.json_report import from_json, to_json
 from fencepost.conformance.results import Report, RequirementResult
 from fencepost.conformance.run import runner
 from fencepost.traces.events import CLASSIC
+from fencepost.traces.pipeline import PipelineError
 from fencepost.traces.pipeline.corpus import Corpus, CorpusWriter, Counts, InputFile, InputRow
-from fencepost.traces.pipeline.corpus_log import write_atomically
-from fencepost.traces.pipeline.errors import PipelineError
-from fencepost.traces.pipeline.file_systems import Location, join_location, open_parquet, read_text, write_text
-from fencepost.traces.pipeline.ingest import counts_of, write_rows
+from fencepost.traces.pipeline.files import (
+    Location,
+    find_files,
+    join_location,
+    name_below,
+    open_parquet,
+    read_text,
+    write_text,
+)
+from fencepost.traces.pipeline.ingest import TRACE_SUFFIXES, counts_of, write_rows
 from fencepost.traces.pipeline.parallel import Spark, as_pipeline_error, core_count, map_parallel, run_parts
-from fencepost.traces.pipeline.schema import INPUTS, TableWriter
-from fencepost.traces.pipeline.sources import find_traces
+from fencepost.traces.pipeline.rows import RowReader
+from fencepost.traces.pipeline.tables import INPUTS, TableWriter
 from fencepost.traces.pipeline.trace_rows import Run, RunReader
 
 PLAN_FILE = "campaign.json"
@@ -57,16 +64,15 @@ def run_seeds(
     if not seeds:
         raise PipelineError("a campaign needs a seed")
     check_same_campaign(corpus.folder, plan)
-    with corpus.write() as writer:
-        done = find_reports(corpus)
-        left = [Seed(each) for each in seeds if each not in done]
-        size = at_once or SEEDS_PER_CORE * core_count(spark)
-        begun = len(seeds) - len(left)
-        on_progress(begun, len(seeds), f"{begun} seeds done before")
-        for start in range(0, len(left), size):
-            batch = left[start : start + size]
-            run_batch(spark, writer, plan, batch)
-            on_progress(begun + start + len(batch), len(seeds), f"seed {batch[-1].number}")
+    writer, done = corpus.start_writing(), find_reports(corpus)
+    left = [Seed(each) for each in seeds if each not in done]
+    size = at_once or SEEDS_PER_CORE * core_count(spark)
+    begun = len(seeds) - len(left)
+    on_progress(begun, len(seeds), f"{begun} seeds done before")
+    for start in range(0, len(left), size):
+        batch = left[start : start + size]
+        run_batch(spark, writer, plan, batch)
+        on_progress(begun + start + len(batch), len(seeds), f"seed {batch[-1].number}")
     return merge_seeds(spark, corpus, seeds)
 
 
@@ -139,10 +145,7 @@ def check_same_campaign(folder: Location, plan: Plan) -> None:
         known = json.loads(read_text(mark))
     except FileNotFoundError:
         known = text
-        if isinstance(mark, Path):
-            write_atomically(mark, text)
-        else:
-            write_text(mark, json.dumps(text))
+        write_text(mark, json.dumps(text))
     if known != text:
         raise PipelineError(f"{folder} belongs to a campaign with a different target or options")
 
@@ -181,9 +184,10 @@ def play_seed(seed: Seed, folder: Path, corpus: Corpus, tables: TableWriter, pla
     report = asyncio.run(runner.run(replace(plan, seed=seed.number, traces=folder)))
     place, name = f"{folder}/", f"{seed_name(seed.number)}/"
     counts = Counts()
-    for path in find_traces(folder):
-        trace = f"{name}{path.relative_to(folder)}"
-        counts += counts_of(write_rows(InputFile.from_path(path), corpus, tables, trace))
+    for each in find_files(folder, TRACE_SUFFIXES):
+        reader = RowReader(f"{name}{name_below(each.name, folder)}", each.name)
+        write_rows(InputFile(*each), reader, corpus, tables)
+        counts += counts_of(reader)
     # The corpus keeps the traces, and their files are removed: the report names what is kept.
     text = to_json(report).replace(json.dumps(place)[1:-1], json.dumps(name)[1:-1])
     tables.add_row(INPUTS, InputRow.from_counts(seed_name(seed.number), 0, 0, counts, text))

@@ -24,7 +24,7 @@ from fencepost.conformance.results import Ending, EndKind, Failure, Report
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION, specification_named
 from fencepost.model.catalogue.specification import Specification
 from fencepost.traces.files.trace_files import TraceError
-from fencepost.traces.pipeline.errors import PipelineError
+from fencepost.traces.pipeline import PipelineError
 from fencepost.traces.pipeline.judge_corpus import UNREADABLE, Finding
 from fencepost.traces.verdict import UNCLASSIFIED, CheckStatus
 

@@ -15,9 +15,8 @@ from fencepost.traces.client_judge.judge import is_recording
 from fencepost.traces.events import Header
 from fencepost.traces.history.state_history import StateHistory
 from fencepost.traces.operations import PairedEvent
-from fencepost.traces.pipeline.judge_corpus import UNREADABLE, Finding, unreadable_value
+from fencepost.traces.pipeline.judge_corpus import UNREADABLE, Finding, ShardJudge, unreadable_value
 from fencepost.traces.pipeline.shard_plan import Shard
-from fencepost.traces.pipeline.shards import ShardJudge
 from fencepost.traces.verdict import CheckStatus, TraceVerdict
 
 MAX_SHOWN = 5

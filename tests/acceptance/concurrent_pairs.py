@@ -12,7 +12,7 @@ from pathlib import Path
 
 from fencepost.traces.files.trace_files import write_trace
 from fencepost.traces.pipeline.corpus import Corpus
-from fencepost.traces.pipeline.schema import TABLES
+from fencepost.traces.pipeline.tables import TABLES
 from tests.acceptance.crash_recovery import (
     DAMAGED_EVERY,
     Rows,
@@ -153,14 +153,14 @@ def write_shared_traces(folder: Path) -> None:
                 damage_line(folder / part / path.name, source)
 
 
-def check_pair(name: str, format: str, folder: Path) -> Iterator[Figure]:
-    """A pair in a corpus of a format, and the same stages one after the other in another."""
+def check_pair(name: str, folder: Path) -> Iterator[Figure]:
+    """A pair in one corpus, and the same stages one after the other in another."""
     pair, seed = PAIRS[name], 2 * list(PAIRS).index(name)
     write_shared_traces(folder / "traces")
     alone, together = (PairRun(folder / "traces", folder / how) for how in ("alone", "together"))
     with stage_place(folder / "first") as first, stage_place(folder / "second") as second:
         for run in (alone, together):
-            Corpus.create(run.corpus, 2, format)
+            Corpus.create(run.corpus, 2)
             for stage in pair.before:
                 run.run(first, stage)
         wholes = [alone.run(first, stage) for stage in pair.stages]

@@ -15,14 +15,12 @@ from fencepost.conformance.pipeline.campaign import find_reports, read_reports, 
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.reports.json_report import to_json
 from fencepost.traces.files.trace_files import write_trace
-from fencepost.traces.pipeline.corpus import CORPUS_FILE, Corpus
-from fencepost.traces.pipeline.corpus_log import LOGS
+from fencepost.traces.pipeline.corpus import DATA, Corpus
 from fencepost.traces.pipeline.ingest import ingest
 from fencepost.traces.pipeline.results import CorpusResults
-from fencepost.traces.pipeline.schema import TABLES
 from fencepost.traces.pipeline.spark_session import spark_session
-from fencepost.traces.pipeline.stream import watch_folder
-from fencepost.traces.pipeline.stream_log import findings_log, new_findings
+from fencepost.traces.pipeline.stream import findings_log, new_findings, watch_folder
+from fencepost.traces.pipeline.tables import TABLES
 from tests.acceptance.checks.conformance import command_environment
 from tests.acceptance.framework import Figure, MeasurementError, at_least, exactly, without_threshold
 from tests.support.altered_traces import altered_trace
@@ -62,7 +60,7 @@ def campaign_stage(_: Path, to: Path) -> None:
 
 def judge_stage(_: Path, to: Path) -> None:
     """Judge a corpus, if there is one yet."""
-    if (to / CORPUS_FILE).exists():
+    if (to / DATA / "_delta_log").exists():
         settings = [word for each in SPARK_CONFIG.items() for word in ("--conf", "=".join(each))]
         if main(["pipeline", "judge", str(to), "--master", MASTER, *settings]) == 2:
             sys.exit(2)
@@ -179,19 +177,15 @@ def check_side_by_side(folder: Path) -> Iterator[Figure]:
         run_stage("ingest", traces / part, alone)
     run_stage("judge", traces, alone)
     wanted = {**ingest_tables(alone), **judge_tables(alone)}
-    for format in LOGS:
-        corpus = Corpus.create(folder / format, 4, format)
-        kills = kill_side_by_side(Path(corpus.folder), traces, source)
-        yield at_least(f"{format}: kills", kills, 1)
-        files = {Path(file) for name in TABLES for file in corpus.files(name)}
-        yield exactly(f"{format}: files of the log that are not there", sum(not file.exists() for file in files), 0)
-        if format == "parquet":  # a Delta table keeps files for a week
-            others = set(Path(corpus.data).glob("table=*/*")) - files
-            yield exactly(f"{format}: files that are not in the log", len(others), 0)
-        found = {**ingest_tables(Path(corpus.folder)), **judge_tables(Path(corpus.folder))}
-        for what, rows in wanted.items():
-            yield without_threshold(f"{format}: rows of {what}", len(rows))
-            yield exactly(f"{format}: the same {what}", "yes" if rows == found[what] else "no", "yes")
+    corpus = Corpus.create(folder / "together", 4)
+    kills = kill_side_by_side(Path(corpus.folder), traces, source)
+    yield at_least("kills", kills, 1)
+    files = {Path(file) for name in TABLES for file in corpus.files(name)}
+    yield exactly("files of the log that are not there", sum(not file.exists() for file in files), 0)
+    found = {**ingest_tables(Path(corpus.folder)), **judge_tables(Path(corpus.folder))}
+    for what, rows in wanted.items():
+        yield without_threshold(f"rows of {what}", len(rows))
+        yield exactly(f"the same {what}", "yes" if rows == found[what] else "no", "yes")
 
 
 def kill_side_by_side(corpus: Path, traces: Path, source: random.Random) -> int:

@@ -12,16 +12,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from fencepost.conformance.pipeline.overview import SUMMARY
 from fencepost.conformance.pipeline.shard_findings import shard_findings
-from fencepost.conformance.pipeline.summary import SUMMARY
 from fencepost.traces.files.trace_files import write_trace
 from fencepost.traces.pipeline.corpus import Corpus
-from fencepost.traces.pipeline.folding import fold_on_workers
-from fencepost.traces.pipeline.ingest import ingest
+from fencepost.traces.pipeline.ingest import ingest, trace_files
 from fencepost.traces.pipeline.query_corpus import query_corpus
-from fencepost.traces.pipeline.results import find_unreadable, judge_corpus
+from fencepost.traces.pipeline.results import find_unreadable, fold_on_workers, judge_corpus
 from fencepost.traces.pipeline.shard_plan import plan_parts
-from fencepost.traces.pipeline.sources import trace_files
 from fencepost.traces.pipeline.spark_session import spark_session
 from tests.acceptance.checks.conformance import command_environment
 from tests.acceptance.crash_recovery import SPARK_CONFIG, ignore_progress
@@ -61,7 +59,8 @@ def judge_traces(place: Path) -> None:
     """Do what `pipeline judge` does on a large corpus."""
     out = place / "out"
     out.mkdir()
-    with spark_session("acceptance", "local[2]", SPARK_CONFIG) as spark, Corpus.open(place / "corpus").read() as corpus:
+    with spark_session("acceptance", "local[2]", SPARK_CONFIG) as spark:
+        corpus = Corpus.open(place / "corpus").snapshot()
         find_unreadable(spark, corpus, out)
         parts = plan_parts(spark, corpus)
         judge_corpus(spark, corpus, parts, out, shard_findings, ignore_progress)

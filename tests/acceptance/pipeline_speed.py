@@ -20,7 +20,7 @@ import pyarrow as pa
 from fencepost.conformance.pipeline.shard_findings import shard_findings
 from fencepost.conformance.pipeline.worker_daemon import DAEMON_CONF
 from fencepost.traces.files.trace_files import write_trace
-from fencepost.traces.pipeline.corpus import CORPUS_FILE, Corpus
+from fencepost.traces.pipeline.corpus import DATA, Corpus
 from fencepost.traces.pipeline.ingest import ingest
 from fencepost.traces.pipeline.query_corpus import query_corpus
 from fencepost.traces.pipeline.results import find_unreadable, judge_corpus
@@ -102,7 +102,7 @@ def prepare(name: str, folder: Path) -> tuple[Path, Corpus]:
     """The traces and the corpus of a name, made if they are not there."""
     kept = os.environ.get("FENCEPOST_CORPORA")
     place = (Path(kept) if kept else folder) / name
-    if not (place / "corpus" / CORPUS_FILE).exists():
+    if not (place / "corpus" / DATA).exists():
         (place / "traces").mkdir(parents=True)
         CORPORA[name](place / "traces")
         run_stage("ingest", place)
@@ -137,12 +137,12 @@ def judge_place(place: Path) -> dict[str, float]:
         spark.range(2).mapInArrow(pass_on, "id long").collect()
         started, processors = time.monotonic(), processor_seconds(os.getpid())
         out = Path(tempfile.mkdtemp(dir=place))
-        with Corpus.open(place / "corpus").read() as corpus:
-            find_unreadable(spark, corpus, out)
-            parts = plan_parts(spark, corpus)
-            judge_corpus(spark, corpus, parts, out, shard_findings, ignore_progress)
-            judged = time.monotonic()
-            query_corpus(spark, corpus, parts, out, ignore_progress)
+        corpus = Corpus.open(place / "corpus").snapshot()
+        find_unreadable(spark, corpus, out)
+        parts = plan_parts(spark, corpus)
+        judge_corpus(spark, corpus, parts, out, shard_findings, ignore_progress)
+        judged = time.monotonic()
+        query_corpus(spark, corpus, parts, out, ignore_progress)
         ended, processors = time.monotonic(), processor_seconds(os.getpid()) - processors
     seconds = {"start": started - begun, "judge": judged - started, "queries": ended - judged}
     return {**seconds, PROCESSORS: processors}

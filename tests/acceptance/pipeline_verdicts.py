@@ -15,8 +15,7 @@ from fencepost.traces.events import Event, Header, Kind
 from fencepost.traces.files.trace_files import TraceError, open_trace, write_trace
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.pipeline.corpus import Corpus
-from fencepost.traces.pipeline.corpus_log import LOGS
-from fencepost.traces.pipeline.stream_log import findings_log, new_findings
+from fencepost.traces.pipeline.stream import findings_log, new_findings
 from fencepost.traces.verdict import initial_violations
 from tests.acceptance.checks.conformance import command_environment, running_target
 from tests.acceptance.framework import ROOT, Figure, MeasurementError, exactly, without_threshold
@@ -161,7 +160,7 @@ def compare_watch(what: str, place: str | Path, paths: Sequence[Path], folder: P
 
 
 def check_verdicts(folder: Path) -> Iterator[Figure]:
-    """Reports through files of both formats, and through a topic of Kafka."""
+    """Reports through files, and through a topic of Kafka."""
     traces = folder / "traces"
     paths = write_traces(traces)
     yield without_threshold("traces", len(paths))
@@ -169,12 +168,11 @@ def check_verdicts(folder: Path) -> Iterator[Figure]:
     report = folder / "report.json"
     wanted = summarize_report(report, run_command("judge", traces, "--json", report)[0])
     yield without_threshold("requirements that fail", wanted["verdicts by number"]["fail"])
-    for format in LOGS:
-        corpus = folder / format
-        code, _ = run_command("pipeline", "ingest", traces, "--to", corpus, "--format", format, "--buckets", "3")
-        yield exactly(f"{format}: exit code of ingest, which names what it cannot read", code, 3)
-        code, _ = run_command("pipeline", "judge", corpus, "--json", report)
-        yield from compare_reports(format, wanted, summarize_report(report, code))
+    corpus = folder / "corpus"
+    code, _ = run_command("pipeline", "ingest", traces, "--to", corpus, "--buckets", "3")
+    yield exactly("exit code of ingest, which names what it cannot read", code, 3)
+    code, _ = run_command("pipeline", "judge", corpus, "--json", report)
+    yield from compare_reports("files", wanted, summarize_report(report, code))
 
 
 def check_watch_verdicts(folder: Path) -> Iterator[Figure]:

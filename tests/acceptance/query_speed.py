@@ -14,9 +14,9 @@ from fencepost.traces.pipeline.ingest import ingest
 from fencepost.traces.pipeline.parallel import core_count, run_parts
 from fencepost.traces.pipeline.queries import INVARIANTS, Query
 from fencepost.traces.pipeline.query_corpus import join_parts, read_events
-from fencepost.traces.pipeline.schema import EVENTS, TABLES
 from fencepost.traces.pipeline.shard_plan import ShardRows, plan_parts
 from fencepost.traces.pipeline.spark_session import spark_session
+from fencepost.traces.pipeline.tables import EVENTS, TABLES
 from tests.acceptance.crash_recovery import SPARK_CONFIG, ignore_progress
 from tests.acceptance.framework import Figure, at_least, exactly, without_threshold
 from tests.acceptance.pipeline_speed import PLAIN_FILES, prepare

@@ -17,8 +17,8 @@ from pyspark.sql import SparkSession
 
 from fencepost.adapters.record.recorder import RecordingOptions
 from fencepost.conformance.analysis.trace_report import judge_files
+from fencepost.conformance.pipeline.overview import SUMMARY
 from fencepost.conformance.pipeline.shard_findings import shard_findings
-from fencepost.conformance.pipeline.summary import SUMMARY
 from fencepost.conformance.results import Report, Verdict
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.files.trace_files import open_trace
@@ -27,18 +27,16 @@ from fencepost.traces.history.trace_history import HistoryRecorder
 from fencepost.traces.importers.broker_log import import_log
 from fencepost.traces.importers.packet_capture import CaptureSource, import_capture
 from fencepost.traces.pipeline.corpus import Corpus
-from fencepost.traces.pipeline.folding import fold_here
 from fencepost.traces.pipeline.imports import (
     LOG_IMPORTER,
     Importer,
     capture_importer,
     find_imports,
-    make_import_task,
+    make_opener,
 )
-from fencepost.traces.pipeline.ingest import ingest
-from fencepost.traces.pipeline.results import find_unreadable, judge_corpus
+from fencepost.traces.pipeline.ingest import ingest, trace_files
+from fencepost.traces.pipeline.results import find_unreadable, fold_here, judge_corpus
 from fencepost.traces.pipeline.shard_plan import plan_parts
-from fencepost.traces.pipeline.sources import trace_files
 from fencepost.traces.pipeline.spark_session import spark_session as spark_session
 from tests.acceptance.checks.conformance import running_target
 from tests.acceptance.crash_recovery import SPARK_CONFIG, ignore_progress
@@ -171,7 +169,7 @@ def pipeline_report(spark: SparkSession, folder: Path, path: Path, importer: Imp
         ingest(spark, corpus, trace_files(spark, [path]), ignore_progress)
     else:
         found = find_imports(spark, importer, [path])
-        ingest(spark, corpus, found, ignore_progress, make_task=make_import_task(importer))
+        ingest(spark, corpus, found, ignore_progress, open_input=make_opener(importer))
     out = folder / "judged"
     out.mkdir()
     find_unreadable(spark, corpus, out)

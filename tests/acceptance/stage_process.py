@@ -21,7 +21,7 @@ from pyspark import SparkConf
 from pyspark.java_gateway import launch_gateway
 
 from fencepost.traces.pipeline import spark_session
-from fencepost.traces.pipeline.java import java_home
+from fencepost.traces.pipeline.spark_session import java_home
 from tests.acceptance import crash_recovery
 
 JAVA = {

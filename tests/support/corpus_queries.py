@@ -5,8 +5,8 @@ from typing import Any
 from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.queries import QUERIES
 from fencepost.traces.pipeline.query_corpus import read_events
-from fencepost.traces.pipeline.schema import EVENTS
 from fencepost.traces.pipeline.shard_plan import ShardRows, corpus_files, divide_work
+from fencepost.traces.pipeline.tables import EVENTS
 from fencepost.traces.pipeline.trace_rows import Run, find_runs
 
 

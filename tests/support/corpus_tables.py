@@ -1,13 +1,13 @@
 """Corpora in tests: an ingest without Spark, the rows of tables, and an exception that stands for a killed writer."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from fencepost.traces.pipeline.corpus import Corpus, CorpusWriter, InputFile, InputRow
-from fencepost.traces.pipeline.file_systems import open_parquet
-from fencepost.traces.pipeline.ingest import IngestResult, make_ingest_task
-from fencepost.traces.pipeline.schema import INPUTS, TableWriter
+from fencepost.traces.pipeline.files import open_parquet
+from fencepost.traces.pipeline.ingest import IngestResult, make_ingest_task, open_trace_file
+from fencepost.traces.pipeline.tables import INPUTS, SCHEMAS, TableWriter
 
 
 def inputs_of(paths: Iterable[Path]) -> list[InputFile]:
@@ -22,15 +22,16 @@ def ingest_here(corpus: Corpus, paths: Iterable[Path]) -> IngestResult:
 
 def ingest_files(corpus: Corpus, inputs: list[InputFile]) -> IngestResult:
     """Ingest inputs in one batch, in this process."""
-    with corpus.write() as writer:
-        result = make_ingest_task(corpus, writer.id)(inputs)
-        assert not writer.append([each.name for each in inputs], result.files)
+    writer = corpus.start_writing()
+    result = make_ingest_task(corpus, writer.id, open_trace_file)(inputs)
+    assert not writer.append([each.name for each in inputs], result.files)
     return result
 
 
 def read_rows(corpus: Corpus, name: str) -> list[tuple[Any, ...]]:
     """The rows of the table `name`, sorted."""
-    rows = [row for file in corpus.files(name) for row in open_parquet(file).read().to_pylist()]
+    columns = SCHEMAS[name].names
+    rows = [row for file in corpus.files(name) for row in open_parquet(file).read(columns).select(columns).to_pylist()]
     return sorted((tuple(row.values()) for row in rows), key=repr)
 
 
@@ -38,7 +39,7 @@ class ProcessKilled(BaseException):
     """Raised where a test pretends that the process is killed: nothing catches it."""
 
 
-def write_input(writer: CorpusWriter, *inputs: str) -> dict[str, int]:
+def write_input(writer: CorpusWriter, *inputs: str) -> Mapping[str, int]:
     """Write a file with inputs that have no other rows, and return it with its size in bytes."""
     with TableWriter(writer.corpus.data, writer.id) as tables:
         for input in inputs:
@@ -48,5 +49,5 @@ def write_input(writer: CorpusWriter, *inputs: str) -> dict[str, int]:
 
 def commit_input(corpus: Corpus, input: str) -> None:
     """Commit an input without other rows, as another process would."""
-    with corpus.write() as writer:
-        assert not writer.append([input], write_input(writer, input))
+    writer = corpus.start_writing()
+    assert not writer.append([input], write_input(writer, input))

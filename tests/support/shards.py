@@ -8,11 +8,24 @@ from fencepost.model.errors import COORDINATOR_NOT_READY
 from fencepost.traces.files.rotating_writer import recording_part_of
 from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.ingest import bucket_sizes
-from fencepost.traces.pipeline.judge_corpus import UNREADABLE, Finding, ShardAnalysis, judge_shard
-from fencepost.traces.pipeline.recordings import TraceFile, group_recordings, line_offsets
-from fencepost.traces.pipeline.row_reader import REPEATED_LINE, SHARED_BUCKET, BadLine, Row, RowReader
+from fencepost.traces.pipeline.judge_corpus import (
+    UNREADABLE,
+    Finding,
+    ShardAnalysis,
+    judge_shard,
+)
+from fencepost.traces.pipeline.rows import (
+    LOOKUPS_SHARD,
+    REPEATED_LINE,
+    SHARED_BUCKET,
+    WHOLE_TRACE,
+    BadLine,
+    Row,
+    RowReader,
+    is_unrelated,
+)
 from fencepost.traces.pipeline.shard_plan import Shard, shards_of
-from fencepost.traces.pipeline.shards import LOOKUPS_SHARD, WHOLE_TRACE, is_unrelated
+from fencepost.traces.pipeline.trace_rows import TraceFile, group_recordings, line_offsets
 
 
 def file_of(corpus: Corpus, reader: RowReader) -> TraceFile:

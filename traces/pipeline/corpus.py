@@ -1,50 +1,59 @@
-"""A corpus: tables of Parquet files in a folder, and a log that says which of them count.
+"""A corpus: tables of Parquet files, and a Delta table whose log says which of them count.
 
-A change of the log is made as a whole or not at all, even if its writer is killed; the next writer removes the files
-left behind. Several writers may be at work at the same time: an input is committed by one of them, and none removes
-what another may still commit, or what a reader may still read.
+Workers write the files, and the driver commits them: a change is made as a whole or not at all, even if its writer is
+killed. Several writers may be at work at the same time: an input is committed by one of them. Files that do not count
+stay for a week, so that none removes what another may still commit, or what a reader may still read.
+
+A folder of the same Parquet files without a log is a corpus, too: all its files count, and it can be read only.
 """
 
 import json
+import re
+import time
 import uuid
 import zlib
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import unquote
+
+from deltalake import CommitProperties, DeltaTable, WriterProperties
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.transaction import AddAction, RemoveAction
 
 from fencepost.traces.message_fields import encodable_text
-from fencepost.traces.pipeline.corpus_log import (
-    DATA,
-    LOGS,
-    PARTIAL_SUFFIX,
-    READERS,
-    WRITERS,
-    CorpusLog,
-    FileChange,
-    LogSnapshot,
-    open_log,
-    write_new,
-)
-from fencepost.traces.pipeline.errors import PipelineError
-from fencepost.traces.pipeline.file_systems import (
+from fencepost.traces.pipeline import PipelineError
+from fencepost.traces.pipeline.files import (
     Location,
     file_sizes,
     find_files,
+    is_uri,
     join_location,
+    name_below,
     open_parquet,
-    read_text,
     remove_file,
     resolve_location,
-    write_text,
 )
-from fencepost.traces.pipeline.schema import INPUTS, SCHEMAS, table_of
-from fencepost.traces.pipeline.writers import register_writer
+from fencepost.traces.pipeline.tables import (
+    DELTA_SCHEMA,
+    INPUTS,
+    ROW_GROUP_SIZE,
+    SCHEMAS,
+    TABLE_COLUMN,
+    TABLES,
+    table_of,
+)
 
-CORPUS_FORMAT = 5
-CORPUS_FILE = "corpus.json"
+CORPUS_FORMAT = 6
+DATA = "data"
+"""The folder of the tables and their log."""
+MARK_PROPERTY = "fencepost.corpus"
+"""The property of the Delta table with the format and the number of buckets of the corpus, as JSON."""
+FULL_FILE_BYTES = 128 << 20
+"""Size up to which small files are put together."""
+REWRITTEN = WriterProperties(compression="ZSTD", max_row_group_size=ROW_GROUP_SIZE)
+"""How Delta's library writes the files that it makes of others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,64 +130,85 @@ class InputRow(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The files that count in one version of a corpus, by name, with their sizes in bytes."""
+
+    version: int
+    files: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Corpus:
-    """A corpus in a folder, or at a URI, with groups spread over `buckets` buckets. `committed` are the files of one
-    version of its log; None stands for the newest."""
+    """A corpus in a folder, or at a URI, with groups spread over `buckets` buckets; 0 stands for a folder without a
+    log, whose buckets are not known. `committed` are the files of one version; None stands for the newest."""
 
     folder: Location
     buckets: int
-    format: str = "parquet"
-    committed: LogSnapshot | None = None
+    committed: Snapshot | None = None
 
     @classmethod
-    def create(cls, folder: Location, buckets: int, format: str | None = None) -> "Corpus":
-        """The corpus in `folder`, created if there is none: by default as plain Parquet, and at a URI as a Delta table.
-        Raises `PipelineError` and `OSError`."""
+    def create(cls, folder: Location, buckets: int) -> "Corpus":
+        """The corpus in `folder`, created if there is none. Raises `PipelineError`."""
         folder = resolve_location(folder)
-        is_local = isinstance(folder, Path)
-        form = format or ("parquet" if is_local else "delta")
-        if file_sizes(folder, [CORPUS_FILE]) == [None]:
-            log = open_log(folder, form)
-            if has_other_files(folder):
+        data = join_location(folder, DATA)
+        if read_mark(folder) is None:
+            if any(not name_below(each.name, folder).startswith(f"{DATA}/") for each in find_files(folder)):
                 raise PipelineError(f"{folder} is neither empty nor a corpus")
-            mark = log.create({"fencepost_corpus": CORPUS_FORMAT, "buckets": buckets, "format": form})
-            write_mark(folder, mark)
-        found = cls.open(folder)
-        if format not in (None, found.format):
-            raise PipelineError(
-                f"{folder} is a corpus in the format {found.format}: "
-                f"copy it with fencepost pipeline migrate --format {format}"
-            )
-        return found
+            with as_delta_error(folder):
+                if isinstance(data, Path):
+                    data.mkdir(parents=True, exist_ok=True)
+                DeltaTable.create(
+                    str(data),
+                    DELTA_SCHEMA,
+                    mode="ignore",  # of two that create it at once, the first says how many buckets there are
+                    partition_by=[TABLE_COLUMN],
+                    configuration={MARK_PROPERTY: json.dumps({"format": CORPUS_FORMAT, "buckets": buckets})},
+                    raise_if_key_not_exists=False,
+                    storage_options=storage_options(data),
+                )
+        return cls.open(folder)
 
     @classmethod
     def open(cls, folder: Location) -> "Corpus":
         """The corpus in `folder`. Raises `PipelineError`."""
         folder = resolve_location(folder)
         mark = read_mark(folder)
-        version = mark["fencepost_corpus"]
-        if version != CORPUS_FORMAT:
+        if mark is None:
+            files = {name_below(each.name, folder): each.size for each in find_files(folder, (".parquet",))}
+            tables = {name: size for name, size in files.items() if table_of(name) in TABLES}
+            if not tables:
+                raise PipelineError(f"{folder} is not a corpus: make one with fencepost pipeline ingest")
+            return cls(folder, 0, Snapshot(0, tables))
+        if mark.get("format") != CORPUS_FORMAT:
             raise PipelineError(
-                f"{folder} has corpus format {version}; this Fencepost reads {CORPUS_FORMAT}: "
-                "copy it with fencepost pipeline migrate"
+                f"{folder} has corpus format {mark.get('format')}; this Fencepost reads {CORPUS_FORMAT}: "
+                "ingest its inputs anew"
             )
-        if mark["format"] not in LOGS:
-            raise PipelineError(f"{folder} is a corpus in the format {mark['format']}, which is not known here")
-        return cls(folder, mark["buckets"], mark["format"])
+        return cls(folder, mark["buckets"])
 
     @property
     def data(self) -> Location:
         """The folder of the tables."""
-        return join_location(self.folder, DATA)
-
-    @property
-    def log(self) -> CorpusLog:
-        """The record of the files that count, in the format of this corpus."""
-        return open_log(self.folder, self.format)
+        return join_location(self.folder, DATA) if self.buckets else self.folder
 
     def snapshot(self) -> "Corpus":
         """The corpus as it is now, whatever is committed later."""
-        return replace(self, committed=self.log.read())
+        return replace(self, committed=self.read_log())
+
+    def read_log(self) -> Snapshot:
+        """The files that count now. Raises `PipelineError` if the table has deletion vectors or renamed columns."""
+        if not self.buckets:
+            assert self.committed is not None
+            return self.committed
+        table = open_table(self.folder)
+        if table.protocol().min_reader_version > 1:
+            raise PipelineError(
+                f"{self.folder} is a Delta table with features that Fencepost does not read (deletion vectors, column "
+                "mapping): switch them off, and run REORG TABLE ... APPLY (PURGE)"
+            )
+        actions = table.get_add_actions(flatten=True)
+        names, sizes = actions["path"].to_pylist(), actions["size_bytes"].to_pylist()
+        return Snapshot(table.version(), dict(zip(names, sizes, strict=True)))
 
     def files(self, table: str) -> list[str]:
         """The locations of the files of a table."""
@@ -186,12 +216,12 @@ class Corpus:
 
     def sized_files(self, table: str) -> list[tuple[str, int]]:
         """The locations of the files of a table, with their sizes in bytes."""
-        known = (self.committed or self.log.read()).files
+        known = (self.committed or self.read_log()).files
         return [(str(join_location(self.data, name)), size) for name, size in known.items() if table_of(name) == table]
 
     def size(self) -> int:
         """The size of the files of all tables in bytes."""
-        return sum((self.committed or self.log.read()).files.values())
+        return sum((self.committed or self.read_log()).files.values())
 
     def input_rows(self) -> Iterator[InputRow]:
         """Yield the rows of the table of inputs: the inputs, and where ingests of topics go on."""
@@ -205,23 +235,13 @@ class Corpus:
         """The bucket of a group, from 0."""
         return zlib.crc32(group.encode("utf-8", "surrogatepass")) % self.buckets
 
-    @contextmanager
-    def read(self) -> Iterator["Corpus"]:
-        """A snapshot whose files stay for as long as the block lasts."""
-        with ExitStack() as stack:
-            if isinstance(self.folder, Path):  # at a URI, a Delta table keeps its files for a week
-                with suppress(PermissionError):  # then nobody sweeps it from here
-                    stack.enter_context(register_writer(self.folder / READERS))
-            yield self.snapshot()
-
-    @contextmanager
-    def write(self) -> Iterator["CorpusWriter"]:
-        """A writer, for as long as the block lasts. Removes what killed writers left."""
-        folder = self.folder
-        with register_writer(folder / WRITERS) if isinstance(folder, Path) else nullcontext(uuid.uuid4().hex) as id:
-            writer = CorpusWriter(replace(self, committed=None), id)
-            writer.corpus.log.remove_abandoned()
-            yield writer
+    def start_writing(self) -> "CorpusWriter":
+        """A writer. Removes files that have not counted for a week: those of killed writers, too."""
+        if not self.buckets:
+            raise PipelineError(f"{self.folder} has no log: it can be judged, queried and extracted from only")
+        with as_delta_error(self.folder):
+            open_table(self.folder).vacuum(dry_run=False, full=True)
+        return CorpusWriter(replace(self, committed=None), uuid.uuid4().hex)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,24 +271,28 @@ class CorpusWriter:
             if taken:
                 self.remove_files(files)
                 return taken
-            if self.commit(FileChange(files), now):
+            if self.commit(files, now):
                 return frozenset()
 
-    def replace(self, removed: Collection[str], added: Mapping[str, int], *, is_rewrite: bool) -> bool:
-        """Commit files in the place of others. Returns False, and removes them, if another writer has replaced some of
-        those meanwhile."""
-        while True:
-            now = self.corpus.snapshot()
-            if now.committed is None or not now.committed.files.keys() >= set(removed):
-                self.remove_files(added)
-                return False
-            if self.commit(FileChange(added, removed, is_rewrite), now):
-                return True
-
-    def commit(self, change: FileChange, after: Corpus) -> bool:
-        """Append a change to the log, unless there is another one after `after`."""
+    def commit(self, files: Mapping[str, int], after: Corpus) -> bool:
+        """Make `files` count in the version that follows that of `after`. Returns False, and does nothing, if there is
+        one already: on an object store a version is written only if there is none yet."""
         assert after.committed is not None
-        return self.corpus.log.append(change, after.committed.version)
+        now = int(time.time() * 1000)
+        added: list[AddAction | RemoveAction] = [
+            AddAction(name, size, {TABLE_COLUMN: table_of(name)}, now, True, "{}") for name, size in files.items()
+        ]
+        try:
+            open_table(self.corpus.folder, after.committed.version).create_write_transaction(
+                added,
+                "append",
+                DELTA_SCHEMA,
+                [TABLE_COLUMN],
+                commit_properties=CommitProperties(max_commit_retries=0),
+            )
+        except CommitFailedError:
+            return False
+        return True
 
     def committed_inputs(self, corpus: Corpus) -> frozenset[str]:
         """The names of the inputs of a snapshot."""
@@ -284,40 +308,83 @@ class CorpusWriter:
             remove_file(join_location(self.corpus.data, name))
 
 
-def has_other_files(folder: Location) -> bool:
-    """Whether a folder has files that no corpus begins with. Raises `PipelineError`."""
-    if isinstance(folder, Path):
-        return folder.exists() and any(each.name != DATA and each.suffix != PARTIAL_SUFFIX for each in folder.iterdir())
-    tables = f"{folder.partition('?')[0]}/{DATA}/"
-    return any(not unquote(each.uri).startswith(unquote(tables)) for each in find_files(folder))
+def compact(corpus: Corpus) -> tuple[int, int]:
+    """Put the small files of each table together, and return the numbers of files before and after. Raises
+    `PipelineError`, also if another process has replaced some of them meanwhile."""
+    writer = corpus.start_writing()
+    before = writer.corpus.read_log()
+    with as_delta_error(corpus.folder):
+        open_table(corpus.folder, before.version).optimize.compact(
+            target_size=FULL_FILE_BYTES, writer_properties=REWRITTEN
+        )
+    return len(before.files), len(writer.corpus.read_log().files)
 
 
-def write_mark(folder: Location, mark: Mapping[str, Any]) -> None:
-    """Write corpus.json, unless another has. At a URI each writes what the log says, so all write the same."""
-    if isinstance(folder, Path):
-        write_new(folder / CORPUS_FILE, mark)
-    else:
-        write_text(join_location(folder, CORPUS_FILE), f"{json.dumps(mark, indent=1)}\n")
+def forget(corpus: Corpus, name: str) -> Counts:
+    """Take an input with all its rows out of a corpus, and return the counts of its lines.
+
+    Raises `PipelineError` if the corpus does not have it.
+    """
+    writer, text = corpus.start_writing(), str(encodable_text(name))
+    counts = [row.counts for row in writer.corpus.input_rows() if row.input == text or row.input.startswith(f"{text}/")]
+    if not counts:
+        raise PipelineError(
+            f"{corpus.folder} has no input {name}: give its name as it was ingested, 'seed N', or a topic"
+        )
+    quoted = text.replace("'", "''")
+    mine = (f"{column} = '{quoted}' OR starts_with({column}, '{quoted}/')" for column in ("input", "trace"))
+    with as_delta_error(corpus.folder):
+        open_table(corpus.folder).delete(" OR ".join(mine), writer_properties=REWRITTEN)
+    return sum(counts, Counts())
 
 
-def read_mark(folder: Location) -> dict[str, Any]:
-    """What corpus.json says. Raises `PipelineError`."""
-    path = join_location(folder, CORPUS_FILE)
+def open_table(folder: Location, version: int | None = None) -> DeltaTable:
+    """The Delta table of the corpus in a folder, as it was in a version. Raises `PipelineError`."""
+    data = join_location(folder, DATA)
+    with as_delta_error(folder):
+        return DeltaTable(str(data), version=version, storage_options=storage_options(data))
+
+
+def read_mark(folder: Location) -> dict[str, Any] | None:
+    """The format and the number of buckets of the corpus in a folder; None if there is no Delta table. Raises
+    `PipelineError`."""
     try:
-        found = json.loads(read_text(path))
-        mark = {"fencepost_corpus": found["fencepost_corpus"], "buckets": int(found["buckets"])}
-        mark["format"] = found.get("format", "parquet")
-    except FileNotFoundError:
-        raise PipelineError(f"{folder} is not a corpus: make one with fencepost pipeline ingest") from None
-    except (ValueError, KeyError, TypeError):
-        raise PipelineError(f"{path} is damaged") from None
-    return mark
+        found = json.loads(open_table(folder).metadata().configuration.get(MARK_PROPERTY, "{}"))
+    except TableNotFoundError:
+        return None
+    return dict(found)
+
+
+def storage_options(place: Location) -> dict[str, str] | None:
+    """What Delta's library has to know of a place beside the environment: the server that this names may do without
+    TLS."""
+    return {"AWS_ALLOW_HTTP": "true"} if is_uri(place) and str(place).startswith("s3://") else None
+
+
+@contextmanager
+def as_delta_error(folder: Location) -> Iterator[None]:
+    """Turn errors of Delta's library in this block into `PipelineError`, but for a table that is not there."""
+    try:
+        yield
+    except TableNotFoundError:
+        raise
+    except CommitFailedError:
+        raise PipelineError(f"another process has changed {folder} meanwhile: try again") from None
+    except (DeltaError, OSError) as error:
+        raise PipelineError(f"{folder}: {plain_line(error)}") from None
+
+
+def plain_line(error: BaseException) -> str:
+    """The first line and the last of what Delta's library says of an error, which may be a chain in colours."""
+    lines = [re.sub(r"\x1b\[[0-9;]*m|↳", "", line).strip() for line in str(error).splitlines()]
+    told = list(dict.fromkeys(line for line in lines if line))
+    return ": ".join([*told[:1], *told[1:][-1:]]) or type(error).__name__
 
 
 def read_inputs(path: Location) -> Iterator[InputRow]:
     """Yield the rows of a file of the table of inputs."""
     for batch in open_parquet(path).iter_batches(columns=SCHEMAS[INPUTS].names):
-        yield from (InputRow(**row) for row in batch.to_pylist())
+        yield from (InputRow(**row) for row in batch.select(SCHEMAS[INPUTS].names).to_pylist())
 
 
 def check_files(folder: Location, files: Mapping[str, int]) -> None:

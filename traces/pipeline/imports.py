@@ -6,7 +6,8 @@ The driver knows of a location its name, its size and when it changed, however m
 import hashlib
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,21 +19,24 @@ from fencepost.traces.importers.broker_log import import_log
 from fencepost.traces.importers.packet_capture import DEFAULT_GRACE_MS, DEFAULT_PORT, CaptureSource, import_capture
 from fencepost.traces.importers.recordings import DEFAULT_SKEW_MS, join_recordings
 from fencepost.traces.importers.request_log import RequestLogSource, import_request_log
-from fencepost.traces.pipeline.corpus import Corpus, Counts, InputFile, InputRow
-from fencepost.traces.pipeline.errors import PipelineError
-from fencepost.traces.pipeline.file_systems import (
-    FoundFile,
+from fencepost.traces.pipeline import PipelineError
+from fencepost.traces.pipeline.corpus import InputFile
+from fencepost.traces.pipeline.files import (
     Location,
     find_files,
     first_line,
+    is_uri,
+    name_below,
     open_input,
     resolve_location,
 )
-from fencepost.traces.pipeline.ingest import IngestResult, IngestTask, counts_of, write_rows
+from fencepost.traces.pipeline.ingest import (
+    TRACE_SUFFIXES,
+    OpenInput,
+    check_inputs,
+)
 from fencepost.traces.pipeline.parallel import map_parallel
-from fencepost.traces.pipeline.row_reader import RowReader
-from fencepost.traces.pipeline.schema import INPUTS, TableWriter
-from fencepost.traces.pipeline.sources import TRACE_SUFFIXES, check_inputs
+from fencepost.traces.pipeline.rows import RowReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +131,7 @@ def list_location(importer: Importer, location: Location) -> ImportedInput:
     """What a location has for an importer; with a flaw if it has nothing."""
     name = importer.name_of(location)
     try:
-        files = import_files(importer, location)
+        files = find_files(location, importer.suffixes)
     except (OSError, PipelineError) as error:
         return ImportedInput(name, 0, 0, location, first_line(error))
     if not files:
@@ -135,62 +139,35 @@ def list_location(importer: Importer, location: Location) -> ImportedInput:
     return ImportedInput(name, sum(each.size for each in files), max(each.changed for each in files), location)
 
 
-def import_files(importer: Importer, location: Location) -> list[FoundFile]:
-    """The files below a location that an importer takes, or the one that is there, in order. Raises `OSError` and
-    `PipelineError`."""
-    if isinstance(location, str):
-        return find_files(location, importer.suffixes)
-    found = (each for each in location.rglob("*") if each.name.endswith(importer.suffixes) and each.is_file())
-    paths = [location] if not location.is_dir() else sorted(found)
-    return [FoundFile(str(each), each.stat().st_size, each.stat().st_mtime_ns) for each in paths]
+def make_opener(importer: Importer) -> OpenInput:
+    """The function that makes a trace of a location, on a worker."""
 
+    @contextmanager
+    def open_location(input: InputFile) -> Iterator[RowReader]:
+        assert isinstance(input, ImportedInput)
+        with tempfile.TemporaryDirectory(prefix="fencepost-") as folder:
+            try:
+                trace = import_location(importer, input.location, Path(folder))
+            except (FencepostError, OSError) as error:
+                said = first_line(error).replace(f"{folder}/in", str(input.location))
+                raise PipelineError(said) from None
+            yield RowReader(input.path, str(trace))
 
-def copy_files(location: str, files: Sequence[FoundFile], folder: Path) -> list[Path]:
-    """Copies of files on another file system, with their names below a location. Raises `OSError`."""
-    root = location.partition("?")[0]
-    copies = []
-    for number, each in enumerate(files):
-        place = each.uri.partition("?")[0]
-        name = place.removeprefix(root).strip("/") if place.startswith(root) else f"{number}-{Path(place).name}"
-        copy = folder / (name or Path(place).name)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        with open_input(each.uri) as source, copy.open("wb") as target:
-            shutil.copyfileobj(source, target)
-        copies.append(copy)
-    return copies
-
-
-def make_import_task(importer: Importer) -> Callable[[Corpus, str], IngestTask]:
-    """The maker of the function that a worker runs on its locations; what cannot be imported is `failed`."""
-
-    def make_task(corpus: Corpus, writer: str) -> IngestTask:
-        def import_inputs(inputs: Sequence[InputFile]) -> IngestResult:
-            counts, flaws, failed = Counts(), [], {}
-            with TableWriter(corpus.data, writer) as tables:
-                for each in inputs:
-                    assert isinstance(each, ImportedInput)
-                    with tempfile.TemporaryDirectory(prefix="fencepost-") as folder:
-                        try:
-                            trace = import_location(importer, each.location, Path(folder))
-                        except (FencepostError, OSError) as error:
-                            failed[each.name] = first_line(error).replace(f"{folder}/in", str(each.location))
-                            continue
-                        reader = write_rows(each, corpus, tables, each.path, RowReader(each.path, str(trace)))
-                    mine = counts_of(reader)
-                    tables.add_row(INPUTS, InputRow.from_counts(each.name, each.size, each.changed, mine))
-                    counts += mine
-                    flaws += [reader.flaw] if reader.flaw else []
-            return IngestResult(tables.files, counts, tuple(flaws), failed)
-
-        return import_inputs
-
-    return make_task
+    return open_location
 
 
 def import_location(importer: Importer, location: Location, folder: Path) -> Path:
     """The trace that is made of a location, in `folder`. Raises `FencepostError` and `OSError`."""
-    found = import_files(importer, location)
-    is_local = isinstance(location, Path)
-    files = [Path(each.uri) for each in found] if is_local else copy_files(str(location), found, folder / "in")
+    files = []
+    for each in find_files(location, importer.suffixes):
+        if isinstance(location, Path):
+            files.append(Path(each.name))
+            continue
+        name = name_below(each.name, location)
+        copy = folder / "in" / (Path(name).name if is_uri(name) else name)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        with open_input(each.name) as source, copy.open("wb") as target:
+            shutil.copyfileobj(source, target)
+        files.append(copy)
     importer.make(files, folder / "made.jsonl")
     return folder / "made.jsonl"

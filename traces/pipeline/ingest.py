@@ -2,40 +2,59 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from pyspark.sql import SparkSession
 
+from fencepost.model.errors import FencepostError
 from fencepost.traces.events import Header
 from fencepost.traces.files.rotating_writer import recording_part_of
 from fencepost.traces.message_fields import encodable_text
+from fencepost.traces.pipeline import PipelineError
 from fencepost.traces.pipeline.corpus import Corpus, CorpusWriter, Counts, InputFile, InputRow
-from fencepost.traces.pipeline.errors import PipelineError
-from fencepost.traces.pipeline.parallel import core_count, map_parallel
-from fencepost.traces.pipeline.row_reader import SHARED_BUCKET, Row, RowReader
-from fencepost.traces.pipeline.schema import EVENTS, INPUTS, QUARANTINE, TRACES, TableWriter
-from fencepost.traces.pipeline.shards import UNRELATED_BUCKET
+from fencepost.traces.pipeline.files import Location, find_files, first_line, is_uri, resolve_location
+from fencepost.traces.pipeline.parallel import PartProgress, Spark, StageProgress, core_count, map_parallel
+from fencepost.traces.pipeline.rows import (
+    SHARED_BUCKET,
+    UNRELATED_BUCKET,
+    Row,
+    RowReader,
+)
+from fencepost.traces.pipeline.tables import EVENTS, INPUTS, QUARANTINE, TRACES, TableWriter
 
 BATCH_BYTES_PER_CORE = 1 << 28
 """Size of a batch in bytes of input for each core; a batch is committed as a whole."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class IngestResult:
-    """The files written for some inputs with their sizes in bytes, the counts of lines, and for each input that could
-    not be read, or not to its end, the place and the reason. Of the inputs that `failed`, each for a reason, there is
-    nothing."""
+    """What a worker made of some inputs: files with their sizes in bytes, the names of the inputs in them, counts of
+    lines, and for each input that could not be read, or not to its end, the place and the reason. Of the inputs that
+    `failed`, each for a reason, there is nothing."""
 
-    files: Mapping[str, int]
-    counts: Counts
-    flaws: tuple[str, ...]
-    failed: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, int] = field(default_factory=dict)
+    inputs: list[str] = field(default_factory=list)
+    counts: Counts = field(default_factory=Counts)
+    flaws: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+
+    def add(self, other: "IngestResult") -> None:
+        """Add what another worker made."""
+        self.files = {**self.files, **other.files}
+        self.inputs += other.inputs
+        self.counts += other.counts
+        self.flaws += other.flaws
+        self.failed |= other.failed
 
 
 IngestTask: TypeAlias = Callable[[list[InputFile]], IngestResult]
 """Runs on a worker: writes the rows of some inputs."""
+OpenInput: TypeAlias = Callable[[InputFile], AbstractContextManager[RowReader]]
+"""Runs on a worker: makes an input a trace, for as long as its rows are read. Raises `FencepostError` and `OSError`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,66 +85,48 @@ def ingest(
     spark: SparkSession,
     corpus: Corpus,
     inputs: Sequence[InputFile],
-    progress: Callable[[int, int, str], None],
+    progress: StageProgress,
     batch: int | None = None,
-    make_task: Callable[[Corpus, str], IngestTask] | None = None,
+    open_input: OpenInput | None = None,
 ) -> IngestSummary:
     """Ingest the inputs that the corpus does not have yet, in batches of about `batch` bytes; by default there is
-    `BATCH_BYTES_PER_CORE` for each core. `make_task` makes the function that workers run, by default for trace files.
+    `BATCH_BYTES_PER_CORE` for each core. Inputs are trace files, unless `open_input` makes traces of them.
 
     `progress` is called with bytes done, bytes in total and a description. Raises `PipelineError`.
     """
-    with corpus.write() as writer:
-        new, changed = new_inputs(corpus, inputs)
-        job = IngestJob(spark, writer, sum(each.size for each in new), progress, make_task or make_ingest_task)
-        size = batch or BATCH_BYTES_PER_CORE * core_count(spark)
-        for each in batch_by_size(new, size):
-            job.ingest_batch(each)
-    known = len(inputs) - job.inputs - len(changed) - len(job.failed)
-    return IngestSummary(job.counts, job.inputs, known, tuple(job.flaws), changed, tuple(job.failed))
+    writer = corpus.start_writing()
+    new, changed = new_inputs(corpus, inputs)
+    task = make_ingest_task(corpus, writer.id, open_input or open_trace_file)
+    done, total, found = 0, sum(each.size for each in new), IngestResult()
+    for some in batch_by_size(new, batch or BATCH_BYTES_PER_CORE * core_count(spark)):
+        size, begun = sum(each.size for each in some), done
+
+        def report_part(part: int, parts: int, size: int = size, begun: int = begun, count: int = len(some)) -> None:
+            progress(begun + size * part // parts, total, f"{count} files")
+
+        found.add(ingest_batch(spark, writer, some, task, report_part))
+        done += size
+        progress(done, total, f"{found.counts.events} events")
+    known = len(inputs) - len(found.inputs) - len(changed) - len(found.failed)
+    flaws, failed = tuple(found.flaws), tuple(found.failed.values())
+    return IngestSummary(found.counts, len(found.inputs), known, flaws, changed, failed)
 
 
-@dataclass(slots=True)
-class IngestJob:
-    """An ingest while it goes on; `total` is in bytes."""
-
-    spark: SparkSession
-    writer: CorpusWriter
-    total: int
-    progress: Callable[[int, int, str], None]
-    make_task: Callable[[Corpus, str], IngestTask]
-    done: int = 0
-    counts: Counts = field(default_factory=Counts)
-    inputs: int = 0
-    flaws: list[str] = field(default_factory=list)
-    failed: list[str] = field(default_factory=list)
-
-    def ingest_batch(self, inputs: list[InputFile]) -> None:
-        """Ingest some files and commit them. Those that another writer has committed meanwhile are left to it."""
-        size = sum(each.size for each in inputs)
-
-        def report_part(part: int, parts: int) -> None:
-            self.progress(self.done + size * part // parts, self.total, f"{len(inputs)} files")
-
-        while inputs:
-            task = self.make_task(self.writer.corpus, self.writer.id)
-            results = map_parallel(self.spark, inputs, task, report_part)
-            found = sum((each.counts for each in results), Counts())
-            if not found.is_balanced:
-                raise PipelineError(f"lines were lost: {asdict(found)}")
-            files = {name: bytes for each in results for name, bytes in each.files.items()}
-            failed = {name: reason for each in results for name, reason in each.failed.items()}
-            read = [each.name for each in inputs if each.name not in failed]
-            taken = self.writer.append(read, files) if read else frozenset()
-            if not taken:
-                self.counts += found
-                self.inputs += len(read)
-                self.flaws += (flaw for each in results for flaw in each.flaws)
-                self.failed += failed.values()
-                break
-            inputs = [each for each in inputs if each.name not in taken]
-        self.done += size
-        self.progress(self.done, self.total, f"{self.counts.events} events")
+def ingest_batch(
+    spark: SparkSession, writer: CorpusWriter, inputs: list[InputFile], task: IngestTask, progress: PartProgress
+) -> IngestResult:
+    """Ingest some files and commit them. Those that another writer has committed meanwhile are left to it."""
+    while inputs:
+        found = IngestResult()
+        for each in map_parallel(spark, inputs, task, progress):
+            found.add(each)
+        if not found.counts.is_balanced:
+            raise PipelineError(f"lines were lost: {asdict(found.counts)}")
+        taken = writer.append(found.inputs, found.files) if found.inputs else frozenset()
+        if not taken:
+            return found
+        inputs = [each for each in inputs if each.name not in taken]
+    return IngestResult()
 
 
 def new_inputs(corpus: Corpus, inputs: Sequence[InputFile]) -> tuple[list[InputFile], tuple[str, ...]]:
@@ -138,28 +139,43 @@ def new_inputs(corpus: Corpus, inputs: Sequence[InputFile]) -> tuple[list[InputF
     return new, tuple(changed)
 
 
-def make_ingest_task(corpus: Corpus, writer: str) -> IngestTask:
-    """The function that a worker runs on its input files; `writer` is the id in the names of its files."""
+def make_ingest_task(corpus: Corpus, writer: str, open_input: OpenInput) -> IngestTask:
+    """The function that a worker runs on its inputs; `writer` is the id in the names of its files."""
 
-    def ingest_files(inputs: list[InputFile]) -> IngestResult:
-        counts, flaws = Counts(), []
+    def ingest_inputs(inputs: list[InputFile]) -> IngestResult:
+        result = IngestResult()
         with TableWriter(corpus.data, writer) as tables:
             for each in inputs:
-                reader = write_rows(each, corpus, tables, each.path)
-                mine = counts_of(reader)
-                tables.add_row(INPUTS, InputRow.from_counts(each.name, each.size, each.changed, mine))
-                counts += mine
-                flaws += [reader.flaw] if reader.flaw else []
-        return IngestResult(tables.files, counts, tuple(flaws))
+                with ExitStack() as stack:
+                    try:
+                        reader = stack.enter_context(open_input(each))
+                    except (FencepostError, OSError) as error:
+                        result.failed[each.name] = first_line(error)
+                    else:
+                        write_input(each, reader, corpus, tables, result)
+        result.files = tables.files
+        return result
 
-    return ingest_files
+    return ingest_inputs
 
 
-def write_rows(
-    input: InputFile, corpus: Corpus, tables: TableWriter, name: str, reader: RowReader | None = None
-) -> RowReader:
-    """Write the rows of one input to `tables`, and return its reader; `name` is that of the trace."""
-    reader = reader or RowReader(name, input.path)
+def open_trace_file(input: InputFile) -> AbstractContextManager[RowReader]:
+    """The trace that a file is."""
+    return nullcontext(RowReader(input.path))
+
+
+def write_input(input: InputFile, reader: RowReader, corpus: Corpus, tables: TableWriter, result: IngestResult) -> None:
+    """Write the rows of an input, its own among them, and add what came of it to `result`."""
+    write_rows(input, reader, corpus, tables)
+    counts = counts_of(reader)
+    tables.add_row(INPUTS, InputRow.from_counts(input.name, input.size, input.changed, counts))
+    result.inputs.append(input.name)
+    result.counts += counts
+    result.flaws += [reader.flaw] if reader.flaw else []
+
+
+def write_rows(input: InputFile, reader: RowReader, corpus: Corpus, tables: TableWriter) -> None:
+    """Write the rows of the trace that an input is."""
     day: date | None = None
     buckets: dict[str | None, int] = {None: SHARED_BUCKET}
     for row in reader.rows():
@@ -176,7 +192,6 @@ def write_rows(
             tables.add_row(QUARANTINE, row)
     if reader.header is not None:
         tables.add_row(TRACES, trace_row(reader, corpus))
-    return reader
 
 
 def counts_of(reader: RowReader) -> Counts:
@@ -239,3 +254,62 @@ def batch_by_size(inputs: Sequence[InputFile], limit: int) -> Iterator[list[Inpu
         size += each.size
     if batch:
         yield batch
+
+
+TRACE_SUFFIXES = (".jsonl", ".jsonl.gz")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place that a worker lists, by its number; then also the trace files there, or why it cannot be listed."""
+
+    number: int
+    location: Location
+    size: int = 1
+    files: tuple[InputFile, ...] = ()
+    flaw: str = ""
+
+
+def trace_files(spark: Spark, locations: Sequence[Location]) -> list[InputFile]:
+    """The trace files at all locations, each once; workers list those that are no file of this machine. Raises
+    `PipelineError` for a location without any."""
+    check_inputs(locations)
+    places = [Place(number, resolve_location(each)) for number, each in enumerate(locations)]
+    near = [each for each in places if isinstance(each.location, Path) and not each.location.is_dir()]
+    far = [each for each in places if each not in near]
+    listed = list_places(near)
+    if far:
+        listed += (each for part in map_parallel(spark, far, list_places, lambda *_: None) for each in part)
+    found: dict[str, InputFile] = {}
+    for place in sorted(listed, key=lambda each: each.number):
+        if place.flaw:
+            raise PipelineError(place.flaw)
+        found.update((each.path, each) for each in place.files)
+    return list(found.values())
+
+
+def list_places(places: Sequence[Place]) -> list[Place]:
+    """The places with their trace files. Runs on a worker."""
+    listed = []
+    for each in places:
+        try:
+            listed.append(replace(each, files=tuple(files_at(each.location))))
+        except (OSError, PipelineError) as error:
+            listed.append(replace(each, flaw=str(error)))
+    return listed
+
+
+def files_at(location: Location) -> list[InputFile]:
+    """The trace files at a location. Raises `PipelineError` if there is none, and `OSError`."""
+    every = find_files(location, TRACE_SUFFIXES)
+    found = [InputFile(*each) if is_uri(each.name) else InputFile.from_path(Path(each.name)) for each in every]
+    if not found:
+        raise PipelineError(f"{location}: no input found")
+    return found
+
+
+def check_inputs(paths: Sequence[Location]) -> None:
+    """Raises `PipelineError` for a path of this machine that is not there."""
+    for path in paths:
+        if isinstance(path, Path) and not path.exists():
+            raise PipelineError(f"{path}: there is no such file or folder")

@@ -5,6 +5,7 @@ The findings of a shard come from a `ShardAnalysis`, which is handed in.
 """
 
 import json
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from heapq import merge
@@ -19,37 +20,79 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from fencepost.model.errors import COORDINATOR_NOT_READY
 from fencepost.traces.client_judge.judge import is_recording
-from fencepost.traces.events import Event, Header, Kind
+from fencepost.traces.events import CLASSIC, Event, Header, Kind
 from fencepost.traces.files.event_decoder import EventDecoder
 from fencepost.traces.files.jsonl import decode_header
 from fencepost.traces.garbage_collection import collect_rarely
+from fencepost.traces.history.state_history import StateHistory
+from fencepost.traces.judge.judge import Judge
 from fencepost.traces.judge.registry import UnknownProtocol
-from fencepost.traces.operations import PairedEvent
-from fencepost.traces.pipeline.arrow import to_record_batches
+from fencepost.traces.operations import MAX_LOOKAHEAD, Lookahead, PairedEvent
 from fencepost.traces.pipeline.corpus import Corpus
-from fencepost.traces.pipeline.frames import SizedFile, read_files
-from fencepost.traces.pipeline.joined_parts import NOT_READY
-from fencepost.traces.pipeline.row_reader import REPEATED_LINE, SHARED_BUCKET
-from fencepost.traces.pipeline.schema import QUARANTINE, SCHEMAS, TRACES
-from fencepost.traces.pipeline.shard_plan import Shard, ShardRows
-from fencepost.traces.pipeline.shards import (
+from fencepost.traces.pipeline.files import to_record_batches
+from fencepost.traces.pipeline.parallel import SizedFile, read_files
+from fencepost.traces.pipeline.rows import (
     LOOKUPS_SHARD,
+    REPEATED_LINE,
+    SHARED_BUCKET,
     UNRELATED_APIS,
     UNRELATED_BUCKET,
     UNRELATED_KINDS,
     WHOLE_TRACE,
-    ShardJudge,
-    owns_no_group,
-    pair_shard_operations,
 )
+from fencepost.traces.pipeline.shard_plan import Shard, ShardRows
+from fencepost.traces.pipeline.tables import QUARANTINE, SCHEMAS, TRACES
 from fencepost.traces.pipeline.trace_rows import Run, RunReader
+
+
+class ShardJudge:
+    """The judge of one unit, and the states that it sees classic groups in. Raises `UnknownProtocol`.
+
+    `owns_group` says which groups are in the unit; None is all of them. What concerns no single group is in the unit of
+    the whole trace, or in that of lookups.
+    """
+
+    def __init__(self, header: Header, owns_group: Callable[[str], bool] | None = None) -> None:
+        self.history = StateHistory()
+        self.owns_group = owns_group
+        self.own_events = 0
+        """The number of events that were read and belong to no other shard."""
+        self.judge = Judge(
+            header,
+            only=owns_group,
+            is_shared_judged=owns_group in (None, owns_no_group),
+            on_advance=self.history.record_state if header.protocol == CLASSIC else None,
+        )
+
+
+def owns_no_group(group: str) -> bool:
+    """In the unit of lookups there is no group."""
+    return False
+
+
+def pair_shard_operations(events: Iterable[tuple[int, Event]]) -> Iterator[PairedEvent]:
+    """As `Lookahead.pair_operations`, for a part of the events of a trace, each with its place in the whole trace.
+
+    The lookahead is counted in places of the whole trace, so that the verdict is the same.
+    """
+    ahead = Lookahead(())
+    waiting: deque[tuple[int, PairedEvent]] = deque()
+    for place, event in events:
+        while waiting and place > waiting[0][0] + MAX_LOOKAHEAD:
+            yield waiting.popleft()[1]
+        waiting.append((place, ahead.pair_event(event)))
+    for _, moment in waiting:
+        yield moment
+
 
 UNREADABLE = "unreadable"
 """The kind of finding that says which file could not be read, or not to its end, and why."""
 WHOLE_COLUMNS = ("line", "intact", "bucket", "text")
 """What the judge of a whole trace reads, of the table of events."""
 SHARD_COLUMNS = (*WHOLE_COLUMNS, "kind", "api", "error")
+NOT_READY = pa.array(sorted(map(int, COORDINATOR_NOT_READY)), pa.int32())
 MESSAGES = pa.array(["request", "response"])
 APIS = pa.array(sorted(UNRELATED_APIS))
 KINDS = pa.array(sorted(UNRELATED_KINDS))

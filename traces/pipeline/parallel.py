@@ -1,17 +1,33 @@
 """Parallel work on Spark: a list is split into parts, and a function runs on each part."""
 
+import pickle
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from heapq import heapreplace
 from typing import Protocol, TypeAlias, TypeVar
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-from fencepost.traces.pipeline.errors import PipelineError
+from fencepost.traces.pipeline import PipelineError
+from fencepost.traces.pipeline.corpus import check_files
+from fencepost.traces.pipeline.files import (
+    Location,
+    ParquetFiles,
+    find_files,
+    join_location,
+    name_below,
+    open_parquet,
+    remove_file,
+)
 from fencepost.traces.pipeline.spark_session import first_error_line
 
 Spark: TypeAlias = SparkSession
@@ -121,3 +137,106 @@ def error_line(cause: BaseException) -> str:
         if last:
             return last[0].strip()
     return first_error_line(cause)
+
+
+ROWS_PER_BATCH = 5_000
+PARTS_PER_CORE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class SizedFile:
+    """A file by its location, with its size in bytes."""
+
+    location: str
+    size: int
+
+
+def read_files(spark: SparkSession, files: Sequence[SizedFile], schema: pa.Schema) -> DataFrame:
+    """The rows of Parquet files, which workers open, in the columns of `schema`."""
+
+    def read_file(file: SizedFile) -> Iterator[pa.RecordBatch]:
+        for each in open_parquet(file.location).iter_batches(ROWS_PER_BATCH, columns=schema.names):
+            yield each.select(schema.names).cast(schema)
+
+    return make_rows(spark, files, read_file, schema)
+
+
+def make_rows(
+    spark: SparkSession, items: Sequence[Item], make: Callable[[Item], Iterable[pa.RecordBatch]], schema: pa.Schema
+) -> DataFrame:
+    """The rows that workers make of some items, in the columns of `schema`."""
+    parts = split_evenly(items, PARTS_PER_CORE * core_count(spark))
+    rows = [(number, bytearray(pickle.dumps(part))) for number, part in enumerate(parts)]
+
+    def make_part(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for part in batch.column("part").to_pylist():
+                for item in pickle.loads(part):
+                    yield from make(item)
+
+    frame = spark.createDataFrame(rows, "number int, part binary").repartitionById(max(1, len(rows)), "number")
+    return frame.mapInArrow(make_part, from_arrow_schema(schema))
+
+
+def write_frame(frame: DataFrame, folder: Location, table: str, by: str | None = None) -> None:
+    """Write a frame into new files of `folder`/`table`, in a folder of its own for each value of the column `by`.
+
+    Workers write the files. Raises `PipelineError` if one of them is not there afterwards; those of tasks that failed
+    are removed.
+    """
+    job = uuid.uuid4().hex
+
+    def write_part(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        files = write_batches(batches, folder, table, job, by)
+        yield pa.RecordBatch.from_pydict({"name": list(files), "size": list(files.values())})
+
+    written = frame.mapInArrow(write_part, "name string, size long").collect()
+    files: Mapping[str, int] = {row.name: row.size for row in written}
+    if not files and by is None:
+        nothing = pa.RecordBatch.from_pylist([], schema=to_arrow_schema(frame.schema))
+        files = write_batches([nothing], folder, table, job)
+    check_written(folder, table, job, files)
+
+
+def write_parts(
+    spark: SparkSession,
+    parts: Sequence[Part],
+    make: Callable[[Part], Iterable[pa.RecordBatch]],
+    folder: Location,
+    table: str,
+    by: str | None = None,
+) -> None:
+    """As `write_frame`, with the rows that workers make of some parts, each in one task."""
+    job = uuid.uuid4().hex
+    written = run_parts(spark, parts, lambda part: write_batches(make(part), folder, table, job, by))
+    check_written(folder, table, job, {name: size for files in written for name, size in files.items()})
+
+
+def write_batches(
+    batches: Iterable[pa.RecordBatch], folder: Location, table: str, job: str, by: str | None = None
+) -> Mapping[str, int]:
+    """Write rows into new files whose names begin with `job`, and return these with their sizes in bytes."""
+    file = f"{job}-{uuid.uuid4().hex}.parquet"
+    with ParquetFiles(folder) as out:
+        for batch in batches:
+            if by is None:
+                out.add(f"{table}/{file}", batch)
+            else:
+                for value in pc.unique(batch[by]).to_pylist():
+                    mine = batch.filter(pc.equal(batch[by], value)).drop_columns([by])
+                    out.add(f"{table}/{by}={value}/{file}", mine)
+    return out.sizes
+
+
+def check_written(folder: Location, table: str, job: str, files: Mapping[str, int]) -> None:
+    """Check the files of a job, and remove others that it left. Raises `PipelineError` if one is not there."""
+    check_files(folder, files)
+    for name, location in files_below(folder, table).items():
+        if name.rpartition("/")[2].startswith(job) and name not in files:
+            remove_file(location)
+
+
+def files_below(folder: Location, table: str) -> Mapping[str, Location]:
+    """The Parquet files of a table in a folder of results, by name, in order."""
+    found = find_files(join_location(folder, table), (".parquet",))
+    return {name_below(each.name, folder): join_location(folder, name_below(each.name, folder)) for each in found}

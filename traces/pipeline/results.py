@@ -4,48 +4,62 @@ At a URI there is a folder for each run, and a file that names the newest of the
 """
 
 import json
+import pickle
+import shutil
 import time
 import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from glob import escape
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
-from urllib.parse import unquote
+from typing import Any, Generic, TypeVar
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from fencepost.traces.pipeline import PipelineError
 from fencepost.traces.pipeline.corpus import Corpus
-from fencepost.traces.pipeline.corpus_log import write_atomically
-from fencepost.traces.pipeline.errors import PipelineError
-from fencepost.traces.pipeline.file_systems import (
+from fencepost.traces.pipeline.files import (
     Location,
+    file_sizes,
     find_files,
     join_location,
+    name_below,
     open_parquet,
     read_text,
     remove_file,
     resolve_location,
+    to_record_batches,
     write_text,
 )
-from fencepost.traces.pipeline.folding import FINDINGS_FOLDER
-from fencepost.traces.pipeline.frames import files_below, write_frame, write_parts
 from fencepost.traces.pipeline.judge_corpus import (
     Finding,
     ShardAnalysis,
     make_judge,
     unreadable_files,
 )
-from fencepost.traces.pipeline.parallel import StageProgress, as_pipeline_error, job_progress
-from fencepost.traces.pipeline.queries import EXAMINED
-from fencepost.traces.pipeline.schema import QUARANTINE
+from fencepost.traces.pipeline.parallel import (
+    ROWS_PER_BATCH,
+    StageProgress,
+    as_pipeline_error,
+    core_count,
+    files_below,
+    job_progress,
+    make_rows,
+    write_frame,
+    write_parts,
+)
+from fencepost.traces.pipeline.queries import EXAMINED, PERIOD_QUERIES, POLL_SHARES, QUERIES
 from fencepost.traces.pipeline.shard_plan import ShardRows
-from fencepost.traces.pipeline.writers import replace_folder
+from fencepost.traces.pipeline.tables import QUARANTINE
 
 RESULTS_FILE = "judged.json"
 RUN_PREFIX = "run-"
+PARTIAL = ".partial-"
 ABANDONED_SECONDS = 7 * 86_400
-"""The age at which the files of a run at a URI that was not published are removed."""
+"""The age at which what killed processes left is removed."""
 
 
 @contextmanager
@@ -61,7 +75,34 @@ def create_folder(folder: Location) -> Iterator[Location]:
         raise PipelineError(f"{folder} already exists and was not created by this command")
     with replace_folder(folder) as partial:
         yield partial
-        write_atomically(partial / RESULTS_FILE, {"fencepost_judged": 1})
+        write_text(partial / RESULTS_FILE, json.dumps({"fencepost_judged": 1}) + "\n")
+
+
+@contextmanager
+def replace_folder(folder: Path) -> Iterator[Path]:
+    """Yield a temporary folder, which takes the place of `folder` at the end of the block, unless this raises.
+
+    Of two processes that replace it at the same time the later one wins. Removes what killed ones left a week ago.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    for left in folder.parent.glob(f"{escape(folder.name)}{PARTIAL}*"):
+        if left.is_dir() and left.stat().st_mtime < time.time() - ABANDONED_SECONDS:
+            shutil.rmtree(left, ignore_errors=True)
+    partial = folder.with_name(f"{folder.name}{PARTIAL}{uuid.uuid4().hex}")
+    new = partial / "new"
+    new.mkdir(parents=True)
+    try:
+        yield new
+        while new.exists():
+            with suppress(FileNotFoundError):
+                folder.rename(partial / uuid.uuid4().hex)
+            try:
+                new.rename(folder)
+            except OSError:  # another process may have been quicker
+                if not folder.exists():
+                    raise
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
 
 
 @contextmanager
@@ -73,21 +114,21 @@ def publish_run(place: str) -> Iterator[Location]:
         before = json.loads(read_text(mark))["run"]
     except FileNotFoundError:
         before = None
-        if any(not run_of(each.uri, place).startswith(RUN_PREFIX) for each in find_files(place)):
+        if any(not run_of(each.name, place).startswith(RUN_PREFIX) for each in find_files(place)):
             raise PipelineError(f"{place} already exists and was not created by this command") from None
     run = f"{RUN_PREFIX}{uuid.uuid4().hex}"
     yield join_location(place, run)
     write_text(mark, json.dumps({"fencepost_judged": 1, "run": run}) + "\n")
     old = time.time_ns() - ABANDONED_SECONDS * 10**9
     for each in find_files(place):
-        name = run_of(each.uri, place)
+        name = run_of(each.name, place)
         if name == before or (name.startswith(RUN_PREFIX) and name != run and each.changed < old):
-            remove_file(each.uri)
+            remove_file(each.name)
 
 
-def run_of(uri: str, place: str) -> str:
+def run_of(file: str, place: str) -> str:
     """The first part of the path of a file below a place."""
-    return unquote(uri).removeprefix(f"{unquote(place.partition('?')[0])}/").partition("/")[0]
+    return name_below(file, place).partition("/")[0]
 
 
 def judge_corpus(
@@ -140,3 +181,86 @@ class CorpusResults:
         for file in files_below(self.folder, name).values():
             for batch in open_parquet(file).iter_batches():
                 yield from batch.to_pylist()
+
+
+Value = TypeVar("Value")
+FINDINGS_FOLDER = "findings"
+QUERY_TABLES = frozenset({*QUERIES, *PERIOD_QUERIES, POLL_SHARES, EXAMINED})
+ROW_SCHEMA = pa.schema([("trace", pa.string()), ("bucket", pa.int32()), ("kind", pa.string()), ("value", pa.string())])
+"""What is folded of a row."""
+PARTS_PER_CORE = 2
+MAX_PARTS = 256
+"""How many values are merged by one worker."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folding(Generic[Value]):
+    """How rows of some `kinds` become a value: `fold` makes it of rows of which those of a trace follow each other, and
+    `merge` of the values of different traces."""
+
+    kinds: Sequence[str]
+    fold: Callable[[Iterable[Finding]], Value]
+    merge: Callable[[Iterable[Value]], Value]
+
+
+@dataclass(frozen=True, slots=True)
+class ResultFile:
+    """A file of results, with the kind of the rows in it and its size in bytes."""
+
+    kind: str
+    location: Location
+    size: int
+
+    def rows(self) -> Iterator[Finding]:
+        """Yield the rows; the `value` of a query's row has its columns."""
+        is_query = self.kind in QUERY_TABLES
+        columns = None if is_query else [each for each in ROW_SCHEMA.names if each != "kind"]
+        for batch in open_parquet(self.location).iter_batches(ROWS_PER_BATCH, columns=columns):
+            for row in batch.to_pylist():
+                value = json.dumps(row) if is_query else row["value"]
+                yield Finding(row.get("trace", ""), row.get("bucket", 0), self.kind, None, None, None, value)
+
+
+def result_files(folder: Location, kinds: Iterable[str]) -> list[ResultFile]:
+    """The files of results with rows of these kinds."""
+    found: list[ResultFile] = []
+    for kind in kinds:
+        names = files_below(folder, kind if kind in QUERY_TABLES else f"{FINDINGS_FOLDER}/kind={kind}")
+        for name, size in zip(names, file_sizes(folder, names), strict=True):
+            found.append(ResultFile(kind, join_location(folder, name), size or 0))
+    return found
+
+
+def fold_here(folder: Location, folding: Folding[Value]) -> Value:
+    """The value of all rows in a folder of results, which memory has room for."""
+    rows = (row for file in result_files(folder, folding.kinds) for row in file.rows())
+    return folding.fold(sorted(rows, key=attrgetter("trace")))
+
+
+def fold_on_workers(spark: SparkSession, folder: Location, folding: Folding[Value]) -> Value:
+    """The same by workers, in memory for the rows of one trace that are not yet folded. Raises `PipelineError`."""
+
+    def rows_of(file: ResultFile) -> Iterator[pa.RecordBatch]:
+        rows = ((row.trace, row.bucket, row.kind, row.value) for row in file.rows())
+        return to_record_batches(rows, ROW_SCHEMA, ROWS_PER_BATCH)
+
+    def fold_part(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = (row for batch in batches for row in batch.to_pylist())
+        found = (Finding(sequence=None, time=None, group=None, **row) for row in rows)
+        yield as_batch(folding.fold(found))
+
+    def merge_parts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield as_batch(folding.merge(pickle.loads(value) for batch in batches for value in batch["value"].to_pylist()))
+
+    parts = min(MAX_PARTS, PARTS_PER_CORE * core_count(spark))
+    with as_pipeline_error():
+        rows = make_rows(spark, result_files(folder, folding.kinds), rows_of, ROW_SCHEMA)
+        folded = rows.repartition(parts, "trace").sortWithinPartitions("trace").mapInArrow(fold_part, "value binary")
+        (merged,) = folded.repartition(1).mapInArrow(merge_parts, "value binary").collect()
+    value: Value = pickle.loads(merged.value)
+    return value
+
+
+def as_batch(value: Any) -> pa.RecordBatch:
+    """A record batch of one row with the value."""
+    return pa.RecordBatch.from_pydict({"value": [pickle.dumps(value)]})

@@ -3,6 +3,7 @@
 The driver makes it from the table of traces, without Spark: it knows all traces by name, and no event.
 """
 
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -10,14 +11,26 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
+from fencepost.traces.pipeline import PipelineError
 from fencepost.traces.pipeline.corpus import Corpus
-from fencepost.traces.pipeline.errors import PipelineError
-from fencepost.traces.pipeline.file_systems import open_parquet
+from fencepost.traces.pipeline.files import open_parquet
 from fencepost.traces.pipeline.parallel import Spark, core_count, split_evenly
-from fencepost.traces.pipeline.recordings import RecordingFiles, TraceFile, group_recordings, line_offsets
-from fencepost.traces.pipeline.schema import TRACES
-from fencepost.traces.pipeline.shards import LOOKUPS_SHARD, UNRELATED_BUCKET, WHOLE_TRACE
-from fencepost.traces.pipeline.trace_rows import FILES_AT_ONCE, Run, Runs, locate_rows
+from fencepost.traces.pipeline.rows import (
+    LOOKUPS_SHARD,
+    UNRELATED_BUCKET,
+    WHOLE_TRACE,
+)
+from fencepost.traces.pipeline.tables import TRACES
+from fencepost.traces.pipeline.trace_rows import (
+    FILES_AT_ONCE,
+    RecordingFiles,
+    Run,
+    Runs,
+    TraceFile,
+    group_recordings,
+    line_offsets,
+    locate_rows,
+)
 
 LONG_TRACE_EVENTS = 50_000
 """A trace with more events is long: it may be split into shards by bucket, and unrelated events are not read."""
@@ -87,16 +100,18 @@ def plan_parts(spark: Spark, corpus: Corpus, split: int | None = None) -> list[l
     """The shards of a corpus in parts, each of which is one task; those with the most events come first.
 
     Traces with more than `split` events are split, by default long ones that are much of the work of a core. So are
-    the smallest of the long ones, one for each core, if no small parts come last.
+    the smallest of the long ones, one for each core, if no small parts come last. None is split if the buckets of
+    groups are not known.
     """
     files, headers = corpus_files(corpus)
-    return divide_work(files, headers, locate_rows(spark, corpus), core_count(spark), split)
+    limit = split if corpus.buckets else sys.maxsize
+    return divide_work(files, headers, locate_rows(spark, corpus), core_count(spark), limit)
 
 
 def divide_work(
     files: Sequence[TraceFile], headers: Mapping[str, HeaderRow], runs: Runs, cores: int, split: int | None = None
 ) -> list[list[ShardRows]]:
-    """The same for these files, whose headers and events are there, and for so many cores."""
+    """The parts of a plan for some files, whose headers and events are there, and for a number of cores."""
     recordings = group_recordings(files)
     total = sum(map(events_to_read, recordings))
     limit = max(LONG_TRACE_EVENTS, total // (SPLITS_PER_CORE * cores)) if split is None else split

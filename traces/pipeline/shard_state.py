@@ -1,9 +1,4 @@
-"""The state of a shard that is judged while its trace goes on, in memory and in a checkpoint.
-
-A checkpoint holds it in two forms: in words that every version of Fencepost reads (where the lines are, and what was
-reported), and as a snapshot of the judge for the version that wrote it. After an upgrade the lines are judged again up
-to the same place.
-"""
+"""The state of a shard that is judged while its trace goes on."""
 
 import json
 import pickle
@@ -13,7 +8,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from fencepost import __version__
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.files.jsonl import EventOrder, MalformedLineError, decode_event, decode_header
 from fencepost.traces.files.request_form import RequestFormError, check_request_form
@@ -22,20 +16,20 @@ from fencepost.traces.judge.judge import Judge
 from fencepost.traces.judge.registry import UnknownProtocol
 from fencepost.traces.operations import MAX_LOOKAHEAD, Lookahead, PairedEvent
 from fencepost.traces.pipeline.corpus import Corpus
-from fencepost.traces.pipeline.errors import PipelineError
-from fencepost.traces.pipeline.row_reader import MAX_QUOTED_BYTES
-from fencepost.traces.pipeline.shards import LOOKUPS_SHARD, WHOLE_TRACE, ShardJudge, owns_no_group
+from fencepost.traces.pipeline.judge_corpus import ShardJudge, owns_no_group
+from fencepost.traces.pipeline.rows import (
+    LOOKUPS_SHARD,
+    MAX_QUOTED_BYTES,
+    WHOLE_TRACE,
+)
 from fencepost.traces.verdict import Violation, initial_violations
 
-STATE_FORMAT = 1
 VIOLATION, FOLLOWING, WITHDRAWN, QUARANTINED, UNJUDGED = "violation", "following", "withdrawn", "quarantine", "unjudged"
 """The kinds of news."""
 HEADER, EVENT, BAD, MALFORMED, END = "header", "event", "bad", "malformed", "end"
 """The kinds of lines: `BAD` and `MALFORMED` have the reason in the place of a line, and `END` none. All buckets of a
 trace get `MALFORMED`."""
 
-Place: TypeAlias = tuple[str, int]
-"""Where lines of a trace are: the path of a file and 0, or the URI of a partition and the offset of a record."""
 ReportedKey: TypeAlias = tuple[int, str, str, tuple[str, ...]]
 
 
@@ -98,7 +92,8 @@ class ShardState:
     """The violations that were reported and stand, as JSON."""
     order: EventOrder | None = None
     """Checks the order of events in the present part of a topic; lines of files are checked as they are read."""
-    places: list[Place] = field(default_factory=list)
+    path: str = ""
+    """The file or partition of the present part."""
     last_line: bytes = b""
 
     @classmethod
@@ -177,55 +172,6 @@ def key_of(violation: Violation, broken: tuple[str, ...]) -> ReportedKey:
     return violation.sequence, violation.group, violation.api, broken
 
 
-@dataclass(frozen=True, slots=True)
-class StoredState:
-    """A state as a checkpoint has it. `places` are where its lines are, `last` is the number of the last line that was
-    taken in. If the trace `is_lost`, there is no more than that."""
-
-    version: str = __version__
-    places: tuple[Place, ...] = ()
-    last: int = 0
-    reported: tuple[tuple[ReportedKey, str], ...] = ()
-    is_lost: bool = False
-    snapshot: bytes = b""
-
-    def restore(self) -> ShardState | None:
-        """The state, if this version of Fencepost can read the snapshot."""
-        if self.version != __version__:
-            return None
-        try:
-            found = pickle.loads(self.snapshot)
-        except Exception:  # of what a class was once, anything may come
-            return None
-        return found if isinstance(found, ShardState) else None
-
-
-def store_state(state: ShardState, last: int) -> StoredState:
-    """A state for a checkpoint; `last` is the number of the last line that was taken in."""
-    return StoredState(
-        __version__, tuple(state.places), last, tuple(state.reported.items()), False, pickle.dumps(state)
-    )
-
-
-def encode_state(stored: StoredState) -> bytes:
-    """The bytes in the checkpoint: a line of JSON, which every version of Fencepost reads, and the snapshot."""
-    words = {key: value for key, value in asdict(stored).items() if key != "snapshot"}
-    return json.dumps({"format": STATE_FORMAT, **words}).encode() + b"\n" + stored.snapshot
-
-
-def decode_state(stored: bytes) -> StoredState:
-    """What a checkpoint has. Raises `PipelineError` for a form that this version does not know."""
-    line, _, snapshot = stored.partition(b"\n")
-    words = json.loads(line)
-    if words["format"] != STATE_FORMAT:
-        raise PipelineError(
-            f"the checkpoint is of Fencepost {words['version']}, whose form {__version__} does not know"
-        )
-    reported = tuple(((one[0], one[1], one[2], tuple(one[3])), value) for one, value in words["reported"])
-    places = tuple((path, number) for path, number in words["places"])
-    return StoredState(words["version"], places, words["last"], reported, words["is_lost"], snapshot)
-
-
 class ShardAdvance:
     """Takes new lines of one bucket of one trace into its state, and gathers what is found."""
 
@@ -237,14 +183,13 @@ class ShardAdvance:
         self.is_lost = False
         """Lines come that no header precedes; they are not judged."""
         self.goes_on = False
-        self.last = 0
 
     def take_lines(self, lines: Iterable[NewLine]) -> None:
         """Take in lines, in order, and report what came of them."""
         where = ""
         try:
             for line in lines:
-                self.last, where = line.line, line.path
+                where = line.path
                 try:
                     self.take_line(line)
                 except UnjudgeableError as error:
@@ -308,12 +253,9 @@ class ShardAdvance:
         except UnknownProtocol as error:
             self.give_up(line.path, str(error))
             return
-        state.part = part
+        state.part, state.path = part, line.path
         if self.bucket == WHOLE_TRACE:
             state.order, state.last_line = EventOrder(header.order), b""
-            state.places = state.places or [(line.path, line.line)]
-        else:
-            state.places.append((line.path, line.line))
 
     def end_trace(self) -> None:
         """The trace is over."""
@@ -342,4 +284,16 @@ class ShardAdvance:
         """Judge the events that wait for nothing, and report what is new."""
         if self.state is not None:
             self.state.judge_ready()
-            self.found += (News(self.state.places[-1][0], *news) for news in self.state.new_findings())
+            self.found += (News(self.state.path, *news) for news in self.state.new_findings())
+
+
+def advance_shard(
+    bucket: int, buckets: int, known: bytes | None, lines: Iterable[NewLine]
+) -> tuple[list[News], bytes | None]:
+    """What is found in new lines of a bucket of a trace, and the state after them; None if the trace is over."""
+    advance = ShardAdvance(bucket, buckets)
+    if known is not None:
+        advance.state, advance.is_lost = pickle.loads(known)
+    advance.take_lines(lines)
+    is_open = advance.state is not None or advance.is_lost
+    return advance.found, pickle.dumps((advance.state, advance.is_lost)) if is_open else None

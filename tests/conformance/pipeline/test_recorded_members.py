@@ -6,14 +6,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from fencepost.conformance.analysis.trace_report import judge_files
-from fencepost.conformance.pipeline.overview_text import overview_lines
+from fencepost.conformance.pipeline.overview import SUMMARY, overview_lines
 from fencepost.conformance.pipeline.shard_findings import shard_findings
-from fencepost.conformance.pipeline.summary import SUMMARY
 from fencepost.traces.files.trace_files import write_trace
 from fencepost.traces.pipeline.corpus import Corpus
-from fencepost.traces.pipeline.folding import fold_here
 from fencepost.traces.pipeline.query_corpus import query_corpus
-from fencepost.traces.pipeline.results import CorpusResults, judge_corpus
+from fencepost.traces.pipeline.results import CorpusResults, fold_here, judge_corpus
 from fencepost.traces.pipeline.shard_plan import plan_parts
 from tests.support.corpus_tables import ingest_here
 from tests.support.member_recording import RECORDED, T0, record_stable_member, record_wrong_member

@@ -17,8 +17,8 @@ import pytest
 from fencepost.conformance.cli import main
 from fencepost.traces.files.trace_files import write_trace
 from fencepost.traces.pipeline.corpus import Corpus
-from fencepost.traces.pipeline.java import java_home
-from fencepost.traces.pipeline.schema import EVENTS, INPUTS, QUARANTINE, TABLES, TRACES
+from fencepost.traces.pipeline.spark_session import java_home
+from fencepost.traces.pipeline.tables import EVENTS, INPUTS, QUARANTINE, TABLES, TRACES
 from tests.support.altered_traces import altered_trace
 from tests.support.corpus_tables import ingest_here, read_rows
 from tests.support.object_store import ObjectStore, run_object_store

@@ -1,90 +1,82 @@
-"""A corpus is written as a whole or not at all."""
+"""A corpus is written as a whole or not at all, and keeps its rows when files are put together or an input is taken
+out."""
 
+import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from fencepost.traces.pipeline.corpus import Corpus, CorpusWriter, InputFile
-from fencepost.traces.pipeline.errors import PipelineError
-from fencepost.traces.pipeline.ingest import batch_by_size
-from fencepost.traces.pipeline.schema import INPUTS, TABLE_COLUMN, open_parquet_writer
-from fencepost.traces.pipeline.sources import trace_files
-from tests.support.corpus_tables import commit_input, write_input
-
-REQUESTS = Path(__file__).parents[1] / "data" / "kafka-4-requests.log.gz"
-FORMATS = ["parquet", pytest.param("delta", marks=pytest.mark.extra("deltalake"))]
+from fencepost.conformance.cli import main
+from fencepost.traces.files.trace_files import write_trace
+from fencepost.traces.pipeline import PipelineError
+from fencepost.traces.pipeline.corpus import Corpus, CorpusWriter, Counts, InputFile, compact, forget, open_table
+from fencepost.traces.pipeline.ingest import batch_by_size, trace_files
+from fencepost.traces.pipeline.tables import INPUTS, TABLE_COLUMN, TABLES, TableWriter
+from tests.support.altered_traces import altered_trace
+from tests.support.corpus_tables import commit_input, ingest_here, read_rows, write_input
 
 
 def files_on_disk(corpus: Corpus) -> set[str]:
     return {str(path) for path in Path(corpus.data).glob(f"{TABLE_COLUMN}=*/*")}
 
 
-def test_uncommitted_files_do_not_count(tmp_path: Path) -> None:
+def tables(corpus: Corpus) -> dict[str, list[Any]]:
+    return {name: read_rows(corpus, name) for name in TABLES}
+
+
+def make_corpus(folder: Path) -> Corpus:
+    """A corpus of five traces, one of them damaged and one of them empty, each ingested on its own."""
+    for seed in range(4):
+        write_trace(folder / f"{seed}.jsonl", *altered_trace(seed))
+    lines = (folder / "3.jsonl").read_bytes().splitlines(keepends=True)
+    (folder / "3.jsonl").write_bytes(b"".join([*lines[:9], b"?\n", *lines[10:]]))
+    (folder / "4.jsonl").touch()
+    corpus = Corpus.create(folder / "c", 3)
+    for seed in range(5):
+        ingest_here(corpus, [folder / f"{seed}.jsonl"])
+    return corpus
+
+
+def test_uncommitted_files_do_not_count_and_are_removed_later(tmp_path: Path) -> None:
     corpus = Corpus.create(tmp_path / "c", 4)
-    open_parquet_writer(corpus.data, "table=events/dead-left.parquet").close()
-    (Path(corpus.data) / "manifest" / "00000001.json.1.partial").touch()
-    (Path(corpus.folder) / "writers").mkdir()
-    (Path(corpus.folder) / "writers" / "dead.lock").touch()
-    with corpus.write() as writer:
-        files = write_input(writer, "p")
-        assert not writer.append(["p"], files)
+    killed, slow = corpus.start_writing(), corpus.start_writing()
+    write_input(killed, "dead")
+    files = write_input(slow, "p")
+    commit_input(corpus, "q")
+    assert not slow.append(["p"], files), "a writer leaves what another one may still commit"
     again = Corpus.create(tmp_path / "c", 99)
     assert again.buckets == 4, "a corpus keeps its buckets"
-    with again.write():
-        pass
-    assert files_on_disk(corpus) == {*again.files(INPUTS)} and len(files) == 1
-    assert not list(Path(corpus.folder).rglob("*.partial")) and not [*(Path(corpus.folder) / "writers").iterdir()]
-
-
-def test_a_sweep_leaves_what_a_living_writer_may_still_commit(tmp_path: Path) -> None:
-    corpus = Corpus.create(tmp_path / "c", 4)
-    with corpus.write() as slow:
-        files = write_input(slow, "p")
-        commit_input(corpus, "q")
-        assert not slow.append(["p"], files)
-    assert {row.input for row in corpus.inputs()} == {"p", "q"}
-
-
-def test_a_sweep_leaves_what_somebody_may_still_read(tmp_path: Path) -> None:
-    corpus = Corpus.create(tmp_path / "c", 4)
-    commit_input(corpus, "p")
-    with corpus.read() as before:
-        with corpus.write() as writer:
-            assert writer.replace([f"table=inputs/{Path(*before.files(INPUTS)).name}"], {}, is_rewrite=False)
-        commit_input(corpus, "q")
-        assert [row.input for row in before.inputs()] == ["p"]
-    assert [row.input for row in corpus.inputs()] == ["q"]
-    commit_input(corpus, "r")
+    assert {row.input for row in corpus.inputs()} == {"p", "q"} and len(files_on_disk(corpus)) == 3
+    open_table(corpus.folder).vacuum(0, dry_run=False, enforce_retention_duration=False, full=True)
     assert files_on_disk(corpus) == {*corpus.files(INPUTS)}
 
 
-@pytest.mark.parametrize("format", FORMATS)
-def test_an_input_is_committed_by_one_writer(format: str, tmp_path: Path) -> None:
-    corpus = Corpus.create(tmp_path / "c", 4, format)
-    with corpus.write() as writer:
-        files = write_input(writer, "p", "q")
-        commit_input(corpus, "q")
-        assert writer.append(["p", "q"], files) == {"q"}
+def test_an_input_is_committed_by_one_writer(tmp_path: Path) -> None:
+    corpus = Corpus.create(tmp_path / "c", 4)
+    writer = corpus.start_writing()
+    files = write_input(writer, "p", "q")
+    commit_input(corpus, "q")
+    assert writer.append(["p", "q"], files) == {"q"}
     assert [row.input for row in corpus.inputs()] == ["q"] and files_on_disk(corpus) == {*corpus.files(INPUTS)}
 
 
-@pytest.mark.parametrize("format", FORMATS)
 def test_a_writer_that_is_overtaken_between_reading_and_committing_looks_again(
-    format: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    corpus, commit = Corpus.create(tmp_path / "c", 4, format), CorpusWriter.commit
-    others = ["q", "p"]
+    corpus, commit = Corpus.create(tmp_path / "c", 4), CorpusWriter.commit
+    others, slow = ["q", "p"], corpus.start_writing()
 
-    def commit_too_late(self: CorpusWriter, change: Any, after: Corpus) -> bool:
+    def commit_too_late(self: CorpusWriter, files: Mapping[str, int], after: Corpus) -> bool:
         if others and self is slow:
             commit_input(corpus, others.pop(0))
-        return commit(self, change, after)
+        return commit(self, files, after)
 
     monkeypatch.setattr(CorpusWriter, "commit", commit_too_late)
-    with corpus.write() as slow:
-        assert slow.append(["p"], write_input(slow, "p")) == {"p"}
+    assert slow.append(["p"], write_input(slow, "p")) == {"p"}
     assert not others and {row.input for row in corpus.inputs()} == {"p", "q"}
 
 
@@ -94,21 +86,22 @@ def test_a_writer_that_is_overtaken_between_reading_and_committing_looks_again(
 def test_what_a_worker_wrote_must_be_there(size: int | None, reason: str, tmp_path: Path) -> None:
     """A worker on another node may have written below a folder of its own."""
     corpus = Corpus.create(tmp_path / "c", 4)
-    with corpus.write() as writer:
-        if size is not None:
-            (Path(corpus.data) / "table=events").mkdir()
-            (Path(corpus.data) / "table=events" / "a.parquet").write_bytes(b"?" * size)
-        with pytest.raises(PipelineError, match=reason):
-            writer.append([], {"table=events/a.parquet": 4})
+    if size is not None:
+        (Path(corpus.data) / "table=events").mkdir()
+        (Path(corpus.data) / "table=events" / "a.parquet").write_bytes(b"?" * size)
+    with pytest.raises(PipelineError, match=reason):
+        corpus.start_writing().append([], {"table=events/a.parquet": 4})
     assert not corpus.inputs()
 
 
-@pytest.mark.parametrize("format", FORMATS)
-def test_a_snapshot_has_the_inputs_of_one_moment(format: str, tmp_path: Path) -> None:
-    corpus = Corpus.create(tmp_path / "c", 4, format)
-    before = corpus.snapshot()
+def test_a_snapshot_has_the_inputs_of_one_moment(tmp_path: Path) -> None:
+    corpus = Corpus.create(tmp_path / "c", 4)
     commit_input(corpus, "p")
-    assert (len(before.inputs()), len(corpus.inputs())) == (0, 1)
+    before = corpus.snapshot()
+    commit_input(corpus, "q")
+    forget(corpus, "p")
+    assert [row.input for row in before.inputs()] == ["p"], "its files are still there"
+    assert [row.input for row in corpus.inputs()] == ["q"]
 
 
 def test_a_corpus_is_where_it_was_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,27 +113,35 @@ def test_a_corpus_is_where_it_was_made(tmp_path: Path, monkeypatch: pytest.Monke
     assert [path.name for path in tmp_path.iterdir()] == ["c"]
 
 
-def test_errors_are_one_line(tmp_path: Path) -> None:
+def test_errors_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(PipelineError, match="is not a corpus"):
         Corpus.open(tmp_path)
     (tmp_path / "file").touch()
     with pytest.raises(PipelineError, match="neither empty nor a corpus"):
         Corpus.create(tmp_path, 4)
-    (tmp_path / "corpus.json").write_text("{")
-    with pytest.raises(PipelineError, match="damaged"):
-        Corpus.open(tmp_path)
-    (tmp_path / "corpus.json").write_text('{"fencepost_corpus": 1, "buckets": 1}')
-    with pytest.raises(PipelineError, match="format 1; this Fencepost reads 5: copy it"):
-        Corpus.open(tmp_path)
-    (tmp_path / "corpus.json").write_text('{"fencepost_corpus": 5, "buckets": 1, "format": "x"}')
-    with pytest.raises(PipelineError, match="in the format x, which is not known here"):
-        Corpus.open(tmp_path)
-    Corpus.create(tmp_path / "c", 4)
-    with pytest.raises(PipelineError, match=r"is a corpus in the format parquet: copy it with .* --format delta"):
-        Corpus.create(tmp_path / "c", 4, "delta")
-    (tmp_path / "c" / "data" / "manifest" / "00000001.json").write_text("{")
-    with pytest.raises(PipelineError, match=r"00000001\.json is damaged"):
-        Corpus.open(tmp_path / "c").snapshot()
+    DeltaTable.create(str(tmp_path / "d" / "data"), open_table(Corpus.create(tmp_path / "c", 4).folder).schema())
+    with pytest.raises(PipelineError, match="has corpus format None; this Fencepost reads 6: ingest its inputs anew"):
+        Corpus.open(tmp_path / "d")
+    assert main(["pipeline", "forget", str(tmp_path / "c"), "x"]) == 2
+    told = capsys.readouterr().err
+    assert told.endswith("has no input x: give its name as it was ingested, 'seed N', or a topic\n")
+    assert told.count("\n") == 1
+
+
+def test_a_folder_of_parquet_files_without_a_log_is_read_only(tmp_path: Path) -> None:
+    corpus = make_corpus(tmp_path)
+    for table in TABLES:
+        for file in corpus.files(table):
+            (tmp_path / "plain" / f"table={table}").mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, tmp_path / "plain" / f"table={table}")
+    (tmp_path / "plain" / "judged").mkdir()
+    (tmp_path / "plain" / "judged" / "other.parquet").touch()
+    plain = Corpus.open(tmp_path / "plain")
+    assert tables(plain) == tables(corpus) == tables(plain.snapshot()) and plain.size() == corpus.size()
+    with pytest.raises(PipelineError, match="has no log: it can be judged, queried and extracted from only"):
+        plain.start_writing()
+    with pytest.raises(PipelineError, match="neither empty nor a corpus"):
+        Corpus.create(tmp_path / "plain", 3)
 
 
 def test_workers_list_a_relative_path_wherever_they_are(
@@ -178,3 +179,43 @@ def test_a_corpus_has_the_size_of_the_files_that_count(tmp_path: Path) -> None:
     assert corpus.size() == 0
     commit_input(corpus, "a")
     assert corpus.size() == sum(Path(file).stat().st_size for file in corpus.files(INPUTS)) > 0
+
+
+def test_small_files_become_one_with_the_same_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    corpus = make_corpus(tmp_path)
+    before = tables(corpus)
+    assert main(["pipeline", "compact", str(corpus.folder)]) == 0
+    assert f"{5 + 4 + 4 + 2} files are 4 now" in capsys.readouterr().out
+    assert tables(corpus) == before and [len(corpus.files(name)) for name in TABLES] == [1, 1, 1, 1]
+    assert compact(corpus) == (4, 4)
+
+
+@pytest.mark.parametrize("seed", [1, 3, 4])
+def test_an_input_is_forgotten_with_all_its_rows(seed: int, tmp_path: Path) -> None:
+    corpus, name = make_corpus(tmp_path), str(tmp_path / f"{seed}.jsonl")
+    before = tables(corpus)
+    assert main(["pipeline", "forget", str(corpus.folder), name]) == 0
+    assert tables(corpus) == {table: [row for row in rows if row[0] != name] for table, rows in before.items()}
+    ingest_here(corpus, [Path(name)])
+    assert tables(corpus) == before
+
+
+def test_a_seed_is_forgotten_with_its_traces(tmp_path: Path) -> None:
+    corpus = make_corpus(tmp_path)
+    rows, writer = tables(corpus), corpus.start_writing()
+    with TableWriter(corpus.data, writer.id) as writing:
+        for name, seed in (("seed 1/it's.jsonl", 1), ("seed 11/a.jsonl", 11)):
+            writing.add_row("traces", (name, *rows["traces"][0][1:]))
+            writing.add_row("inputs", (f"seed {seed}", 0, 0, 7, 1, 6, 0, "{}"))
+    assert not writer.append(["seed 1", "seed 11"], writing.files)
+    assert forget(corpus, "seed 1") == Counts(7, 1, 6, 0)
+    assert {row[0] for row in read_rows(corpus, "traces")} - {row[0] for row in rows["traces"]} == {"seed 11/a.jsonl"}
+    assert {row.input for row in corpus.inputs()} - {row[0] for row in rows["inputs"]} == {"seed 11"}
+
+
+def test_names_with_quotes_are_forgotten(tmp_path: Path) -> None:
+    corpus = Corpus.create(tmp_path / "c", 1)
+    for name in ("it's", "it''s", 'it"s'):
+        commit_input(corpus, name)
+    forget(corpus, "it's")
+    assert {row.input for row in corpus.inputs()} == {"it''s", 'it"s'}

@@ -1,7 +1,7 @@
 """A corpus on an object store: the same rows, findings and errors as in a folder."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,20 +13,18 @@ from fencepost.conformance.cli import main
 from fencepost.conformance.pipeline.campaign import check_same_campaign
 from fencepost.conformance.plan import Plan
 from fencepost.traces.files.trace_files import write_trace
-from fencepost.traces.pipeline.corpus import Corpus, CorpusWriter
-from fencepost.traces.pipeline.corpus_log import DeltaLog, FileChange
-from fencepost.traces.pipeline.errors import PipelineError
-from fencepost.traces.pipeline.extract import extract_trace
-from fencepost.traces.pipeline.file_systems import find_files, resolve_location, storage_options
-from fencepost.traces.pipeline.migration import migrate
+from fencepost.traces.pipeline import PipelineError
+from fencepost.traces.pipeline import corpus as corpus_module
+from fencepost.traces.pipeline.corpus import Corpus, CorpusWriter, compact, forget
+from fencepost.traces.pipeline.files import find_files, resolve_location
 from fencepost.traces.pipeline.results import CorpusResults, create_folder
-from fencepost.traces.pipeline.rewriting import forget
-from fencepost.traces.pipeline.schema import EVENTS, INPUTS, QUARANTINE, TABLES, TRACES, TableWriter
+from fencepost.traces.pipeline.tables import EVENTS, INPUTS, QUARANTINE, TABLES, TRACES, TableWriter
+from fencepost.traces.pipeline.trace_rows import extract_trace
 from tests.support.altered_traces import altered_trace
 from tests.support.corpus_tables import commit_input, ingest_here, read_rows, write_input
 from tests.support.object_store import ObjectStore, run_object_store
 
-pytestmark = [pytest.mark.extra("moto"), pytest.mark.extra("deltalake")]
+pytestmark = pytest.mark.extra("moto")
 Capture = pytest.CaptureFixture[str]
 
 
@@ -68,7 +66,7 @@ def tables_of(corpus: Corpus) -> dict[str, object]:
 
 def test_rows_are_the_same_as_in_a_folder(bucket: str, tmp_path: Path) -> None:
     there, here = Corpus.create(f"{bucket}/c", 3), Corpus.create(tmp_path / "c", 3)
-    assert (there.format, there.folder) == ("delta", f"s3://{bucket.partition('://')[2]}/c")
+    assert there.folder == f"s3://{bucket.partition('://')[2]}/c"
     for corpus in (there, here):
         ingest_here(corpus, sorted((tmp_path / "in").iterdir()))
     assert tables_of(there) == tables_of(here) and all(tables_of(there).values())
@@ -77,60 +75,55 @@ def test_rows_are_the_same_as_in_a_folder(bucket: str, tmp_path: Path) -> None:
     assert (tmp_path / "out.jsonl").read_bytes() == (tmp_path / "in" / "1.jsonl").read_bytes()
     assert forget(there, name) == forget(here, name)
     assert tables_of(there) == tables_of(here)
-    assert migrate(f"{bucket}/c", tmp_path / "copy", "parquet") == 2 == migrate(tmp_path / "copy", f"{bucket}/d", None)
-    for corpus in (Corpus.open(tmp_path / "copy"), Corpus.open(f"{bucket}/d")):
-        assert tables_of(corpus) == tables_of(here)
-
-
-def test_of_two_writers_one_is_first(bucket: str) -> None:
-    corpus = Corpus.create(f"{bucket}/c", 3)
-    log, version = corpus.log, corpus.log.read().version
-    assert log.append(FileChange({"table=inputs/a.parquet": 1}), version)
-    assert not log.append(FileChange({"table=inputs/b.parquet": 1}), version)
-    assert list(log.read().files) == ["table=inputs/a.parquet"]
+    assert compact(there) == compact(here)
+    assert tables_of(there) == tables_of(here)
 
 
 def test_an_input_is_committed_once(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
     corpus, others = Corpus.create(f"{bucket}/c", 3), ["p"]
     commit = CorpusWriter.commit
 
-    def commit_too_late(self: CorpusWriter, change: FileChange, after: Corpus) -> bool:
+    def commit_too_late(self: CorpusWriter, files: Mapping[str, int], after: Corpus) -> bool:
         if others and self is slow:
             commit_input(corpus, others.pop())
-        return commit(self, change, after)
+        return commit(self, files, after)
 
     monkeypatch.setattr(CorpusWriter, "commit", commit_too_late)
-    with corpus.write() as slow:
-        files = write_input(slow, "p")
-        assert slow.append(["p"], files) == {"p"}
+    slow = corpus.start_writing()
+    files = write_input(slow, "p")
+    assert slow.append(["p"], files) == {"p"}
     assert [row.input for row in corpus.inputs()] == ["p"]
-    assert not any(each.uri.endswith(next(iter(files))) for each in find_files(str(corpus.folder)))
+    assert not any(each.name.endswith(next(iter(files))) for each in find_files(str(corpus.folder)))
 
 
-def test_the_first_of_two_creators_says_how_many_buckets_there_are(bucket: str) -> None:
-    """Neither sees the other's corpus.json."""
-    mark = {"fencepost_corpus": 5, "buckets": 7, "format": "delta"}
+def test_the_first_of_two_creators_says_how_many_buckets_there_are(
+    bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither sees the other's table."""
     place = str(resolve_location(f"{bucket}/c"))
-    assert DeltaLog(place).create(mark) == mark
-    assert Corpus.create(place, 9).buckets == 7 == Corpus.open(place).buckets
+    assert Corpus.create(place, 7).buckets == 7
+    known = corpus_module.read_mark(place)
+    marks = [None, known]
+    monkeypatch.setattr(corpus_module, "read_mark", lambda _: marks.pop(0))
+    assert Corpus.create(place, 9).buckets == 7
 
 
 def test_what_a_worker_wrote_must_be_there(bucket: str) -> None:
     corpus = Corpus.create(f"{bucket}/c", 3)
-    with corpus.write() as writer, pytest.raises(PipelineError, match="which a worker wrote, is not there"):
+    writer = corpus.start_writing()
+    with pytest.raises(PipelineError, match="which a worker wrote, is not there"):
         writer.append([], {"table=events/a.parquet": 4})
-    with corpus.write() as writer, pytest.raises(PipelineError, match=r"the worker that wrote it says 1$"):
+    with pytest.raises(PipelineError, match=r"the worker that wrote it says 1$"):
         writer.append([], dict.fromkeys(write_input(writer, "p"), 1))
 
 
 def test_errors_are_one_line(bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for place, format, line in (
-        (f"{bucket}/c", "parquet", "at a URI a corpus is a Delta table: --format delta$"),
-        ("s3a://no-such-bucket-here/c", None, "^s3://no-such-bucket-here/c: .+"),
-        ("gopher://x/c", None, "^gopher://x/c: .+"),
+    for place, line in (
+        ("s3a://no-such-bucket-here/c", "^s3://no-such-bucket-here/c: .+"),
+        ("gopher://x/c", "^gopher://x/c: .+"),
     ):
         with pytest.raises(PipelineError, match=line) as told:
-            Corpus.create(place, 3, format)
+            Corpus.create(place, 3)
         assert "\n" not in str(told.value) and "\x1b" not in str(told.value)
     with pytest.raises(PipelineError, match="is not a corpus"):
         Corpus.open(f"{bucket}/c")
@@ -140,9 +133,6 @@ def test_errors_are_one_line(bucket: str, tmp_path: Path, monkeypatch: pytest.Mo
         Corpus.create(f"{bucket}/other", 3)
     with pytest.raises(PipelineError, match="was not created by this command"), create_folder(f"{bucket}/other"):
         pass
-    with pytest.raises(PipelineError, match="already exists"):
-        Corpus.create(f"{bucket}/c", 3)
-        migrate(f"{bucket}/c", f"{bucket}/other", None)
 
 
 def test_a_place_for_results_names_the_newest_run(bucket: str) -> None:
@@ -153,7 +143,7 @@ def test_a_place_for_results_names_the_newest_run(bucket: str) -> None:
         runs.append(str(run))
     with pytest.raises(ZeroDivisionError), create_folder(f"{bucket}/judged") as run:
         raise ZeroDivisionError
-    left = [each.uri for each in find_files(f"{bucket}/judged")]
+    left = [each.name for each in find_files(f"{bucket}/judged")]
     assert len(left) == 2 and left[0].endswith("/judged.json") and left[1].startswith(runs[1])
 
 
@@ -163,15 +153,6 @@ def test_campaigns_with_different_options_do_not_mix(bucket: str) -> None:
         check_same_campaign(corpus.folder, Plan("bundled", schedules=3))
     with pytest.raises(PipelineError, match="a campaign with a different target or options"):
         check_same_campaign(corpus.folder, Plan("bundled", schedules=4))
-
-
-def test_the_server_of_a_place_is_told_to_both_libraries() -> None:
-    assert storage_options("s3://b/c?endpoint_override=h:9&scheme=http&region=x") == {
-        "AWS_ENDPOINT_URL": "http://h:9",
-        "AWS_ALLOW_HTTP": "true",
-        "AWS_REGION": "x",
-    }
-    assert storage_options("/tmp/c") == {}
 
 
 @pytest.mark.slow

@@ -10,19 +10,18 @@ import pytest
 
 from fencepost.conformance.cli.argument_types import location
 from fencepost.traces.files.trace_files import write_trace
+from fencepost.traces.pipeline import PipelineError
 from fencepost.traces.pipeline.corpus import Corpus
-from fencepost.traces.pipeline.errors import PipelineError
-from fencepost.traces.pipeline.extract import extract_trace
-from fencepost.traces.pipeline.file_systems import (
-    endpoint_options,
+from fencepost.traces.pipeline.files import (
     find_files,
     open_input,
     open_parquet,
     open_parquet_output,
 )
-from fencepost.traces.pipeline.row_reader import RowReader
-from fencepost.traces.pipeline.schema import EVENTS, SCHEMAS, TABLES
-from fencepost.traces.pipeline.sources import files_at
+from fencepost.traces.pipeline.ingest import files_at
+from fencepost.traces.pipeline.rows import RowReader
+from fencepost.traces.pipeline.tables import EVENTS, SCHEMAS, TABLES
+from fencepost.traces.pipeline.trace_rows import extract_trace
 from tests.support.altered_traces import altered_trace
 from tests.support.corpus_tables import ingest_files, read_rows
 from tests.support.object_store import ObjectStore, run_object_store
@@ -74,7 +73,7 @@ def test_a_bucket_holds_the_same_traces_as_a_folder(bucket: str, tmp_path: Path)
 
 def test_a_file_may_be_named_by_itself(bucket: str) -> None:
     (found,) = find_files(f"s3://{bucket}/in/notes.txt", (".jsonl",))
-    assert found.size == 0 and found.changed > 0 and open_input(found.uri).read() == b""
+    assert found.size == 0 and found.changed > 0 and open_input(found.name).read() == b""
 
 
 def test_errors_are_one_line(bucket: str, tmp_path: Path) -> None:
@@ -97,15 +96,6 @@ def test_a_server_that_is_gone_is_an_error_in_one_line(bucket: str, monkeypatch:
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{probe.getsockname()[1]}")
     with pytest.raises(PipelineError, match=f"^s3://{bucket}/in: .*"):
         list(find_files(f"s3://{bucket}/in", (".jsonl",)))
-
-
-def test_a_place_in_s3_is_on_the_server_that_the_environment_names() -> None:
-    there = {"AWS_ENDPOINT_URL": "http://here:9000/"}
-    assert endpoint_options("b/c", there) == "?scheme=http&endpoint_override=here%3A9000"
-    assert endpoint_options("b/c?region=x", there | {"AWS_ENDPOINT_URL_S3": "s3.other"}) == (
-        "&scheme=https&endpoint_override=s3.other"
-    )
-    assert endpoint_options("b/c?endpoint_override=z", there) == endpoint_options("b/c", {}) == ""
 
 
 def test_a_location_is_a_path_or_a_uri() -> None:

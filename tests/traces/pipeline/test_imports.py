@@ -12,19 +12,19 @@ from fencepost.model.settings import Settings
 from fencepost.traces.events import Kind
 from fencepost.traces.files.trace_files import TraceError, open_trace
 from fencepost.traces.pipeline.corpus import Corpus
-from fencepost.traces.pipeline.extract import extract_trace
-from fencepost.traces.pipeline.file_systems import Location
+from fencepost.traces.pipeline.files import Location
 from fencepost.traces.pipeline.imports import (
     LOG_IMPORTER,
     Importer,
     import_location,
     list_location,
-    make_import_task,
+    make_opener,
     recording_importer,
     request_log_importer,
 )
-from fencepost.traces.pipeline.ingest import IngestResult
-from fencepost.traces.pipeline.schema import TABLES
+from fencepost.traces.pipeline.ingest import IngestResult, make_ingest_task
+from fencepost.traces.pipeline.tables import TABLES
+from fencepost.traces.pipeline.trace_rows import extract_trace
 from tests.support.corpus_tables import read_rows
 from tests.support.object_store import run_object_store
 
@@ -53,10 +53,9 @@ def bucket(logs: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 def import_here(corpus: Corpus, importer: Importer, *locations: Location) -> IngestResult:
     """Import locations in this process, as a worker does."""
-    with corpus.write() as writer:
-        inputs = [list_location(importer, each) for each in locations]
-        result = make_import_task(importer)(corpus, writer.id)(list(inputs))
-        writer.append([each.name for each in inputs if each.name not in result.failed], result.files)
+    writer, inputs = corpus.start_writing(), [list_location(importer, each) for each in locations]
+    result = make_ingest_task(corpus, writer.id, make_opener(importer))([*inputs])
+    writer.append(result.inputs, result.files)
     return result
 
 

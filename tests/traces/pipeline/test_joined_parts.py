@@ -10,9 +10,9 @@ import pytest
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.pipeline.corpus import Corpus
-from fencepost.traces.pipeline.file_systems import open_parquet
+from fencepost.traces.pipeline.files import open_parquet
 from fencepost.traces.pipeline.queries import QUERIES
-from fencepost.traces.pipeline.schema import EVENTS
+from fencepost.traces.pipeline.tables import EVENTS
 from tests.support.altered_traces import write_in_parts
 from tests.support.corpus_queries import query_here
 from tests.support.corpus_tables import ingest_here

@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -13,9 +14,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from fencepost.conformance.analysis.trace_report import judge_files
-from fencepost.conformance.pipeline.overview_text import overview_lines
+from fencepost.conformance.pipeline.overview import SUMMARY, overview_lines
 from fencepost.conformance.pipeline.shard_findings import shard_findings
-from fencepost.conformance.pipeline.summary import SUMMARY
 from fencepost.conformance.results import ExitCode
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.files.jsonl import decode_event
@@ -24,18 +24,19 @@ from fencepost.traces.files.trace_files import write_trace
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.operations import Lookahead, PairedEvent
 from fencepost.traces.pipeline.corpus import Corpus
-from fencepost.traces.pipeline.folding import fold_here, fold_on_workers
 from fencepost.traces.pipeline.ingest import ingest
-from fencepost.traces.pipeline.judge_corpus import Finding, read_shards
-from fencepost.traces.pipeline.migration import migrate
+from fencepost.traces.pipeline.judge_corpus import Finding, ShardJudge, pair_shard_operations, read_shards
 from fencepost.traces.pipeline.queries import INVARIANTS
 from fencepost.traces.pipeline.query_corpus import query_corpus
-from fencepost.traces.pipeline.recordings import group_recordings
-from fencepost.traces.pipeline.results import CorpusResults, find_unreadable, judge_corpus
-from fencepost.traces.pipeline.row_reader import Row, RowReader
-from fencepost.traces.pipeline.schema import TRACES
+from fencepost.traces.pipeline.results import CorpusResults, find_unreadable, fold_here, fold_on_workers, judge_corpus
+from fencepost.traces.pipeline.rows import (
+    Row,
+    RowReader,
+    is_unrelated,
+)
 from fencepost.traces.pipeline.shard_plan import Shard, plan_parts, shards_of
-from fencepost.traces.pipeline.shards import ShardJudge, is_unrelated, pair_shard_operations
+from fencepost.traces.pipeline.tables import TRACES
+from fencepost.traces.pipeline.trace_rows import group_recordings
 from fencepost.traces.verdict import FieldDifference, TraceVerdict, Violation
 from tests.acceptance.pipeline_speed import FETCH
 from tests.support.altered_traces import altered_trace, judge_alone, summarize_verdicts, write_in_parts
@@ -149,7 +150,7 @@ def test_a_shard_looks_as_far_ahead_as_the_whole_trace() -> None:
         (each.event, each.operation and each.operation.response) for each in Lookahead(events, 4).pair_operations()
     ]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fencepost.traces.pipeline.shards.MAX_LOOKAHEAD", 4)
+        patch.setattr("fencepost.traces.pipeline.judge_corpus.MAX_LOOKAHEAD", 4)
         seen = [
             (each.event, each.operation and each.operation.response)
             for each in pair_shard_operations(enumerate(events))
@@ -235,22 +236,21 @@ def test_queries_find_only_violations_of_the_judge(corpus_results: CorpusResults
     assert found <= violating
 
 
-@pytest.mark.extra("deltalake")
-def test_a_delta_table_has_the_same_findings(
+def test_a_folder_of_the_same_files_without_a_log_has_the_same_findings(
     spark: SparkSession, corpus: Corpus, corpus_results: CorpusResults, tmp_path: Path
 ) -> None:
-    """But for failures: how short their schedules become depends on the machine."""
-    migrate(corpus.folder, tmp_path / "d", "delta")
-    copy = Corpus.open(tmp_path / "d")
-    assert copy.format == "delta" and len(copy.inputs()) == len(corpus.inputs())
-    find_unreadable(spark, copy, tmp_path / "out")
-    judge_corpus(spark, copy, plan_parts(spark, copy, 0), tmp_path / "out", shard_findings, quiet)
-    for kind in ("verdict", "violation", "check", "inconclusive", "unreadable", "state", "rebalance", "stuck"):
+    """Its traces are judged as a whole."""
+    shutil.copytree(Path(corpus.data), tmp_path / "plain", ignore=shutil.ignore_patterns("_delta_log"))
+    plain = Corpus.open(tmp_path / "plain")
+    find_unreadable(spark, plain, tmp_path / "out")
+    judge_corpus(spark, plain, plan_parts(spark, plain), tmp_path / "out", shard_findings, quiet)
+    columns = ("trace", "sequence", "time", "group", "value")
+    for kind in ("violation", "unreadable", "state", "rebalance"):
         mine, theirs = (
-            sorted((tuple(row.values()) for row in each.findings(kind)), key=repr)
+            sorted((tuple(row[name] for name in columns) for row in each.findings(kind)), key=repr)
             for each in (CorpusResults(tmp_path / "out"), corpus_results)
         )
-        assert mine == theirs and (mine or kind in ("check", "inconclusive", "stuck"))
+        assert mine == theirs and mine
 
 
 def test_lines_of_a_shard_are_together_and_in_order(spark: SparkSession, corpus: Corpus) -> None:

@@ -14,20 +14,24 @@ from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.files.trace_files import write_trace
 from fencepost.traces.pipeline.corpus import Corpus
-from fencepost.traces.pipeline.file_systems import open_parquet
+from fencepost.traces.pipeline.files import open_parquet
 from fencepost.traces.pipeline.judge_corpus import read_table
-from fencepost.traces.pipeline.ownership_queries import (
+from fencepost.traces.pipeline.queries import (
     POLL_COLUMNS,
+    QUERIES,
+    count_examined,
     owned_twice,
     poll_shares,
     read_periods,
     unowned_times,
 )
-from fencepost.traces.pipeline.queries import QUERIES, count_examined
 from fencepost.traces.pipeline.query_corpus import MAX_PART_EVENTS, join_parts, read_events
-from fencepost.traces.pipeline.schema import EVENTS
+from fencepost.traces.pipeline.rows import (
+    LOOKUPS_SHARD,
+    WHOLE_TRACE,
+)
 from fencepost.traces.pipeline.shard_plan import HeaderRow, Shard, ShardRows
-from fencepost.traces.pipeline.shards import LOOKUPS_SHARD, WHOLE_TRACE
+from fencepost.traces.pipeline.tables import EVENTS
 from tests.support.corpus_queries import plan_here, query_here
 from tests.support.corpus_tables import ingest_here
 from tests.support.stale_commits import stale_commit

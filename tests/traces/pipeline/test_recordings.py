@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from fencepost.traces.pipeline.recordings import TraceFile, group_recordings, line_offsets
+from fencepost.traces.pipeline.trace_rows import TraceFile, group_recordings, line_offsets
 
 ALONE = TraceFile("a", 10, 11, None, False, {0: 10})
 FIRST, SECOND, THIRD = (

@@ -1,4 +1,4 @@
-"""The state of a trace that goes on: in parts, in a checkpoint, and after an upgrade."""
+"""The state of a trace that goes on, in parts and in a checkpoint."""
 
 import json
 from collections import Counter
@@ -12,8 +12,10 @@ from fencepost.adapters.push.target import BundledPushTarget
 from fencepost.traces.events import Kind
 from fencepost.traces.files.trace_files import write_trace
 from fencepost.traces.judge.judge import Judge
-from fencepost.traces.pipeline import shard_state
-from fencepost.traces.pipeline.errors import PipelineError
+from fencepost.traces.pipeline.rows import (
+    LOOKUPS_SHARD,
+    WHOLE_TRACE,
+)
 from fencepost.traces.pipeline.shard_state import (
     FOLLOWING,
     QUARANTINED,
@@ -21,10 +23,9 @@ from fencepost.traces.pipeline.shard_state import (
     VIOLATION,
     NewLine,
     News,
-    decode_state,
+    advance_shard,
 )
-from fencepost.traces.pipeline.shards import LOOKUPS_SHARD, WHOLE_TRACE
-from fencepost.traces.pipeline.stream import LineSource, advance_shard, file_rows, record_rows
+from fencepost.traces.pipeline.stream import file_rows, record_rows
 from fencepost.traces.pipeline.topics import TopicRecord
 from fencepost.traces.verdict import violations_in
 from tests.support.altered_traces import altered_trace, judge_alone, write_in_parts
@@ -32,8 +33,6 @@ from tests.support.push.faults import FAULTS
 from tests.support.system_traces import write_push_traces
 
 BUCKETS = 2
-FOLDER = LineSource(BUCKETS)
-TOPIC = LineSource(1)
 SEEDS = (0, 1, 2, 5, 6, 8, 9, 10)
 LOOKUP_BEHIND_THE_EMPTY_GROUP = 586
 """A trace in which a response about the group "" is wrong, and then a lookup, which is about no group."""
@@ -49,11 +48,11 @@ def watch_files(paths: list[Path], *, ends: bool = True) -> Iterator[News]:
     for bucket in (LOOKUPS_SHARD, *range(BUCKETS)):
         state: bytes | None = None
         for path in paths:
-            news, state = advance_shard("t", bucket, FOLDER, state, lines_of(path, bucket))
+            news, state = advance_shard(bucket, BUCKETS, state, lines_of(path, bucket))
             yield from news
         if ends and state is not None:
             end = NewLine(99, str(paths[-1]), 1 << 40, "end", b"")
-            yield from advance_shard("t", bucket, FOLDER, state, [end])[0]
+            yield from advance_shard(bucket, BUCKETS, state, [end])[0]
 
 
 def watch_records(values: Sequence[bytes | None], at_once: int = 1_000) -> tuple[list[News], bytes | None]:
@@ -62,7 +61,7 @@ def watch_records(values: Sequence[bytes | None], at_once: int = 1_000) -> tuple
     records = [TopicRecord(0, offset, "t", value) for offset, value in enumerate(values)]
     for start in range(0, len(records), at_once):
         lines = [NewLine(*row[2:]) for row in record_rows("kafka://c/t", records[start : start + at_once])]
-        news, state = advance_shard("t", WHOLE_TRACE, TOPIC, state, lines)
+        news, state = advance_shard(WHOLE_TRACE, 1, state, lines)
         found += news
     return found, state
 
@@ -93,65 +92,13 @@ def test_a_watch_names_the_requirements_that_a_report_names(seed: int, tmp_path:
     assert {id for each in news if each.kind == VIOLATION for id in json.loads(each.value)["requirements"]} == expected
 
 
-def test_the_state_outlives_an_upgrade(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    header, events = altered_trace(2)
-    first, *later = write_in_parts(tmp_path, header, events, 3)
-    whole = Counter(watch_files([first, *later]))
-    news: list[News] = []
-    for bucket in (LOOKUPS_SHARD, *range(BUCKETS)):
-        state: bytes | None = None
-        for number, path in enumerate([first, *later]):
-            monkeypatch.setattr(shard_state, "__version__", f"9.{number}")
-            if state is not None:  # no later version reads what pickle makes of today's classes
-                state = state.partition(b"\n")[0] + b"\nnot a pickle"
-            found, state = advance_shard("t", bucket, FOLDER, state, lines_of(path, bucket))
-            news += found
-        end = NewLine(99, str(later[-1]), 1 << 40, "end", b"")
-        news += advance_shard("t", bucket, FOLDER, state, [end])[0]
-    assert Counter(news) == whole and total(news) > 0, "nothing is lost, and nothing is reported twice"
-
-
-def test_an_upgrade_reports_what_it_judges_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    header, events = altered_trace(2)
-    first, _ = write_in_parts(tmp_path, header, events, 2)
-    for bucket in range(BUCKETS):
-        _, state = advance_shard("t", bucket, FOLDER, None, lines_of(first, bucket))
-        assert state is not None
-        words, _, snapshot = state.partition(b"\n")
-        told = json.loads(words)
-        reported, told["reported"] = told["reported"], [[[1, "g", "Heartbeat", ["HB-01"]], '{"requirements": []}']]
-        monkeypatch.setattr(shard_state, "__version__", "9.9")
-        again, _ = advance_shard("t", bucket, FOLDER, json.dumps(told).encode() + b"\n" + snapshot, [])
-        kinds = Counter(each.kind for each in again)
-        assert kinds == Counter({"withdrawn": 1, **({VIOLATION: len(reported)} if reported else {})})
-        monkeypatch.undo()
-
-
-def test_a_trace_whose_lines_are_gone_is_not_judged_any_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first, second, _ = write_in_parts(tmp_path, *altered_trace(2), 3)
-    _, state = advance_shard("t", 0, FOLDER, None, lines_of(first, 0))
-    first.unlink()
-    monkeypatch.setattr(shard_state, "__version__", "9.9")
-    news, state = advance_shard("t", 0, FOLDER, state, [])
-    assert [each.kind for each in news] == [UNJUDGED] and str(first) in news[0].value
-    news, state = advance_shard("t", 0, FOLDER, state, [])
-    assert news == [] and state is not None, "and that is told once"
-    news, state = advance_shard("t", 0, FOLDER, state, lines_of(second, 0))
-    assert UNJUDGED not in {each.kind for each in news}, "the next part is a trace of its own"
-
-
-def test_a_state_of_another_form_is_refused() -> None:
-    with pytest.raises(PipelineError, match=r"of Fencepost 9.9, whose form .* does not know"):
-        decode_state(b'{"format": 2, "version": "9.9"}\n')
-
-
 def test_a_bad_record_ends_its_trace(tmp_path: Path) -> None:
     header, events = altered_trace(2)
     write_trace(tmp_path / "t.jsonl", header, events)
     lines = (tmp_path / "t.jsonl").read_bytes().splitlines()
     found, state = watch_records([*lines[:9], b"?", *lines[9:]], 5)
     assert [each.kind for each in found].count(QUARANTINED) == 1, "and what follows is not told line by line"
-    assert state is not None and decode_state(state).is_lost
+    assert state is not None
     again, _ = watch_records([*lines[:9], b"?", *lines[9:], *lines, None], 5)
     assert total(again) == total(found) + judge_alone(header, events)[0].total(), "until the next header"
     assert [each.kind for each in watch_records(lines[1:4])[0]] == [QUARANTINED]
@@ -201,7 +148,7 @@ def test_a_trace_of_another_protocol_is_one_shard(requirement: str, tmp_path: Pa
         assert {row[1] for row in rows} == {WHOLE_TRACE}
         lines, state, found = [NewLine(*row[2:]) for row in sorted(rows)], None, []
         for start in range(0, len(lines), 7):
-            news, state = advance_shard("t", WHOLE_TRACE, FOLDER, state, lines[start : start + 7])
+            news, state = advance_shard(WHOLE_TRACE, BUCKETS, state, lines[start : start + 7])
             found += news
         assert state is None
         names = {name for each in found for name in json.loads(each.value)["requirements"]}
@@ -212,5 +159,5 @@ def test_a_trace_of_an_unknown_protocol_is_not_judged(tmp_path: Path) -> None:
     path = tmp_path / "rent.jsonl"
     write_trace(path, replace(altered_trace(0)[0], protocol="rent"), altered_trace(0)[1])
     lines = [NewLine(*row[2:]) for row in sorted(file_rows(str(path), BUCKETS))]
-    (news,), state = advance_shard("t", WHOLE_TRACE, FOLDER, None, lines)
+    (news,), state = advance_shard(WHOLE_TRACE, BUCKETS, None, lines)
     assert (news.kind, state) == (UNJUDGED, None) and "protocol 'rent' is none" in news.value

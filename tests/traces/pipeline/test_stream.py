@@ -7,15 +7,16 @@ from pyspark.sql import SparkSession
 
 from fencepost.traces.files.trace_files import open_trace, write_trace
 from fencepost.traces.judge.judge import Judge
-from fencepost.traces.pipeline.errors import PipelineError
-from fencepost.traces.pipeline.stream import check_same_watch, watch_folder
-from fencepost.traces.pipeline.stream_log import (
+from fencepost.traces.pipeline import PipelineError
+from fencepost.traces.pipeline.stream import (
     CHANGED_FILE,
     EMPTY_FILE,
+    check_same_watch,
     findings_log,
     input_log,
     new_findings,
     new_unread_files,
+    watch_folder,
 )
 from fencepost.traces.verdict import initial_violations
 from tests.support.altered_traces import altered_trace
@@ -34,8 +35,8 @@ def test_a_watch_goes_on_with_the_options_that_it_began_with(tmp_path: Path) -> 
         check_same_watch(tmp_path, 5, "a")
     with pytest.raises(PipelineError, match="belongs to a watch of a: give the same"):
         check_same_watch(tmp_path, 4, "b")
-    (tmp_path / "watch.json").write_text('{"fencepost_watch": "0.1.0", "buckets": 4}')
-    with pytest.raises(PipelineError, match=r"of Fencepost 0\.1\.0, whose state .* cannot read"):
+    (tmp_path / "watch.json").write_text('{"fencepost_watch": "0.0.9", "buckets": 4}')
+    with pytest.raises(PipelineError, match=r"of Fencepost 0\.0\.9, whose state .* cannot read"):
         check_same_watch(tmp_path, 4, "a")
     (tmp_path / "watch.json").write_text("{")
     with pytest.raises(PipelineError, match="is damaged"):

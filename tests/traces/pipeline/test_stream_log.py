@@ -4,7 +4,7 @@ import json
 import os
 from pathlib import Path
 
-from fencepost.traces.pipeline.stream_log import CHANGED_FILE, EMPTY_FILE, StreamLog, input_log, new_unread_files
+from fencepost.traces.pipeline.stream import CHANGED_FILE, EMPTY_FILE, StreamLog, input_log, new_unread_files
 
 
 def write_batch(folder: Path, name: str, *files: Path) -> None:

@@ -9,11 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from fencepost.traces.files.trace_files import write_trace
+from fencepost.traces.pipeline import PipelineError
 from fencepost.traces.pipeline import topic_ingest as module
-from fencepost.traces.pipeline.corpus import Corpus, CorpusWriter
-from fencepost.traces.pipeline.errors import PipelineError
-from fencepost.traces.pipeline.migration import migrate
-from fencepost.traces.pipeline.rewriting import forget
+from fencepost.traces.pipeline.corpus import Corpus, CorpusWriter, forget
 from fencepost.traces.pipeline.topic_ingest import TopicSummary, ingest_topic
 from fencepost.traces.pipeline.topics import OffsetRange, Topic, TopicRecord
 from tests.support.altered_traces import altered_trace
@@ -84,12 +82,11 @@ def test_a_later_ingest_begins_at_the_first_section_that_is_not_over(
     assert there.ingest(corpus).records == 0
 
 
-@pytest.mark.parametrize("format", ["parquet", "delta"])
 def test_every_section_is_there_once_whatever_is_killed(
-    format: str, there: TopicInMemory, lines: list[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    there: TopicInMemory, lines: list[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before or after the commit, with sections of several keys in each other."""
-    draw, corpus = random.Random(1), Corpus.create(tmp_path / "c", 3, format)
+    draw, corpus = random.Random(1), Corpus.create(tmp_path / "c", 3)
     append = CorpusWriter.append
 
     def dying(self: CorpusWriter, *arguments: Any) -> frozenset[str]:
@@ -151,8 +148,6 @@ def test_a_topic_is_forgotten_with_its_position(there: TopicInMemory, lines: lis
     corpus = Corpus.create(tmp_path / "c", 3)
     there.produce("a", *lines[:3], None)
     there.ingest(corpus)
-    migrate(tmp_path / "c", tmp_path / "d", "delta")
-    assert there.ingest(Corpus.open(tmp_path / "d")).records == 0
     there.records.clear()
     there.produce("a", *lines[:2])
     with pytest.raises(PipelineError, match=r"ends before record 4, .* forget CORPUS kafka://c/t$"):

@@ -6,10 +6,17 @@ from pathlib import Path
 import pytest
 
 from fencepost.traces.files.trace_files import write_trace
-from fencepost.traces.pipeline.errors import PipelineError
+from fencepost.traces.pipeline import PipelineError
 from fencepost.traces.pipeline.topic_ingest import Section, sections_of
-from fencepost.traces.pipeline.topic_source import TopicStreamReader, limit_offsets
-from fencepost.traces.pipeline.topics import OffsetRange, TopicRecord, find_topic, offset_ranges, read_records
+from fencepost.traces.pipeline.topics import (
+    OffsetRange,
+    TopicRecord,
+    TopicStreamReader,
+    find_topic,
+    limit_offsets,
+    offset_ranges,
+    read_records,
+)
 from tests.support.altered_traces import altered_trace
 from tests.support.served_coordinator import serve_in_thread
 from tests.support.trace_topics import create_topic, produce_records, records_of
@@ -104,6 +111,6 @@ def test_what_is_wrong_with_a_topic_is_told_in_one_line(address: str) -> None:
 def test_records_that_are_gone_are_told(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     topic = create_topic(address, "gone")
     produce_records(address, "gone", [("a", b"x")])
-    monkeypatch.setattr("fencepost.traces.pipeline.topic_source.offset_ranges", lambda topic: [OffsetRange(0, 7, 9)])
+    monkeypatch.setattr("fencepost.traces.pipeline.topics.offset_ranges", lambda topic: [OffsetRange(0, 7, 9)])
     with pytest.raises(PipelineError, match="records 3 to 6 of partition 0 were removed from the topic before"):
         TopicStreamReader(topic, 20).latestOffset({"0": 3}, None)

@@ -10,8 +10,7 @@ from pyspark.sql import SparkSession
 from fencepost.traces.files.trace_files import open_trace, write_trace
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.pipeline.corpus import Corpus
-from fencepost.traces.pipeline.stream import watch_topic
-from fencepost.traces.pipeline.stream_log import findings_log, new_findings
+from fencepost.traces.pipeline.stream import findings_log, new_findings, watch_topic
 from fencepost.traces.pipeline.topic_ingest import ingest_topic
 from fencepost.traces.pipeline.topics import offset_ranges
 from tests.support.altered_traces import altered_trace, write_in_parts

@@ -10,12 +10,15 @@ import pytest
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Header, Order
 from fencepost.traces.files.jsonl import encode_header
-from fencepost.traces.pipeline.errors import PipelineError
+from fencepost.traces.pipeline import PipelineError
 from fencepost.traces.pipeline.judge_corpus import read_shards
-from fencepost.traces.pipeline.recordings import TraceFile
+from fencepost.traces.pipeline.rows import (
+    LOOKUPS_SHARD,
+    UNRELATED_BUCKET,
+    WHOLE_TRACE,
+)
 from fencepost.traces.pipeline.shard_plan import LONG_TRACE_EVENTS, HeaderRow, ShardRows, divide_work, shards_of
-from fencepost.traces.pipeline.shards import LOOKUPS_SHARD, UNRELATED_BUCKET, WHOLE_TRACE
-from fencepost.traces.pipeline.trace_rows import Run, RunReader, find_runs
+from fencepost.traces.pipeline.trace_rows import Run, RunReader, TraceFile, find_runs
 
 ROWS_PER_GROUP = 4
 SCHEMA = pa.schema(

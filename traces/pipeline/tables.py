@@ -2,14 +2,11 @@
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from fencepost.traces.pipeline.file_systems import Location, file_sizes, join_location, open_parquet_output
+from fencepost.traces.pipeline.files import Location, ParquetFiles, to_record_batches
 
 EVENTS, QUARANTINE, TRACES, INPUTS = "events", "quarantine", "traces", "inputs"
 TABLE_COLUMN = "table"
@@ -89,6 +86,7 @@ SCHEMAS: Mapping[str, pa.Schema] = {
     ),
 }
 TABLES = tuple(SCHEMAS)
+TEXT_PLACE = SCHEMAS[EVENTS].get_field_index("text")
 DELTA_SCHEMA = pa.unify_schemas([pa.schema([(TABLE_COLUMN, pa.string())]), *SCHEMAS.values()])
 """All columns, as a Delta table has them: one table is one partition."""
 ROW_GROUP_SIZE = 16_384
@@ -107,71 +105,46 @@ def table_of(name: str) -> str:
     return name.partition("/")[0].removeprefix(f"{TABLE_COLUMN}=")
 
 
-def open_parquet_writer(folder: Location, name: str) -> pq.ParquetWriter:
-    """A writer of a new file in the corpus in `folder`."""
-    return open_parquet_output(join_location(folder, name), SCHEMAS[table_of(name)])
-
-
-@dataclass(slots=True)
-class ParquetFileWriter:
-    """One Parquet file that is being written."""
-
-    name: str
-    schema: pa.Schema
-    writer: pq.ParquetWriter
-    rows: list[tuple[Any, ...]] = field(default_factory=list)
-    held_bytes: int = 0
-    """Bytes of text in `rows`."""
-
-    def add_row(self, row: tuple[Any, ...]) -> None:
-        """Buffer a row, and write the buffer if it is full."""
-        self.rows.append(row)
-        text = self.schema.get_field_index("text")
-        self.held_bytes += len(row[text]) if text >= 0 else 0
-        if len(self.rows) >= ROW_GROUP_SIZE or self.held_bytes >= ROW_GROUP_BYTES:
-            self.flush()
-
-    def flush(self) -> None:
-        """Write the buffered rows."""
-        if self.rows:
-            columns = zip(*self.rows, strict=True)
-            arrays = [pa.array(column, each.type) for column, each in zip(columns, self.schema, strict=True)]
-            self.writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=self.schema))
-            self.rows.clear()
-            self.held_bytes = 0
-
-
 class TableWriter:
     """Writes rows into new files of a corpus, one for each table. `files` are those that are complete, with their sizes
     in bytes."""
 
     def __init__(self, folder: Location, writer: str) -> None:
-        self.folder = folder
         self.writer = writer
-        self.files: dict[str, int] = {}
-        self.open_files: dict[str, ParquetFileWriter] = {}
+        self.output = ParquetFiles(folder)
+        self.names: dict[str, str] = {}
+        self.rows: dict[str, list[tuple[Any, ...]]] = {}
+        """The rows that are not written yet, by table."""
+        self.text_bytes = 0
+        """Bytes of text in those of the table of events."""
+
+    @property
+    def files(self) -> Mapping[str, int]:
+        """The files that are complete, with their sizes in bytes."""
+        return self.output.sizes
 
     def add_row(self, table: str, row: tuple[Any, ...]) -> None:
-        """Write a row into a table."""
-        if table not in self.open_files:
-            name = new_file_name(table, self.writer)
-            self.open_files[table] = ParquetFileWriter(name, SCHEMAS[table], open_parquet_writer(self.folder, name))
-        self.open_files[table].add_row(row)
+        """Write a row into a table; the table's rows are on disk when a row group is full."""
+        held = self.rows.setdefault(table, [])
+        held.append(row)
+        if table == EVENTS:
+            self.text_bytes += len(row[TEXT_PLACE])
+        if len(held) >= ROW_GROUP_SIZE or (table == EVENTS and self.text_bytes >= ROW_GROUP_BYTES):
+            self.flush(table)
 
-    def close(self) -> None:
-        """Write the buffered rows, and close all files."""
-        for each in self.open_files.values():
-            each.flush()
-            each.writer.close()
-        names = [each.name for each in self.open_files.values()]
-        self.files |= {name: size or 0 for name, size in zip(names, file_sizes(self.folder, names), strict=True)}
-        self.open_files.clear()
+    def flush(self, table: str) -> None:
+        """Write the buffered rows of a table."""
+        name = self.names.setdefault(table, new_file_name(table, self.writer))
+        for batch in to_record_batches(self.rows.pop(table), SCHEMAS[table], ROW_GROUP_SIZE):
+            self.output.add(name, batch)
+        if table == EVENTS:
+            self.text_bytes = 0
 
     def __enter__(self) -> "TableWriter":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         if kind is None:
-            self.close()
+            for table in list(self.rows):
+                self.flush(table)
+        self.output.__exit__(kind, *error)
