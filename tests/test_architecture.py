@@ -323,7 +323,7 @@ def test_an_engine_that_knows_a_protocol_is_seen(line: str) -> None:
 def test_the_toy_protocol_is_small_and_uses_no_other() -> None:
     folder = ROOT / "tests" / "support" / "lease"
     sources = [path.read_text() for path in sorted(folder.rglob("*.py"))]
-    assert sum(source.count("\n") for source in sources) <= 270
+    assert sum(source.count("\n") for source in sources) <= 275
     names = {name for source in sources for _, name in imports_of(ast.parse(source))}
     assert not [name for name in names if set(PROTOCOLS) & set(name.split("."))]
 

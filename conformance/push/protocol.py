@@ -15,7 +15,7 @@ from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.schedules.protocol import TargetScheduleProtocol
 from fencepost.conformance.schedules.scope import ScheduleScope
 from fencepost.model.push.group import UnusableInterest, parse_interest
-from fencepost.model.push.rules import PUSH as SPECIFICATION
+from fencepost.model.push.specification import PUSH as SPECIFICATION
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.push.judge import PushProtocol

@@ -14,7 +14,7 @@ from fencepost.conformance.scenario.context import ScenarioContext
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.schedules.protocol import TargetScheduleProtocol
 from fencepost.conformance.schedules.scope import ScheduleScope
-from fencepost.model.region.rules import REGION as SPECIFICATION
+from fencepost.model.region.specification import REGION as SPECIFICATION
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.region.judge import RegionProtocol

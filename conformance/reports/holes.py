@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from fencepost.conformance.results import ExitCode
-from fencepost.model.catalogue.hole import Hole
+from fencepost.model.catalogue.specification import Hole
 from fencepost.model.explore.hole_search import HoleSearch, SearchOutcome
 
 

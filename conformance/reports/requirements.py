@@ -6,9 +6,8 @@ from fencepost.conformance.capabilities import REMEDIES
 from fencepost.conformance.profile import DERIVED_CAPABILITIES
 from fencepost.conformance.protocols.registry import DEFAULT_PROTOCOL
 from fencepost.conformance.reports.layout import label_once, wrapped_lines
-from fencepost.model.catalogue.hole import Hole
 from fencepost.model.catalogue.requirement import CAPABILITIES, Requirement, Verifiability
-from fencepost.model.catalogue.specification import Specification, SpecifiedDifference
+from fencepost.model.catalogue.specification import Hole, Specification, SpecifiedDifference
 
 _TESTED = {
     Verifiability.CHECKED: "by scenarios of its own, and wherever other schedules come by",

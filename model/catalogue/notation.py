@@ -1,4 +1,4 @@
-"""The notation of the catalogue: requirements and rules as text, and its strict reader.
+"""The notation of the catalogue: requirements, rules and holes as text, and its strict reader.
 
 A table of requirements is a specification that a person reads. A row begins at the margin with id, level and title;
 below it stand the sentence and, in brackets, the sources that it was read from:
@@ -29,22 +29,29 @@ other one is one of these checks. Prerequisites of prerequisites count, so that 
 
 A table of rules has one row for each branch of the handlers, under the API whose requests they handle, or under
 `no api: ` and what they are about. A row has the name of the rule, the error of the response (none if the request is
-parked or answered per entry), the condition in words, and in brackets the requirements that it satisfies, the first of
-which is charged with a violation. Behind a semicolon stand the requirements about single fields of the response;
-`fields NAME` takes over a list of them that is named at the margin:
+parked or answered per entry), the condition in words, and in brackets the requirements that it satisfies (or `none`),
+the first of which is charged with a violation. Behind a semicolon stand the requirements about single fields of the
+response; `fields NAME` takes over a list of them that is named at the margin:
 
     fields join: generation GEN-02, leader GEN-05
     api JoinGroup
       join.invalid-group INVALID_GROUP_ID: the group id is empty [JOIN-01]
       join.completing.same-protocols NONE: a member asks again in the sync phase with the same protocols
         [JOIN-29; fields join, generation JOIN-29]
+
+A table of holes has one row for each gap or contradiction of a design: id and title, what is wrong with the places in
+the design, and the weakest repair with the requirements that the hole breaks:
+
+    PUSH-H17: Startup accepts before it listens
+      Registrations are accepted before the expiry listener and the handlers exist. [draft, section 3]
+      Both are there before the election. [PUSH-06]
 """
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from fencepost.model.catalogue.requirement import Change, Level, Requirement, Verifiability
-from fencepost.model.catalogue.specification import NOTHING, Rule
+from fencepost.model.catalogue.specification import NOTHING, Hole, Rule
 
 _LEVELS = {level.value: level for level in Level}
 
@@ -54,7 +61,7 @@ class TableError(ValueError):
 
 
 def read_requirements(
-    *tables: str, capabilities: Mapping[str, str]
+    *tables: str, capabilities: Mapping[str, str] = NOTHING
 ) -> tuple[Mapping[str, Requirement], Mapping[str, tuple[str, ...]]]:
     """The requirements of tables by their id, in the order of the rows, and the nearest prerequisites of those that
     have some; `capabilities` are what they may need.
@@ -110,6 +117,24 @@ def read_rules(
                 shared[name] = _read_fields(line, text, shared)
             elif not api and not (heading == "no api" and text):
                 raise _error(line, f"no heading: {row!r}", "begin with 'api NAME', 'no api: ' or 'fields NAME: '")
+    return MappingProxyType(found)
+
+
+def read_holes(table: str, requirements: Mapping[str, Requirement]) -> Mapping[str, Hole]:
+    """The holes of a table by their id, in the order of the rows; they name `requirements`. Raises `TableError`."""
+    found = {}
+    for line, row in _rows(table, 2):
+        head, _, body = row.partition("\n")
+        id, colon, title = head.partition(": ")
+        wrong, _, remedy = body.replace("\n", " ").partition("] ")
+        sentence, _, source = wrong.rpartition(" [")
+        repair, bracket, broken = remedy.rpartition(" [")
+        if not colon or not sentence.endswith(".") or not bracket or not broken.endswith("]"):
+            raise _error(line, f"no hole: {head!r}", "write ID: Title, what is wrong [PLACE], a repair [REQUIREMENTS]")
+        hole = Hole(id, title, sentence, source, repair, tuple(broken[:-1].split(", ")))
+        if id in found or not requirements.keys() >= set(hole.requirements):
+            raise _error(line, f"{id} is there twice, or breaks no such requirement", "name requirements of the design")
+        found[id] = hole
     return MappingProxyType(found)
 
 
@@ -186,10 +211,11 @@ def _read_rule(
     if error and error not in errors:
         raise _error(line, f"{name} answers with {error}", "name an error of the protocol, or none")
     requirements, _, fields = cited[:-1].partition("; ")
-    if not requirements.split():
-        raise _error(line, f"{name} satisfies no requirement", "name one in the brackets")
+    if not requirements:
+        raise _error(line, f"{name} satisfies no requirement", "name one in the brackets, or write 'none'")
+    satisfied = () if requirements == "none" else tuple(requirements.split())
     by_field = _read_fields(line, fields, shared) if fields else NOTHING
-    return Rule(name, api, errors[error] if error else None, guard, tuple(requirements.split()), by_field)
+    return Rule(name, api, errors[error] if error else None, guard, satisfied, by_field)
 
 
 def _read_fields(line: int, text: str, shared: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""The class of requirements, and the short constructors `must`, `should` and `may` for the catalogue."""
+"""The class of requirements, and what they may need of a target."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -123,47 +123,3 @@ class Requirement:
     def tier(self) -> Tier:
         """The last tier of the capabilities that it needs."""
         return max((TIERS.get(need, Tier.LIMITS) for need in self.needs), key=list(Tier).index, default=Tier.CORE)
-
-
-def must(
-    id: str,
-    title: str,
-    sentence: str,
-    source: str,
-    *,
-    incidental: bool = False,
-    needs: tuple[str, ...] = (),
-    since: Change | None = None,
-    untestable: str = "",
-) -> Requirement:
-    """A requirement that every coordinator keeps and clients rely on. `untestable` says why no answer can break it, if
-    that is so."""
-    testability = Verifiability.UNTESTABLE if untestable else _testability(incidental, needs)
-    return Requirement(id, Level.MUST, title, sentence, source, testability, needs, untestable, since)
-
-
-def should(
-    id: str,
-    title: str,
-    sentence: str,
-    source: str,
-    *,
-    needs: tuple[str, ...] = (),
-    since: Change | None = None,
-) -> Requirement:
-    """A requirement that a client can live without."""
-    return Requirement(id, Level.SHOULD, title, sentence, source, _testability(False, needs), needs, since=since)
-
-
-def may(
-    id: str, title: str, sentence: str, source: str, *, needs: tuple[str, ...] = (), untestable: str = ""
-) -> Requirement:
-    """A permission. `untestable` says why no answer can break it, if that is so."""
-    testability = Verifiability.UNTESTABLE if untestable else _testability(False, needs)
-    return Requirement(id, Level.MAY, title, sentence, source, testability, needs, untestable)
-
-
-def _testability(incidental: bool, needs: tuple[str, ...]) -> Verifiability:
-    if incidental:
-        return Verifiability.INCIDENTAL
-    return Verifiability.RESTART if "restart" in needs else Verifiability.CHECKED

@@ -11,6 +11,18 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
+class Hole:
+    """A hole in a text: what is wrong, where, the weakest repair, and the requirements that it breaks."""
+
+    id: str
+    title: str
+    sentence: str
+    source: str
+    repair: str
+    requirements: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Rule:
     """One branch of a handler. `api` is empty for actions without a request; `error` is the error of the response,
     None if it parks the request or answers per entry. `guard` is the condition of the rule in words, `requirements` are

@@ -4,8 +4,8 @@ from fencepost.model.protocols import ProtocolEntry
 
 PUSH = ProtocolEntry(
     "push",
-    specifications={"push coordinator": "fencepost.model.push.rules:PUSH"},
-    holes="fencepost.model.push.holes:PUSH_HOLES",
+    specifications={"push coordinator": "fencepost.model.push.specification:PUSH"},
+    holes="fencepost.model.push.specification:PUSH_HOLES",
     hole_searches="fencepost.model.push.explore.holes:push_holes",
     theorems="fencepost.model.push.proofs:PUSH_THEOREMS",
     judge="fencepost.traces.push.judge:PushProtocol",

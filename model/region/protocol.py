@@ -4,8 +4,8 @@ from fencepost.model.protocols import ProtocolEntry
 
 REGION = ProtocolEntry(
     "region",
-    specifications={"consistent region": "fencepost.model.region.rules:REGION"},
-    holes="fencepost.model.region.holes:REGION_HOLES",
+    specifications={"consistent region": "fencepost.model.region.specification:REGION"},
+    holes="fencepost.model.region.specification:REGION_HOLES",
     hole_searches="fencepost.model.region.explore.holes:region_holes",
     theorems="fencepost.model.region.proofs:REGION_THEOREMS",
     judge="fencepost.traces.region.judge:RegionProtocol",

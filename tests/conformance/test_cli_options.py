@@ -21,8 +21,8 @@ from fencepost.conformance.reports.text import outcome_line, render_report
 from fencepost.conformance.scenarios.classic import ALL
 from fencepost.model.classic.catalogue import CATALOGUE
 from fencepost.model.classic.catalogue.client import CLIENT_CATALOGUE
-from fencepost.model.push.requirements import PUSH_CATALOGUE
-from fencepost.model.region.requirements import REGION_CATALOGUE
+from fencepost.model.push.specification import PUSH_CATALOGUE
+from fencepost.model.region.specification import REGION_CATALOGUE
 from tests.support.fake_runner import FakeRunner
 from tests.support.sample_reports import VIOLATED
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from fencepost.model.push.consumer import OffsetTable, accept_offset, ping_period, removal_time
 from fencepost.model.push.dialect import REPAIRED
 from fencepost.model.push.group import Interest, Registration
-from fencepost.model.push.rules import PUSH
+from fencepost.model.push.specification import PUSH
 from fencepost.traces.events import Body, Event
 from fencepost.traces.push.world import Partition
 from fencepost.traces.verdict import CheckResult, CheckStatus, FieldDifference, Violation

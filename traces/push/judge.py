@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from fencepost.model.push.group import NO_INTEREST, RegisterRequest, UnusableInterest, parse_interest
-from fencepost.model.push.rules import PUSH
+from fencepost.model.push.specification import PUSH
 from fencepost.model.push.wire import NO_COORDINATOR
 from fencepost.traces.events import FAULT, INTERNAL, REQUEST, Event, Header
 from fencepost.traces.judge.groups.judged_protocol import JudgedProtocol

@@ -22,8 +22,8 @@ from fencepost.model.region.controller import (
 from fencepost.model.region.dialect import REPAIRED
 from fencepost.model.region.draining import DrainTimes, assignment_metrics, count_drain
 from fencepost.model.region.operator import ClientState, Operator, OperatorStep
-from fencepost.model.region.rules import REGION
 from fencepost.model.region.settings import accepts_control_port, accepts_start_position, must_pause, reset_succeeds
+from fencepost.model.region.specification import REGION
 from fencepost.traces.events import Body
 from fencepost.traces.judge.groups.judged_protocol import JudgedProtocol
 from fencepost.traces.judge.search.configuration import GroupOperation, Path

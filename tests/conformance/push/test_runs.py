@@ -30,7 +30,7 @@ from fencepost.conformance.run.scenario_replay import replay_scenario
 from fencepost.conformance.run.stream import consume, stream_events
 from fencepost.conformance.schedules.bench import Bench
 from fencepost.conformance.schedules.falsify import Counterexample, falsify
-from fencepost.model.push.rules import PUSH as SPECIFICATION
+from fencepost.model.push.specification import PUSH as SPECIFICATION
 from tests.support.push.faults import FAULTS
 from tests.support.push.requirements import NOT_ON_THE_WIRE
 

@@ -9,7 +9,7 @@ from fencepost.conformance.push.scenarios import ALL, playable
 from fencepost.conformance.push.schedules import BundledPushSchedules
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.schedules.bench import Bench
-from fencepost.model.push.requirements import PUSH_CATALOGUE
+from fencepost.model.push.specification import PUSH_CATALOGUE
 from fencepost.traces.verdict import CheckStatus
 from tests.support.older_faults import BATCH_SIZE, MOST_BATCHES, first_telling_schedule, found_in_push_scenarios
 from tests.support.push.faults import FAULTS

@@ -2,10 +2,10 @@
 
 import pytest
 
-from fencepost.model.catalogue.notation import TableError, read_requirements, read_rules
+from fencepost.model.catalogue.notation import TableError, read_holes, read_requirements, read_rules
 from fencepost.model.catalogue.requirement import Change, Level, Requirement, Verifiability
 from fencepost.model.catalogue.sources import links_of
-from fencepost.model.catalogue.specification import Rule
+from fencepost.model.catalogue.specification import Hole, Rule
 from fencepost.model.classic.catalogue import CATALOGUE
 from fencepost.model.classic.catalogue.client import CLIENT_CATALOGUE
 
@@ -135,7 +135,7 @@ def test_a_wrong_row_of_a_requirement_is_told_in_one_line(table: str, message: s
         ),
         ("api A\n  ping: it comes", "no rule: 'ping: it comes'; write NAME ERROR: the condition [REQUIREMENTS]"),
         ("api A\n  ping EARLY: it comes [TOY-01]", "ping answers with EARLY; name an error of the protocol, or none"),
-        ("api A\n  ping: it comes []", "ping satisfies no requirement; name one in the brackets"),
+        ("api A\n  ping: it comes []", "ping satisfies no requirement; name one in the brackets, or write 'none'"),
         ("api A\n  ping: it comes [TOY-04]", "ping names TOY-04; name a requirement of the catalogue"),
         ("api A\n  ping: it comes [TOY-01; id TOY-05]", "ping names TOY-05; name a requirement of the catalogue"),
         (
@@ -154,6 +154,19 @@ def test_a_wrong_row_of_a_rule_is_told_in_one_line(table: str, message: str) -> 
     with pytest.raises(TableError) as caught:
         read_rules(table, requirements=requirements, errors=ERRORS)
     assert str(caught.value) == f"line {1 + table.count(chr(10))} of the table: {message}"
+
+
+def test_rows_of_holes() -> None:
+    requirements, _ = read_requirements(REQUIREMENTS, capabilities=CAPABILITIES)
+    row = "TOY-H01: A hole\n  It is wrong\n  here. [page, section 1 (2)]\n  Mend it. [TOY-01, TOY-02]"
+    hole = Hole("TOY-H01", "A hole", "It is wrong here.", "page, section 1 (2)", "Mend it.", ("TOY-01", "TOY-02"))
+    assert read_holes(row, requirements) == {"TOY-H01": hole}
+    for wrong in (row.replace(": ", " "), row.replace("here. [", "here ["), row.replace("[TOY-01, TOY-02]", "")):
+        with pytest.raises(TableError, match="line 1 of the table: no hole: "):
+            read_holes(wrong, requirements)
+    for wrong in (row.replace("TOY-02", "TOY-09"), f"{row}\n{row}"):
+        with pytest.raises(TableError, match="TOY-H01 is there twice, or breaks no such requirement"):
+            read_holes(wrong, requirements)
 
 
 def test_the_address_of_a_source_belongs_to_it() -> None:

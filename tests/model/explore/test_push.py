@@ -8,8 +8,7 @@ from fencepost.model.push.dialect import DRAFT, REPAIRED, Command, PushDialect, 
 from fencepost.model.push.explore.holes import push_holes
 from fencepost.model.push.explore.row import Faults, PushBounds
 from fencepost.model.push.explore.system import check_settling, push_system
-from fencepost.model.push.holes import PUSH_HOLES
-from fencepost.model.push.rules import PUSH_RULES
+from fencepost.model.push.specification import PUSH_HOLES, PUSH_RULES
 
 HOLES = push_holes()
 STEPS = {

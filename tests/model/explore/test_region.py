@@ -13,13 +13,26 @@ from fencepost.model.region.explore.holes import region_holes
 from fencepost.model.region.explore.properties import SENTENCES, kernel_view
 from fencepost.model.region.explore.row import RegionBounds, RegionFaults
 from fencepost.model.region.explore.system import region_system
-from fencepost.model.region.holes import REGION_HOLES
 from fencepost.model.region.kernel import invariants
-from fencepost.model.region.rules import ASKED_RULES, REGION_RULES
+from fencepost.model.region.specification import REGION_HOLES, REGION_RULES
 
 HOLES = region_holes()
 ENGINES = (Engine.PLAIN, Engine.NUMPY) if has_numpy() else (Engine.PLAIN,)
 SMALL = RegionBounds(records=1, checkpoints=1)
+ASKED_RULES = {
+    "job.opened",
+    "request.unfit",
+    "operator.control-port",
+    "operator.start-position",
+    "bean.refused",
+    "bean.retired",
+    "poll.empty",
+    "merge.late",
+    "poll.position-lost",
+    "poll.paused",
+    "process.waits",
+}
+"""Rules about requests of a kit that change nothing in the systems that are explored."""
 
 
 def mark(hole: HoleSearch) -> object:

@@ -7,29 +7,38 @@ token; a write with a smaller token than one accepted before is refused.
 from dataclasses import dataclass
 from enum import IntEnum
 
-from fencepost.model.catalogue.requirement import must
-from fencepost.model.catalogue.specification import Rule, Specification
+from fencepost.model.catalogue.notation import read_requirements, read_rules
+from fencepost.model.catalogue.specification import Specification
 from fencepost.model.frozen import evolve
 from fencepost.model.logic import Time, Token, absent
 
 LeaseError = IntEnum("LeaseError", ("NONE", "HELD", "STALE", "FENCED"), start=0)
 """Error codes of responses."""
 NONE, HELD, STALE, FENCED = LeaseError
-REQUIREMENTS = (
-    must("LEASE-01", "Tokens grow", "Each token is larger than every token before it.", "the toy protocol"),
-    must("LEASE-02", "Leases expire", "A lease is free once its deadline has come.", "the toy protocol"),
-    must("LEASE-03", "Writes are fenced", "A write with a smaller token than another is refused.", "the toy protocol"),
+REQUIREMENTS, _ = read_requirements("""
+LEASE-01 MUST: Tokens grow
+  Each token is larger than every token before it. [the toy protocol]
+LEASE-02 MUST: Leases expire
+  A lease is free once its deadline has come. [the toy protocol]
+LEASE-03 MUST: Writes are fenced
+  A write with a smaller token than another is refused. [the toy protocol]
+""")
+RULES = """
+api acquire
+  acquire.free NONE: nobody holds the lease [LEASE-02; token LEASE-01]
+  acquire.held HELD: a client holds the lease [LEASE-02]
+api renew
+  renew.holder NONE: the token is that of the client that holds the lease [LEASE-02]
+  renew.stale STALE: the token is not the holder's, or the lease is free [LEASE-02]
+api write
+  write.current NONE: no write with a larger token was accepted [LEASE-03]
+  write.fenced FENCED: a write with a larger token was accepted before [LEASE-03]
+no api: the clock
+  expire: the deadline of the lease has come [LEASE-02]
+"""
+SPECIFICATION = Specification(
+    REQUIREMENTS, read_rules(RULES, requirements=REQUIREMENTS, errors=LeaseError.__members__), subject="lease"
 )
-RULES = (
-    Rule("acquire.free", "acquire", NONE, "nobody holds the lease", ("LEASE-02",), {"token": "LEASE-01"}),
-    Rule("acquire.held", "acquire", HELD, "a client holds the lease", ("LEASE-02",)),
-    Rule("renew.holder", "renew", NONE, "the token is that of the client that holds the lease", ("LEASE-02",)),
-    Rule("renew.stale", "renew", STALE, "the token is not the holder's, or the lease is free", ("LEASE-02",)),
-    Rule("write.current", "write", NONE, "no write with a larger token was accepted", ("LEASE-03",)),
-    Rule("write.fenced", "write", FENCED, "a write with a larger token was accepted before", ("LEASE-03",)),
-    Rule("expire", "", None, "the deadline of the lease has come", ("LEASE-02",)),
-)
-SPECIFICATION = Specification({one.id: one for one in REQUIREMENTS}, {one.name: one for one in RULES}, subject="lease")
 
 
 @dataclass(frozen=True, slots=True)
