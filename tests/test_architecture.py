@@ -62,7 +62,7 @@ ORDER = {
         conformance/reports  conformance/reports/classic
         conformance/diagrams  conformance/pages  conformance/badges  conformance/registry
         conformance/api  conformance/testing  conformance/pipeline
-        conformance/zoo/mutation  conformance/zoo/classic  conformance/zoo/classic/bugs
+        conformance/zoo/faults  conformance/zoo/classic  conformance/zoo/classic/bugs
         conformance/zoo/classic/clients  conformance/zoo
         conformance/cli
         conformance/push  conformance/region  conformance/proposal

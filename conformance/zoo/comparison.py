@@ -11,16 +11,13 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import islice
 
-from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.schedules.falsify import schedule_source
 from fencepost.conformance.zoo.classic.compared_scenarios import comparison_scenarios
-from fencepost.conformance.zoo.classic.crashing_target import CrashingTarget
-from fencepost.conformance.zoo.faulty import BUNDLED_SCHEDULES, FaultyCoordinator, MakeTarget
-from fencepost.conformance.zoo.hunt import bundled_run_on, scenarios_for
-from fencepost.conformance.zoo.line_coverage import Line, trace_lines
+from fencepost.conformance.zoo.classic.environments import PLAIN
+from fencepost.conformance.zoo.coordinators import BUNDLED_SCHEDULES, CoordinatorFault, play_scenario_in, scenarios_for
+from fencepost.conformance.zoo.measuring import CpuLimitExceeded, Line, cpu_limit, lines_changed_by, trace_lines
 from fencepost.conformance.zoo.strategies import SCENARIOS, TOURS
-from fencepost.conformance.zoo.timeouts import CpuLimitExceeded, cpu_limit
 from fencepost.traces.events import Event, Kind
 
 SCHEDULE_COUNT = 200
@@ -29,29 +26,28 @@ MAX_PLAY_SECONDS = 30.0
 """The seconds of one core after which a coordinator counts as hanging."""
 
 
-def find_difference(coordinator: FaultyCoordinator) -> str:
+def find_difference(fault: CoordinatorFault) -> str:
     """The scenario in which the trace differs from the shipped coordinator's, and the requirements violated there; ""
     if there is none."""
-    changed = coordinator.changed_lines
-    with coordinator.activate() as make_target:
-        for play in compared_scenarios():
-            expected, lines = observe_reference(play)
-            if changed is not None and changed.isdisjoint(lines):
-                continue
-            try:
-                with cpu_limit(MAX_PLAY_SECONDS):
-                    same = observe(make_target, play) == expected
-                    violated = "" if same else violated_in(make_target, play)
-            except CpuLimitExceeded:
-                return play.name
-            if not same:
-                return play.name + violated
+    changed = lines_changed_by(fault.mutant) if fault.mutant is not None else None
+    for play in compared_scenarios():
+        expected, lines = observe_reference(play)
+        if changed is not None and changed.isdisjoint(lines):
+            continue
+        try:
+            with fault.activate(), cpu_limit(MAX_PLAY_SECONDS):
+                same = observe(play) == expected
+                violated = "" if same else violated_in(play)
+        except CpuLimitExceeded:
+            return play.name
+        if not same:
+            return play.name + violated
     return ""
 
 
-def violated_in(make_target: MakeTarget, play: Scenario) -> str:
+def violated_in(play: Scenario) -> str:
     """The requirements that a run of a scenario violates, in words; "" if it violates none."""
-    violated = run_virtual(bundled_run_on(make_target, 0).play(play, "run")).verdict.violated
+    violated = play_scenario_in(PLAIN, play).verdict.violated
     return f", which violates {', '.join(sorted(violated))}" if violated else ""
 
 
@@ -77,9 +73,10 @@ def random_schedules() -> tuple[Scenario, ...]:
     return tuple(BUNDLED_SCHEDULES.scenario_of(each) for each in drawn)
 
 
-def observe(make_target: MakeTarget, play: Scenario) -> str:
-    """The trace of a scenario in text, with normalized member ids."""
-    return normalize_ids(run_virtual(bundled_run_on(make_target, 0).play(play, "run")).events)
+def observe(play: Scenario) -> str:
+    """The trace of a scenario in text, with normalized member ids, on the coordinator that is active in this
+    process."""
+    return normalize_ids(play_scenario_in(PLAIN, play).events)
 
 
 def normalize_ids(events: Sequence[Event]) -> str:
@@ -104,5 +101,5 @@ def member_ids_in(events: Sequence[Event]) -> Iterator[str]:
 def observe_reference(play: Scenario) -> tuple[str, frozenset[Line]]:
     """The trace of a scenario on the shipped coordinator, as `observe` gives it, and the lines that it runs."""
     with trace_lines() as lines:
-        text = observe(CrashingTarget, play)
+        text = observe(play)
     return text, frozenset(lines)

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from typing import Any
 
 from fencepost.conformance.events import Progress
 from fencepost.conformance.execution.workers import (
@@ -15,10 +16,11 @@ from fencepost.conformance.execution.workers import (
     run_tasks,
 )
 from fencepost.conformance.zoo.comparison import find_difference
-from fencepost.conformance.zoo.faulty import FaultyCoordinator, faulty_coordinator, match_patterns
-from fencepost.conformance.zoo.hunt import HuntResult, HuntTask, run_hunt
+from fencepost.conformance.zoo.faults.fault import Fault, Side
+from fencepost.conformance.zoo.hunt import HuntResult, HuntTask
+from fencepost.conformance.zoo.registry import fault_named, match_patterns, run_hunt, strategies_for
 from fencepost.conformance.zoo.results import ResultRow, ResultTable, result_row
-from fencepost.conformance.zoo.strategies import HYPOTHESIS, SCHEDULES, STRATEGIES, WALK
+from fencepost.conformance.zoo.strategies import BASELINES, GROUPS, STRATEGIES
 
 NO_DIFFERENCE = "no answer differs from the shipped coordinator's"
 NOT_TOLD_APART = f"not told apart: {NO_DIFFERENCE}"
@@ -43,58 +45,56 @@ class HuntPlan:
     ended: str = ""
     """Why the hunts ended early, if not by Ctrl-C."""
 
-    def tasks(self, coordinator: FaultyCoordinator) -> Iterator[HuntTask]:
-        """The hunts of one faulty coordinator by schedules and by the baselines."""
-        if SCHEDULES in self.strategies:
+    def tasks(self, fault: Fault[Any]) -> Iterator[HuntTask]:
+        """The hunts for one fault by its plainest strategy and, if it is a coordinator's, by the baselines."""
+        plainest, *_ = strategies_for(fault)
+        if plainest in (*self.strategies, GROUPS):
             for seed in range(1, self.seeds + 1):
-                yield HuntTask(coordinator.name, SCHEDULES, seed, self.seconds)
-        for seed in range(1, self.baseline_seeds + 1):
-            for strategy in (HYPOTHESIS, WALK):
-                yield HuntTask(coordinator.name, strategy, seed, self.seconds)
+                yield HuntTask(fault.id, plainest, seed, self.seconds)
+        if fault.subject is Side.COORDINATOR:
+            for seed in range(1, self.baseline_seeds + 1):
+                for strategy in BASELINES:
+                    yield HuntTask(fault.id, strategy, seed, self.seconds)
 
-    def fallback_tasks(self, coordinator: FaultyCoordinator) -> Iterator[HuntTask]:
-        """The hunts of one faulty coordinator that no schedule found."""
-        for strategy in self.strategies:
-            if strategy != SCHEDULES:
-                yield HuntTask(coordinator.name, strategy, 0, self.seconds)
+    def fallback_tasks(self, fault: Fault[Any]) -> Iterator[HuntTask]:
+        """The hunts for one fault that its plainest strategy did not find."""
+        for strategy in strategies_for(fault)[1:]:
+            if strategy in self.strategies:
+                yield HuntTask(fault.id, strategy, 0, self.seconds)
 
     def run(self, show: Callable[[Progress], None]) -> ResultTable:
         """Run all hunts; Ctrl-C, or a worker process that ends, ends them early, with the results so far. Raises
-        `UnknownFaultyCoordinator`.
+        `UnknownFault`.
 
         A mutant that the first seed does not find is compared with the shipped coordinator before its other hunts.
         """
-        coordinators = match_patterns(self.patterns)
-        self.hunt_results = {each.name: [] for each in coordinators}
+        faults = match_patterns(self.patterns)
+        self.hunt_results = {each.id: [] for each in faults}
         cut_short = True
         try:
             with WorkerPool(self.jobs, MAX_MEMORY_BYTES) as pool:
-                self.run_all(pool, coordinators, show)
+                self.run_all(pool, faults, show)
             cut_short = False
         except KeyboardInterrupt:
             pass
         except WorkerEnded as error:
             self.ended = str(error)
         rows = tuple(
-            result_row(each, self.hunt_results[each.name], self.reason_not_found(each.name))
-            for each in coordinators
-            if not cut_short or is_found(self.hunt_results[each.name]) or self.is_not_told_apart(each.name)
+            result_row(each, self.hunt_results[each.id], self.reason_not_found(each.id))
+            for each in faults
+            if not cut_short or is_found(self.hunt_results[each.id]) or self.is_not_told_apart(each.id)
         )
         return ResultTable(self.seeds, self.baseline_seeds, self.seconds, rows, cut_short)
 
-    def run_all(
-        self, pool: Executor, coordinators: Sequence[FaultyCoordinator], show: Callable[[Progress], None]
-    ) -> None:
+    def run_all(self, pool: Executor, faults: Sequence[Fault[Any]], show: Callable[[Progress], None]) -> None:
         """Run all hunts and comparisons. Raises `WorkerEnded`."""
-        tasks = sorted((task for each in coordinators for task in self.tasks(each)), key=task_order)
+        tasks = sorted((task for each in faults for task in self.tasks(each)), key=task_order)
         self.run_hunts(pool, [task for task in tasks if is_first(task)], show)
-        self.compare(pool, [each.name for each in self.not_found(coordinators) if each.mutant], show)
+        self.compare(pool, [each.id for each in self.not_found(faults) if each.mutant], show)
         self.run_hunts(
             pool, [task for task in tasks if not is_first(task) and not self.is_not_told_apart(task.name)], show
         )
-        self.run_hunts(
-            pool, [task for each in self.not_found(coordinators) for task in self.fallback_tasks(each)], show
-        )
+        self.run_hunts(pool, [task for each in self.not_found(faults) for task in self.fallback_tasks(each)], show)
 
     def run_hunts(self, pool: Executor, tasks: Sequence[HuntTask], show: Callable[[Progress], None]) -> None:
         """Run some hunts."""
@@ -107,12 +107,10 @@ class HuntPlan:
         compared = run_tasks(pool, self.jobs, find_difference_of, names, str)
         self.differences |= with_progress("comparisons", compared, len(names), str, show)
 
-    def not_found(self, coordinators: Sequence[FaultyCoordinator]) -> list[FaultyCoordinator]:
-        """The coordinators that no hunt found so far, without mutants that are not told apart."""
+    def not_found(self, faults: Sequence[Fault[Any]]) -> list[Fault[Any]]:
+        """The faults that no hunt found so far, without mutants that are not told apart."""
         return [
-            each
-            for each in coordinators
-            if not is_found(self.hunt_results[each.name]) and not self.is_not_told_apart(each.name)
+            each for each in faults if not is_found(self.hunt_results[each.id]) and not self.is_not_told_apart(each.id)
         ]
 
     def is_not_told_apart(self, name: str) -> bool:
@@ -120,7 +118,7 @@ class HuntPlan:
         return self.differences.get(name) == ""
 
     def reason_not_found(self, name: str) -> str:
-        """The reason why a faulty coordinator was not found."""
+        """The reason why a fault was not found."""
         if name not in self.differences:
             return NOTHING_FOUND
         return SURVIVES.format(where=self.differences[name]) if self.differences[name] else NOT_TOLD_APART
@@ -151,13 +149,13 @@ def task_order(task: HuntTask) -> tuple[str, int]:
 
 
 def is_first(task: HuntTask) -> bool:
-    """The hunt is the one by the kit's own schedules with seed 1."""
-    return task.strategy == SCHEDULES and task.seed == 1
+    """The hunt is the first one by the kit's plainest strategy."""
+    return task.strategy not in BASELINES and task.seed == 1
 
 
 def is_found(results: Sequence[HuntResult]) -> bool:
     """One of the kit's strategies found it; baselines do not count."""
-    return any(result.is_found and result.task.strategy not in (HYPOTHESIS, WALK) for result in results)
+    return any(result.is_found and result.task.strategy not in BASELINES for result in results)
 
 
 def is_not_told_apart(row: ResultRow) -> bool:
@@ -167,4 +165,4 @@ def is_not_told_apart(row: ResultRow) -> bool:
 
 def find_difference_of(name: str) -> str:
     """See `find_difference`."""
-    return find_difference(faulty_coordinator(name))
+    return find_difference(fault_named(name))

@@ -1,25 +1,30 @@
-"""Results of hunts as a table: for each faulty coordinator the strategy that found it, how fast, and with how few
-requests."""
+"""Results of hunts: for each fault the strategy that found it, how fast, and with how few requests.
+
+They are kept as JSON, and shown as plain text and as a page in Markdown.
+"""
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from fencepost.conformance.zoo.faulty import FaultyCoordinator
+from fencepost.conformance.zoo.classic.clients import CLIENT_BUGS, NOT_PUT_BACK
+from fencepost.conformance.zoo.faults.fault import Fault, Side
 from fencepost.conformance.zoo.hunt import HuntResult
-from fencepost.conformance.zoo.strategies import STRATEGIES
+from fencepost.conformance.zoo.registry import KNOWN_BUGS, coordinator_mutants
+from fencepost.conformance.zoo.strategies import BASELINES, GROUPS, HYPOTHESIS, SCHEDULES, STRATEGIES, WALK
 
 BUG_RESULTS, MUTANT_RESULTS = (Path(__file__).parent / name for name in ("results.json", "mutants.json"))
 """The shipped results, of known bugs and of systematic mutants."""
+ORDER = (*STRATEGIES, GROUPS)
+"""The kit's strategies, the plainest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class HuntSummary:
-    """The hunts of one faulty coordinator by one strategy. Medians are of those that found a violation."""
+    """The hunts for one fault by one strategy. Medians are of those that found a violation."""
 
     found: int
     of: int
@@ -30,11 +35,12 @@ class HuntSummary:
 
 @dataclass(frozen=True, slots=True)
 class ResultRow:
-    """The results of one faulty coordinator. `found_by` is the plainest strategy that found it, or "" with a `reason`;
+    """The results of one fault. `found_by` is the plainest strategy that found it, or "" with a `reason`;
     `requirement` is the one violated most often; `seed` is the one with the fewest schedules, and `chunk` the number of
     the batch."""
 
     name: str
+    subject: str
     sentence: str
     source: str
     breaks: tuple[str, ...]
@@ -58,21 +64,22 @@ class ResultTable:
     cut_short: bool = False
 
 
-def result_row(coordinator: FaultyCoordinator, results: Sequence[HuntResult], reason: str = "") -> ResultRow:
-    """The row of a faulty coordinator by the results of all its hunts."""
+def result_row(fault: Fault[Any], results: Sequence[HuntResult], reason: str = "") -> ResultRow:
+    """The row of a fault by the results of all its hunts."""
     strategies = dict.fromkeys(result.task.strategy for result in results)
     by_strategy = {name: [result for result in results if result.task.strategy == name] for name in strategies}
-    best = next((found for name in STRATEGIES if (found := successful(by_strategy.get(name, ())))), [])
+    best = next((found for name in ORDER if (found := successful(by_strategy.get(name, ())))), [])
     first = min(best, key=lambda result: result.schedules, default=None)
-    shortest = min(best, key=lambda result: result.requests, default=None)
-    named = Counter(result.requirement for result in best).most_common(1)
+    shortest = min(best, key=lambda result: (result.requests, result.schedules), default=None)
+    named = [result.requirement for result in best]
     return ResultRow(
-        coordinator.name,
-        coordinator.sentence,
-        coordinator.source,
-        coordinator.breaks,
+        fault.id,
+        fault.subject.value,
+        fault.sentence,
+        fault.source,
+        fault.breaks,
         "" if first is None else first.task.strategy,
-        named[0][0] if named else "",
+        max(dict.fromkeys(named), key=lambda id: (named.count(id), id in fault.breaks), default=""),
         first.task.seed if first is not None else 0,
         first.chunk if first is not None else 0,
         shortest.found_with if shortest is not None else (),
@@ -145,7 +152,7 @@ def supplement_table(old: ResultTable, new: ResultTable) -> ResultTable:
 
 def supplement_row(old: ResultRow, new: ResultRow) -> ResultRow:
     """The new row with the results of other strategies in the old one; `found_by` stays the plainest of them."""
-    order = (*STRATEGIES, "")
+    order = (*ORDER, "")
     counts = old.found_by in new.hunts or order.index(new.found_by) <= order.index(old.found_by)
     return replace(new if counts else old, hunts={**old.hunts, **new.hunts})
 
@@ -154,3 +161,162 @@ def no_longer_found(old: ResultTable, new: ResultTable) -> list[str]:
     """The names that are found in the old table and not in the new one."""
     known = {one.name for one in old.rows if one.found_by}
     return [one.name for one in new.rows if one.name in known and not one.found_by]
+
+
+def record_results(table: ResultTable) -> None:
+    """Merge the rows of the table into the recorded results of bugs and mutants, and write the page of the bugs."""
+    for file, names in ((BUG_RESULTS, KNOWN_BUGS), (MUTANT_RESULTS, coordinator_mutants())):
+        rows = tuple(row for row in table.rows if row.name in names)
+        if rows:
+            whole = merge_tables(load_results(file), replace(table, rows=rows), names)
+            file.write_text(to_json(whole), encoding="utf-8")
+            if file is BUG_RESULTS:
+                file.with_suffix(".md").write_text(render_markdown(whole), encoding="utf-8")
+
+
+# -- as text ---------------------------------------------------------------------------------------------------------
+
+COLUMNS = (
+    "bug",
+    "what it does",
+    "forbidden by",
+    "found by",
+    "seeds",
+    "s",
+    "schedules",
+    "requests",
+    "named",
+)
+BASELINE_COLUMNS = ("plain Hypothesis", "random walk")
+_NONE = HuntSummary(0, 0)
+
+
+def table_lines(table: ResultTable) -> list[str]:
+    """The table in plain text."""
+    head = f"{'bug':8} {'found by':10} {'seeds':>6} {'seconds':>8} {'schedules':>10} {'requests':>9}  requirement"
+    return [head, *(row_line(each) for each in table.rows), *summary_lines(table.rows)]
+
+
+def row_line(row: ResultRow) -> str:
+    """The line of one fault in plain text."""
+    hunts = row.hunts.get(row.found_by, _NONE)
+    name = row.name if len(row.name) < 9 else f"{row.name}\n{'':8}"
+    if not row.found_by:
+        return f"{name:8} not found  {row.reason}"
+    return (
+        f"{name:8} {row.found_by:10} {f'{hunts.found}/{hunts.of}':>6} {hunts.median_seconds:8.2f} "
+        f"{hunts.median_schedules:10.0f} {hunts.median_requests:9.0f}  {row.requirement}"
+    )
+
+
+def summary_lines(rows: Sequence[ResultRow]) -> list[str]:
+    """The summary of the rows: of coordinators, and of each part of clients."""
+    coordinators, clients = split_rows(rows)
+    return [
+        *(summarize_coordinators(coordinators) if coordinators or not clients else ()),
+        *(summarize_clients(clients) if clients else ()),
+    ]
+
+
+def split_rows(rows: Sequence[ResultRow]) -> tuple[list[ResultRow], list[ResultRow]]:
+    """The rows of coordinators, and those of clients."""
+    coordinators = [row for row in rows if row.subject == Side.COORDINATOR]
+    return coordinators, [row for row in rows if row.subject != Side.COORDINATOR]
+
+
+def summarize_coordinators(rows: Sequence[ResultRow]) -> list[str]:
+    """How many faults of coordinators were found, how fast, and by the baselines."""
+    found = [row for row in rows if row.found_by]
+    drawn = [row.hunts[SCHEDULES] for row in found if row.found_by == SCHEDULES]
+    lines = [f"{len(found)} of {len(rows)} found, {len(drawn)} of them by random schedules"]
+    if drawn:
+        lines[0] += (
+            f"; median {median(each.median_seconds for each in drawn):.1f} s and "
+            f"{median(each.median_requests for each in drawn):.0f} requests"
+        )
+    for method, title in ((HYPOTHESIS, "plain Hypothesis"), (WALK, "a random walk")):
+        tried = [row.hunts[method] for row in rows if method in row.hunts]
+        if tried:
+            lines.append(f"{title} found {sum(each.found > 0 for each in tried)} of {len(tried)}")
+    return lines
+
+
+def summarize_clients(rows: Sequence[ResultRow]) -> list[str]:
+    """How many faults of each part of clients were found, and how many bugs are not put back."""
+    found = [row for row in rows if row.found_by]
+    parts = [
+        f"{sum(row.subject == side for row in found)} of {sum(row.subject == side for row in rows)} of {side}s"
+        for side in dict.fromkeys(row.subject for row in rows)
+    ]
+    named = sum(row.requirement in row.breaks for row in found)
+    lines = [
+        f"clients: {len(found)} of {len(rows)} found ({', '.join(parts)}), {named} by a requirement that forbids them"
+    ]
+    if len(rows) == len(CLIENT_BUGS):
+        lines.append(f"{len(NOT_PUT_BACK)} more bugs of clients are known and not put back")
+    return lines
+
+
+def render_markdown(table: ResultTable) -> str:
+    """The table as a page in Markdown, with the bugs that are not put back."""
+    coordinators, clients = split_rows(table.rows)
+    page = [
+        "# The zoo",
+        "",
+        "Bugs that coordinators shipped, put back into the bundled one, and what finds them, seen by `fencepost zoo`:",
+        f"{table.seeds} seeds each, {table.baseline_seeds} for plain Hypothesis (one request for each rule) and for a",
+        f"random walk, each for at most {table.seconds:.0f} s of one core. Medians are of what found something.",
+        "",
+        *table_in_markdown((*COLUMNS, *BASELINE_COLUMNS), coordinators),
+        "",
+        *(f"{line}." for line in summarize_coordinators(coordinators)),
+    ]
+    if clients:
+        page += [
+            "",
+            "## Clients",
+            "",
+            "Bugs that clients, their assignors and their fetchers shipped, put back into the reference client. The",
+            "generator of schedules was written with the list at hand.",
+            "",
+            *table_in_markdown(("bug", "side", *COLUMNS[1:]), clients),
+            "",
+            *(f"{line}." for line in summarize_clients(clients)),
+            "",
+            "Not put back:",
+            "",
+            *(f"- {number}: {reason}" for number, reason in NOT_PUT_BACK.items()),
+        ]
+    return "\n".join(page) + "\n"
+
+
+def table_in_markdown(columns: Sequence[str], rows: Sequence[ResultRow]) -> list[str]:
+    """The lines of a table of these rows."""
+    return [f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}", *(markdown_row(row) for row in rows)]
+
+
+def markdown_row(row: ResultRow) -> str:
+    """The row of one fault in Markdown: of a coordinator with the baselines, of a client with its side."""
+    hunts = row.hunts.get(row.found_by, _NONE)
+    is_of_coordinator = row.subject == Side.COORDINATOR
+    by = row.found_by if row.found_by in ("", SCHEDULES) else f"{row.found_by}: {' '.join(row.shortest)}"
+    figures = [f"{hunts.found}/{hunts.of}", f"{hunts.median_seconds:.1f}", f"{hunts.median_schedules:.0f}"]
+    cells = [
+        row.name,
+        *([] if is_of_coordinator else [row.subject]),
+        row.sentence,
+        ", ".join(row.breaks),
+        by or f"not found: {row.reason}",
+        *(figures if row.found_by else ["", "", ""]),
+        f"{hunts.median_requests:.0f}" if row.found_by else "",
+        row.requirement,
+        *([baseline_cell(row.hunts.get(each)) for each in BASELINES] if is_of_coordinator else []),
+    ]
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def baseline_cell(hunts: HuntSummary | None) -> str:
+    """The figures of a baseline."""
+    if hunts is None:
+        return ""
+    return f"{hunts.found}/{hunts.of}" + (f", {hunts.median_seconds:.1f} s" if hunts.found else "")

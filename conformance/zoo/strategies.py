@@ -12,3 +12,4 @@ STRATEGIES = (SCHEDULES, SCENARIOS, TOURS, REMARKS)
 """The kit's strategies, the plainest first; the next ones are used where it finds no violation."""
 HYPOTHESIS, WALK = "hypothesis", "walk"
 """Baselines: plain Hypothesis, one request for each rule, and a random walk."""
+BASELINES = (HYPOTHESIS, WALK)

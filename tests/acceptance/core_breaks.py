@@ -14,11 +14,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from fencepost.conformance.zoo.mutation.module_copies import source_of
+from fencepost.conformance.zoo.faults.mutants import source_of
 from fencepost.model.classic.theorems.registry import REGISTRY
 from tests.acceptance.core_sample import PROOF_SIZE, search
 from tests.acceptance.framework import Figure, at_least, exactly, without_threshold
-from tests.model.mutants.proving import prove_changed
+from tests.model.mutants.classify import prove_changed
 from tests.model.proofs.breaks import BREAKS, Break
 
 FILE = Path(__file__).parent / "results" / "core_breaks.json"

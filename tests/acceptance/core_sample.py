@@ -18,13 +18,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from fencepost.conformance.zoo.mutation.module_copies import load_changed
-from fencepost.conformance.zoo.mutation.mutants import Mutant
+from fencepost.conformance.zoo.faults.mutants import Mutant, load_changed
 from fencepost.model.proofs.classic.induction import ProofSize
 from tests.acceptance.framework import Figure, exactly, without_threshold
 from tests.model.mutants import results
+from tests.model.mutants.classify import prove_inductions
 from tests.model.mutants.core import LoadedMutant, core_mutants
-from tests.model.mutants.proving import prove_inductions
 
 SIZE = 200
 PROOF_SIZE = ProofSize(slots=2, partitions=1, protocols=2)

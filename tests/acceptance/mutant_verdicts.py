@@ -15,12 +15,11 @@ from itertools import groupby
 from pathlib import Path
 from typing import TypeVar
 
-from fencepost.conformance.zoo.mutation.mutants import Mutant
+from fencepost.conformance.zoo.faults.mutants import Mutant
 from tests.acceptance.framework import Figure, exactly, without_threshold
-from tests.model.mutants.classify import ORDER, classify_by_proof, classify_mutant, recording
+from tests.model.mutants.classify import ORDER, classify_by_proof, classify_mutant, functions_proved, recording
+from tests.model.mutants.comparison import recorded_tours
 from tests.model.mutants.core import core_mutants, function_of
-from tests.model.mutants.equivalence import recorded_tours
-from tests.model.mutants.proving import functions_proved
 from tests.model.mutants.results import EQUIVALENT, FILE, REFUTED, TOUR, UNEXPLAINED, Verdict, read, write
 
 Verdicts = list[tuple[str, Verdict]]

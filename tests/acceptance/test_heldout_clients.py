@@ -4,20 +4,20 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.conformance.zoo.classic.clients.bug import ClientBug, Side
-from fencepost.conformance.zoo.mutation.patching import Patch
+from fencepost.conformance.zoo.clients import ClientFault
+from fencepost.conformance.zoo.faults.fault import Patch
 from fencepost.model.classic.catalogue.client import CLIENT_CATALOGUE
 from tests.acceptance.checks import faulty_clients
-from tests.acceptance.heldout_clients.registry import CLIENT_FAULTS
+from tests.acceptance.heldout_clients import CLIENT_FAULTS
 
 
 def test_there_are_twenty_of_three_sides() -> None:
-    sides = [fault.side for fault in CLIENT_FAULTS.values()]
-    assert [sides.count(side) for side in Side] == [12, 4, 4]
+    sides = [fault.subject for fault in CLIENT_FAULTS.values()]
+    assert [sides.count(side) for side in faulty_clients.PARTS] == [12, 4, 4]
 
 
-@pytest.mark.parametrize("fault", CLIENT_FAULTS.values(), ids=lambda fault: fault.number)
-def test_a_fault_contradicts_a_statement_and_is_taken_out_again(fault: ClientBug) -> None:
+@pytest.mark.parametrize("fault", CLIENT_FAULTS.values(), ids=lambda fault: fault.id)
+def test_a_fault_contradicts_a_statement_and_is_taken_out_again(fault: ClientFault) -> None:
     assert fault.sentence.endswith(".") and fault.source.startswith("member.md ")
     assert fault.breaks and set(fault.breaks) <= CLIENT_CATALOGUE.keys()
     replaced: list[tuple[object, str, object]] = []
@@ -30,7 +30,7 @@ def test_a_fault_contradicts_a_statement_and_is_taken_out_again(fault: ClientBug
             super().replace(owner, name, value)
 
     with RecordingPatch() as patch:
-        fault.inject(patch)
+        fault.apply(patch)
         assert replaced and all(getattr(owner, name) is not before for owner, name, before in replaced)
     assert all(getattr(owner, name) == before for owner, name, before in replaced)
 

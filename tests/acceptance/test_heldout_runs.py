@@ -8,23 +8,16 @@ import pytest
 from tests.acceptance import framework
 from tests.acceptance.checks import heldout
 from tests.acceptance.framework import Figure, MeasurementError, write_results
-from tests.acceptance.heldout_faults.fault import Edit, Fault
+from tests.acceptance.heldout_faults.fault import Edit, edited_coordinator
 from tests.acceptance.heldout_faults.registry import FAULTS
 from tests.acceptance.heldout_runs import run_schedules_only
 
-PLAIN = Fault(
-    "no-heartbeats",
-    "",
-    "",
-    ("HB-05",),
-    "",
-    (Edit("heartbeats.Heartbeats.rebalance_error", "else Error.NONE", "else Error.ILLEGAL_GENERATION"),),
-    FAULTS[0].witness,
-)
+EDIT = Edit("heartbeats.Heartbeats.rebalance_error", "else Error.NONE", "else Error.ILLEGAL_GENERATION")
+NO_HEARTBEATS = edited_coordinator("no-heartbeats", ["HB-05"], "", [EDIT])
 
 
 def test_a_plain_fault_is_found_and_the_shipped_coordinator_is_not_blamed() -> None:
-    with PLAIN.injected():
+    with NO_HEARTBEATS.activate():
         run = run_schedules_only(1, 10)
     assert run.is_found and "HB-05" in run.named
     assert run.first is not None and run.seconds is not None and 0 < run.seconds <= run.total_seconds
@@ -48,5 +41,5 @@ def test_the_summary_counts_faults_and_requirements(monkeypatch: pytest.MonkeyPa
     assert least.value == 26 and not least.kept
     assert found["runs that find something"].value == "130 of 150"
     assert found["runs that name a requirement of the fault's own"].value == 60
-    assert str(found["not found"].value).split(", ") == [fault.name for fault in FAULTS[26:]]
-    assert json.loads((tmp_path / "heldout.json").read_text())["bars"].keys() == {fault.name for fault in FAULTS}
+    assert str(found["not found"].value).split(", ") == [fault.id for fault in FAULTS[26:]]
+    assert json.loads((tmp_path / "heldout.json").read_text())["bars"].keys() == {fault.id for fault in FAULTS}

@@ -6,7 +6,7 @@ import pytest
 
 from fencepost.model.settings import Settings
 from tests.support.controlled_regions import CONTROLLED
-from tests.support.faulty_regions import fault_named, mark_name
+from tests.support.faulty_regions import ALL_FAULTS, mark_name
 from tests.support.region_steps import IN_HAND, SCHEDULES, play_schedule
 from tests.support.served_coordinator import serve_in_thread
 
@@ -18,12 +18,12 @@ KAFKA_ALONE = {"begin_at_end", "skip_lost_records"}
 
 
 @pytest.mark.parametrize("name", [mark_name(name, QUICK) for name in sorted(SHOWN.keys() - KAFKA_ALONE)])
-def test_a_repair_closes_its_hole(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_repair_closes_its_hole(name: str) -> None:
     schedule, predicted = SHOWN[name]
     with serve_in_thread(SERVER) as bootstrap:
         assert asyncio.run(play_schedule(bootstrap, schedule)) == ""
-        fault_named(name)(monkeypatch)
-        assert asyncio.run(play_schedule(bootstrap, schedule)) == predicted
+        with ALL_FAULTS[name].activate():
+            assert asyncio.run(play_schedule(bootstrap, schedule)) == predicted
 
 
 @pytest.mark.acceptance

@@ -26,7 +26,6 @@ from fencepost.conformance.schedules.bench import Bench
 from fencepost.conformance.schedules.classic.protocol import ClassicSchedules
 from fencepost.conformance.schedules.schedule import Schedule
 from fencepost.conformance.schedules.scope import ScheduleScope
-from fencepost.conformance.zoo.mutation.patching import Patch
 from fencepost.traces.events import Event, Header
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.verdict import TraceVerdict
@@ -95,8 +94,7 @@ def measure(names: Sequence[str], seeds: int, count: int) -> list[Hunts]:
     hunts: list[Hunts] = []
     for name in names or list(faults):
         begun = time.process_time()
-        with Patch() as patch:
-            faults[name](patch)
+        with faults[name].activate():
             numbers = tuple(map(first_failing, schedules, usual))
         played = sum(number or count for number in numbers)
         seconds = time.process_time() - begun + played * each_schedule

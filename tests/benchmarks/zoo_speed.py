@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from statistics import median
 
-from fencepost.conformance.zoo.faulty import known_bugs
+from fencepost.conformance.zoo.registry import KNOWN_BUGS
 from tests.acceptance.verdict_corpus.compare import COMMIT, ROOT, worktree
 from tests.benchmarks.trees import run_script
 
@@ -27,7 +27,7 @@ Hunts = Mapping[str, tuple[bool, float]]
 def common_bugs(old_tree: Path) -> list[str]:
     """The bugs of this tree that the old one knows too."""
     known = (old_tree / OLD_BUGS).read_text()
-    return [name for name in known_bugs() if f'"{name}"' in known]
+    return [name for name in KNOWN_BUGS if f'"{name}"' in known]
 
 
 def found_per_second(hunts: Hunts) -> float:

@@ -20,7 +20,8 @@ from fencepost.conformance.scenario.context import ScenarioContext
 from fencepost.conformance.scenario.scenario import Scenario, ScenarioFunction, ScenarioRun
 from fencepost.conformance.scenario.selection import select_requirements
 from fencepost.conformance.scenarios.classic import ALL
-from fencepost.conformance.zoo.faulty import faulty_coordinator
+from fencepost.conformance.zoo.classic.coordinators import CrashingTarget
+from fencepost.conformance.zoo.registry import fault_named
 from fencepost.model.errors import Error
 from fencepost.traces.events import Kind
 from fencepost.traces.judge.judge import judge
@@ -168,9 +169,9 @@ def test_a_type_of_pending_ids_is_charged_to_the_same_requirement_without_a_chec
 
 
 def test_timeouts_that_a_rejoin_does_not_change_are_no_matter_of_the_longest() -> None:
-    with faulty_coordinator("BUG-21").activate() as make_target:
+    with fault_named("BUG-21").activate():
         run = BundledRun(Plan(BUNDLED), Profile())
-        run.make_target = make_target
+        run.make_target = CrashingTarget
         report = asyncio.run(run.run(select_requirements(("TIMER-*", "JOIN-*")), lambda progress: None))
     assert failed(report) == {"TIMER-27"}
 

@@ -24,8 +24,9 @@ from fencepost.conformance.scenarios.classic import ALL
 from fencepost.conformance.schedules.bench import Bench
 from fencepost.conformance.schedules.classic.moves.cast import MemberRole
 from fencepost.conformance.schedules.schedule import Move, Schedule
-from fencepost.conformance.zoo.classic.crashing_target import CrashingTarget
-from fencepost.conformance.zoo.faulty import BUNDLED_SCHEDULES, faulty_coordinator
+from fencepost.conformance.zoo.classic.coordinators import CrashingTarget
+from fencepost.conformance.zoo.coordinators import BUNDLED_SCHEDULES
+from fencepost.conformance.zoo.registry import fault_named
 from fencepost.model.classic.catalogue import CATALOGUE
 from fencepost.traces.events import Order
 from fencepost.traces.verdict import CheckResult, CheckStatus, TraceVerdict
@@ -43,8 +44,8 @@ CHOSEN = next(one for one in ALL if one.requirements)
 @pytest.fixture(scope="module")
 def run_with_violation() -> ScenarioRun:
     """A coordinator that takes the commit, for it has forgotten the group."""
-    with faulty_coordinator("BUG-01").activate() as make_target:
-        return Bench(BUNDLED_SCHEDULES, partial(make_target, BUNDLED_SETTINGS), grace=2_000).play(EXPIRED)
+    with fault_named("BUG-01").activate():
+        return Bench(BUNDLED_SCHEDULES, partial(CrashingTarget, BUNDLED_SETTINGS), grace=2_000).play(EXPIRED)
 
 
 def test_the_loop_is_late_when_something_holds_it_up() -> None:

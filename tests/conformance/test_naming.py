@@ -28,7 +28,8 @@ from fencepost.conformance.schedules.falsify import most_specific
 from fencepost.conformance.schedules.schedule import Schedule
 from fencepost.conformance.schedules.statistics import CandidateFailure, RunStatistics
 from fencepost.conformance.zoo.classic.bugs import COORDINATOR_BUGS
-from fencepost.conformance.zoo.hunt import HuntTask, run_hunt
+from fencepost.conformance.zoo.hunt import HuntTask
+from fencepost.conformance.zoo.registry import run_hunt
 from fencepost.conformance.zoo.results import load_results
 from fencepost.model.classic.catalogue import CATALOGUE
 from fencepost.model.errors import Error

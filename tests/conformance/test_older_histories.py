@@ -204,10 +204,10 @@ def test_a_trace_is_told_as_text_page_markdown_and_json(name: str, tmp_path: Pat
     assert {each["protocol"] for each in told["histories"]} == {name}
 
 
-def test_a_failure_is_drawn_below_the_story(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    REGION_FAULTS["leave_out_seek_map"][0](monkeypatch)
+def test_a_failure_is_drawn_below_the_story(tmp_path: Path) -> None:
     write_push_traces(tmp_path / "push", "PUSH-38", PUSH_FAULTS["NoBarrier"].make_target)
-    write_region_traces(tmp_path / "region", "REGION-31")
+    with REGION_FAULTS["leave_out_seek_map"].activate():
+        write_region_traces(tmp_path / "region", "REGION-31")
     for name, words in (("push", ("Start", "attempt=1")), ("region", ("finish", "reset"))):
         page, markdown = tmp_path / f"{name}.html", tmp_path / f"{name}.md"
         assert main(["report", str(tmp_path / name), "--html", str(page), "--markdown", str(markdown)]) == 1

@@ -42,9 +42,7 @@ def test_a_run_over_loopback_is_judged_again_from_its_traces(target: str, tmp_pa
 def test_a_fault_is_saved_and_replayed_until_it_is_fixed(
     target: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    put_in, _, _ = FAULTS["leave_out_seek_map"]
-    with pytest.MonkeyPatch.context() as patch:
-        put_in(patch)
+    with FAULTS["leave_out_seek_map"].activate():
         assert main(["test", target, "--only", "REGION-31", "--save", str(tmp_path)]) == 1
         (trace,) = tmp_path.iterdir()
         assert main(["replay", str(trace), target]) == 1

@@ -19,15 +19,13 @@ def test_the_bundled_region_keeps_its_requirements() -> None:
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_scenarios_find_each_fault(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    put_in, requirements, _ = FAULTS[name]
-    put_in(monkeypatch)
-    assert failed_ids(run_region(0)) & set(requirements)
+def test_scenarios_find_each_fault(name: str) -> None:
+    with FAULTS[name].activate():
+        assert failed_ids(run_region(0)) & set(FAULTS[name].breaks)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [mark_name(name, QUICK) for name in sorted(FAULTS)])
-def test_schedules_find_each_fault(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    put_in, _, _ = FAULTS[name]
-    put_in(monkeypatch)
-    assert first_telling_schedule(region_bench())
+def test_schedules_find_each_fault(name: str) -> None:
+    with FAULTS[name].activate():
+        assert first_telling_schedule(region_bench())

@@ -12,7 +12,8 @@ from fencepost.conformance.results import ExitCode, Report, Verdict
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.scenario.context import ScenarioContext
 from fencepost.conformance.scenario.scenario import Scenario
-from fencepost.conformance.zoo.faulty import faulty_coordinator
+from fencepost.conformance.zoo.classic.coordinators import CrashingTarget
+from fencepost.conformance.zoo.registry import fault_named
 from fencepost.model.classic.catalogue import CATALOGUE
 from tests.support.faulty_coordinators import (
     NEVER_ENDS_JOIN_PHASE,
@@ -69,8 +70,8 @@ def test_a_late_rebalance_timeout_is_not_conformant(monkeypatch: pytest.MonkeyPa
     [(CONFIRMS_NO_JOIN, ["TIMER-16"]), (REFUSES_NO_PARKED_JOIN, ["LEAVE-09", "STATIC-05", "TIMER-06"])],
 )
 def test_mutants_that_do_not_answer_are_found(mutant: str, requirements: list[str]) -> None:
-    with faulty_coordinator(mutant).activate() as make_target:
-        run = BundledRun(Plan(BUNDLED), Profile(), make_target)
+    with fault_named(mutant).activate():
+        run = BundledRun(Plan(BUNDLED), Profile(), CrashingTarget)
         report = asyncio.run(run.run([CATALOGUE[each] for each in requirements], lambda event: None))
     assert verdicts_in(report) == dict.fromkeys(requirements, Verdict.FAIL)
 

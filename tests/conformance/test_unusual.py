@@ -9,7 +9,8 @@ from fencepost.conformance.profile import Profile
 from fencepost.conformance.reports.text import render_report
 from fencepost.conformance.results import ExitCode, RequirementResult, Verdict
 from fencepost.conformance.run.bundled import BundledRun
-from fencepost.conformance.zoo.faulty import faulty_coordinator
+from fencepost.conformance.zoo.classic.coordinators import CrashingTarget
+from fencepost.conformance.zoo.registry import fault_named
 from fencepost.model.classic.catalogue import CATALOGUE, CLASSIC
 
 NAMED = "admin.Admin.find: always: known -> True"
@@ -22,9 +23,9 @@ SHORT_LIVED = "cleanup.Cleanup.is_expired: always: self._runtime.now >= offset.e
 
 def result(name: str, requirement: str) -> tuple[RequirementResult, str]:
     """The verdict on a requirement, and the report, of a run on a mutant."""
-    with faulty_coordinator(name).activate() as make_target:
+    with fault_named(name).activate():
         run = BundledRun(Plan(BUNDLED), Profile())
-        run.make_target = make_target
+        run.make_target = CrashingTarget
         report = asyncio.run(run.run([CATALOGUE[requirement]], lambda progress: None))
     return report.results[0], render_report(report)
 

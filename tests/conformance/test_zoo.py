@@ -11,10 +11,10 @@ from fencepost.adapters.bundled.classic.messages import JoinGroup, Request
 from fencepost.conformance.results import Verdict
 from fencepost.conformance.scenario.selection import select_requirements
 from fencepost.conformance.zoo.classic import environments
-from fencepost.conformance.zoo.classic.bug import Bug
 from fencepost.conformance.zoo.classic.bugs import COORDINATOR_BUGS
 from fencepost.conformance.zoo.classic.environments import Environment
-from fencepost.conformance.zoo.mutation.patching import Patch
+from fencepost.conformance.zoo.coordinators import CoordinatorFault
+from fencepost.conformance.zoo.faults.fault import Patch
 from fencepost.model.classic.catalogue import CATALOGUE
 from tests.support.bug_witnesses import WITNESSES, run_under, shown_by
 
@@ -38,9 +38,9 @@ def test_circumstances_alone_are_no_bug(given: Environment) -> None:
     assert report.summary()[Verdict.INCONCLUSIVE] == 0
 
 
-@pytest.mark.parametrize("bug", COORDINATOR_BUGS.values(), ids=lambda bug: bug.number)
-def test_bug_shows_once_it_is_put_back(bug: Bug) -> None:
-    scenario, requirement = WITNESSES[bug.number]
+@pytest.mark.parametrize("bug", COORDINATOR_BUGS.values(), ids=lambda bug: bug.id)
+def test_bug_shows_once_it_is_put_back(bug: CoordinatorFault) -> None:
+    scenario, requirement = WITNESSES[bug.id]
     assert requirement in shown_by(bug, scenario)
 
 
@@ -48,8 +48,8 @@ def test_every_coordinator_bug_is_here() -> None:
     assert list(COORDINATOR_BUGS) == [f"BUG-{number:02}" for number in range(1, 58)]
 
 
-@pytest.mark.parametrize("bug", COORDINATOR_BUGS.values(), ids=lambda bug: bug.number)
-def test_bug_says_what_it_is(bug: Bug) -> None:
+@pytest.mark.parametrize("bug", COORDINATOR_BUGS.values(), ids=lambda bug: bug.id)
+def test_bug_says_what_it_is(bug: CoordinatorFault) -> None:
     assert bug.sentence.endswith(".") and bug.source
     assert bug.breaks and set(bug.breaks) <= set(CATALOGUE)
 
@@ -85,6 +85,6 @@ def test_bug_works_in_a_process_of_its_own() -> None:
     scenario, requirement = WITNESSES["BUG-56"]
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         there = pool.apply(in_child, ("BUG-56", scenario))
-        sound = replace(COORDINATOR_BUGS["BUG-56"], inject=lambda patch: None)
+        sound = replace(COORDINATOR_BUGS["BUG-56"], apply=lambda patch: None)
         assert requirement in there
         assert shown_by(sound, scenario) == frozenset()

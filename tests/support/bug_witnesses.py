@@ -8,9 +8,9 @@ from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.scenarios.classic import ALL
-from fencepost.conformance.zoo.classic.bug import Bug
 from fencepost.conformance.zoo.classic.bugs import COORDINATOR_BUGS
 from fencepost.conformance.zoo.classic.environments import Environment
+from fencepost.conformance.zoo.coordinators import CoordinatorFault
 from fencepost.traces.files.trace_files import write_trace
 
 WITNESSES: Mapping[str, tuple[str, str]] = {
@@ -82,10 +82,10 @@ def run_under(given: Environment) -> BundledRun:
     return bundled
 
 
-def shown_by(bug: Bug, scenario: str) -> frozenset[str]:
+def shown_by(bug: CoordinatorFault, scenario: str) -> frozenset[str]:
     """The requirements that the scenario sees broken, and does when it is played again."""
     (chosen,) = (one for one in ALL if one.name == scenario)
-    bundled = run_under(bug.environment)
+    bundled = run_under(bug.setting)
     with bug.activate():
         first, again = (run_virtual(bundled.play(chosen, attempt)) for attempt in ("run", "replay"))
     return first.verdict.violated & again.verdict.violated
@@ -96,7 +96,7 @@ def record_bug(number: str, folder: Path) -> Path:
     bug = COORDINATOR_BUGS[number]
     (chosen,) = (one for one in ALL if one.name == WITNESSES[number][0])
     with bug.activate():
-        played = run_virtual(run_under(bug.environment).play(chosen, "run"))
+        played = run_virtual(run_under(bug.setting).play(chosen, "run"))
     path = folder / f"{number}.jsonl"
     write_trace(path, played.header, played.events)
     return path

@@ -1,7 +1,7 @@
 """Faults in the operators of the bundled region, put in from outside: each replaces one method."""
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -9,6 +9,8 @@ import pytest
 
 from fencepost.adapters.address import format_address
 from fencepost.adapters.client.reference.links import TcpNetwork
+from fencepost.adapters.region import kafka_consumer, line_program
+from fencepost.adapters.region import operator as operator_module
 from fencepost.adapters.region.controller import RegionMode, RegionProgram
 from fencepost.adapters.region.kafka import Message, Offsets, Partition
 from fencepost.adapters.region.kafka_consumer import NetworkConsumer
@@ -21,6 +23,7 @@ from fencepost.adapters.region.operator import (
     RegionOperator,
     merge_parts,
 )
+from fencepost.conformance.zoo.faults.fault import INVENTED, Fault, FaultFamily, Patch, Side
 from fencepost.model.classic.member.client import Callback, CallbackKind
 from fencepost.model.classic.member.settings import COOPERATIVE_STICKY
 from fencepost.model.classic.member.step import ListenerReturned
@@ -29,25 +32,19 @@ from fencepost.model.region.dialect import DOCUMENTED
 from fencepost.model.region.settings import merge_wait_ms
 from tests.support.region_job import log_start
 
-Fault = Callable[[pytest.MonkeyPatch], None]
 RESET_TIMEOUT_MS, POLL_INTERVAL_MS = 4_000, 300_000
 """How long the region of a test lets a reset last, and the operator's max.poll.interval.ms."""
-FOUND: dict[str, tuple[Fault, tuple[str, ...], bool]] = {}
+FOUND: FaultFamily[None] = FaultFamily(Side.REGION, None)
+"""Faults that scenarios and random schedules find, by one of their requirements."""
+HELD_OUT: FaultFamily[None] = FaultFamily(Side.REGION, None)
+"""More of them, written after scenarios, schedules and judge; nothing was changed for them."""
+BESIDE: FaultFamily[None] = FaultFamily(Side.REGION, None)
+"""Repairs undone that the line protocol does not show: Kafka, its log, time and the region's controller are the kit's
+there."""
 
 
-def fault(*requirements: str, heldout: bool = False) -> Callable[[Fault], Fault]:
-    """Register a fault with the requirements one of which it is found by. A held-out fault was written after scenarios,
-    schedules and judge, and nothing was changed for it."""
-
-    def register(put_in: Fault) -> Fault:
-        FOUND[put_in.__name__] = put_in, requirements, heldout
-        return put_in
-
-    return register
-
-
-@fault("REGION-31")
-def leave_out_seek_map(patch: pytest.MonkeyPatch) -> None:
+@FOUND.add("", INVENTED, "REGION-31")
+def leave_out_seek_map(patch: Patch) -> None:
     """H01: the seek map is not in the checkpoint."""
     whole = RegionOperator.checkpoint
 
@@ -55,22 +52,22 @@ def leave_out_seek_map(patch: pytest.MonkeyPatch) -> None:
         part = await whole(self)
         return part and replace(part, base={})
 
-    patch.setattr(RegionOperator, "checkpoint", write)
+    patch.replace(RegionOperator, "checkpoint", write)
 
 
-@fault("REGION-33")
-def merge_first_part(patch: pytest.MonkeyPatch) -> None:
+@FOUND.add("", INVENTED, "REGION-33")
+def merge_first_part(patch: Patch) -> None:
     """H02: a merge is complete with its first contribution."""
 
     def merge_if_complete(self: JobControl, checkpoint: int) -> Offsets | None:
         parts = self._parts.get(checkpoint, {})
         return merge_parts(parts.values()) if parts else None
 
-    patch.setattr(JobControl, "merge_if_complete", merge_if_complete)
+    patch.replace(JobControl, "merge_if_complete", merge_if_complete)
 
 
-@fault("REGION-30")
-def write_while_pending(patch: pytest.MonkeyPatch) -> None:
+@FOUND.add("", INVENTED, "REGION-30")
+def write_while_pending(patch: Patch) -> None:
     """H04: an operator that waits for a reset writes a checkpoint."""
 
     async def write(self: RegionOperator) -> OperatorPart | None:
@@ -78,11 +75,11 @@ def write_while_pending(patch: pytest.MonkeyPatch) -> None:
             return None
         return OperatorPart(self.name, self._control.names, dict(self.offsets), dict(self.seek_map))
 
-    patch.setattr(RegionOperator, "checkpoint", write)
+    patch.replace(RegionOperator, "checkpoint", write)
 
 
-@fault("REGION-32")
-def trust_membership(patch: pytest.MonkeyPatch) -> None:
+@FOUND.add("", INVENTED, "REGION-32")
+def trust_membership(patch: Patch) -> None:
     """H05: an operator that was expelled writes a checkpoint."""
 
     async def write(self: RegionOperator) -> OperatorPart | None:
@@ -91,11 +88,11 @@ def trust_membership(patch: pytest.MonkeyPatch) -> None:
             return None
         return OperatorPart(self.name, self._control.names, dict(self.offsets), dict(self.seek_map))
 
-    patch.setattr(RegionOperator, "checkpoint", write)
+    patch.replace(RegionOperator, "checkpoint", write)
 
 
-@fault("REGION-37")
-def notify_once(patch: pytest.MonkeyPatch) -> None:
+@FOUND.add("", INVENTED, "REGION-37")
+def notify_once(patch: Patch) -> None:
     """H06: the bean tells each operator once that a merge is complete."""
     whole = JobControl.merge_if_complete
     told: dict[tuple[JobControl, int], int] = {}
@@ -106,11 +103,11 @@ def notify_once(patch: pytest.MonkeyPatch) -> None:
             told[self, checkpoint] = told.get((self, checkpoint), 0) + 1
         return found if told.get((self, checkpoint), 0) <= len(self.names) else None
 
-    patch.setattr(JobControl, "merge_if_complete", merge_if_complete)
+    patch.replace(JobControl, "merge_if_complete", merge_if_complete)
 
 
-@fault("REGION-42")
-def submit_late(patch: pytest.MonkeyPatch) -> None:
+@FOUND.add("", INVENTED, "REGION-42")
+def submit_late(patch: Patch) -> None:
     """H10: a message is submitted whatever has become of its partition."""
 
     def submit(self: RegionOperator) -> Message | None:
@@ -119,21 +116,21 @@ def submit_late(patch: pytest.MonkeyPatch) -> None:
             self.offsets[message.partition] = message.offset + 1
         return message
 
-    patch.setattr(RegionOperator, "submit", submit)
+    patch.replace(RegionOperator, "submit", submit)
 
 
-@fault("REGION-49")
-def contribute_once(patch: pytest.MonkeyPatch) -> None:
+@FOUND.add("", INVENTED, "REGION-49")
+def contribute_once(patch: Patch) -> None:
     """H11: after a restart of the control plane nobody contributes again."""
 
     async def restart(self: JobControl) -> None:
         self._parts = {}
 
-    patch.setattr(JobControl, "restart", restart)
+    patch.replace(JobControl, "restart", restart)
 
 
-@fault("REGION-45")
-def trust_old_map(patch: pytest.MonkeyPatch) -> None:
+@FOUND.add("", INVENTED, "REGION-45")
+def trust_old_map(patch: Patch) -> None:
     """H13: an operator seeks by a map that is older than the last checkpoint."""
     whole = RegionOperator.resume
 
@@ -141,33 +138,33 @@ def trust_old_map(patch: pytest.MonkeyPatch) -> None:
         whole(self)
         self._is_map_old = False
 
-    patch.setattr(RegionOperator, "resume", resume)
+    patch.replace(RegionOperator, "resume", resume)
 
 
-@fault("REGION-13", "REGION-42")
-def ignore_revocation(patch: pytest.MonkeyPatch) -> None:
+@FOUND.add("", INVENTED, "REGION-13", "REGION-42")
+def ignore_revocation(patch: Patch) -> None:
     """A revocation requests no reset."""
-    patch.setattr(RegionOperator, "on_revoked", lambda self: self._clear())
+    patch.replace(RegionOperator, "on_revoked", lambda self: self._clear())
 
 
-@fault("REGION-41", "REGION-13")
-def keep_queue(patch: pytest.MonkeyPatch) -> None:
+@FOUND.add("", INVENTED, "REGION-41", "REGION-13")
+def keep_queue(patch: Patch) -> None:
     """A reset leaves queue and buffer."""
-    patch.setattr(RegionOperator, "_clear", lambda self: None)
+    patch.replace(RegionOperator, "_clear", lambda self: None)
 
 
-@fault("REGION-18", "REGION-35")
-def ignore_seek_map(patch: pytest.MonkeyPatch) -> None:
+@FOUND.add("", INVENTED, "REGION-18", "REGION-35")
+def ignore_seek_map(patch: Patch) -> None:
     """An assignment seeks the control variable, whatever the seek map has."""
 
     def first_of(self: RegionOperator, partition: Partition) -> int:
         return self._control.first_offset(partition, self._start_of(partition))
 
-    patch.setattr(RegionOperator, "_first_of", first_of)
+    patch.replace(RegionOperator, "_first_of", first_of)
 
 
-@fault("REGION-18", "REGION-21")
-def ignore_variables(patch: pytest.MonkeyPatch) -> None:
+@FOUND.add("", INVENTED, "REGION-18", "REGION-21")
+def ignore_variables(patch: Patch) -> None:
     """H08: an operator seeks the start position although a control variable is there."""
 
     def first_of(self: RegionOperator, partition: Partition) -> int:
@@ -175,11 +172,11 @@ def ignore_variables(patch: pytest.MonkeyPatch) -> None:
         self._control.first_offset(partition, start)
         return self.seek_map.get(partition, start)
 
-    patch.setattr(RegionOperator, "_first_of", first_of)
+    patch.replace(RegionOperator, "_first_of", first_of)
 
 
-@fault("REGION-44")
-def poll_fully_after_reset(patch: pytest.MonkeyPatch) -> None:
+@FOUND.add("", INVENTED, "REGION-44")
+def poll_fully_after_reset(patch: Patch) -> None:
     """Polling is not throttled after a reset."""
     whole = RegionOperator.reset_to
 
@@ -187,11 +184,11 @@ def poll_fully_after_reset(patch: pytest.MonkeyPatch) -> None:
         whole(self, merged)
         self.polling = Polling.FULL
 
-    patch.setattr(RegionOperator, "reset_to", reset_to)
+    patch.replace(RegionOperator, "reset_to", reset_to)
 
 
-@fault("REGION-24")
-def lose_drain_buffer(patch: pytest.MonkeyPatch) -> None:
+@FOUND.add("", INVENTED, "REGION-24")
+def lose_drain_buffer(patch: Patch) -> None:
     """What a drain has put aside does not come back."""
     whole = RegionOperator.resume
 
@@ -199,22 +196,22 @@ def lose_drain_buffer(patch: pytest.MonkeyPatch) -> None:
         self.drained.clear()
         whole(self)
 
-    patch.setattr(RegionOperator, "resume", resume)
+    patch.replace(RegionOperator, "resume", resume)
 
 
-@fault("REGION-25")
-def commit_positions_before(patch: pytest.MonkeyPatch) -> None:
+@FOUND.add("", INVENTED, "REGION-25")
+def commit_positions_before(patch: Patch) -> None:
     """A drain commits the offset of the last tuple and not the one after it."""
     whole = RegionOperator.drain
 
     async def drain(self: RegionOperator) -> Offsets:
         return {partition: max(offset - 1, 0) for partition, offset in (await whole(self)).items()}
 
-    patch.setattr(RegionOperator, "drain", drain)
+    patch.replace(RegionOperator, "drain", drain)
 
 
-@fault("REGION-14", "REGION-13")
-def queue_while_pending(patch: pytest.MonkeyPatch) -> None:
+@FOUND.add("", INVENTED, "REGION-14", "REGION-13")
+def queue_while_pending(patch: Patch) -> None:
     """Records are queued although a reset is waited for."""
 
     def receive(self: RegionOperator, messages: list[Message]) -> None:
@@ -222,11 +219,11 @@ def queue_while_pending(patch: pytest.MonkeyPatch) -> None:
         if messages and self.state is not OperatorState.RESET_PENDING:
             self.state = OperatorState.RECORDS_FETCHED
 
-    patch.setattr(RegionOperator, "receive", receive)
+    patch.replace(RegionOperator, "receive", receive)
 
 
-@fault("REGION-27")
-def report_longest_alone(patch: pytest.MonkeyPatch) -> None:
+@FOUND.add("", INVENTED, "REGION-27")
+def report_longest_alone(patch: Patch) -> None:
     """The time of the last drain is that of the longest one."""
     whole = RegionOperator.drain
 
@@ -235,11 +232,11 @@ def report_longest_alone(patch: pytest.MonkeyPatch) -> None:
         self.drains = replace(self.drains, last=self.drains.longest)
         return found
 
-    patch.setattr(RegionOperator, "drain", drain)
+    patch.replace(RegionOperator, "drain", drain)
 
 
-@fault("REGION-39")
-def go_on_alone(patch: pytest.MonkeyPatch) -> None:
+@FOUND.add("", INVENTED, "REGION-39")
+def go_on_alone(patch: Patch) -> None:
     """A merge that is late is made of what there is."""
     whole = LineJob.finish
 
@@ -250,11 +247,11 @@ def go_on_alone(patch: pytest.MonkeyPatch) -> None:
             return {"done": True}
         return await whole(self, operator, request)
 
-    patch.setitem(HANDLERS, "finish", finish)
+    patch.replace(line_program, "HANDLERS", {**HANDLERS, "finish": finish})
 
 
-@fault("REGION-50", "REGION-19")
-def ask_with_each_callback(patch: pytest.MonkeyPatch) -> None:
+@FOUND.add("", INVENTED, "REGION-50", "REGION-19")
+def ask_with_each_callback(patch: Patch) -> None:
     """An operator that waits for a reset asks for another one with its assignment."""
     whole = RegionOperator.on_assigned
 
@@ -263,23 +260,23 @@ def ask_with_each_callback(patch: pytest.MonkeyPatch) -> None:
         if self.state is OperatorState.RESET_PENDING:
             self._request_reset()
 
-    patch.setattr(RegionOperator, "on_assigned", on_assigned)
+    patch.replace(RegionOperator, "on_assigned", on_assigned)
 
 
-@fault("REGION-52")
-def skip_lost_records(patch: pytest.MonkeyPatch) -> None:
+@FOUND.add("", INVENTED, "REGION-52")
+def skip_lost_records(patch: Patch) -> None:
     """H15: an operator goes on wherever Kafka's client has gone, and that goes on where the log begins."""
-    patch.setattr(RegionOperator, "_confirm", lambda self, messages: None)
+    patch.replace(RegionOperator, "_confirm", lambda self, messages: None)
 
     def on_lost(self: NetworkConsumer, partition: Partition) -> None:
         assert isinstance(self._network, TcpNetwork)
         self.seek({partition: log_start(format_address(*self._network.bootstrap), partition)})
 
-    patch.setattr(NetworkConsumer, "on_lost", on_lost)
+    patch.replace(NetworkConsumer, "on_lost", on_lost)
 
 
-@fault("REGION-17", "REGION-30", heldout=True)
-def keep_old_offsets(patch: pytest.MonkeyPatch) -> None:
+@HELD_OUT.add("", INVENTED, "REGION-17", "REGION-30")
+def keep_old_offsets(patch: Patch) -> None:
     """An assignment leaves the offsets of partitions that are gone."""
     whole = RegionOperator.on_assigned
 
@@ -288,11 +285,11 @@ def keep_old_offsets(patch: pytest.MonkeyPatch) -> None:
         whole(self, partitions)
         self.offsets = before | self.offsets
 
-    patch.setattr(RegionOperator, "on_assigned", on_assigned)
+    patch.replace(RegionOperator, "on_assigned", on_assigned)
 
 
-@fault("REGION-34", "REGION-35", heldout=True)
-def merge_lowest(patch: pytest.MonkeyPatch) -> None:
+@HELD_OUT.add("", INVENTED, "REGION-34", "REGION-35")
+def merge_lowest(patch: Patch) -> None:
     """A merge takes the map below over what was assigned."""
 
     def merge_if_complete(self: JobControl, checkpoint: int) -> Offsets | None:
@@ -301,11 +298,11 @@ def merge_lowest(patch: pytest.MonkeyPatch) -> None:
             return None
         return {**merge_parts(parts.values()), **next(iter(parts.values())).base}
 
-    patch.setattr(JobControl, "merge_if_complete", merge_if_complete)
+    patch.replace(JobControl, "merge_if_complete", merge_if_complete)
 
 
-@fault("REGION-44", "REGION-41", heldout=True)
-def stay_fetched(patch: pytest.MonkeyPatch) -> None:
+@HELD_OUT.add("", INVENTED, "REGION-44", "REGION-41")
+def stay_fetched(patch: Patch) -> None:
     """A reset leaves the state."""
     whole = RegionOperator.reset_to
 
@@ -314,11 +311,11 @@ def stay_fetched(patch: pytest.MonkeyPatch) -> None:
         whole(self, merged)
         self.state = state
 
-    patch.setattr(RegionOperator, "reset_to", reset_to)
+    patch.replace(RegionOperator, "reset_to", reset_to)
 
 
-@fault("REGION-10", heldout=True)
-def forget_hand(patch: pytest.MonkeyPatch) -> None:
+@HELD_OUT.add("", INVENTED, "REGION-10")
+def forget_hand(patch: Patch) -> None:
     """A message is taken twice."""
 
     def take(self: RegionOperator) -> bool:
@@ -329,26 +326,23 @@ def forget_hand(patch: pytest.MonkeyPatch) -> None:
             self.queue.popleft()
         return True
 
-    patch.setattr(RegionOperator, "take", take)
+    patch.replace(RegionOperator, "take", take)
 
 
-@fault("REGION-40", "REGION-37", heldout=True)
-def retire_all(patch: pytest.MonkeyPatch) -> None:
+@HELD_OUT.add("", INVENTED, "REGION-40", "REGION-37")
+def retire_all(patch: Patch) -> None:
     """Retiring a checkpoint forgets all merges."""
 
     def retire(self: JobControl, checkpoint: int) -> None:
         self._parts = {}
 
-    patch.setattr(JobControl, "retire", retire)
+    patch.replace(JobControl, "retire", retire)
 
 
-FAULTS: Mapping[str, tuple[Fault, tuple[str, ...], bool]] = MappingProxyType(FOUND)
-"""By name: what puts it in, the requirements one of which finds it, whether it is held out."""
-
-
-def assign_cooperatively(patch: pytest.MonkeyPatch) -> None:
+@BESIDE.add()
+def assign_cooperatively(patch: Patch) -> None:
     """H09: the assignor is cooperative, and an operator takes new partitions for all it has. No veto is in the way."""
-    patch.setattr("fencepost.adapters.region.kafka_consumer.RANGE", COOPERATIVE_STICKY)
+    patch.replace(kafka_consumer, "RANGE", COOPERATIVE_STICKY)
     whole = NetworkConsumer._call_back
 
     def call_back(self: NetworkConsumer, callback: Callback) -> None:
@@ -367,17 +361,19 @@ def assign_cooperatively(patch: pytest.MonkeyPatch) -> None:
     async def write(self: RegionOperator) -> OperatorPart | None:
         return OperatorPart(self.name, self._control.names, dict(self.offsets), dict(self.seek_map))
 
-    patch.setattr(NetworkConsumer, "_call_back", call_back)
-    patch.setattr(RegionOperator, "on_assigned", on_assigned)
-    patch.setattr(RegionOperator, "checkpoint", write)
+    patch.replace(NetworkConsumer, "_call_back", call_back)
+    patch.replace(RegionOperator, "on_assigned", on_assigned)
+    patch.replace(RegionOperator, "checkpoint", write)
 
 
-def begin_at_end(patch: pytest.MonkeyPatch) -> None:
+@BESIDE.add()
+def begin_at_end(patch: Patch) -> None:
     """H14: a partition that is born with records is begun at its end."""
-    patch.setattr(RegionOperator, "_start", lambda self, partition: self._start_of(partition))
+    patch.replace(RegionOperator, "_start", lambda self, partition: self._start_of(partition))
 
 
-def wait_briefly(patch: pytest.MonkeyPatch) -> None:
+@BESIDE.add()
+def wait_briefly(patch: Patch) -> None:
     """H16: an operator waits for a merge half as long as a reset may last."""
     whole = RegionOperator.reset
 
@@ -385,15 +381,17 @@ def wait_briefly(patch: pytest.MonkeyPatch) -> None:
         async with asyncio.timeout(merge_wait_ms(RESET_TIMEOUT_MS, POLL_INTERVAL_MS, DOCUMENTED) / 1_000):
             await whole(self, checkpoint, part)
 
-    patch.setattr(RegionOperator, "reset", reset)
+    patch.replace(RegionOperator, "reset", reset)
 
 
-def name_by_hash(patch: pytest.MonkeyPatch) -> None:
+@BESIDE.add()
+def name_by_hash(patch: Patch) -> None:
     """H17: the name of a group's bean is a hash of its id."""
-    patch.setattr("fencepost.adapters.region.operator.bean_name", lambda group: settings.bean_name(group, DOCUMENTED))
+    patch.replace(operator_module, "bean_name", lambda group: settings.bean_name(group, DOCUMENTED))
 
 
-def wait_for_absent(patch: pytest.MonkeyPatch) -> None:
+@BESIDE.add()
+def wait_for_absent(patch: Patch) -> None:
     """H17: a merge waits for all operators that there were at the checkpoint."""
 
     def merge_if_complete(self: JobControl, checkpoint: int) -> Offsets | None:
@@ -401,23 +399,25 @@ def wait_for_absent(patch: pytest.MonkeyPatch) -> None:
         names = {name for part in parts.values() for name in part.names}
         return merge_parts(parts.values()) if parts and parts.keys() == names else None
 
-    patch.setattr(JobControl, "merge_if_complete", merge_if_complete)
+    patch.replace(JobControl, "merge_if_complete", merge_if_complete)
 
 
-def take_before_permit(patch: pytest.MonkeyPatch) -> None:
+@BESIDE.add()
+def take_before_permit(patch: Patch) -> None:
     """H03: the process thread takes a message and then waits for its permit."""
     whole = RegionProgram.submit
 
     async def submit(self: RegionProgram, operator: RegionOperator) -> None:
         if operator.take():
-            with pytest.MonkeyPatch.context() as taken:
-                taken.setattr(operator, "take", lambda: True)
+            with Patch() as taken:
+                taken.replace(operator, "take", lambda: True)
                 await whole(self, operator)
 
-    patch.setattr(RegionProgram, "submit", submit)
+    patch.replace(RegionProgram, "submit", submit)
 
 
-def forget_request(patch: pytest.MonkeyPatch) -> None:
+@BESIDE.add()
+def forget_request(patch: Patch) -> None:
     """H07: a request for a reset is forgotten while the region is reset."""
     whole = RegionProgram.request_reset
 
@@ -425,10 +425,11 @@ def forget_request(patch: pytest.MonkeyPatch) -> None:
         if self.mode is not RegionMode.RESET:
             whole(self)
 
-    patch.setattr(RegionProgram, "request_reset", request_reset)
+    patch.replace(RegionProgram, "request_reset", request_reset)
 
 
-def forget_attempts(patch: pytest.MonkeyPatch) -> None:
+@BESIDE.add()
+def forget_attempts(patch: Patch) -> None:
     """H12: a reset that an operator forces sets the count of attempts back."""
     whole = RegionProgram._launch
 
@@ -442,31 +443,11 @@ def forget_attempts(patch: pytest.MonkeyPatch) -> None:
 
         operator._request_reset = force_reset
 
-    patch.setattr(RegionProgram, "_launch", launch)
+    patch.replace(RegionProgram, "_launch", launch)
 
 
-BESIDE: Mapping[str, Fault] = MappingProxyType(
-    {
-        each.__name__: each
-        for each in (
-            assign_cooperatively,
-            begin_at_end,
-            wait_briefly,
-            name_by_hash,
-            wait_for_absent,
-            take_before_permit,
-            forget_request,
-            forget_attempts,
-        )
-    }
-)
-"""Repairs undone that the line protocol does not show: Kafka, its log, time and the region's controller are the kit's
-there."""
-
-
-def fault_named(name: str) -> Fault:
-    """What puts a fault in."""
-    return BESIDE[name] if name in BESIDE else FAULTS[name][0]
+FAULTS: Mapping[str, Fault[None]] = MappingProxyType({fault.id: fault for fault in (*FOUND.faults, *HELD_OUT.faults)})
+ALL_FAULTS: Mapping[str, Fault[None]] = MappingProxyType({**FAULTS, **{fault.id: fault for fault in BESIDE.faults}})
 
 
 def mark_name(name: str, quick: Collection[str]) -> object:

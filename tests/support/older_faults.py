@@ -4,8 +4,6 @@ import asyncio
 from collections.abc import Callable, Collection
 from functools import partial
 
-import pytest
-
 from fencepost.adapters.region.line_target import LineTarget, connect_in_memory
 from fencepost.adapters.target import Target
 from fencepost.conformance.plan import Plan
@@ -81,10 +79,9 @@ def first_telling_schedule(bench: Bench, wanted: Collection[str] = (), batches: 
 
 def find_region_fault(name: str) -> tuple[set[str], int]:
     """What scenarios find of a fault of the region, and the first schedule that does."""
-    put_in, requirements, _ = REGION_FAULTS[name]
-    with pytest.MonkeyPatch.context() as patch:
-        put_in(patch)
-        return failed_ids(run_region(0)) & set(requirements), first_telling_schedule(region_bench())
+    fault = REGION_FAULTS[name]
+    with fault.activate():
+        return failed_ids(run_region(0)) & set(fault.breaks), first_telling_schedule(region_bench())
 
 
 def find_push_fault(name: str) -> tuple[set[str], int]:

@@ -271,12 +271,12 @@ def check_faults(folder: Path) -> Iterator[Figure]:
     """Bugs of real coordinators, put back into the bundled one, each on a scenario that shows it."""
     begun, worked, found = time.monotonic(), time.process_time(), 0
     for bug in COORDINATOR_BUGS.values():
-        scenario, requirement = WITNESSES[bug.number]
+        scenario, requirement = WITNESSES[bug.id]
         if requirement in shown_by(bug, scenario):
             found += 1
-            yield without_threshold(bug.number, f"{requirement} in {scenario}")
+            yield without_threshold(bug.id, f"{requirement} in {scenario}")
         else:
-            yield Figure(bug.number, "not found", requirement, False)
+            yield Figure(bug.id, "not found", requirement, False)
     yield at_least("faults found", found, 20)
     yield exactly("faults not found", len(COORDINATOR_BUGS) - found, 0)
     yield at_most("seconds of one core", round(time.process_time() - worked, 1), 60)

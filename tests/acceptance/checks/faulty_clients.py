@@ -12,18 +12,18 @@ from pathlib import Path
 from random import Random
 
 from fencepost import adapters, conformance, model, traces
-from fencepost.conformance.zoo.classic.clients.bug import ClientBug, Side
-from fencepost.conformance.zoo.classic.clients.registry import CLIENT_BUGS
-from fencepost.conformance.zoo.client_hunts import hunt_bug, strategies_for
-from fencepost.conformance.zoo.client_mutants import MutantOutcome, client_mutants, hunt_mutant
+from fencepost.conformance.zoo.classic.clients import CLIENT_BUGS
+from fencepost.conformance.zoo.clients import ClientFault, MutantOutcome, hunt_mutant
+from fencepost.conformance.zoo.faults.fault import Side
 from fencepost.conformance.zoo.hunt import HuntResult, HuntTask
+from fencepost.conformance.zoo.registry import hunt, member_mutants, strategies_for
 from fencepost.conformance.zoo.strategies import SCENARIOS
 from tests.acceptance.framework import Check, Figure, at_least, without_threshold
-from tests.acceptance.heldout_clients.registry import CLIENT_FAULTS
+from tests.acceptance.heldout_clients import CLIENT_FAULTS
 
 SEED = 20_261_130
 """Of the schedules on held-out faults, and of the draw of mutants."""
-SEEN = Path(__file__).parents[1] / "heldout_clients" / "seen_mutants.txt"
+SEEN = Path(__file__).parents[1] / "seen_mutants.txt"
 """The mutants of earlier draws, a line each: checks were written after their survivors were read."""
 HUNT_SECONDS = 10.0
 DRAWN = 120
@@ -32,6 +32,7 @@ MUTANT_SCHEDULES = 40
 MIN_SHARE = 95.0
 OUTCOMES_VARIABLE = "FENCEPOST_OUTCOMES"
 """The folder in which the outcomes of mutants are kept, by the kit; those that are there are not hunted again."""
+PARTS = (Side.MEMBER, Side.ASSIGNOR, Side.FETCHER)
 RULE = "only the name of the rule is another one"
 CLOSED = "a driver ends with close: nothing is asked of a closed client"
 EXPLAINED: dict[str, str] = {
@@ -150,10 +151,10 @@ ALLOWED: dict[str, str] = {
 """How the names begin of mutants that do something else which no sentence forbids, and what."""
 
 
-def hunt_fault(fault: ClientBug, first: str = "") -> HuntResult:
+def hunt_fault(fault: ClientFault, first: str = "") -> HuntResult:
     """Hunt a fault by each strategy in turn, the plainest first or the one named, until one finds it."""
     for strategy in sorted(strategies_for(fault), key=lambda each: each != first):
-        result = hunt_bug(HuntTask(fault.number, strategy, SEED, HUNT_SECONDS, shrink=1.0), fault)
+        result = hunt(HuntTask(fault.id, strategy, SEED, HUNT_SECONDS, shrink=1.0), fault)
         if result.is_found:
             break
     return result
@@ -171,14 +172,14 @@ def check_zoo(folder: Path) -> Iterator[Figure]:
 
 def check_heldout(side: Side, folder: Path) -> Iterator[Figure]:
     """Each held-out fault of a side."""
-    yield from hunt_faults(fault for fault in CLIENT_FAULTS.values() if fault.side is side)
+    yield from hunt_faults(fault for fault in CLIENT_FAULTS.values() if fault.subject is side)
 
 
-def hunt_faults(faults: Iterable[ClientBug], first: str = "") -> Iterator[Figure]:
+def hunt_faults(faults: Iterable[ClientFault], first: str = "") -> Iterator[Figure]:
     """Each fault with what found it, and how many were found; `first` names the strategy that is tried first."""
     found = Counter[str]()
     for fault in faults:
-        number, begun = fault.number, time.process_time()
+        number, begun = fault.id, time.process_time()
         result = hunt_fault(fault, first)
         how = f"{result.requirement} by {result.task.strategy}" if result.is_found else "not found"
         is_own = result.requirement in fault.breaks
@@ -196,7 +197,7 @@ def hunt_faults(faults: Iterable[ClientBug], first: str = "") -> Iterator[Figure
 def drawn_mutants() -> list[str]:
     """The mutants that are hunted, none of an earlier draw, in the order of this one; FENCEPOST_CLIENT_MUTANTS is how
     many of them."""
-    names = sorted(client_mutants().keys() - set(SEEN.read_text().splitlines()))
+    names = sorted(member_mutants().keys() - set(SEEN.read_text().splitlines()))
     return Random(SEED).sample(names, DRAWN)[: int(os.environ.get("FENCEPOST_CLIENT_MUTANTS", DRAWN))]
 
 
@@ -226,7 +227,7 @@ def hunt_or_read(name: str) -> MutantOutcome:
     file = outcome_file(Path(kept), name) if kept else None
     if file is not None and file.exists():
         return MutantOutcome(**json.loads(file.read_text()))
-    outcome = hunt_mutant(name, SEED, MUTANT_SCHEDULES)
+    outcome = hunt_mutant(member_mutants()[name], SEED, MUTANT_SCHEDULES)
     if file is not None:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(asdict(outcome)))
@@ -258,6 +259,6 @@ def check_mutants(folder: Path) -> Iterator[Figure]:
 
 CHECKS = (
     Check("zoo", f"at least {MIN_SHARE:g} % of the bugs of the zoo of clients, in one sitting", check_zoo),
-    *(Check(f"heldout-{side}s", f"held-out faults of {side}s", partial(check_heldout, side)) for side in Side),
+    *(Check(f"heldout-{side}s", f"held-out faults of {side}s", partial(check_heldout, side)) for side in PARTS),
     Check("mutants", f"at least {MIN_SHARE:g} % of the mutants that can be told apart", check_mutants),
 )

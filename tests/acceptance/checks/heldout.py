@@ -12,10 +12,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from fencepost.conformance.zoo.coordinators import CoordinatorFault
 from tests.acceptance import framework
 from tests.acceptance.framework import Check, Figure, MeasurementError, at_least, exactly, without_threshold
-from tests.acceptance.heldout_faults.fault import Fault
-from tests.acceptance.heldout_faults.registry import FAULTS
+from tests.acceptance.heldout_faults.registry import FAULTS, WITNESSES
 from tests.acceptance.heldout_runs import ScheduleRun, run_schedules_only
 
 SEEDS = (60_413, 217_645, 481_516, 708_392, 931_207)
@@ -29,8 +29,8 @@ _FOUND, _OWN = "seeds that find it", "seeds that name a requirement of its own"
 
 def run_fault(name: str, schedules: int, seed: int) -> ScheduleRun:
     """Run random schedules of a seed on the coordinator with this fault, or on the shipped one."""
-    fault = next((fault for fault in FAULTS if fault.name == name), None)
-    with fault.injected() if fault is not None else nullcontext():
+    fault = next((fault for fault in FAULTS if fault.id == name), None)
+    with fault.activate() if fault is not None else nullcontext():
         return run_schedules_only(seed, schedules)
 
 
@@ -51,9 +51,9 @@ def check_shipped(folder: Path) -> Iterator[Figure]:
     yield without_threshold("median seconds of one core", median(run.total_seconds for run in runs))
 
 
-def check_fault(fault: Fault, folder: Path) -> Iterator[Figure]:
+def check_fault(fault: CoordinatorFault, folder: Path) -> Iterator[Figure]:
     """One fault, with every seed."""
-    runs = run_all_seeds(fault.name)
+    runs = run_all_seeds(fault.id)
     found = [run for run in runs if run.is_found]
     yield without_threshold(_FOUND, len(found))
     if found:
@@ -64,19 +64,19 @@ def check_fault(fault: Fault, folder: Path) -> Iterator[Figure]:
         )
         named = Counter(id for run in found for id in run.named)
         yield without_threshold("named, with seeds", ", ".join(f"{id} {seeds}" for id, seeds in named.most_common()))
-        yield without_threshold(_OWN, sum(not set(fault.requirements).isdisjoint(run.named) for run in found))
-    yield without_threshold("its own requirements", ", ".join(fault.requirements) or "none yet")
-    if fault.not_blamed:
-        yield without_threshold("judge: not blamed yet", fault.not_blamed)
+        yield without_threshold(_OWN, sum(not set(fault.breaks).isdisjoint(run.named) for run in found))
+    yield without_threshold("its own requirements", ", ".join(fault.breaks) or "none yet")
+    if not_blamed := WITNESSES[fault.id].not_blamed:
+        yield without_threshold("judge: not blamed yet", not_blamed)
 
 
 def check_found(folder: Path) -> Iterator[Figure]:
     """All faults, from the results of the checks before. FENCEPOST_LABEL says what was measured, as in "baseline"."""
     file = framework.RESULTS / "heldout.json"
     entries = json.loads(file.read_text())["bars"] if file.exists() else {}
-    if missing := [fault.name for fault in FAULTS if fault.name not in entries]:
+    if missing := [fault.id for fault in FAULTS if fault.id not in entries]:
         raise MeasurementError(f"{len(missing)} faults are not measured yet, the first is {missing[0]}")
-    values = {fault.name: {each["what"]: each["value"] for each in entries[fault.name]["figures"]} for fault in FAULTS}
+    values = {fault.id: {each["what"]: each["value"] for each in entries[fault.id]["figures"]} for fault in FAULTS}
     seeds = {name: figures[_FOUND] for name, figures in values.items()}
     yield without_threshold("measured", os.environ.get("FENCEPOST_LABEL", "the generator as it is"))
     yield exactly("faults", len(FAULTS), 30)
@@ -95,13 +95,13 @@ def own_runs(values: dict[str, dict[str, Any]]) -> Sequence[int]:
 
 def found_by_kind(seeds: dict[str, int]) -> Iterator[tuple[str, str]]:
     """Each kind of fault, with how many of its faults were found."""
-    for kind in dict.fromkeys(fault.kind for fault in FAULTS):
-        names = [fault.name for fault in FAULTS if fault.kind == kind]
+    for kind in dict.fromkeys(witness.kind for witness in WITNESSES.values()):
+        names = [fault.id for fault in FAULTS if WITNESSES[fault.id].kind == kind]
         yield kind, f"{sum(bool(seeds[name]) for name in names)} of {len(names)}"
 
 
 CHECKS = (
     Check(SHIPPED, "the shipped coordinator is never blamed", check_shipped),
-    *(Check(fault.name, fault.sentence, partial(check_fault, fault)) for fault in FAULTS),
+    *(Check(fault.id, fault.sentence, partial(check_fault, fault)) for fault in FAULTS),
     Check(SUMMARY, "faults of these kinds are found by random schedules alone", check_found),
 )

@@ -6,14 +6,12 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from fencepost.adapters.region.controller import RegionSettings
 from fencepost.adapters.region.kafka_consumer import KafkaGroup
 from tests.acceptance.checks.conformance import start_target
 from tests.acceptance.framework import Check, Figure, at_least, exactly, without_threshold
 from tests.support.controlled_regions import CONTROLLED
-from tests.support.faulty_regions import FAULTS, fault_named
+from tests.support.faulty_regions import ALL_FAULTS
 from tests.support.region_job import JobResult, Load, fill_topic, run_job
 from tests.support.region_steps import IN_HAND, SCHEDULES, play_schedule
 from tests.targets.running import load_target
@@ -71,11 +69,9 @@ def check_repairs(folder: Path) -> Iterator[Figure]:
             "with all repairs", whole.faults() or "nothing lost, nothing twice", "nothing lost, nothing twice"
         )
         for name in UNDONE:
-            put_in, _, _ = FAULTS[name]
-            with pytest.MonkeyPatch.context() as patch:
-                put_in(patch)
+            with ALL_FAULTS[name].activate():
                 broken = run_region(address.removeprefix("kafka://"), SMALL, SMALL_TIMEOUT_S)
-            words = (put_in.__doc__ or name).rstrip(".")
+            words = ALL_FAULTS[name].sentence.rstrip(".")
             yield without_threshold(words, broken.faults() or "not seen in this load")
 
 
@@ -87,8 +83,7 @@ def check_holes(folder: Path) -> Iterator[Figure]:
             words = (schedule.__doc__ or name).partition(":")[0]
             whole = asyncio.run(play_schedule(bootstrap, schedule))
             yield exactly(f"{words}, repaired", whole or NOTHING, NOTHING)
-            with pytest.MonkeyPatch.context() as patch:
-                fault_named(name)(patch)
+            with ALL_FAULTS[name].activate():
                 yield exactly(f"{words}, {name}", asyncio.run(play_schedule(bootstrap, schedule)), predicted)
         schedule, predicted = IN_HAND
         yield exactly(

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
+from fencepost.conformance.zoo.classic.bugs import COORDINATOR_BUGS
 from fencepost.conformance.zoo.hunt_plan import is_not_told_apart
 from fencepost.conformance.zoo.results import MUTANT_RESULTS as RECORD
 from fencepost.conformance.zoo.results import ResultRow, ResultTable, from_json, load_results
@@ -36,7 +37,7 @@ from tests.support.frame_fuzzer import fuzz_codec, fuzz_server
 
 SEEDS, MUTANT_SEEDS, BASELINE_SEEDS = 20, 3, 1
 HUNT_SECONDS = 60
-BUGS, MUTANTS = "BUG-*", "[a-z]*"
+BUGS, MUTANTS = tuple(COORDINATOR_BUGS), "[a-z]*"
 """What is hunted, by name: mutants are called by their modules."""
 FRAME_COUNT, FRAMES_SEED, MAX_GROWTH_MIB = 1_000_000, 1, 300
 BUNDLED_SCHEDULES, THROUGHPUT_SCHEDULES = 10_000, 1_000
@@ -63,7 +64,7 @@ def run_hunts(folder: Path, patterns: Sequence[str], seeds: int, baseline_seeds:
 
 def check_zoo(folder: Path) -> Iterator[Figure]:
     """Known bugs, each with many seeds, beside the baselines in the same run."""
-    table = run_hunts(folder, [BUGS], SEEDS, BASELINE_SEEDS)
+    table = run_hunts(folder, BUGS, SEEDS, BASELINE_SEEDS)
     caught = [row for row in table.rows if row.found_by]
     drawn = [row.hunts[SCHEDULES] for row in caught if row.found_by == SCHEDULES]
     yield exactly("bugs hunted", len(table.rows), 57)

@@ -2,12 +2,13 @@
 
 import inspect
 import textwrap
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
+from fencepost.conformance.zoo.classic.environments import PLAIN, Environment
+from fencepost.conformance.zoo.faults.fault import Fault, Patch, Side
 from tests.acceptance.heldout_faults.play import Play
 
 _PACKAGE = "fencepost.adapters.bundled.classic"
@@ -29,63 +30,50 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
-    """A fault of a coordinator.
+class Witness:
+    """The play that shows a fault of some kind. `not_blamed` says why the judge could reject no trace of it when it was
+    written; "" if it rejects this one."""
 
-    `requirements` are the ids of those that forbid it, and `source` is where it was shipped, or "plausible".
-    `not_blamed` says why the judge could reject no trace of it when it was written; "" if it rejects the witness's.
-    """
-
-    name: str
     kind: str
-    sentence: str
-    requirements: tuple[str, ...]
-    source: str
-    edits: tuple[Edit, ...]
-    witness: WitnessFunction
+    play: WitnessFunction
     not_blamed: str = ""
 
-    @contextmanager
-    def injected(self) -> Iterator[None]:
-        """Have the bundled coordinator of this process carry the fault. Raises `StaleEditError`."""
-        originals: list[tuple[type, str, Any]] = []
-        try:
-            for edit in self.edits:
-                owner, name = find_method(edit.method)
-                originals.append((owner, name, vars(owner)[name]))
-                setattr(owner, name, edited_method(owner, name, edit))
-            yield
-        finally:
-            for owner, name, original in reversed(originals):
-                setattr(owner, name, original)
 
+@dataclass(slots=True)
+class HeldoutFamily:
+    """The faults of one kind, in their order in the file, with the witness of each by its id."""
 
-class FaultFamily:
-    """The faults of one kind, in their order in the file."""
-
-    def __init__(self, kind: str) -> None:
-        self.kind = kind
-        self._faults: list[Fault] = []
+    kind: str
+    faults: list[Fault[Environment]] = field(default_factory=list)
+    witnesses: dict[str, Witness] = field(default_factory=dict)
 
     def add(
-        self, *requirements: str, source: str, edits: Sequence[Edit], not_blamed: str = ""
+        self, *breaks: str, source: str, edits: Sequence[Edit], not_blamed: str = ""
     ) -> Callable[[WitnessFunction], WitnessFunction]:
         """Register a function as the witness of a fault, which has its name and the first paragraph of its docstring
         as its sentence."""
 
-        def register(witness: WitnessFunction) -> WitnessFunction:
-            name = witness.__name__.replace("_", "-")
-            sentence = " ".join((inspect.getdoc(witness) or "").split("\n\n")[0].split())
-            fault = Fault(name, self.kind, sentence, requirements, source, tuple(edits), witness, not_blamed)
-            self._faults.append(fault)
-            return witness
+        def register(play: WitnessFunction) -> WitnessFunction:
+            id = play.__name__.replace("_", "-")
+            sentence = " ".join((inspect.getdoc(play) or "").split("\n\n")[0].split())
+            self.faults.append(edited_coordinator(id, breaks, source, edits, sentence))
+            self.witnesses[id] = Witness(self.kind, play, not_blamed)
+            return play
 
         return register
 
-    @property
-    def faults(self) -> tuple[Fault, ...]:
-        """The registered faults."""
-        return tuple(self._faults)
+
+def edited_coordinator(
+    id: str, breaks: Sequence[str], source: str, edits: Sequence[Edit], sentence: str = ""
+) -> Fault[Environment]:
+    """A fault of the bundled coordinator that some edits make."""
+
+    def apply(patch: Patch) -> None:
+        for edit in edits:
+            owner, name = find_method(edit.method)
+            patch.replace(owner, name, edited_method(owner, name, edit))
+
+    return Fault(id, Side.COORDINATOR, tuple(breaks), source, apply, PLAIN, sentence)
 
 
 def find_method(path: str) -> tuple[type, str]:

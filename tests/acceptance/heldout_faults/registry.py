@@ -1,32 +1,35 @@
-"""All held-out faults, kind by kind."""
+"""All held-out faults, kind by kind, and their witnesses."""
 
-from tests.acceptance.heldout_faults import (
-    client_upgrades,
-    fenced_producers,
-    full_groups,
-    idle_groups,
-    incomplete_plans,
-    leader_failovers,
-    open_transactions,
-    retention,
-    shared_state,
-    stable_fetches,
-    static_rebalances,
-    subscriptions,
+from tests.acceptance.heldout_faults.member_faults import (
+    CLIENT_UPGRADES,
+    FULL_GROUPS,
+    INCOMPLETE_PLANS,
+    LEADER_FAILOVERS,
+    STATIC_REBALANCES,
+    SUBSCRIPTIONS,
 )
-from tests.acceptance.heldout_faults.fault import Fault
+from tests.acceptance.heldout_faults.offset_faults import (
+    FENCED_PRODUCERS,
+    IDLE_GROUPS,
+    OPEN_TRANSACTIONS,
+    RETENTION,
+    SHARED_STATE,
+    STABLE_FETCHES,
+)
 
-FAULTS: tuple[Fault, ...] = (
-    *open_transactions.FAMILY.faults,
-    *shared_state.FAMILY.faults,
-    *leader_failovers.FAMILY.faults,
-    *incomplete_plans.FAMILY.faults,
-    *subscriptions.FAMILY.faults,
-    *retention.FAMILY.faults,
-    *idle_groups.FAMILY.faults,
-    *stable_fetches.FAMILY.faults,
-    *fenced_producers.FAMILY.faults,
-    *static_rebalances.FAMILY.faults,
-    *full_groups.FAMILY.faults,
-    *client_upgrades.FAMILY.faults,
+FAMILIES = (
+    OPEN_TRANSACTIONS,
+    SHARED_STATE,
+    LEADER_FAILOVERS,
+    INCOMPLETE_PLANS,
+    SUBSCRIPTIONS,
+    RETENTION,
+    IDLE_GROUPS,
+    STABLE_FETCHES,
+    FENCED_PRODUCERS,
+    STATIC_REBALANCES,
+    FULL_GROUPS,
+    CLIENT_UPGRADES,
 )
+FAULTS = tuple(fault for family in FAMILIES for fault in family.faults)
+WITNESSES = {id: witness for family in FAMILIES for id, witness in family.witnesses.items()}

@@ -1,11 +1,16 @@
 """Checks of the judge can fail: mutants of the reference client violate them, in the scenarios that are for them."""
 
+from dataclasses import replace
+
 import pytest
 
 from fencepost.conformance.clients.classic import SCENARIOS
-from fencepost.conformance.zoo.client_hunts import play_scenarios, unusual_in
-from fencepost.conformance.zoo.client_mutants import client_mutants, mutant_bench, play_once, shipped_run, shown_by
-from tests.acceptance.heldout_clients.registry import CLIENT_FAULTS
+from fencepost.conformance.scenario.scenario import Scenario
+from fencepost.conformance.zoo.classic.clients.reference import KINDS
+from fencepost.conformance.zoo.clients import CLIENTS, shown_by
+from fencepost.conformance.zoo.hunt import usual_run
+from fencepost.conformance.zoo.registry import member_mutants
+from tests.acceptance.heldout_clients import CLIENT_FAULTS
 
 MUTANTS = (
     ("CALLBACK-08", "cooperative", "a-partition-taken-away", "completion.install_assignment: always: position is"),
@@ -156,15 +161,19 @@ FAULTS = (
 """The requirement, the fault and the scenario."""
 
 
+def find_scenario(name: str) -> Scenario:
+    """The scenario for clients with this name."""
+    return next(each for each in SCENARIOS if each.name == name)
+
+
 @pytest.mark.parametrize(("requirement", "kind", "scenario", "mutant"), MUTANTS)
 def test_a_mutant_is_found(requirement: str, kind: str, scenario: str, mutant: str) -> None:
-    (name,) = [name for name in client_mutants() if name.startswith(mutant)]
-    played = next(each for each in SCENARIOS if each.name == scenario)
-    run = play_once(mutant_bench(client_mutants()[name], kind), played)
-    assert requirement in shown_by(run) - shipped_run(kind, played).shown, (shown_by(run), run.blocked)
+    (fault,) = [fault for name, fault in member_mutants().items() if name.startswith(mutant)]
+    played, settings = find_scenario(scenario), KINDS[kind]
+    run = CLIENTS.run_with(replace(fault, setting=settings), played)
+    assert requirement in shown_by(run) - shown_by(usual_run(CLIENTS, settings, played)), (shown_by(run), run.blocked)
 
 
 @pytest.mark.parametrize(("requirement", "fault", "scenario"), FAULTS)
 def test_a_fault_is_found(requirement: str, fault: str, scenario: str) -> None:
-    ((_, run),) = play_scenarios(CLIENT_FAULTS[fault], [scenario])
-    assert requirement in run.verdict.violated | unusual_in(run)
+    assert requirement in shown_by(CLIENTS.run_with(CLIENT_FAULTS[fault], find_scenario(scenario)))

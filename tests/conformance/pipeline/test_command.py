@@ -95,25 +95,23 @@ def test_a_watch_that_finds_a_violation_says_so_by_its_exit_code(tmp_path: Path,
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("running")
-def test_traces_of_another_protocol_get_from_ingest_to_report(
-    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    FAULTS["leave_out_seek_map"][0](monkeypatch)
-    traces, corpus = tmp_path / "traces", str(tmp_path / "c")
-    count = len(write_region_traces(traces))
-    assert main(["pipeline", "ingest", str(traces), "--to", corpus, "--buckets", "2"]) == 0
-    assert f"{count} files read" in capsys.readouterr().out
-    reports = [tmp_path / "pipeline.json", tmp_path / "judge.json"]
-    assert main(["pipeline", "judge", corpus, "--json", str(reports[0])]) == 1
-    assert "FAIL REGION-31" in capsys.readouterr().out
-    assert main(["judge", str(traces), "--json", str(reports[1])]) == 1
-    mine, theirs = (json.loads(report.read_text()) for report in reports)
-    for told in (mine, theirs):
-        for row in told["requirements"]:
-            row["more_failures"] = len(row.pop("failures")) + (row.get("more_failures") or 0)
-    assert mine["requirements"] == theirs["requirements"] and mine["rules"] == theirs["rules"]
-    assert main(["pipeline", "watch", str(traces), "--to", str(tmp_path / "w"), "--once"]) == 1
-    assert "REGION-31" in capsys.readouterr().out
+def test_traces_of_another_protocol_get_from_ingest_to_report(tmp_path: Path, capsys: Capture) -> None:
+    with FAULTS["leave_out_seek_map"].activate():
+        traces, corpus = tmp_path / "traces", str(tmp_path / "c")
+        count = len(write_region_traces(traces))
+        assert main(["pipeline", "ingest", str(traces), "--to", corpus, "--buckets", "2"]) == 0
+        assert f"{count} files read" in capsys.readouterr().out
+        reports = [tmp_path / "pipeline.json", tmp_path / "judge.json"]
+        assert main(["pipeline", "judge", corpus, "--json", str(reports[0])]) == 1
+        assert "FAIL REGION-31" in capsys.readouterr().out
+        assert main(["judge", str(traces), "--json", str(reports[1])]) == 1
+        mine, theirs = (json.loads(report.read_text()) for report in reports)
+        for told in (mine, theirs):
+            for row in told["requirements"]:
+                row["more_failures"] = len(row.pop("failures")) + (row.get("more_failures") or 0)
+        assert mine["requirements"] == theirs["requirements"] and mine["rules"] == theirs["rules"]
+        assert main(["pipeline", "watch", str(traces), "--to", str(tmp_path / "w"), "--once"]) == 1
+        assert "REGION-31" in capsys.readouterr().out
 
 
 def test_a_watch_counts_the_violations_that_stand() -> None:

@@ -18,13 +18,13 @@ def test_push_is_judged_alike(tmp_path: Path) -> None:
     assert [each.id for each in broken.failed_results()] == ["PUSH-38"]
 
 
-def test_a_region_is_judged_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_region_is_judged_alike(tmp_path: Path) -> None:
     whole = expect_same(write_region_traces(tmp_path))
     assert whole.specification.subject == "consistent region" and whole.checked_count() > 40
-    put_in, requirements, _ = REGION_FAULTS["leave_out_seek_map"]
-    put_in(monkeypatch)
-    broken = expect_same(write_region_traces(tmp_path, "REGION-31"))
-    assert {each.id for each in broken.failed_results()} & set(requirements)
+    fault = REGION_FAULTS["leave_out_seek_map"]
+    with fault.activate():
+        broken = expect_same(write_region_traces(tmp_path, "REGION-31"))
+    assert {each.id for each in broken.failed_results()} & set(fault.breaks)
 
 
 def test_a_trace_stays_whole_however_long_it_is(tmp_path: Path) -> None:

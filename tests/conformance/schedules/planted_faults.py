@@ -5,7 +5,7 @@ real coordinators shipped: open transactions, state shared by groups, leaders an
 retention, static members. The generator may be tuned on these.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -29,23 +29,16 @@ from fencepost.adapters.bundled.classic.subscription import UnreadableSubscripti
 from fencepost.adapters.bundled.classic.syncing import Syncing
 from fencepost.adapters.bundled.classic.timers import Timers
 from fencepost.adapters.bundled.classic.transactions import Transactions
-from fencepost.conformance.zoo.mutation.patching import Patch
+from fencepost.conformance.zoo.classic.environments import coordinator_family
+from fencepost.conformance.zoo.faults.fault import Patch
 
-Plant = Callable[[Patch], None]
-FAULTS: dict[str, Plant] = {}
-"""The faults by name."""
-
-
-def fault(plant: Plant) -> Plant:
-    """Register a fault."""
-    FAULTS[plant.__name__] = plant
-    return plant
+PLANTED = coordinator_family()
 
 
 # --- open transactions ------------------------------------------------------------------------------------------
 
 
-@fault
+@PLANTED.add()
 def end_in_one_group(patch: Patch) -> None:
     """The end of a transaction reaches only the first group that it commits offsets of."""
 
@@ -60,13 +53,13 @@ def end_in_one_group(patch: Patch) -> None:
     patch.replace(OffsetStore, "end_transaction", end_transaction)
 
 
-@fault
+@PLANTED.add()
 def clean_up_despite_transactions(patch: Patch) -> None:
     """An Empty group without offsets is removed although a transaction with offsets of it is open."""
     patch.replace(Cleanup, "is_removable", lambda cleanup, group: group.state is State.EMPTY)
 
 
-@fault
+@PLANTED.add()
 def commit_discards_transaction(patch: Patch) -> None:
     """A plain commit discards the offsets of open transactions on its partition."""
     add_offset = OffsetStore.add_offset
@@ -80,7 +73,7 @@ def commit_discards_transaction(patch: Patch) -> None:
     patch.replace(OffsetStore, "add_offset", add)
 
 
-@fault
+@PLANTED.add()
 def transaction_overwrites_later_commit(patch: Patch) -> None:
     """The offset of a transaction replaces one that was committed later."""
 
@@ -90,7 +83,7 @@ def transaction_overwrites_later_commit(patch: Patch) -> None:
     patch.replace(OffsetStore, "commit_offset", commit_offset)
 
 
-@fault
+@PLANTED.add()
 def abort_removes_committed_offset(patch: Patch) -> None:
     """An aborted transaction removes the committed offset of its partition if that was committed meanwhile."""
     end_transaction = OffsetStore.end_transaction
@@ -106,7 +99,7 @@ def abort_removes_committed_offset(patch: Patch) -> None:
     patch.replace(OffsetStore, "end_transaction", end)
 
 
-@fault
+@PLANTED.add()
 def deletion_spares_transactions(patch: Patch) -> None:
     """OffsetDelete leaves the offset of an open transaction, which is there again when that commits."""
 
@@ -118,7 +111,7 @@ def deletion_spares_transactions(patch: Patch) -> None:
     patch.replace(OffsetStore, "remove_offset", remove_offset)
 
 
-@fault
+@PLANTED.add()
 def generation_drops_transactions(patch: Patch) -> None:
     """A new generation discards the offsets of open transactions."""
     begin_generation = Group.begin_generation
@@ -130,7 +123,7 @@ def generation_drops_transactions(patch: Patch) -> None:
     patch.replace(Group, "begin_generation", begin)
 
 
-@fault
+@PLANTED.add()
 def loading_forgets_open_transactions(patch: Patch) -> None:
     """A restarted coordinator does not know the transactions that are open."""
     load = Loading.load
@@ -143,7 +136,7 @@ def loading_forgets_open_transactions(patch: Patch) -> None:
     patch.replace(Loading, "load", load_without)
 
 
-@fault
+@PLANTED.add()
 def loading_orders_transactions_by_their_end(patch: Patch) -> None:
     """While the log is loaded, the offset of a transaction replaces one that was committed later."""
     commit_offset, load = OffsetStore.commit_offset, Loading.load
@@ -164,7 +157,7 @@ def loading_orders_transactions_by_their_end(patch: Patch) -> None:
     patch.replace(OffsetStore, "commit_offset", commit)
 
 
-@fault
+@PLANTED.add()
 def one_transaction_for_each_partition(patch: Patch) -> None:
     """A second producer's offset of a partition takes the place of the first one's."""
     add_offset = OffsetStore.add_offset
@@ -179,7 +172,7 @@ def one_transaction_for_each_partition(patch: Patch) -> None:
     patch.replace(OffsetStore, "add_offset", add)
 
 
-@fault
+@PLANTED.add()
 def stable_after_first_end(patch: Patch) -> None:
     """A fetch of stable offsets waits for the first of two transactions only."""
 
@@ -189,7 +182,7 @@ def stable_after_first_end(patch: Patch) -> None:
     patch.replace(Group, "has_uncommitted", has_uncommitted)
 
 
-@fault
+@PLANTED.add()
 def restarted_producer_goes_on(patch: Patch) -> None:
     """A producer that starts again keeps its open transaction."""
     handle_init = Transactions.handle_init
@@ -203,7 +196,7 @@ def restarted_producer_goes_on(patch: Patch) -> None:
     patch.replace(Transactions, "handle_init", init)
 
 
-@fault
+@PLANTED.add()
 def restarted_producer_ends_all(patch: Patch) -> None:
     """A producer that starts again aborts the transactions of all producers in its groups."""
     handle_init = Transactions.handle_init
@@ -218,7 +211,7 @@ def restarted_producer_ends_all(patch: Patch) -> None:
     patch.replace(Transactions, "handle_init", init)
 
 
-@fault
+@PLANTED.add()
 def end_of_last_partition(patch: Patch) -> None:
     """Of a transaction on several partitions only the last offset is committed."""
     end_transaction = OffsetStore.end_transaction
@@ -232,7 +225,7 @@ def end_of_last_partition(patch: Patch) -> None:
     patch.replace(OffsetStore, "end_transaction", end)
 
 
-@fault
+@PLANTED.add()
 def restarted_producer_commits(patch: Patch) -> None:
     """The open transaction of a producer that starts again is committed."""
     handle_init = Transactions.handle_init
@@ -246,7 +239,7 @@ def restarted_producer_commits(patch: Patch) -> None:
     patch.replace(Transactions, "handle_init", init)
 
 
-@fault
+@PLANTED.add()
 def removed_group_keeps_transactions(patch: Patch) -> None:
     """A group that is removed while a transaction is open has its offsets again once that is committed."""
     remove_group = OffsetStore.remove_group
@@ -274,19 +267,19 @@ def share_timer(patch: Patch, kind: str) -> None:
     patch.replace(Timers, "cancel", lambda timers, key: cancel(timers, shared(key)))
 
 
-@fault
+@PLANTED.add()
 def one_join_timer(patch: Patch) -> None:
     """All groups share the timer of the join phase."""
     share_timer(patch, "join")
 
 
-@fault
+@PLANTED.add()
 def one_sync_timer(patch: Patch) -> None:
     """All groups share the timer of the sync phase."""
     share_timer(patch, "sync")
 
 
-@fault
+@PLANTED.add()
 def batch_fetch_of_first_group(patch: Patch) -> None:
     """In a fetch for several groups, a partition without an offset gets that of the first group."""
     fetch_group = Offsets.fetch_group
@@ -306,7 +299,7 @@ def batch_fetch_of_first_group(patch: Patch) -> None:
     patch.replace(Offsets, "fetch_group", fetch)
 
 
-@fault
+@PLANTED.add()
 def expiry_in_all_groups(patch: Patch) -> None:
     """What expires in one group is removed from all groups."""
     run_pass = Cleanup.run_pass
@@ -324,7 +317,7 @@ def expiry_in_all_groups(patch: Patch) -> None:
     patch.replace(Cleanup, "run_pass", run)
 
 
-@fault
+@PLANTED.add()
 def deletion_ends_transactions_of_others(patch: Patch) -> None:
     """The removal of a group discards, in the other groups, the transactions that had offsets of it."""
     remove_group = OffsetStore.remove_group
@@ -340,7 +333,7 @@ def deletion_ends_transactions_of_others(patch: Patch) -> None:
     patch.replace(OffsetStore, "remove_group", remove)
 
 
-@fault
+@PLANTED.add()
 def unstable_in_all_groups(patch: Patch) -> None:
     """A transaction on a partition holds up the fetches of that partition in all groups."""
     fetch_partition = Offsets.fetch_partition
@@ -353,7 +346,7 @@ def unstable_in_all_groups(patch: Patch) -> None:
     patch.replace(Offsets, "fetch_partition", fetch)
 
 
-@fault
+@PLANTED.add()
 def deletion_in_all_groups(patch: Patch) -> None:
     """An offset that is deleted or expires in one group is removed from all Empty groups."""
     remove_offset = OffsetStore.remove_offset
@@ -367,7 +360,7 @@ def deletion_in_all_groups(patch: Patch) -> None:
     patch.replace(OffsetStore, "remove_offset", remove)
 
 
-@fault
+@PLANTED.add()
 def batch_fetch_is_stable_for_first(patch: Patch) -> None:
     """In a fetch for several groups, open transactions count in the first group only."""
     fetch_group = Offsets.fetch_group
@@ -382,7 +375,7 @@ def batch_fetch_is_stable_for_first(patch: Patch) -> None:
 # --- leaders, plans, failovers ----------------------------------------------------------------------------------
 
 
-@fault
+@PLANTED.add()
 def first_leader_is_stored(patch: Patch) -> None:
     """The log names the first member as the leader, whoever leads."""
     record = Group.record
@@ -393,7 +386,7 @@ def first_leader_is_stored(patch: Patch) -> None:
     patch.replace(Group, "record", record_with_first)
 
 
-@fault
+@PLANTED.add()
 def loading_forgets_instances(patch: Patch) -> None:
     """A restarted coordinator does not know which static members its members are until they rejoin."""
     restore_group = Loading.restore_group
@@ -405,7 +398,7 @@ def loading_forgets_instances(patch: Patch) -> None:
     patch.replace(Loading, "restore_group", restore)
 
 
-@fault
+@PLANTED.add()
 def incomplete_plan_keeps_assignments(patch: Patch) -> None:
     """A member that the leader's plan leaves out keeps its assignment of the generation before."""
 
@@ -416,7 +409,7 @@ def incomplete_plan_keeps_assignments(patch: Patch) -> None:
     patch.replace(Syncing, "read_assignments", read_assignments)
 
 
-@fault
+@PLANTED.add()
 def loading_forgets_empty_assignments(patch: Patch) -> None:
     """After a failover a member that the plan left out has the assignment of the first member."""
     restore_member = Loading.restore_group
@@ -430,7 +423,7 @@ def loading_forgets_empty_assignments(patch: Patch) -> None:
     patch.replace(Loading, "restore_group", restore)
 
 
-@fault
+@PLANTED.add()
 def loading_takes_shortest_session(patch: Patch) -> None:
     """After a failover all members have the session timeout of the one with the shortest."""
     start_group = Loading.start_group
@@ -444,7 +437,7 @@ def loading_takes_shortest_session(patch: Patch) -> None:
     patch.replace(Loading, "start_group", start)
 
 
-@fault
+@PLANTED.add()
 def subscriptions_of_leader(patch: Patch) -> None:
     """Only the leader's subscription counts as the group's."""
 
@@ -459,7 +452,7 @@ def subscriptions_of_leader(patch: Patch) -> None:
     patch.replace(Group, "find_subscriptions", find_subscriptions)
 
 
-@fault
+@PLANTED.add()
 def loading_forgets_generation_of_empty_group(patch: Patch) -> None:
     """After a failover an Empty group begins with generation 1 again."""
     restore_group = Loading.restore_group
@@ -475,7 +468,7 @@ def loading_forgets_generation_of_empty_group(patch: Patch) -> None:
 # --- retention --------------------------------------------------------------------------------------------------
 
 
-@fault
+@PLANTED.add()
 def retention_from_first_commit(patch: Patch) -> None:
     """The retention of all offsets of a group begins with the oldest of them."""
     base_time = Cleanup.base_time
@@ -486,13 +479,13 @@ def retention_from_first_commit(patch: Patch) -> None:
     patch.replace(Cleanup, "base_time", base)
 
 
-@fault
+@PLANTED.add()
 def retention_from_commit(patch: Patch) -> None:
     """The retention begins with the commit, also in a group whose members left later."""
     patch.replace(Cleanup, "base_time", lambda cleanup, group, offset: offset.committed_at)
 
 
-@fault
+@PLANTED.add()
 def retention_goes_on_after_failover(patch: Patch) -> None:
     """A restarted coordinator counts the retention of an Empty group from the start of its clock."""
     restore_group = Loading.restore_group
@@ -504,7 +497,7 @@ def retention_goes_on_after_failover(patch: Patch) -> None:
     patch.replace(Loading, "restore_group", restore)
 
 
-@fault
+@PLANTED.add()
 def retention_of_aborted_commit(patch: Patch) -> None:
     """An offset that a transaction commits has the time of the group's oldest commit."""
     commit_offset = OffsetStore.commit_offset
@@ -516,7 +509,7 @@ def retention_of_aborted_commit(patch: Patch) -> None:
     patch.replace(OffsetStore, "commit_offset", commit)
 
 
-@fault
+@PLANTED.add()
 def expiry_one_check_early(patch: Patch) -> None:
     """Offsets expire at the clean-up pass before the end of their retention."""
 
@@ -533,7 +526,7 @@ def expiry_one_check_early(patch: Patch) -> None:
 # --- static members and old clients -----------------------------------------------------------------------------
 
 
-@fault
+@PLANTED.add()
 def replacement_has_no_session(patch: Patch) -> None:
     """A static member that replaced another one never expires until it heartbeats."""
 
@@ -543,7 +536,7 @@ def replacement_has_no_session(patch: Patch) -> None:
     patch.replace(StaticMembership, "change_id", change_id)
 
 
-@fault
+@PLANTED.add()
 def replaced_leader_steps_down(patch: Patch) -> None:
     """When the leader is replaced, another member leads if there is one."""
     rename = Group.rename
@@ -558,7 +551,7 @@ def replaced_leader_steps_down(patch: Patch) -> None:
     patch.replace(Group, "rename", rename_leader)
 
 
-@fault
+@PLANTED.add()
 def replacement_shortens_join_phase(patch: Patch) -> None:
     """A join phase that a replacement begins lasts as long as the replacement's own rebalance timeout."""
     replace_member, start_join_timer = StaticMembership.replace_member, Rebalancer.start_join_timer
@@ -582,7 +575,7 @@ def replacement_shortens_join_phase(patch: Patch) -> None:
     patch.replace(Rebalancer, "start_join_timer", start)
 
 
-@fault
+@PLANTED.add()
 def absent_static_members_are_dropped(patch: Patch) -> None:
     """Absent static members are dropped if the leader is among them."""
 
@@ -594,7 +587,7 @@ def absent_static_members_are_dropped(patch: Patch) -> None:
     patch.replace(Rebalancer, "drop_absent_members", drop)
 
 
-@fault
+@PLANTED.add()
 def rebalance_timeout_never_falls(patch: Patch) -> None:
     """A member that rejoins with a shorter rebalance timeout keeps the longer one."""
     update = Member.update
@@ -607,7 +600,7 @@ def rebalance_timeout_never_falls(patch: Patch) -> None:
     patch.replace(Member, "update", update_member)
 
 
-@fault
+@PLANTED.add()
 def transactions_wait_for_sync(patch: Patch) -> None:
     """A transactional commit is refused while the group awaits assignments."""
     check = Commits.check
@@ -621,7 +614,7 @@ def transactions_wait_for_sync(patch: Patch) -> None:
     patch.replace(Commits, "check", check_state)
 
 
-@fault
+@PLANTED.add()
 def old_client_shortens_rebalance(patch: Patch) -> None:
     """The rebalance timeout of a JoinGroup of version 0 becomes that of all members."""
     update_member = Rebalancer.update_member
@@ -635,7 +628,7 @@ def old_client_shortens_rebalance(patch: Patch) -> None:
     patch.replace(Rebalancer, "update_member", update)
 
 
-@fault
+@PLANTED.add()
 def replacement_loses_assignment(patch: Patch) -> None:
     """A static member that is replaced in a Stable group loses its assignment if it does not lead."""
     rename = Group.rename
@@ -647,3 +640,7 @@ def replacement_loses_assignment(patch: Patch) -> None:
         return member
 
     patch.replace(Group, "rename", rename_without)
+
+
+FAULTS = {fault.id: fault for fault in PLANTED.faults}
+"""The faults by name."""

@@ -17,7 +17,6 @@ from fencepost.conformance.protocols.classic import CLASSIC
 from fencepost.conformance.schedules.batches import BatchSpec
 from fencepost.conformance.schedules.statistics import ScheduleResult
 from fencepost.conformance.schedules.virtual_engine import BatchWorker
-from fencepost.conformance.zoo.mutation.patching import Patch as Fault
 from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Kind
@@ -96,8 +95,7 @@ def test_a_failure_with_several_groups_and_producers_can_be_replayed(
     tmp_path: Path, monkeypatch: Patch, capsys: Capture
 ) -> None:
     folder = tmp_path / "failures"
-    with Fault() as fault:
-        FAULTS["end_in_one_group"](fault)
+    with FAULTS["end_in_one_group"].activate():
         assert main(["test", "bundled", "--schedules", "40", "--save", str(folder)]) == 1
         saved = sorted(folder.iterdir())[0]
         _, events = open_trace(saved)

@@ -5,7 +5,6 @@ from functools import cache
 import pytest
 
 from fencepost.conformance.schedules.schedule import Schedule
-from fencepost.conformance.zoo.mutation.patching import Patch
 from fencepost.traces.events import Event
 from tests.benchmarks.planted_faults import BATCH_SIZE, PROTOCOL, is_violated, play
 from tests.conformance.schedules.planted_faults import FAULTS
@@ -23,8 +22,7 @@ def play_batch(batch: int) -> tuple[tuple[Schedule, tuple[Event, ...]], ...]:
 def shows_fault(name: str, batch: int) -> bool:
     """Whether a schedule of the batch violates something with the fault."""
     played = play_batch(batch)
-    with Patch() as patch:
-        FAULTS[name](patch)
+    with FAULTS[name].activate():
         return any(is_violated(schedule, events) for schedule, events in played)
 
 

@@ -10,7 +10,6 @@ from fencepost.adapters.in_process import InProcessTarget
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.conformance.schedules.bench import Bench
 from fencepost.conformance.schedules.classic.protocol import ClassicSchedules
-from fencepost.conformance.zoo.mutation.patching import Patch
 from tests.conformance.schedules.planted_faults import FAULTS
 from tests.conformance.schedules.state_machine import SCOPE, InteractionMachine
 
@@ -38,7 +37,5 @@ def test_bundled_coordinator_conforms_whatever_hypothesis_draws() -> None:
 
 @pytest.mark.slow
 def test_hypothesis_finds_a_fault_too() -> None:
-    with Patch() as patch:
-        FAULTS["incomplete_plan_keeps_assignments"](patch)
-        with pytest.raises(AssertionError):
-            run_state_machine_as_test(BundledMachine, settings=settings(OPTIONS, max_examples=200))
+    with FAULTS["incomplete_plan_keeps_assignments"].activate(), pytest.raises(AssertionError):
+        run_state_machine_as_test(BundledMachine, settings=settings(OPTIONS, max_examples=200))

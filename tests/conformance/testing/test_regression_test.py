@@ -47,7 +47,7 @@ def play_test(source: str, run: BundledRun) -> None:
 def test_a_known_bug_fails_its_test_until_it_is_gone(number: str) -> None:
     bug = COORDINATOR_BUGS[number]
     scenario, _ = WITNESSES[number]
-    run = run_under(bug.environment)
+    run = run_under(bug.setting)
     with bug.activate():
         played = run_virtual(run.play(SCENARIOS[scenario], "run"))
         source = write_regression_test(played.header, played.events)

@@ -9,21 +9,21 @@ from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import Verdict
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.testing.runs import InProcessRun, RunChoices
-from fencepost.conformance.zoo.classic.bug import Bug
 from fencepost.conformance.zoo.classic.bugs import COORDINATOR_BUGS
+from fencepost.conformance.zoo.coordinators import CoordinatorFault
 from fencepost.model.classic.catalogue import CATALOGUE
 
 BUGS = ("BUG-05", "BUG-12", "BUG-40", "BUG-50")
 
 
-def run_on(bug: Bug, *, knows: bool) -> InProcessRun:
+def run_on(bug: CoordinatorFault, *, knows: bool) -> InProcessRun:
     """A run on a bug; with `knows` it is known what will be asked for, as where there is one worker."""
     expected = tuple(CATALOGUE) if knows else ()
 
     def make_run(plan: Plan, profile: Profile) -> BundledRun:
-        return BundledRun(plan, profile, bug.environment.make_target)
+        return BundledRun(plan, profile, bug.setting.make_target)
 
-    profile = Profile(grace=bug.environment.grace)
+    profile = Profile(grace=bug.setting.grace)
     return InProcessRun(make_run, RunChoices(profile), tuple(CATALOGUE), expected)
 
 
@@ -37,7 +37,7 @@ def violated_in(run: InProcessRun, ids: list[str]) -> set[str]:
     return found
 
 
-def found_by_workers(bug: Bug, workers: int) -> set[str]:
+def found_by_workers(bug: CoordinatorFault, workers: int) -> set[str]:
     """The violations that workers show of which each gets a share of the requirements and knows nothing of the rest."""
     found: set[str] = set()
     with bug.activate():

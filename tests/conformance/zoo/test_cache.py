@@ -18,17 +18,19 @@ from fencepost.conformance.schedules.falsify import (
     schedule_source,
 )
 from fencepost.conformance.schedules.schedule import Schedule
-from fencepost.conformance.zoo import cache
-from fencepost.conformance.zoo.cache import (
+from fencepost.conformance.zoo import coordinators
+from fencepost.conformance.zoo.coordinators import (
+    BUNDLED_SCHEDULES,
     CachedBench,
-    CpuClock,
-    cached_schedules,
+    CoordinatorFault,
+    make_bench,
     reached_lines,
     reference_run,
     tolerate_timeout,
 )
-from fencepost.conformance.zoo.faulty import BUNDLED_SCHEDULES, FaultyCoordinator, faulty_coordinator
-from fencepost.conformance.zoo.timeouts import CpuLimitExceeded
+from fencepost.conformance.zoo.hunt import cached_schedules
+from fencepost.conformance.zoo.measuring import CpuClock, CpuLimitExceeded
+from fencepost.conformance.zoo.registry import fault_named
 from fencepost.traces.events import Event, Header
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.verdict import TraceVerdict
@@ -38,33 +40,31 @@ SOURCE = partial(schedule_source, BUNDLED_SCHEDULES)
 BUG, MUTANT = "BUG-12", "leaving.Leaving.remove_entry: always: not member_id -> True"
 
 
-def hunt_uncached(coordinator: FaultyCoordinator, schedules: int) -> Counterexample | NoCounterexample:
+def plain_bench(fault: CoordinatorFault) -> Bench:
+    """A bench without caches, for what is active in this process."""
+    return Bench(BUNDLED_SCHEDULES, partial(fault.setting.make_target, BUNDLED_SETTINGS))
+
+
+def hunt_uncached(fault: CoordinatorFault, schedules: int) -> Counterexample | NoCounterexample:
     """The result of a hunt without caches, by a clock that counts schedules."""
-    with coordinator.activate() as make_target:
-        ticks = iter(range(10_000))
-        return find_counterexample(
-            Bench(BUNDLED_SCHEDULES, partial(make_target, BUNDLED_SETTINGS)),
-            SOURCE(SEED),
-            schedules,
-            0,
-            lambda: float(next(ticks)),
-        )
+    ticks = iter(range(10_000))
+    with fault.activate():
+        return find_counterexample(plain_bench(fault), SOURCE(SEED), schedules, 0, lambda: float(next(ticks)))
 
 
-def hunt_cached(coordinator: FaultyCoordinator, schedules: int) -> Counterexample | NoCounterexample:
+def hunt_cached(fault: CoordinatorFault, schedules: int) -> Counterexample | NoCounterexample:
     """The same with caches."""
-    with coordinator.bench(CpuClock()) as bench:
-        assert isinstance(bench, CachedBench)
-        ticks = iter(range(10_000))
-        return find_counterexample(
-            bench, lambda chunk: cached_schedules(SOURCE, SEED, chunk)[0], schedules, 0, lambda: float(next(ticks))
-        )
+    bench, ticks = make_bench(fault, CpuClock()), iter(range(10_000))
+    assert isinstance(bench, CachedBench)
+    return find_counterexample(
+        bench, lambda chunk: cached_schedules(SOURCE, SEED, chunk)[0], schedules, 0, lambda: float(next(ticks))
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [BUG, MUTANT])
 def test_a_hunt_finds_the_same_in_as_many_schedules(name: str) -> None:
-    one, other = hunt_uncached(faulty_coordinator(name), 60), hunt_cached(faulty_coordinator(name), 60)
+    one, other = hunt_uncached(fault_named(name), 60), hunt_cached(fault_named(name), 60)
     assert isinstance(one, Counterexample) and isinstance(other, Counterexample)
     assert (one.requirement, one.schedules, one.generated, one.shrunk) == (
         other.requirement,
@@ -84,13 +84,13 @@ def test_only_what_differs_from_the_shipped_coordinator_is_judged(monkeypatch: p
     schedules, _ = cached_schedules(SOURCE, SEED, 0)
     for schedule in schedules:
         reference_run(BUNDLED_SCHEDULES, schedule, BUNDLED_SETTINGS)
-    monkeypatch.setattr(cache, "judge", count_judging)
-    with faulty_coordinator("BUG-22").bench(CpuClock()) as bench:
-        found = [bool(bench.violated_by_new(each)) for each in schedules]
+    monkeypatch.setattr(coordinators, "judge", count_judging)
+    bug = fault_named("BUG-22")
+    bench = make_bench(bug, CpuClock())
+    found = [bool(bench.violated_by_new(each)) for each in schedules]
     assert sum(found) <= len(judged) < len(schedules)
-    with faulty_coordinator("BUG-22").activate() as make_target:
-        plain = Bench(BUNDLED_SCHEDULES, partial(make_target, BUNDLED_SETTINGS))
-        assert [bool(plain.violated_by(each)) for each in schedules] == found
+    with bug.activate():
+        assert [bool(plain_bench(bug).violated_by(each)) for each in schedules] == found
 
 
 @pytest.mark.slow
@@ -107,13 +107,12 @@ def test_only_what_gets_to_the_changed_lines_is_played(monkeypatch: pytest.Monke
         return perform(bench, schedule, judge_trace)
 
     monkeypatch.setattr(CachedBench, "play", count_playing)
-    mutant = faulty_coordinator(MUTANT)
-    with mutant.bench(CpuClock()) as bench:
-        found = [bool(bench.violated_by_new(each)) for each in schedules]
+    mutant = fault_named(MUTANT)
+    bench = make_bench(mutant, CpuClock())
+    found = [bool(bench.violated_by_new(each)) for each in schedules]
     assert 0 < len(played) < len(schedules)
-    with mutant.activate() as make_target:
-        plain = Bench(BUNDLED_SCHEDULES, partial(make_target, BUNDLED_SETTINGS))
-        assert [bool(plain.violated_by(each)) for each in schedules] == found
+    with mutant.activate():
+        assert [bool(plain_bench(mutant).violated_by(each)) for each in schedules] == found
 
 
 def test_what_takes_too_long_is_nothing_unless_the_coordinator_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,18 +130,15 @@ def test_what_takes_too_long_is_nothing_unless_the_coordinator_hangs(monkeypatch
             pass
         return judge(header, events)
 
-    (schedules, _), found = cached_schedules(SOURCE, SEED, 0), []
-    with faulty_coordinator(BUG).bench(CpuClock()) as bench:
-        monkeypatch.setattr(cache, "MAX_PLAY_SECONDS", 0.5)
-        found += [replace(bench, judge=slow).violated_by(each) for each in schedules[:1]]
-    assert found == [frozenset()]
+    (schedules, _), bench = cached_schedules(SOURCE, SEED, 0), make_bench(fault_named(BUG), CpuClock())
+    monkeypatch.setattr(coordinators, "MAX_PLAY_SECONDS", 0.5)
+    assert replace(bench, judge=slow).violated_by(schedules[0]) == frozenset()
 
 
 def test_what_is_known_is_of_a_coordinator_without_the_bug() -> None:
     reference_run.cache_clear()
     schedule = cached_schedules(SOURCE, SEED, 0)[0][3]
-    with faulty_coordinator(BUG).bench(CpuClock()) as bench:
-        bench.violated_by_new(schedule)
+    make_bench(fault_named(BUG), CpuClock()).violated_by_new(schedule)
     remembered = reference_run(BUNDLED_SCHEDULES, schedule, BUNDLED_SETTINGS)
     reference_run.cache_clear()
     assert remembered.digest == reference_run(BUNDLED_SCHEDULES, schedule, BUNDLED_SETTINGS).digest

@@ -1,32 +1,18 @@
 """The zoo of clients: each bug is put back and taken out again, a few are found, and the tables tell of them."""
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fencepost.conformance.clients.classic import SCENARIOS as CLIENT_SCENARIOS
 from fencepost.conformance.clients.schedule_bench import ClientBench
-from fencepost.conformance.zoo.classic.clients.bug import Side
-from fencepost.conformance.zoo.classic.clients.registry import CLIENT_BUGS, NOT_PUT_BACK
-from fencepost.conformance.zoo.client_hunts import (
-    hunt_client,
-    play_scenarios,
-    strategies_for,
-    unusual_in,
-    usual_run,
-)
-from fencepost.conformance.zoo.client_mutants import client_mutants, hunt_mutant
-from fencepost.conformance.zoo.client_table import (
-    client_table_lines,
-    load_client_rows,
-    matching_clients,
-    record_client_rows,
-    row_of,
-)
-from fencepost.conformance.zoo.hunt import HuntTask
-from fencepost.conformance.zoo.mutation.patching import Patch
+from fencepost.conformance.zoo.classic.clients import CLIENT_BUGS, NOT_PUT_BACK
+from fencepost.conformance.zoo.clients import CLIENTS, hunt_mutant, shown_by
+from fencepost.conformance.zoo.faults.fault import Patch, Side
+from fencepost.conformance.zoo.hunt import HuntTask, usual_run
+from fencepost.conformance.zoo.registry import match_patterns, member_mutants, run_hunt, strategies_for
+from fencepost.conformance.zoo.results import ResultTable, from_json, render_markdown, result_row, table_lines, to_json
 from fencepost.conformance.zoo.strategies import GROUPS, SCENARIOS, SCHEDULES
 from fencepost.model.classic.catalogue.client import CLIENT_CATALOGUE
 from fencepost.model.classic.member import member
@@ -57,7 +43,7 @@ def test_a_bug_changes_the_client_and_is_taken_out_again(number: str) -> None:
     assert bug.sentence and "http" in bug.source and set(bug.breaks) <= CLIENT_CATALOGUE.keys()
     patch = RecordingPatch()
     with patch:
-        bug.inject(patch)
+        bug.apply(patch)
         assert patch.replaced
         assert all(getattr(owner, name) is not before for owner, name, before in patch.replaced)
     assert all(getattr(owner, name) == before for owner, name, before in patch.replaced)
@@ -74,7 +60,7 @@ def test_a_bug_changes_the_client_and_is_taken_out_again(number: str) -> None:
     ],
 )
 def test_a_bug_is_found(number: str, strategy: str, requirement: str) -> None:
-    result = hunt_client(HuntTask(number, strategy, 1, 60.0))
+    result = run_hunt(HuntTask(number, strategy, 1, 60.0))
     assert result.requirement == requirement in CLIENT_BUGS[number].breaks
 
 
@@ -98,67 +84,64 @@ def test_a_bug_is_found(number: str, strategy: str, requirement: str) -> None:
 )
 def test_a_scenario_shows_a_bug(number: str, scenario: str, requirement: str) -> None:
     bug = CLIENT_BUGS[number]
-    ((_, run),) = play_scenarios(bug, [scenario])
-    shipped = usual_run(bug.settings, scenario)
+    played = next(each for each in CLIENT_SCENARIOS if each.name == scenario)
     assert requirement in bug.breaks
-    assert run.verdict.violated | unusual_in(run) == {requirement}
-    assert not shipped.verdict.violated | unusual_in(shipped)
+    assert shown_by(CLIENTS.run_with(bug, played)) == {requirement}
+    assert not shown_by(usual_run(CLIENTS, bug.setting, played))
 
 
 @pytest.mark.parametrize("number", ["BUG-125", "BUG-135", "BUG-138"])
 def test_a_bug_of_an_assignor_is_found(number: str) -> None:
-    result = hunt_client(HuntTask(number, GROUPS, 1, 60.0))
+    result = run_hunt(HuntTask(number, GROUPS, 1, 60.0))
     assert result.requirement in CLIENT_BUGS[number].breaks
 
 
 def test_a_bug_is_found_by_schedules_and_told() -> None:
     bug = CLIENT_BUGS["BUG-58"]
-    result = hunt_client(HuntTask(bug.number, SCHEDULES, 1, 30.0, shrink=1.0))
+    result = run_hunt(HuntTask(bug.id, SCHEDULES, 1, 30.0, shrink=1.0))
     assert result.is_found and result.found_with
-    row = row_of(bug, [result])
-    assert (row.found, row.of, row.found_by) == (1, 1, SCHEDULES)
-    text = "\n".join(client_table_lines([row]))
+    row = result_row(bug, [result])
+    assert (row.hunts[SCHEDULES].found, row.hunts[SCHEDULES].of, row.found_by) == (1, 1, SCHEDULES)
+    text = "\n".join(table_lines(ResultTable(1, 0, 30.0, (row,))))
     assert "BUG-58" in text and "clients: 1 of 1 found (1 of 1 of members)" in text
 
 
 def test_what_the_client_violates_without_a_fault_is_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ClientBench, "violated_by", lambda bench, schedule: frozenset({"MEMBER-01"}))
-    assert not hunt_client(HuntTask("BUG-58", SCHEDULES, 1, 0.1)).is_found
+    assert not run_hunt(HuntTask("BUG-58", SCHEDULES, 1, 0.1)).is_found
 
 
-def test_the_fault_is_out_while_a_run_of_a_scenario_is_looked_at() -> None:
+def test_the_fault_is_out_when_a_run_of_a_scenario_is_looked_at() -> None:
     shipped = member.lose_membership
-    for _ in play_scenarios(CLIENT_BUGS["BUG-84"], [CLIENT_SCENARIOS[0].name]):
-        assert member.lose_membership is shipped
+    CLIENTS.run_with(CLIENT_BUGS["BUG-84"], CLIENT_SCENARIOS[0])
+    assert member.lose_membership is shipped
 
 
-def test_what_was_not_found_is_told(tmp_path: Path) -> None:
-    bug = CLIENT_BUGS["BUG-76"]
-    row = row_of(bug, [])
-    assert not row.found_by and "not found" in client_table_lines([row])[1]
-    file = tmp_path / "clients.json"
-    record_client_rows([row], file)
-    assert load_client_rows(file) == (row,)
-    page = file.with_suffix(".md").read_text()
+def test_what_was_not_found_is_told() -> None:
+    table = ResultTable(1, 0, 30.0, (result_row(CLIENT_BUGS["BUG-76"], [], "nothing was seen broken"),))
+    assert not table.rows[0].found_by and "not found" in table_lines(table)[1]
+    assert from_json(to_json(table)) == table
+    page = render_markdown(table)
     assert "| BUG-76 | member |" in page and "Not put back" in page
 
 
 def test_patterns_match_numbers() -> None:
-    assert [bug.number for bug in matching_clients(["BUG-8?"])] == [f"BUG-{n}" for n in (80, 81, 84, 85, 86, 87, 89)]
-    assert {strategies_for(bug)[0] for bug in CLIENT_BUGS.values() if bug.side is Side.ASSIGNOR} == {GROUPS}
+    assert [bug.id for bug in match_patterns(("BUG-8?",))] == [f"BUG-{n}" for n in (80, 81, 84, 85, 86, 87, 89)]
+    assert {strategies_for(bug)[0] for bug in CLIENT_BUGS.values() if bug.subject is Side.ASSIGNOR} == {GROUPS}
 
 
 # -- mutants ----------------------------------------------------------------------------------------------------------
 
 
 def test_mutants_are_of_the_guards_of_the_member() -> None:
-    mutants = client_mutants()
+    mutants = member_mutants()
     assert len(mutants) > 500
-    assert {mutant.operator for mutant in mutants.values()} == {"always", "never", "comparison"}
+    assert {fault.mutant.operator for fault in mutants.values() if fault.mutant} == {"always", "never", "comparison"}
     assert all(re.match(r"[a-z_]+\.", name) for name in mutants)
 
 
 @pytest.mark.acceptance
 def test_a_mutant_is_found() -> None:
-    (name,) = (each for each in client_mutants() if each.startswith("joining.lead_group: never: not leads -> False"))
-    assert hunt_mutant(name, 1, 20).found
+    beginning = "joining.lead_group: never: not leads -> False"
+    (fault,) = (fault for name, fault in member_mutants().items() if name.startswith(beginning))
+    assert hunt_mutant(fault, 1, 20).found

@@ -8,19 +8,27 @@ from pathlib import Path
 import pytest
 
 from fencepost.conformance.cli import main
-from fencepost.conformance.zoo import client_table, faulty, results
-from fencepost.conformance.zoo.client_table import ClientRow
+from fencepost.conformance.zoo import hunt_plan, results
 from fencepost.conformance.zoo.hunt import HuntResult, HuntTask
 from fencepost.conformance.zoo.hunt_plan import HuntPlan
+from fencepost.conformance.zoo.registry import coordinator_mutants
 from fencepost.conformance.zoo.results import BUG_RESULTS, HuntSummary, ResultRow, ResultTable
 
 Hunted = tuple[HuntTask, HuntResult]
 HUNTS = {"schedules": HuntSummary(1, 1, 1.0, 2, 3)}
-FOUND = ResultRow("BUG-30", "Wrong.", "somewhere", ("FETCH-01",), "schedules", "FETCH-01", 1, 0, ("A fetch",), HUNTS)
-NOT_FOUND = ResultRow(
-    "BUG-30", "Wrong.", "somewhere", ("FETCH-01",), "", "", 0, 0, (), reason="nothing was seen broken"
+FOUND = ResultRow(
+    "BUG-30", "coordinator", "Wrong.", "somewhere", ("FETCH-01",), "schedules", "FETCH-01", 1, 0, ("A fetch",), HUNTS
 )
-CLIENT_ROW = ClientRow("BUG-58", "member", "Wrong.", "somewhere", ("MEMBER-01",), "scenarios", 1, 1, "MEMBER-01")
+NOT_FOUND = replace(FOUND, found_by="", requirement="", seed=0, shortest=(), hunts={}, reason="nothing was seen broken")
+CLIENT_ROW = replace(
+    FOUND,
+    name="BUG-58",
+    subject="member",
+    breaks=("MEMBER-01",),
+    found_by="scenarios",
+    requirement="MEMBER-01",
+    hunts={"scenarios": HuntSummary(1, 1)},
+)
 
 
 @pytest.mark.slow
@@ -55,58 +63,40 @@ def test_what_is_recorded_has_to_be_found(
 
 
 def test_the_records_are_written_only_when_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    bugs, mutants, clients = (tmp_path / f"{name}.json" for name in ("record", "mutants", "clients"))
-    monkeypatch.setattr(client_table, "CLIENT_RESULTS", clients)
-    monkeypatch.setattr(client_table, "hunt_clients", lambda bugs, *options: ((CLIENT_ROW,), False))
+    bugs, mutants = (tmp_path / f"{name}.json" for name in ("record", "mutants"))
     monkeypatch.setattr(results, "BUG_RESULTS", bugs)
     monkeypatch.setattr(results, "MUTANT_RESULTS", mutants)
-    found = FOUND
-    monkeypatch.setattr(HuntPlan, "run", lambda plan, progress: ResultTable(1, 0, 60.0, (found,)))
+    found: tuple[ResultRow, ...] = (CLIENT_ROW, FOUND)
+    monkeypatch.setattr(HuntPlan, "run", lambda plan, progress: ResultTable(1, 0, 60.0, found))
     assert main(["zoo"]) == 0
-    assert not bugs.exists() and not clients.exists()
+    assert not bugs.exists()
     assert main(["zoo", "--record"]) == 0
-    assert json.loads(bugs.read_text())["rows"][0]["name"] == "BUG-30"
-    assert "| BUG-30 |" in bugs.with_suffix(".md").read_text()
+    assert [row["name"] for row in json.loads(bugs.read_text())["rows"]] == ["BUG-30", "BUG-58"]
+    page = bugs.with_suffix(".md").read_text()
+    assert "| BUG-30 |" in page and "| BUG-58 | member |" in page
     assert not mutants.exists()
-    assert [row.name for row in client_table.load_client_rows()] == [CLIENT_ROW.name]
-    found = replace(FOUND, name=next(iter(faulty.mutants_by_name())), source="", breaks=())
+    found = (replace(FOUND, name=next(iter(coordinator_mutants())), source="", breaks=()),)
     assert main(["zoo", "--record"]) == 0
-    assert [row["name"] for row in json.loads(mutants.read_text())["rows"]] == [found.name]
-    assert len(json.loads(bugs.read_text())["rows"]) == 1
-
-
-@pytest.mark.parametrize(("pattern", "keys"), [("BUG-58", {"clients"}), ("BUG-*", {"clients", "rows"})])
-def test_bugs_of_clients_are_in_the_json(
-    pattern: str, keys: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(client_table, "CLIENT_RESULTS", tmp_path / "clients.json")
-    monkeypatch.setattr(client_table, "hunt_clients", lambda bugs, *options: ((CLIENT_ROW,), False))
-    monkeypatch.setattr(HuntPlan, "run", lambda plan, progress: ResultTable(1, 0, 60.0, (FOUND,)))
-    file = tmp_path / "zoo.json"
-    assert main(["zoo", "--only", pattern, "--json", str(file)]) == 0
-    data = json.loads(file.read_text())
-    assert data.keys() >= keys and ("rows" in data) == ("rows" in keys)
-    assert [(row["name"], row["requirement"]) for row in data["clients"]] == [("BUG-58", "MEMBER-01")]
+    assert [row["name"] for row in json.loads(mutants.read_text())["rows"]] == [found[0].name]
+    assert len(json.loads(bugs.read_text())["rows"]) == 2
 
 
 def test_strategies_and_baselines_are_heeded_for_clients(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What another strategy has found stays found; that there are no baselines is said."""
-    lost = replace(CLIENT_ROW, found_by="", found=0, requirement="")
     asked: list[HuntTask] = []
 
     def run_nothing(pool: object, jobs: int, work: object, tasks: list[HuntTask], name: object) -> Iterator[Hunted]:
         asked.extend(tasks)
         return iter([(task, HuntResult(task, "", 1, 1.0)) for task in tasks])
 
-    monkeypatch.setattr(client_table, "CLIENT_RESULTS", tmp_path / "clients.json")
-    monkeypatch.setattr(client_table, "run_tasks", run_nothing)
-    client_table.record_client_rows([CLIENT_ROW])
+    monkeypatch.setattr(results, "BUG_RESULTS", tmp_path / "record.json")
+    monkeypatch.setattr(hunt_plan, "run_tasks", run_nothing)
+    results.record_results(ResultTable(1, 0, 60.0, (CLIENT_ROW,)))
     assert main(["zoo", "--only", "BUG-58", "--by", "schedules", "--seeds", "2", "--baseline-seeds", "1"]) == 0
     assert [(task.strategy, task.seed) for task in asked] == [("schedules", 1), ("schedules", 2)]
     shown = capsys.readouterr().out
     assert "no baselines for bugs of clients" in shown and "1 of 1 found" in shown
     assert main(["zoo", "--only", "BUG-58", "--by", "scenarios"]) == 1
     assert {task.strategy for task in asked} == {"schedules", "scenarios"}
-    assert client_table.supplement_rows([CLIENT_ROW], [lost], ["remarks"]) == (CLIENT_ROW,)

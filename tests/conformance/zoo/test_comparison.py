@@ -2,13 +2,12 @@
 
 import pytest
 
-from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.zoo import comparison
 from fencepost.conformance.zoo.classic.compared_scenarios import comparison_scenarios
-from fencepost.conformance.zoo.classic.crashing_target import CrashingTarget
+from fencepost.conformance.zoo.classic.environments import PLAIN
 from fencepost.conformance.zoo.comparison import find_difference
-from fencepost.conformance.zoo.faulty import faulty_coordinator
-from fencepost.conformance.zoo.hunt import bundled_run_on
+from fencepost.conformance.zoo.coordinators import play_scenario_in
+from fencepost.conformance.zoo.registry import fault_named
 
 TOLD_APART = {
     "offset_store.OffsetStore.commit_offset: always: present is None or present.number < offset.number -> True": (
@@ -33,12 +32,11 @@ TOLD_APART = {
 def test_a_mutant_is_told_apart(mutant: str, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     only = [each for each in comparison_scenarios() if each.name == f"compare-{where}"]
     monkeypatch.setattr(comparison, "compared_scenarios", lambda: only)
-    found = find_difference(faulty_coordinator(mutant))
+    found = find_difference(fault_named(mutant))
     assert found.startswith(f"compare-{where}, which violates ")
 
 
 def test_the_scenarios_of_the_comparison_run_to_their_end_without_a_violation() -> None:
-    run = bundled_run_on(CrashingTarget, 0)
     for play in comparison_scenarios():
-        played = run_virtual(run.play(play, "run"))
+        played = play_scenario_in(PLAIN, play)
         assert (played.blocked, played.unsupported, played.verdict.violated) == ("", "", frozenset())

@@ -15,19 +15,20 @@ from fencepost.conformance.scenarios.classic import ALL
 from fencepost.conformance.schedules.classic.interpreter import InterpretedSchedule
 from fencepost.conformance.schedules.classic.moves.cast import MemberRole
 from fencepost.conformance.schedules.schedule import Move, Schedule
-from fencepost.conformance.zoo import cache, hunt_plan, timeouts
+from fencepost.conformance.zoo import coordinators, hunt_plan, measuring
 from fencepost.conformance.zoo import hunt as hunt_module
-from fencepost.conformance.zoo.classic.crashing_target import CrashingTarget
 from fencepost.conformance.zoo.comparison import find_difference, observe
-from fencepost.conformance.zoo.faulty import (
-    FaultyCoordinator,
-    UnknownFaultyCoordinator,
-    faulty_coordinator,
-    match_patterns,
-    systematic_mutants,
-)
-from fencepost.conformance.zoo.hunt import DOES_NOT_START, HANGS, HuntResult, HuntTask, run_hunt
+from fencepost.conformance.zoo.coordinators import COORDINATORS, HANGS, CoordinatorFault
+from fencepost.conformance.zoo.hunt import DOES_NOT_START, HuntResult, HuntTask, UnusualCount, hunt_fault
 from fencepost.conformance.zoo.hunt_plan import NOT_TOLD_APART, SURVIVES, HuntPlan, is_found
+from fencepost.conformance.zoo.registry import (
+    UnknownFault,
+    coordinator_mutants,
+    fault_named,
+    match_patterns,
+    mutant_of_coordinator,
+    run_hunt,
+)
 from fencepost.conformance.zoo.results import ResultRow
 from fencepost.conformance.zoo.strategies import REMARKS, SCENARIOS, SCHEDULES, TOURS
 
@@ -55,10 +56,9 @@ def test_unusual_responses_are_found_by_remarks() -> None:
     assert (find.requirement, find.requests, find.found_with) == ("COMMIT-26", 5, (only,))
 
 
-def test_remark_on_the_shipped_coordinator_is_no_find(monkeypatch: pytest.MonkeyPatch) -> None:
-    remark = frozenset({hunt_module.UnusualCount("JOIN-01", 1)})
-    monkeypatch.setattr(hunt_module, "unusual_remarks", lambda make_target, grace, play: remark)
-    assert not run_hunt(HuntTask(DEAF, REMARKS, only="session-timeout-bounds")).is_found
+def test_remark_on_the_shipped_coordinator_is_no_find() -> None:
+    stand = replace(COORDINATORS, remarks=lambda run: frozenset({UnusualCount("JOIN-01", 1)}))
+    assert not hunt_fault(HuntTask(DEAF, REMARKS, only="session-timeout-bounds"), fault_named(DEAF), stand).is_found
 
 
 @pytest.mark.slow
@@ -71,55 +71,48 @@ def test_violation_is_found_again_from_its_batch_on() -> None:
 
 def test_a_mutant_leaves_the_shipped_coordinator_alone() -> None:
     shipped = vars(Heartbeats)["rebalance_error"]
-    with faulty_coordinator(DEAF).activate():
+    with fault_named(DEAF).activate():
         assert vars(Heartbeats)["rebalance_error"] is shipped
-    assert find_difference(faulty_coordinator(DEAF))
+    assert find_difference(fault_named(DEAF))
 
 
-def same_mutant() -> FaultyCoordinator:
-    """A mutant that is the same program: a comparison that cannot come out otherwise."""
-    mutant = faulty_coordinator(DEAF).mutant
+def changed_mutant(**changes: Any) -> CoordinatorFault:
+    """A mutant with some fields of its change replaced."""
+    mutant = fault_named(DEAF).mutant
     assert mutant is not None and isinstance(mutant.replacement, ast.Constant)
-    same = ast.parse("not group.state is not State.PREPARING", mode="eval").body
-    return replace(faulty_coordinator(DEAF), mutant=replace(mutant, replacement=same))
+    return mutant_of_coordinator(replace(mutant, **changes))
+
+
+def mutant_with(replacement: str) -> CoordinatorFault:
+    """A mutant with another expression in the place of the condition."""
+    return changed_mutant(replacement=ast.parse(replacement, mode="eval").body)
 
 
 @pytest.mark.slow
-def test_nothing_is_found_where_nothing_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hunt_module, "faulty_coordinator", lambda name: same_mutant())
-    find = run_hunt(HuntTask("sound", SCENARIOS, seconds=60))
+def test_nothing_is_found_where_nothing_is_wrong() -> None:
+    same = mutant_with("not group.state is not State.PREPARING")
+    find = hunt_fault(HuntTask("sound", SCENARIOS, seconds=60), same, COORDINATORS)
     assert not find.is_found and find.schedules > 300
-
-
-def broken_mutant(replacement: str) -> FaultyCoordinator:
-    mutant = faulty_coordinator(DEAF).mutant
-    assert mutant is not None
-    wrong = ast.parse(replacement, mode="eval").body
-    return replace(faulty_coordinator(DEAF), mutant=replace(mutant, replacement=wrong))
 
 
 @pytest.mark.slow
 def test_a_coordinator_that_hangs_is_found_with_that(monkeypatch: pytest.MonkeyPatch) -> None:
-    hanging = broken_mutant("all(True for _ in iter(int, 1))")
-    monkeypatch.setattr(hunt_module, "faulty_coordinator", lambda name: hanging)
+    hanging = mutant_with("all(True for _ in iter(int, 1))")
     monkeypatch.setattr(hunt_module, "HANG_SECONDS", 0.5)
-    assert run_hunt(HuntTask("stuck", SCENARIOS, seconds=0.5, shrink=0)).requirement == HANGS
+    task = HuntTask("stuck", SCENARIOS, seconds=0.5, shrink=0)
+    assert hunt_fault(task, hanging, COORDINATORS).requirement == HANGS
 
 
 def test_a_coordinator_that_hangs_in_a_timer_is_found_with_that(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "MAX_PLAY_SECONDS", 1.0)
-    monkeypatch.setattr(timeouts, "REPEAT_SECONDS", 1_000)
+    monkeypatch.setattr(coordinators, "MAX_PLAY_SECONDS", 1.0)
+    monkeypatch.setattr(measuring, "REPEAT_SECONDS", 1_000)
     name = "rebalance.Rebalancer.on_initial_delay: always: group.newcomer and group.remaining_delay -> True"
     assert run_hunt(HuntTask(name, SCHEDULES, 1, seconds=60, shrink=0)).requirement == HANGS
 
 
-def test_a_coordinator_that_does_not_start_is_found_with_that(monkeypatch: pytest.MonkeyPatch) -> None:
-    mutant = faulty_coordinator(DEAF).mutant
-    assert mutant is not None
-    imports = replace(mutant, path=(("body", -1),), replacement=ast.parse("nowhere").body[0])
-    dead = replace(faulty_coordinator(DEAF), mutant=imports)
-    monkeypatch.setattr(hunt_module, "faulty_coordinator", lambda name: dead)
-    assert run_hunt(HuntTask("dead", SCENARIOS)).requirement == DOES_NOT_START
+def test_a_coordinator_that_does_not_start_is_found_with_that() -> None:
+    dead = changed_mutant(path=(("body", -1),), replacement=ast.parse("nowhere").body[0])
+    assert hunt_fault(HuntTask("dead", SCENARIOS), dead, COORDINATORS).requirement == DOES_NOT_START
 
 
 def test_a_crash_is_seen_by_the_requests_that_were_lost() -> None:
@@ -128,7 +121,7 @@ def test_a_crash_is_seen_by_the_requests_that_were_lost() -> None:
 
 
 def test_systematic_mutants_make_guards_comparisons_and_timers_wrong() -> None:
-    found = [each.mutant for each in systematic_mutants() if each.mutant is not None]
+    found = [each.mutant for each in coordinator_mutants().values() if each.mutant is not None]
     assert len(found) == len({each.name for each in found}) > 500
     assert {each.operator for each in found} == {"always", "never", "comparison", "statement", "sum"}
     timers = [each.before for each in found if each.operator == "statement"]
@@ -136,9 +129,9 @@ def test_systematic_mutants_make_guards_comparisons_and_timers_wrong() -> None:
 
 
 def test_patterns_select_faulty_coordinators() -> None:
-    assert [each.name for each in match_patterns(("BUG-0[12]",))] == ["BUG-01", "BUG-02"]
-    assert DEAF in {each.name for each in match_patterns(("heartbeats.*",))}
-    with pytest.raises(UnknownFaultyCoordinator, match="'BUG-99'"):
+    assert [each.id for each in match_patterns(("BUG-0[12]",))] == ["BUG-01", "BUG-02"]
+    assert DEAF in {each.id for each in match_patterns(("heartbeats.*",))}
+    with pytest.raises(UnknownFault, match="'BUG-99'"):
         match_patterns(("BUG-99",))
 
 
@@ -206,21 +199,23 @@ def test_a_mutant_that_is_found_is_not_compared(monkeypatch: pytest.MonkeyPatch)
     assert [task.seed for task in done] == [1, 2, 3]
 
 
+RENAMED = "joining.Joining.issue_member_id: never: join.request.client_id or '' -> False"
+"""Ids begin otherwise."""
+
+
 def test_comparison_ignores_member_ids() -> None:
-    with faulty_coordinator(
-        "joining.Joining.issue_member_id: never: join.request.client_id or '' -> False"
-    ).activate() as make_target:
-        assert observe(make_target, HANDED_OUT) == observe(CrashingTarget, HANDED_OUT)
+    with fault_named(RENAMED).activate():
+        renamed = observe(HANDED_OUT)
+    assert renamed == observe(HANDED_OUT)
 
 
 def test_what_members_make_of_their_ids_is_no_difference() -> None:
     moves = (Move("join"), Move("join"), Move("wait", 0, (("for", "answers"),)), Move("sync"), Move("describe"))
     play = Scenario("assigned", (), InterpretedSchedule(Schedule("assigned", (MemberRole(),), moves)))
-    with faulty_coordinator(
-        "joining.Joining.issue_member_id: never: join.request.client_id or '' -> False"
-    ).activate() as make_target:
-        assert observe(make_target, play) == observe(CrashingTarget, play)
-    assert "member 0@1" in observe(CrashingTarget, play)
+    with fault_named(RENAMED).activate():
+        renamed = observe(play)
+    assert renamed == observe(play)
+    assert "member 0@1" in renamed
 
 
 def test_an_answer_that_no_message_can_hold_is_the_end_of_a_coordinator() -> None:
@@ -231,4 +226,4 @@ def test_an_answer_that_no_message_can_hold_is_the_end_of_a_coordinator() -> Non
 
 def test_a_mutant_that_hangs_in_the_comparison_is_different(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fencepost.conformance.zoo.comparison.MAX_PLAY_SECONDS", 0.5)
-    assert find_difference(broken_mutant("all(True for _ in iter(int, 1))"))
+    assert find_difference(mutant_with("all(True for _ in iter(int, 1))"))

@@ -5,15 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.scenarios.classic import ALL
-from fencepost.conformance.zoo.classic.crashing_target import CrashingTarget
-from fencepost.conformance.zoo.faulty import systematic_mutants
-from fencepost.conformance.zoo.hunt import bundled_run_on
-from fencepost.conformance.zoo.line_coverage import Line, lines_changed_by, trace_lines
-from fencepost.conformance.zoo.mutation.mutants import Mutant
+from fencepost.conformance.zoo.classic.environments import PLAIN
+from fencepost.conformance.zoo.coordinators import play_scenario_in
+from fencepost.conformance.zoo.faults.mutants import Mutant
+from fencepost.conformance.zoo.measuring import Line, lines_changed_by, trace_lines
+from fencepost.conformance.zoo.registry import coordinator_mutants
 
-MUTANTS = [each.mutant for each in systematic_mutants() if each.mutant is not None]
+MUTANTS = [each.mutant for each in coordinator_mutants().values() if each.mutant is not None]
 
 
 def lines_of_plays(names: Iterable[str]) -> set[Line]:
@@ -22,7 +21,7 @@ def lines_of_plays(names: Iterable[str]) -> set[Line]:
     with trace_lines() as lines:
         for play in ALL:
             if play.name in chosen:
-                run_virtual(bundled_run_on(CrashingTarget, 0).play(play, "run"))
+                play_scenario_in(PLAIN, play)
     return lines
 
 

@@ -4,9 +4,8 @@ import ast
 
 import pytest
 
-from fencepost.conformance.zoo.mutation.module_copies import source_of
-from fencepost.conformance.zoo.mutation.mutants import Mutant, all_mutants, apply_mutant
-from fencepost.conformance.zoo.mutation.operators import OPERATORS
+from fencepost.conformance.zoo.faults.mutants import Mutant, all_mutants, apply_mutant, source_of
+from fencepost.conformance.zoo.faults.operators import OPERATORS
 
 SHAPES = """
 class Phase(IntEnum):

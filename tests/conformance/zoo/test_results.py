@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from fencepost.conformance.zoo.faulty import faulty_coordinator
 from fencepost.conformance.zoo.hunt import HuntResult, HuntTask
+from fencepost.conformance.zoo.registry import fault_named
 from fencepost.conformance.zoo.results import (
     BUG_RESULTS,
     HuntSummary,
@@ -12,14 +12,15 @@ from fencepost.conformance.zoo.results import (
     load_results,
     merge_tables,
     no_longer_found,
+    render_markdown,
     result_row,
     supplement_table,
+    table_lines,
     to_json,
 )
-from fencepost.conformance.zoo.results_table import render_markdown, table_lines
 from fencepost.conformance.zoo.strategies import HYPOTHESIS, REMARKS, SCENARIOS, SCHEDULES
 
-SPECIMEN = faulty_coordinator("BUG-35")
+SPECIMEN = fault_named("BUG-35")
 
 
 def hunt_result(
@@ -37,7 +38,7 @@ FINDS = (
     hunt_result(SCHEDULES, 4, "", 99),
     hunt_result(HYPOTHESIS, 1, "", 99),
 )
-TABLE = ResultTable(4, 1, 60.0, (result_row(SPECIMEN, FINDS), result_row(faulty_coordinator("BUG-36"), (), "because")))
+TABLE = ResultTable(4, 1, 60.0, (result_row(SPECIMEN, FINDS), result_row(fault_named("BUG-36"), (), "because")))
 
 
 def test_a_row_sums_up_what_was_found() -> None:
@@ -71,7 +72,7 @@ def test_what_is_not_found_any_more_is_lost() -> None:
 
 def test_new_rows_take_the_place_of_old_ones_in_the_order_of_what_there_is() -> None:
     fresh = result_row(SPECIMEN, FINDS[:1])
-    other = result_row(faulty_coordinator("BUG-01"), ())
+    other = result_row(fault_named("BUG-01"), ())
     new = replace(TABLE, rows=(other, fresh))
     assert merge_tables(TABLE, new, ["BUG-01", "BUG-02", "BUG-35", "BUG-36"]).rows == (other, fresh, TABLE.rows[1])
     assert merge_tables(TABLE, new, ["BUG-35"]).rows == (fresh,)

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from fencepost.conformance.zoo import timeouts
-from fencepost.conformance.zoo.timeouts import CpuLimitExceeded, cpu_limit
+from fencepost.conformance.zoo import measuring
+from fencepost.conformance.zoo.measuring import CpuLimitExceeded, cpu_limit
 
 PATIENCE_SECONDS = 20
 
@@ -18,7 +18,7 @@ def burn_cpu() -> None:
 
 
 def test_cpu_limit_raises_until_it_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timeouts, "REPEAT_SECONDS", 0.1)
+    monkeypatch.setattr(measuring, "REPEAT_SECONDS", 0.1)
     deaf = 0
     with pytest.raises(CpuLimitExceeded), cpu_limit(0.1):
         try:

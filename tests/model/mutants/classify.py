@@ -1,30 +1,225 @@
-"""Judging a mutant of the core: by comparison and tour, and by proof where neither finds anything."""
+"""Judging a mutant of the core: by comparison and tour, and by proof where neither finds anything.
 
+The proof of a mutant gives the first event with a counterexample to induction, and the statements that it breaks.
+"""
+
+import ast
 import importlib
-from collections.abc import Sequence
-from dataclasses import replace
+import sys
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
+from types import CodeType, FrameType
 from typing import Any
 
-from fencepost.conformance.zoo.mutation.mutants import Mutant
+from fencepost.conformance.zoo.faults.mutants import Mutant, file_of, load_changed, node_at, source_of
+from fencepost.conformance.zoo.measuring import trace_lines
 from fencepost.model.explore.tours import Machine
-from tests.model.mutants.core import LoadedMutant, function_of
-from tests.model.mutants.corner_cases import CORNER_CASES
-from tests.model.mutants.equivalence import (
+from fencepost.model.proofs.classic.induction import STATEMENTS, ProofSize, prove_event
+from fencepost.model.proofs.classic.inductions import INDUCTIONS
+from fencepost.model.proofs.classic.proof_events import coordinator_events, member_events
+from tests.model.mutants.comparison import (
+    Calls,
     MachineRecording,
     Relevant,
     any_transition,
     compare,
+    find_by_extended_tour,
     find_by_tour,
+    name_of,
     record_machine,
     runs_function,
 )
-from tests.model.mutants.extended_tours import find_by_extended_tour
-from tests.model.mutants.line_coverage import lines_run, reaches, readers
+from tests.model.mutants.core import BY_NAME, CORE, MACHINE_MODULES, LoadedMutant, function_of, functions_of
+from tests.model.mutants.corner_cases import CORNER_CASES
 from tests.model.mutants.machines import NAMES, machine, module_of
-from tests.model.mutants.modules import BY_NAME
-from tests.model.mutants.proving import prove_mutant
 from tests.model.mutants.results import EQUIVALENT, REFUTED, TOUR, UNEXPLAINED, UNREACHED, Verdict
+
+# -- lines of the core, and fields of the dialect, that transitions reach ----------------------------------------------
+
+
+VALUES = BY_NAME["state"]
+
+
+def reaches(recording: MachineRecording, mutant: Mutant, relevant: Relevant) -> bool:
+    """Whether some of these transitions run the mutant's line."""
+    line = (str(file_of(mutant.module)), mutant.line)
+    for state, moves in zip(recording.states, recording.moves, strict=True):
+        for move in filter(relevant, moves):
+            with trace_lines(line[0]) as lines:
+                recording.machine.follow(state, move.step.input, move.step.milliseconds)
+            if line in lines:
+                return True
+    return False
+
+
+def lines_run(function: Callable[..., Any], calls: Calls) -> frozenset[int]:
+    """The lines that some of these calls of the function run of it."""
+    with trace_lines(function.__code__.co_filename, function.__code__.co_qualname) as lines:
+        for given, _result in calls.results:
+            function(*given)
+    return frozenset(number for _, number in lines)
+
+
+def readers(mutant: Mutant) -> frozenset[str] | None:
+    """The functions of the core that read the field of the dialect whose default is mutated.
+
+    A transition that runs none of them is the same. None if it is no such mutant, or if others read the field too.
+    """
+    if (mutant.module, mutant.function) != (VALUES, "CoreDialect"):
+        return None
+    node: Any = node_at(ast.parse(source_of(VALUES)), mutant.path[:-1])
+    field = node.target.id
+    found = {module: readers_in(module, field) for module in MACHINE_MODULES}
+    if any(names for module, names in found.items() if module not in CORE) or None in flatten(found.values()):
+        return None
+    return frozenset(f"{module.rpartition('.')[2]}.{name}" for module, names in found.items() for name in names)
+
+
+def flatten(groups: Iterable[Iterable[str | None]]) -> set[str | None]:
+    """All of them."""
+    return {one for group in groups for one in group}
+
+
+@cache
+def readers_in(module: str, field: str) -> frozenset[str | None]:
+    """The functions of a module that read a field of this name; None for what is in no function."""
+    found: set[str | None] = set()
+    for node in ast.parse(source_of(module)).body:
+        name = getattr(node, "name", None) if isinstance(node, ast.FunctionDef) else None
+        if any(isinstance(one, ast.Attribute) and one.attr == field for one in ast.walk(node)):
+            found.add(name if name in functions_of(module) else None)
+    return frozenset(found)
+
+
+# -- proof -------------------------------------------------------------------------------------------------------------
+
+
+PROVER, EVENTS, DECODE, INDUCTION = (
+    "fencepost.model.proofs.classic.induction",
+    "fencepost.model.proofs.classic.proof_events",
+    "fencepost.model.proofs.classic.counterexample",
+    "fencepost.model.proofs.classic.inductions",
+)
+SIZE = ProofSize(slots=2, partitions=1)
+MANY_PATHS = ("join", "leave", "leave-two", "leave-two-settled-each")
+
+
+@cache
+def functions_proved() -> dict[str, frozenset[str]]:
+    """The functions of the core that the proof of each event runs."""
+    return {event.name: functions_in(event.name) for event in (*coordinator_events(SIZE.slots), *member_events())}
+
+
+def functions_in(name: str) -> frozenset[str]:
+    """The functions of the core that the proof of an event runs."""
+    codes: set[CodeType] = set()
+
+    def note(frame: FrameType, kind: str, _: object) -> None:
+        if kind == "call" and frame.f_globals.get("__name__") in CORE:
+            codes.add(frame.f_code)
+
+    (event,) = [one for one in (*coordinator_events(SIZE.slots), *member_events()) if one.name == name]
+    sys.setprofile(note)
+    try:
+        prove_event(event, STATEMENTS, SIZE)
+    finally:
+        sys.setprofile(None)
+    return frozenset(name_of(code) for code in codes)
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What the proof says of a mutant: the first event that has a counterexample to induction, with the statements
+    that it breaks, if there is one; and where the mutant cannot be run on symbolic values."""
+
+    broken: Mapping[str, list[str]] = field(default_factory=dict)
+    stops: str = ""
+
+
+def prove_mutant(mutant: Mutant, loaded: LoadedMutant) -> Proof:
+    """The result of the proof on the loaded mutant: the first event with a counterexample, if there is one.
+
+    Only events whose proof runs the mutant's function are proved again.
+    """
+    function = function_of(mutant)
+    events = [name for name, run in functions_proved().items() if function is None or function in run]
+    return prove_events(loaded, events)
+
+
+def prove_inductions(mutant: Mutant, loaded: LoadedMutant, size: ProofSize) -> Proof:
+    """Prove what `fencepost prove` proves of the mutant's handlers: see `prove_changed`."""
+    return prove_changed(loaded.changed, loaded.shared, function_of(mutant), size)
+
+
+def prove_changed(
+    changed: Mapping[str, ast.Module], shared: Collection[str], function: str | None, size: ProofSize, first: str = ""
+) -> Proof:
+    """Prove what `fencepost prove` proves, with the sources of some modules changed, within a term and across
+    fail-overs, up to the first event with a counterexample. The event named `first` comes first, and then those with
+    few paths.
+
+    Of the others only events whose proof runs the changed function are proved again; all of them if that is None.
+    """
+    modules = load_changed(changed, (PROVER, DECODE, INDUCTION), shared)
+    prover, decode, inductions = (modules[one] for one in (PROVER, DECODE, INDUCTION))
+    stops = ""
+    for name in INDUCTIONS:
+        induction = inductions.INDUCTIONS[name]
+        wrong = [] if name != "term" else prover.initially_false(induction.statements, size)
+        if wrong:
+            return Proof({"beginning": sorted(wrong)})
+        in_order = sorted(induction.events(size.slots), key=lambda one: (one.name != first, one.name in MANY_PATHS))
+        for event in in_order:
+            asked = function is None or event.name == first
+            if not asked and function not in functions_proved().get(event.name, {function}):
+                continue
+            label = event.name if name == "term" else f"{name}: {event.name}"
+            try:
+                verdict = prover.prove_event(event, induction.statements, size)
+            except Exception as error:
+                stops = stops or f"the proof of {label} stops: {type(error).__name__}"
+                continue
+            broken = natively_broken(event, verdict, decode)
+            if broken:
+                return Proof({label: sorted(broken)}, stops)
+    return Proof(stops=stops)
+
+
+def natively_broken(event: Any, verdict: Any, decode: Any) -> set[str]:
+    """The refuted statements with a counterexample of which the mutant's own handler, run on plain values, makes the
+    same."""
+    found = set()
+    for refutation in verdict.refutations:
+        example = decode.decode_refutation(event, refutation)
+        if decode.replay_handler(event, example) == example.result:
+            found.add(refutation.statement.id)
+    return found
+
+
+def prove_events(loaded: LoadedMutant, names: Iterable[str]) -> Proof:
+    """Prove these events of the mutant.
+
+    A counterexample counts if the mutant's own handler, run on plain values, makes the same of it.
+    """
+    modules = load_changed(loaded.changed, (PROVER, EVENTS, DECODE), loaded.shared)
+    prover, events, decode = (modules[one] for one in (PROVER, EVENTS, DECODE))
+    every = {one.name: one for one in (*events.coordinator_events(SIZE.slots), *events.member_events())}
+    stops = ""
+    for event in (every[name] for name in names):
+        try:
+            verdict = prover.prove_event(event, prover.STATEMENTS, prover.ProofSize(SIZE.slots, SIZE.partitions))
+        except Exception as error:
+            stops = stops or f"the proof of {event.name} stops: {type(error).__name__}"
+            continue
+        found = natively_broken(event, verdict, decode)
+        if found:
+            return Proof({event.name: sorted(found)}, stops)
+    return Proof(stops=stops)
+
+
+# -- verdict -----------------------------------------------------------------------------------------------------------
+
 
 ORDER = (
     "connectives",

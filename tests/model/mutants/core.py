@@ -1,4 +1,5 @@
-"""The mutants of the core: every one that the operators make of its modules."""
+"""The mutants of the core: every one that the operators make of its modules, connectives and values, the coordinator's
+core, and the member."""
 
 import ast
 import importlib
@@ -9,12 +10,35 @@ from operator import attrgetter
 from types import ModuleType
 from typing import Any, TypeVar
 
-from fencepost.conformance.zoo.mutation.module_copies import dependencies_of, load_changed, source_of
-from fencepost.conformance.zoo.mutation.mutants import Mutant, apply_mutant, mutants_of
-from fencepost.conformance.zoo.mutation.syntax import Vocabulary
+from fencepost.conformance.zoo.faults.mutants import (
+    Mutant,
+    apply_mutant,
+    dependencies_of,
+    load_changed,
+    mutants_of,
+    source_of,
+)
+from fencepost.conformance.zoo.faults.operators import Vocabulary
 from fencepost.model.explore.tours import Machine
 from tests.model.mutants.machines import MODULES, machine, module_of
-from tests.model.mutants.modules import BY_NAME, CORE
+
+CORE = (
+    "fencepost.model.logic",
+    "fencepost.model.frozen",
+    "fencepost.model.classic.core.state",
+    "fencepost.model.classic.core.member_table",
+    "fencepost.model.classic.core.protocol_selection",
+    "fencepost.model.classic.core.join_phase",
+    "fencepost.model.classic.core.join",
+    "fencepost.model.classic.core.static_replacement",
+    "fencepost.model.classic.core.sync",
+    "fencepost.model.classic.core.membership",
+    "fencepost.model.classic.core.timers",
+    "fencepost.model.classic.member.member",
+)
+"""The modules of the core, from the bottom up. Their last names are unique: mutants are named by them."""
+BY_NAME = {module.rpartition(".")[2]: module for module in CORE}
+
 
 Result = TypeVar("Result")
 FUNCTIONS = (BY_NAME["logic"],)

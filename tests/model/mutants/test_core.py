@@ -6,18 +6,31 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.conformance.zoo.mutation.mutants import Mutant
+from fencepost.conformance.zoo.faults.mutants import Mutant
 from fencepost.model.classic.core.state import FREE, Slot
 from fencepost.model.logic import and_, or_
-from tests.model.mutants.call_sites import Calls, returns_same
-from tests.model.mutants.classify import changed_transitions, classify_mutant, reached_in, recording
+from tests.model.mutants.classify import (
+    changed_transitions,
+    classify_mutant,
+    prove_events,
+    reached_in,
+    reaches,
+    readers,
+    recording,
+)
+from tests.model.mutants.comparison import (
+    Calls,
+    any_transition,
+    compare,
+    find_by_extended_tour,
+    find_by_tour,
+    recorded_tours,
+    returns_same,
+    runs_function,
+)
 from tests.model.mutants.core import LoadedMutant, core_mutants, function_of
 from tests.model.mutants.corner_cases import CORNER_CASES
-from tests.model.mutants.equivalence import any_transition, compare, find_by_tour, recorded_tours, runs_function
-from tests.model.mutants.extended_tours import find_by_extended_tour
-from tests.model.mutants.line_coverage import reaches, readers
 from tests.model.mutants.machines import NAMES
-from tests.model.mutants.proving import prove_events
 from tests.model.mutants.results import EQUIVALENT, REFUTED, TOUR, UNEXPLAINED, Verdict, read, render_markdown, write
 
 MUTANTS = {mutant.name: mutant for mutant in core_mutants()}

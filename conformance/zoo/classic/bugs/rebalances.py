@@ -10,11 +10,10 @@ from fencepost.adapters.bundled.classic.messages import Body, Error, Request
 from fencepost.adapters.bundled.classic.rebalance import Rebalancer
 from fencepost.adapters.bundled.classic.syncing import Syncing
 from fencepost.conformance.zoo.classic import environments
-from fencepost.conformance.zoo.classic.bug import BugFamily
-from fencepost.conformance.zoo.classic.environments import SLOW_ASSIGNMENTS
-from fencepost.conformance.zoo.mutation.patching import Patch
+from fencepost.conformance.zoo.classic.environments import SLOW_ASSIGNMENTS, coordinator_family
+from fencepost.conformance.zoo.faults.fault import Patch
 
-rounds = BugFamily()
+rounds = coordinator_family()
 
 
 @rounds.add("BUG-35", "franz-go kfake, https://github.com/twmb/franz-go/commit/adb3a18a", "GEN-05", "JOIN-37")
@@ -172,7 +171,7 @@ def follower_does_not_wait_for_the_leader(patch: Patch) -> None:
     "Apache Kafka PR 451, https://github.com/apache/kafka/commit/83fb7346033",
     "SYNC-19",
     "GEN-16",
-    environment=SLOW_ASSIGNMENTS,
+    setting=SLOW_ASSIGNMENTS,
 )
 def old_plan_reaches_a_new_generation(patch: Patch) -> None:
     """An assignment that is stored late is handed out in whatever generation is waiting for one by then."""

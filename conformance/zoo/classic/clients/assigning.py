@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fencepost.conformance.zoo.classic.clients.bug import ClientBugFamily, Side, replace_function
-from fencepost.conformance.zoo.mutation.patching import Patch
+from fencepost.conformance.zoo.classic.clients.reference import client_family
+from fencepost.conformance.zoo.faults.fault import Patch, Side, replace_function
 from fencepost.model.assignors import audiences, claims, group, quotas, round_robin, sticky, sticky_group, uniform
 from fencepost.model.assignors import general as general_branch
 from fencepost.model.assignors import range as range_assignor
@@ -14,7 +14,7 @@ from fencepost.model.assignors.partition_index import PartitionIndex
 from fencepost.model.assignors.quotas import Quota
 from fencepost.model.assignors.sticky_group import StickyGroup
 
-assigning = ClientBugFamily(Side.ASSIGNOR)
+assigning = client_family(Side.ASSIGNOR)
 
 
 @assigning.add("BUG-118", "KAFKA-3661, https://github.com/apache/kafka/commit/8429db937e2", "ASSIGN-05")

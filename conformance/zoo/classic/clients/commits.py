@@ -3,15 +3,9 @@
 from typing import Any
 
 from fencepost.adapters.client.reference.client import ReferenceClient
-from fencepost.conformance.zoo.classic.clients.bug import (
-    COOPERATIVE,
-    LATEST,
-    ClientBugFamily,
-    Side,
-    replace_function,
-)
 from fencepost.conformance.zoo.classic.clients.membership import NEVER, stop_consuming
-from fencepost.conformance.zoo.mutation.patching import Patch
+from fencepost.conformance.zoo.classic.clients.reference import COOPERATIVE, LATEST, client_family
+from fencepost.conformance.zoo.faults.fault import Patch, Side, replace_function
 from fencepost.model.classic.member import commit_results, commits, completion, leaving, polling, positions
 from fencepost.model.classic.member import member as core
 from fencepost.model.classic.member.client import (
@@ -29,7 +23,7 @@ from fencepost.model.classic.messages.responses import OffsetFetchResponse
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
 
-commit_bugs = ClientBugFamily(Side.MEMBER)
+commit_bugs = client_family(Side.MEMBER)
 THROWN_OUT = (Error.ILLEGAL_GENERATION, Error.UNKNOWN_MEMBER_ID)
 
 
@@ -84,7 +78,7 @@ def every_poll_commits_again(patch: Patch) -> None:
 
 
 @commit_bugs.add(
-    "BUG-74", "KAFKA-14024, https://github.com/apache/kafka/commit/eee40200df5", "MEMBER-10", settings=COOPERATIVE
+    "BUG-74", "KAFKA-14024, https://github.com/apache/kafka/commit/eee40200df5", "MEMBER-10", setting=COOPERATIVE
 )
 def each_poll_commits_before_the_join(patch: Patch) -> None:
     """Each poll begins another commit before the rebalance, none is waited for, and JoinGroup never comes."""
@@ -105,9 +99,7 @@ def each_poll_commits_before_the_join(patch: Patch) -> None:
     replace_function(patch, finished, finish)
 
 
-@commit_bugs.add(
-    "BUG-75", "KAFKA-19242, https://github.com/apache/kafka/pull/19631", "MCOMMIT-08", settings=COOPERATIVE
-)
+@commit_bugs.add("BUG-75", "KAFKA-19242, https://github.com/apache/kafka/pull/19631", "MCOMMIT-08", setting=COOPERATIVE)
 def a_commit_in_a_rebalance_fails_for_good(patch: Patch) -> None:
     """A commit while the member joins fails as one of a member that was thrown out."""
     local = commits.local_failure
@@ -204,7 +196,7 @@ def auto_commit_covers_what_was_just_returned(patch: Patch) -> None:
 
 
 @commit_bugs.add(
-    "BUG-92", "franz-go issue 409, https://github.com/twmb/franz-go/commit/ee709306", "MCOMMIT-08", settings=COOPERATIVE
+    "BUG-92", "franz-go issue 409, https://github.com/twmb/franz-go/commit/ee709306", "MCOMMIT-08", setting=COOPERATIVE
 )
 def commits_are_sent_before_the_sync(patch: Patch) -> None:
     """Commits are sent between JoinGroup and the response to SyncGroup."""
@@ -313,7 +305,7 @@ def queued_commits_are_dropped(patch: Patch) -> None:
     replace_function(patch, before, skip)
 
 
-@commit_bugs.add("BUG-113", "brod, https://github.com/kafka4beam/brod/commit/4ab2f70", "MCOMMIT-19", settings=LATEST)
+@commit_bugs.add("BUG-113", "brod, https://github.com/kafka4beam/brod/commit/4ab2f70", "MCOMMIT-19", setting=LATEST)
 def a_committed_zero_is_none(patch: Patch) -> None:
     """A committed offset of 0 counts as none, and the partition begins at its end."""
     answered = positions.on_offsets

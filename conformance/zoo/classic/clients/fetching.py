@@ -5,8 +5,8 @@ from typing import Any
 
 from fencepost.adapters.client.reference.client import ReferenceClient
 from fencepost.adapters.client.reference.fetcher import CompletedFetch, Fetcher, ReturnedRecords
-from fencepost.conformance.zoo.classic.clients.bug import COOPERATIVE, ClientBugFamily, Side, replace_function
-from fencepost.conformance.zoo.mutation.patching import Patch
+from fencepost.conformance.zoo.classic.clients.reference import COOPERATIVE, client_family
+from fencepost.conformance.zoo.faults.fault import Patch, Side, replace_function
 from fencepost.model.classic.member import client as values
 from fencepost.model.classic.member import positions
 from fencepost.model.classic.member.client import Client, ClientContext, position_of
@@ -14,7 +14,7 @@ from fencepost.model.classic.member.step import ClientStep, PausePartition
 from fencepost.model.classic.messages.responses import OffsetFetchResponse
 from fencepost.model.frozen import evolve
 
-fetching = ClientBugFamily(Side.FETCHER)
+fetching = client_family(Side.FETCHER)
 
 
 def take_positions(patch: Patch) -> None:
@@ -171,7 +171,7 @@ def a_seek_does_not_drop_what_was_asked_for(patch: Patch) -> None:
     "kafkajs issue 124, https://github.com/tulios/kafkajs/commit/fce9236f",
     "COOP-07",
     "MCOMMIT-19",
-    settings=COOPERATIVE,
+    setting=COOPERATIVE,
 )
 def fetched_offsets_replace_all_positions(patch: Patch) -> None:
     """Committed offsets of some partitions replace the positions of all."""

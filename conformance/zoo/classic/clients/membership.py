@@ -2,15 +2,8 @@
 
 from typing import Any
 
-from fencepost.conformance.zoo.classic.clients.bug import (
-    COOPERATIVE,
-    EAGER,
-    NO_AUTO_COMMIT,
-    ClientBugFamily,
-    Side,
-    replace_function,
-)
-from fencepost.conformance.zoo.mutation.patching import Patch
+from fencepost.conformance.zoo.classic.clients.reference import COOPERATIVE, EAGER, NO_AUTO_COMMIT, client_family
+from fencepost.conformance.zoo.faults.fault import Patch, Side, replace_function
 from fencepost.model.classic.core.state import JoinResponse, SyncResponse
 from fencepost.model.classic.member import (
     completion,
@@ -36,7 +29,7 @@ from fencepost.model.classic.member.step import ClientStep
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
 
-membership = ClientBugFamily(Side.MEMBER)
+membership = client_family(Side.MEMBER)
 NEVER = 10**12
 """A moment that does not come, in milliseconds."""
 
@@ -65,7 +58,7 @@ def sync_errors_are_all_alike(patch: Patch) -> None:
     "KAFKA-3782, https://github.com/apache/kafka/commit/732fabf94eb",
     "HBT-01",
     "HBT-12",
-    settings=NO_AUTO_COMMIT,
+    setting=NO_AUTO_COMMIT,
 )
 def heartbeats_begin_in_the_poll_alone(patch: Patch) -> None:
     """Heartbeats begin only if the join ends while a poll waits for it."""
@@ -145,7 +138,7 @@ def a_join_told_of_a_rebalance_is_fatal(patch: Patch) -> None:
     "KAFKA-12983, https://github.com/apache/kafka/commit/1f64df921cb",
     "COOP-17",
     "CALLBACK-05",
-    settings=COOPERATIVE,
+    setting=COOPERATIVE,
 )
 def partitions_survive_the_loss_of_the_id(patch: Patch) -> None:
     """A member that lost its id while it joined claims what it had, and does not call it lost."""
@@ -162,7 +155,7 @@ def partitions_survive_the_loss_of_the_id(patch: Patch) -> None:
     "BUG-72",
     "KAFKA-13126, https://github.com/apache/kafka/commit/8b1eca1c58a",
     "MEMBER-32",
-    settings=evolve(EAGER, request_timeout=2_000),
+    setting=evolve(EAGER, request_timeout=2_000),
 )
 def a_long_poll_interval_overflows(patch: Patch) -> None:
     """The time limit of JoinGroup overflows: the client gives a parked one up after its request timeout."""
@@ -225,7 +218,7 @@ def heartbeats_go_on_without_polls(patch: Patch) -> None:
 
 
 @membership.add(
-    "BUG-91", "franz-go issue 98, https://github.com/twmb/franz-go/commit/4f2e7fe3", "PREFETCH-03", settings=COOPERATIVE
+    "BUG-91", "franz-go issue 98, https://github.com/twmb/franz-go/commit/4f2e7fe3", "PREFETCH-03", setting=COOPERATIVE
 )
 def a_rebalance_cancels_the_offset_fetch(patch: Patch) -> None:
     """A rebalance cancels the OffsetFetch of partitions that stay, and nobody asks again."""
@@ -255,7 +248,7 @@ def a_loading_coordinator_is_fatal(patch: Patch) -> None:
     "BUG-103",
     "kafka-python PR 3132, https://github.com/dpkp/kafka-python/commit/e300a6ff",
     "PREFETCH-03",
-    settings=COOPERATIVE,
+    setting=COOPERATIVE,
 )
 def partitions_that_stay_are_held_back(patch: Patch) -> None:
     """Partitions that stay through a cooperative rebalance are never fetched again."""
@@ -281,7 +274,7 @@ def heartbeats_come_with_records(patch: Patch) -> None:
 
 
 @membership.add(
-    "BUG-111", "kafka-go PR 242, https://github.com/segmentio/kafka-go/commit/50823e6", "COOP-05", settings=COOPERATIVE
+    "BUG-111", "kafka-go PR 242, https://github.com/segmentio/kafka-go/commit/50823e6", "COOP-05", setting=COOPERATIVE
 )
 def an_empty_assignment_is_an_error(patch: Patch) -> None:
     """A member that is assigned nothing joins again."""
@@ -327,7 +320,7 @@ def heartbeats_end_with_a_failure(patch: Patch) -> None:
 
 
 @membership.add(
-    "BUG-68", "KAFKA-9741, https://github.com/apache/kafka/commit/635b5fd47c8", "MCOMMIT-03", settings=COOPERATIVE
+    "BUG-68", "KAFKA-9741, https://github.com/apache/kafka/commit/635b5fd47c8", "MCOMMIT-03", setting=COOPERATIVE
 )
 def a_commit_in_the_callback_is_late(patch: Patch) -> None:
     """A commit while partitions are revoked carries the generation before."""

@@ -3,14 +3,8 @@
 from typing import Any
 
 from fencepost.adapters.client.reference.client import ReferenceClient
-from fencepost.conformance.zoo.classic.clients.bug import (
-    COOPERATIVE,
-    MIXED,
-    ClientBugFamily,
-    Side,
-    replace_function,
-)
-from fencepost.conformance.zoo.mutation.patching import Patch
+from fencepost.conformance.zoo.classic.clients.reference import COOPERATIVE, MIXED, client_family
+from fencepost.conformance.zoo.faults.fault import Patch, Side, replace_function
 from fencepost.model.assignors import consumer_protocol
 from fencepost.model.assignors.consumer_protocol import encode_assignment
 from fencepost.model.classic.member import (
@@ -30,7 +24,7 @@ from fencepost.model.classic.member.member import Member, MemberState, MemberSte
 from fencepost.model.classic.member.step import ClientStep
 from fencepost.model.frozen import evolve
 
-subscribing = ClientBugFamily(Side.MEMBER)
+subscribing = client_family(Side.MEMBER)
 
 
 @subscribing.add("BUG-59", "KAFKA-3117, https://github.com/apache/kafka/commit/8a863ecee7e", "MEMBER-21")
@@ -81,7 +75,7 @@ def a_change_joins_at_once(patch: Patch) -> None:
     "COOP-15",
     "MEMBER-35",
     "CALLBACK-02",
-    settings=MIXED,
+    setting=MIXED,
 )
 def one_cooperative_assignor_is_enough(patch: Patch) -> None:
     """A member that offers cooperative and eager assignors keeps its partitions whatever the group has chosen."""
@@ -108,7 +102,7 @@ def growth_is_not_noticed(patch: Patch) -> None:
     "sarama issue 2290, https://github.com/IBM/sarama/commit/034046e8",
     "MEMBER-08",
     "ASSIGN-04",
-    settings=COOPERATIVE,
+    setting=COOPERATIVE,
 )
 def members_without_partitions_are_left_out(patch: Patch) -> None:
     """The leader's SyncGroup has only the members that get something."""
@@ -123,7 +117,7 @@ def members_without_partitions_are_left_out(patch: Patch) -> None:
 
 
 @subscribing.add(
-    "BUG-139", "franz-go, https://github.com/twmb/franz-go/commit/dcfcacb5", "COOP-01", settings=COOPERATIVE
+    "BUG-139", "franz-go, https://github.com/twmb/franz-go/commit/dcfcacb5", "COOP-01", setting=COOPERATIVE
 )
 def claims_are_cleared_before_the_join(patch: Patch) -> None:
     """The list of what the member owns is cleared before it joins again."""
@@ -136,7 +130,7 @@ def claims_are_cleared_before_the_join(patch: Patch) -> None:
 
 
 @subscribing.add(
-    "BUG-126", "KAFKA-12898, https://github.com/apache/kafka/commit/386670227b2", "WIRE-04", settings=COOPERATIVE
+    "BUG-126", "KAFKA-12898, https://github.com/apache/kafka/commit/386670227b2", "WIRE-04", setting=COOPERATIVE
 )
 def claims_have_no_order(patch: Patch) -> None:
     """Owned partitions are encoded in another order each time."""

@@ -17,8 +17,9 @@ from fencepost.conformance.plan import ReplayOutcome
 from fencepost.conformance.results import ExitCode
 from fencepost.conformance.scenario.scenario import ScenarioRun
 from fencepost.conformance.schedules.schedule import Move, Schedule
-from fencepost.conformance.zoo.client_mutants import KINDS as KINDS_OF_CLIENTS
-from fencepost.conformance.zoo.client_mutants import PROTOCOL, mutant_bench
+from fencepost.conformance.zoo.classic.clients.reference import KINDS as KINDS_OF_CLIENTS
+from fencepost.conformance.zoo.clients import PROTOCOL
+from fencepost.conformance.zoo.clients import make_bench as make_reference_bench
 from fencepost.model.classic.catalogue.client import MEMBER_RULES
 from fencepost.model.classic.member.settings import ClientSettings
 from fencepost.traces.events import Event, Kind
@@ -115,7 +116,7 @@ a membership that is kept, and a commit that was given up."""
 
 @pytest.mark.parametrize("kind", KINDS_OF_CLIENTS)
 def test_the_reference_client_is_not_blamed_again(kind: str) -> None:
-    bench = mutant_bench(None, kind)
+    bench = make_reference_bench(KINDS_OF_CLIENTS[kind])
     for name in ONCE_BLAMED:
         seed = int(name.split("-")[1])
         chosen = next(each for each in PROTOCOL.generate(seed, 0, 25) if each.schedule.name == name)
@@ -125,7 +126,7 @@ def test_the_reference_client_is_not_blamed_again(kind: str) -> None:
 @pytest.mark.acceptance
 @pytest.mark.parametrize("kind", KINDS_OF_CLIENTS)
 def test_the_reference_client_is_not_blamed_in_seeds_of_mutants(kind: str) -> None:
-    bench = mutant_bench(None, kind)
+    bench = make_reference_bench(KINDS_OF_CLIENTS[kind])
     for seed in range(1, 9):
         for each in PROTOCOL.generate(seed, 0, 25):
             assert bench.play(each.schedule).verdict.violations == (), each.schedule.name

@@ -1,9 +1,25 @@
-"""Held-out faults of members, in the order in which their statements were drawn."""
+"""Held-out faults of clients: 20 errors of members, assignors and fetchers. They measure checks and schedules.
 
+Each contradicts one statement of member.md. The statements were drawn: the lines of its sections 1.2 to 4.5 (members),
+5 (assignors) and 6 (fetchers) were shuffled with `random.Random("2026-11-24 " + side)`, and the first 12, 4 and 4 were
+taken that say what a client does and that no bug of the zoo contradicts already; `PASSED_OVER` has the others up to
+there, with the reason. Whoever wrote the faults had read the interactions of the schedules and three modules of
+scenarios, and none of the checks in `traces/client_judge` and `model/assignors/checks.py`. All were written before any
+was hunted. They stay held out: nobody tunes an interaction, a scenario or a check on one of them, and none of them
+becomes a bug of the zoo. `python -m tests.acceptance faulty_clients` hunts them.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from fencepost.conformance.zoo.classic.clients.bug import COOPERATIVE, ClientBugFamily, Side, replace_function
-from fencepost.conformance.zoo.mutation.patching import Patch
+from fencepost.adapters.client.reference.client import ReferenceClient
+from fencepost.adapters.client.reference.fetcher import Fetcher, ReturnedRecords
+from fencepost.conformance.zoo.classic.clients.reference import COOPERATIVE, client_family
+from fencepost.conformance.zoo.faults.fault import Patch, Side, by_id, replace_function
+from fencepost.model.assignors import general, racks
+from fencepost.model.assignors.claims import CONTESTED
+from fencepost.model.assignors.group import GroupMember, subscriber_positions
+from fencepost.model.assignors.sticky_group import StickyGroup, make_sticky_group
 from fencepost.model.classic.core.state import JoinResponse
 from fencepost.model.classic.member import commits, completion, heartbeats, joining, leaving, lookup
 from fencepost.model.classic.member.client import (
@@ -19,7 +35,7 @@ from fencepost.model.classic.member.step import ClientStep
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
 
-members = ClientBugFamily(Side.MEMBER)
+members = client_family(Side.MEMBER)
 FATAL_TO_A_POLL = frozenset(
     {
         Error.INCONSISTENT_GROUP_PROTOCOL,
@@ -92,7 +108,7 @@ def an_error_that_is_raised_ends_the_joining(patch: Patch) -> None:
     "HELDOUT-05",
     "member.md 2.4: next poll: JoinGroup with owned = t-0, t-1, generation 2",
     "COOP-04",
-    settings=COOPERATIVE,
+    setting=COOPERATIVE,
 )
 def revoked_partitions_are_claimed_once_more(patch: Patch) -> None:
     """The JoinGroup after a rebalance that took partitions away still claims them."""
@@ -161,7 +177,7 @@ def a_failed_join_is_repeated_at_once(patch: Patch) -> None:
     "HELDOUT-10",
     "member.md 2.3: revoked(owned - assigned); remember that a rejoin is needed",
     "COOP-03",
-    settings=COOPERATIVE,
+    setting=COOPERATIVE,
 )
 def no_rejoin_follows_a_revocation(patch: Patch) -> None:
     """A cooperative member that gave partitions up after SyncGroup does not join again."""
@@ -205,6 +221,113 @@ def commits_in_the_callback_are_refused(patch: Patch) -> None:
     replace_function(patch, local, refuse)
 
 
+assignors = client_family(Side.ASSIGNOR)
+
+
+@assignors.add("HELDOUT-13", "member.md 5.4: topics by number of potential consumers ascending", "STICKY-02")
+def topics_are_given_by_name(patch: Patch) -> None:
+    """Where subscriptions differ, partitions are given in the order of their topics' names."""
+
+    positions = subscriber_positions
+
+    class Uncounted(tuple[int, ...]):
+        """Subscribers whose number counts for nothing."""
+
+        def __len__(self) -> int:
+            return 0
+
+    def hide_numbers(members: Sequence[GroupMember]) -> dict[str, tuple[int, ...]]:
+        return {topic: Uncounted(subscribers) for topic, subscribers in positions(members).items()}
+
+    patch.replace(general, "subscriber_positions", hide_numbers)
+
+
+@assignors.add("HELDOUT-14", "member.md 5.6: used only if some member has a rack", "RANGE-08", "STICKY-19")
+def racks_take_a_rack_of_each_member(patch: Patch) -> None:
+    """Racks are used only if every member has one."""
+    should = racks.should_use_racks
+
+    def need_all(member_racks: Collection[str | None], partition_racks: Sequence[frozenset[str]]) -> bool:
+        return None not in member_racks and bool(should(member_racks, partition_racks))
+
+    replace_function(patch, should, need_all)
+
+
+@assignors.add("HELDOUT-15", "member.md 5.4: repeat passes until a pass changes nothing", "STICKY-02")
+def the_plan_is_improved_once(patch: Patch) -> None:
+    """Where subscriptions differ, the plan is improved in one pass over each list of partitions."""
+
+    def improve_once(improvement: Any, codes: Sequence[int]) -> None:
+        audiences, holders = improvement.audiences, improvement.holders
+        for code in codes if audiences.is_uneven() else ():
+            size, smallest = audiences.sizes[holders[code]], audiences.smallest(audiences.of[code])
+            older = improvement.older.get(code, smallest)
+            target = older if general.is_improvement(size, audiences.sizes[older]) else smallest
+            if general.is_improvement(size, audiences.sizes[target]):
+                improvement.move(code, target)
+
+    patch.replace(general._Improvement, "improve", improve_once)
+
+
+@assignors.add("HELDOUT-16", "member.md 5.4: or a multiply claimed one, is transferring", "COOP-16", "COOP-09")
+def contested_partitions_are_given_at_once(patch: Patch) -> None:
+    """A cooperative assignor does not withhold a partition that two members claim in one generation."""
+    make = make_sticky_group
+
+    def make_without_contests(*group: object) -> StickyGroup:
+        made: StickyGroup = make(*group)  # type: ignore[arg-type]
+        return evolve(made, owners=tuple(-1 if owner == CONTESTED else owner for owner in made.owners))
+
+    replace_function(patch, make, make_without_contests)
+
+
+fetchers = client_family(Side.FETCHER)
+
+
+@fetchers.add("HELDOUT-17", "member.md 6.6: until m records are gathered or the queue is empty", "POLL-04")
+def a_poll_returns_one_partition(patch: Patch) -> None:
+    """A poll returns records of one partition, though there is room for those of the next."""
+    drain = Fetcher.drain
+
+    def drain_one(fetcher: Fetcher, client: Client) -> Iterator[ReturnedRecords]:
+        for taken in drain(fetcher, client):
+            yield taken
+            if taken.offsets:
+                return
+
+    patch.replace(Fetcher, "drain", drain_one)
+
+
+@fetchers.add("HELDOUT-18", "member.md 6.7: it waits for the unanswered fetch at its leader only", "PREFETCH-03")
+def one_fetch_holds_all_leaders_up(patch: Patch) -> None:
+    """While a Fetch to one leader has no response, none is sent to another."""
+    is_fetching = ReferenceClient.is_fetching
+    patch.replace(
+        ReferenceClient, "is_fetching", lambda client, node: any(is_fetching(client, each) for each in [*client.links])
+    )
+
+
+@fetchers.add("HELDOUT-19", "member.md 6.6: no unanswered fetch at that broker", "PREFETCH-05")
+def fetches_overlap(patch: Patch) -> None:
+    """A Fetch is sent to a leader that owes the response to another, for the same partitions."""
+    patch.replace(ReferenceClient, "is_fetching", lambda client, node: False)
+    patch.replace(ReferenceClient, "partitions_in_flight", lambda client: set())
+
+
+@fetchers.add("HELDOUT-20", "member.md 6.5: every poll starts at the first partition", "POLL-05")
+def every_poll_starts_at_the_first_partition(patch: Patch) -> None:
+    """Every poll starts at the first partition of those that have records."""
+    drain = Fetcher.drain
+
+    def drain_from_first(fetcher: Fetcher, client: Client) -> Iterator[ReturnedRecords]:
+        rows = sorted(fetcher.queue, key=lambda completed: completed.partition)
+        fetcher.queue.clear()
+        fetcher.queue.extend(rows)
+        yield from drain(fetcher, client)
+
+    patch.replace(Fetcher, "drain", drain_from_first)
+
+
 PASSED_OVER = {
     "4.4 inside revoked/assigned of completion: new generation": "BUG-68",
     "4.1 leader epoch; after offset x the position is x + 1": "the reference client has no epochs; BUG-108",
@@ -216,4 +339,22 @@ PASSED_OVER = {
     "4.3 no second commit before revoked": "latitude",
     "3.2 what the rebalance timeout is for the coordinator": "about the coordinator",
     "1.6 each assignor lists the protocols it supports": "BUG-87",
+    "5.5 the generation that a member writes into its subscription": "about the member; BUG-71 is not put back",
+    "5.4 set aside topics with fewer than two potential consumers": "changes no plan by itself",
+    "5.5 a member whose SyncGroup failed": "about the member",
+    "5.4 which of several members keeps the extra one": "latitude",
+    "6.6 when fetches are sent": "latitude",
+    "6.6 a comparison of offsets that broke on gaps": "the bundled log has no gaps, as for BUG-148",
+    "6.7 drain rule that avoids starvation": "a property of rules",
+    "6.4 obligation of T2": "a proof",
+    "6.7 H2 as a rational comparison": "the reference client has no heuristic",
+    "6.1 the limit is over all partitions": "BUG-152",
+    "6.3 AT is fairer per record": "a property of rules",
+    "6.5 AT with heuristic 2": "the reference client has no heuristic",
+    "6.7 T, x[p] and N": "a definition",
+    "6.2 where the next poll starts": "latitude",
+    "6.4 a natural number falls strictly": "a proof",
+    "6.5 the same schedules with AFTER": "a property of rules",
 }
+CLIENT_FAULTS = by_id([members, assignors, fetchers])
+"""Every held-out fault of clients, by its number."""

@@ -1,0 +1,109 @@
+"""The reference client that has the bugs: its settings, and the mutants of its model."""
+
+import pkgutil
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from functools import cache, lru_cache
+from types import MappingProxyType
+from typing import Any
+
+from fencepost.adapters.client.reference.driver import ReferenceSubject
+from fencepost.conformance.zoo.faults.fault import FaultFamily, Patch, Side, replace_function
+from fencepost.conformance.zoo.faults.mutants import Mutant, all_mutants, apply_mutant, load_changed, source_of
+from fencepost.conformance.zoo.faults.operators import GUARD_OPERATORS, OPERATORS
+from fencepost.model.classic import member
+from fencepost.model.classic.core.sorts import InstanceId
+from fencepost.model.classic.member.settings import (
+    COOPERATIVE_STICKY,
+    RANGE,
+    ROUND_ROBIN,
+    STICKY,
+    ClientSettings,
+    ResetPolicy,
+)
+from fencepost.model.frozen import evolve
+
+EAGER = ClientSettings(
+    strategies=(RANGE, ROUND_ROBIN),
+    session_timeout=6_000,
+    heartbeat_interval=500,
+    max_poll_interval=6_000,
+    auto_commit_interval=1_000,
+    reset_policy=ResetPolicy.EARLIEST,
+)
+"""An eager client whose timers are short."""
+COOPERATIVE = evolve(EAGER, strategies=(COOPERATIVE_STICKY,))
+STICKY_ONLY = evolve(EAGER, strategies=(STICKY,))
+MIXED = evolve(EAGER, strategies=(COOPERATIVE_STICKY, RANGE))
+NO_AUTO_COMMIT = evolve(EAGER, auto_commit=False)
+"""One whose heartbeats are its only signs of life."""
+LATEST = evolve(EAGER, reset_policy=ResetPolicy.LATEST)
+KINDS: Mapping[str, ClientSettings] = MappingProxyType(
+    {
+        name: evolve(settings, request_timeout=10_000)
+        for name, settings in (
+            ("eager", EAGER),
+            ("cooperative", COOPERATIVE),
+            ("static", evolve(EAGER, instance=InstanceId("i"))),
+            ("sticky by hand", evolve(STICKY_ONLY, auto_commit=False)),
+            ("cooperative by hand", evolve(COOPERATIVE, auto_commit=False)),
+        )
+    }
+)
+"""The clients that a mutant is made of, one after the other; those by hand commit only what they are asked for."""
+NO_POLICY = evolve(EAGER, request_timeout=10_000, reset_policy=ResetPolicy.NONE)
+"""Another one, which consumes nothing where nothing is committed: it plays the scenarios of first offsets alone."""
+EXCLUDED = frozenset({"client", "resync", "step"})
+"""Modules without decisions, values and tables, and members of a proposal, which no client speaks."""
+_DRIVER, _SETTINGS = "fencepost.adapters.client.reference.driver", "fencepost.model.classic.member.settings"
+
+
+def client_family(subject: Side) -> FaultFamily[ClientSettings]:
+    """A family of faults of this part of clients, which show in an `EAGER` one unless they say otherwise."""
+    return FaultFamily(subject, EAGER)
+
+
+def make_subject(settings: ClientSettings) -> ReferenceSubject:
+    """A reference client that the kit drives; a mutant replaces this function."""
+    return ReferenceSubject(settings, is_driven=True)
+
+
+# -- mutants -------------------------------------------------------------------------------------------------------
+
+
+@cache
+def member_mutants() -> dict[str, Mutant]:
+    """The mutants of every guard and comparison of the reference client's model by name, in the order of the source."""
+    names = sorted(each.name for each in pkgutil.iter_modules(member.__path__) if each.name not in EXCLUDED)
+    sources = {f"{member.__name__}.{name}": source_of(f"{member.__name__}.{name}") for name in names}
+    operators = [one for one in OPERATORS if one.name in GUARD_OPERATORS]
+    return {mutant.name: mutant for mutant in all_mutants(sources, operators) if mutant.function}
+
+
+def put_in_mutant(mutant: Mutant, patch: Patch) -> None:
+    """Have reference clients run the mutant. Raises any exception while it is loaded."""
+    driver, settings_module = load_client(mutant)
+
+    def make_mutant(settings: ClientSettings) -> ReferenceSubject:
+        made: ReferenceSubject = driver.ReferenceSubject(copy_values(settings, settings_module), is_driven=True)
+        return made
+
+    replace_function(patch, make_subject, make_mutant)
+
+
+@lru_cache(maxsize=1)
+def load_client(mutant: Mutant) -> tuple[Any, Any]:
+    """The modules of the driver and of the settings with the mutant in them."""
+    modules = load_changed({mutant.module: apply_mutant(source_of(mutant.module), mutant)}, [_DRIVER, _SETTINGS])
+    return modules[_DRIVER], modules[_SETTINGS]
+
+
+def copy_values(value: Any, module: Any) -> Any:
+    """The value made of the classes of another copy of the module that its own are from."""
+    kind = getattr(module, type(value).__name__, type(value))
+    if isinstance(value, Enum):
+        return kind[value.name]
+    if is_dataclass(value):
+        return kind(**{each.name: copy_values(getattr(value, each.name), module) for each in fields(value)})
+    return type(value)(copy_values(each, module) for each in value) if isinstance(value, tuple | frozenset) else value

@@ -1,0 +1,175 @@
+"""Faults: what is broken on purpose in an implementation, for as long as a context lasts.
+
+One notation serves for bugs that implementations shipped, for mutants, and for faults that tests invent: an id, the
+subject that has the fault, the requirements that it may be called by, where it was seen, and the function that puts it
+in. Whoever draws faults needs no more.
+"""
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from types import MappingProxyType, TracebackType
+from typing import Any, Generic, TypeVar
+
+from fencepost.conformance.zoo.faults.mutants import Mutant
+
+PATCHED = (
+    "fencepost.model.classic.member",
+    "fencepost.model.assignors",
+    "fencepost.adapters.client.reference",
+    "fencepost.conformance.zoo",
+)
+"""The packages in which a replaced function is replaced, wherever it is imported."""
+
+
+class Side(StrEnum):
+    """What has a fault: a coordinator, one of the parts of a client, or the operators of a consistent region."""
+
+    COORDINATOR = "coordinator"
+    MEMBER = "member"
+    ASSIGNOR = "assignor"
+    FETCHER = "fetcher"
+    REGION = "region"
+
+
+class Patch:
+    """A context in which attributes of classes, objects and modules are replaced; its end restores them.
+
+    It affects the whole process: faulty code runs in a process of its own.
+    """
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+
+    def __enter__(self) -> "Patch":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def replace(self, owner: object, name: str, value: Any) -> None:
+        """Give an attribute another value. Raises `AttributeError` if the owner does not have it."""
+        own = vars(owner) if hasattr(owner, "__dict__") else {}
+        if name in own:
+            self._stack.callback(setattr, owner, name, own[name])
+        else:
+            getattr(owner, name)
+            self._stack.callback(delattr, owner, name)
+        setattr(owner, name, value)
+
+
+def replace_function(patch: Patch, function: Any, value: Any) -> None:
+    """Replace a function of a module there, and in every module that has imported it."""
+    for module, name in places_of(function):
+        patch.replace(module, name, value)
+
+
+@cache
+def places_of(function: Any) -> tuple[tuple[Any, str], ...]:
+    """The modules that have a function, and its name in each. Raises `ValueError` if none has it."""
+    places = tuple(
+        (module, name)
+        for key, module in tuple(sys.modules.items())
+        if key.startswith(PATCHED)
+        for name, each in tuple(vars(module).items())
+        if each is function
+    )
+    if not places:
+        raise ValueError(f"no module has {function!r}")
+    return places
+
+
+INVENTED = "invented"
+"""The source of a fault that nobody shipped."""
+Injection = Callable[[Patch], None]
+"""Puts a fault in by replacing named functions; its docstring says what is wrong then."""
+Setting = TypeVar("Setting")
+
+
+@dataclass(frozen=True, slots=True)
+class Fault(Generic[Setting]):
+    """Something that is broken on purpose.
+
+    `breaks` are the requirements that it may be called by (none: unknown), `source` is where it was seen, `apply` puts
+    it in. It shows in the `setting`: the environment of a coordinator, the settings of a client. `mutant` is what
+    `apply` puts in, if it is a mutant.
+    """
+
+    id: str
+    subject: Side
+    breaks: tuple[str, ...]
+    source: str
+    apply: Injection
+    setting: Setting
+    sentence: str
+    mutant: Mutant | None = None
+
+    @contextmanager
+    def activate(self) -> Iterator[None]:
+        """Have this process carry the fault for the duration of the context. A mutant may raise any exception."""
+        with Patch() as patch:
+            self.apply(patch)
+            yield
+
+
+class FaultFamily(Generic[Setting]):
+    """The faults of one kind in the order of the source, of one subject and usually in one setting.
+
+    `install` prepares the setting of a fault before it is put in.
+    """
+
+    def __init__(
+        self, subject: Side, setting: Setting, install: Callable[[Setting, Patch], None] | None = None
+    ) -> None:
+        self._subject = subject
+        self._setting = setting
+        self._install = install
+        self._faults: list[Fault[Setting]] = []
+
+    def add(
+        self, id: str = "", source: str = INVENTED, *breaks: str, setting: Setting | None = None
+    ) -> Callable[[Injection], Injection]:
+        """Register a function that puts a fault in; its docstring is the sentence of the fault, and its name the id if
+        none is given."""
+        shown_in = self._setting if setting is None else setting
+
+        def register(put_in: Injection) -> Injection:
+            sentence = " ".join((put_in.__doc__ or "").split())
+            apply = self._within(shown_in, put_in)
+            self._faults.append(Fault(id or put_in.__name__, self._subject, breaks, source, apply, shown_in, sentence))
+            return put_in
+
+        return register
+
+    def _within(self, setting: Setting, put_in: Injection) -> Injection:
+        """The function that puts a fault in once its setting is prepared."""
+        install = self._install
+        if install is None:
+            return put_in
+
+        def apply(patch: Patch) -> None:
+            install(setting, patch)
+            put_in(patch)
+
+        return apply
+
+    @property
+    def faults(self) -> tuple[Fault[Setting], ...]:
+        """All registered faults."""
+        return tuple(self._faults)
+
+
+def by_id(families: Sequence[FaultFamily[Setting]]) -> Mapping[str, Fault[Setting]]:
+    """The faults of some families by their ids, in the order of the numbers in these."""
+    faults = sorted((fault for family in families for fault in family.faults), key=lambda fault: number_of(fault.id))
+    return MappingProxyType({fault.id: fault for fault in faults})
+
+
+def number_of(id: str) -> int:
+    """The number at the end of an id."""
+    return int(id.rpartition("-")[2])
