@@ -1,15 +1,12 @@
 """`python -m tests.acceptance [SUITE] [NAME...]`: measure the thresholds of a suite, of all or of those named.
 
-Suites: conformance, pages, targets, proofs, assignors, schedules, clients, faulty_clients, pipeline, verdicts,
-robustness, region, older_systems, recordings, swarms, heldout, tests.
-Results are written to `tests/acceptance/results`. All of them take many hours. The environment variable
-FENCEPOST_EVENTS makes the pipeline's corpus smaller than 10,000,000 events, FENCEPOST_GROUPS the groups of the
-assignors fewer than 100,000; with FENCEPOST_MUTANTS=rest, mutants that random schedules found before are taken from
-the record. With FENCEPOST_BATCHES, batches of random schedules on Kafka whose reports are in that folder are not
-played again. With FENCEPOST_REPORTS, the reports of whole runs are kept in that folder. For the held-out faults,
-FENCEPOST_SCHEDULES is the number of schedules of a seed, and FENCEPOST_LABEL goes into the results. With
-FENCEPOST_CLIENT_MUTANTS, so many of the drawn mutants of the client are hunted, and those whose outcomes are in the
-folder FENCEPOST_OUTCOMES are not hunted again; with FENCEPOST_RECORDINGS, recordings are kept in that folder.
+Suites: pages, targets, proofs, schedules, faulty_clients, verdicts, robustness, heldout, tests.
+Results are written to `tests/acceptance/results`. All of them take many hours. With the environment variable
+FENCEPOST_MUTANTS=rest, mutants that random schedules found before are taken from the record. With FENCEPOST_BATCHES,
+batches of random schedules on Kafka whose reports are in that folder are not played again. With FENCEPOST_REPORTS, the
+reports of whole runs are kept there. For the held-out faults, FENCEPOST_SCHEDULES is the number of schedules of
+a seed, and FENCEPOST_LABEL goes into the results. With FENCEPOST_CLIENT_MUTANTS, so many of the drawn mutants of the
+client are hunted, and those whose outcomes are in the folder FENCEPOST_OUTCOMES are not hunted again.
 """
 
 import sys
@@ -19,21 +16,13 @@ from importlib import import_module
 from tests.acceptance import framework
 
 SUITES = {
-    "conformance": "Thresholds of scenarios, judge and reports",
     "pages": "Thresholds of pages in a browser",
     "targets": "Whole runs on every target",
     "proofs": "Thresholds of the formal core",
-    "assignors": "Thresholds of the assignors",
     "schedules": "Thresholds of random schedules",
     "faulty_clients": "Thresholds of faulty clients",
-    "pipeline": "Thresholds of the pipeline",
-    "verdicts": "Thresholds of the verdict corpus",
+    "verdicts": "Thresholds of the judge",
     "robustness": "Thresholds of robustness",
-    "clients": "Thresholds of real clients",
-    "recordings": "Thresholds of members in recordings",
-    "region": "Thresholds of the consistent region",
-    "older_systems": "Faults of the two older systems",
-    "swarms": "Thresholds of swarms",
     "heldout": "Held-out faults under random schedules",
     "tests": "Long tests",
 }

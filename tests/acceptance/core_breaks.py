@@ -13,14 +13,17 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
-from fencepost.conformance.zoo.faults.mutants import source_of
+from fencepost.conformance.zoo.faults.mutants import load_changed, source_of
 from fencepost.model.classic.theorems.registry import REGISTRY
-from tests.acceptance.core_sample import PROOF_SIZE, search
+from fencepost.model.proofs.classic.induction import ProofSize
 from tests.acceptance.framework import Figure, at_least, exactly, without_threshold
 from tests.model.mutants.classify import prove_changed
 from tests.model.proofs.breaks import BREAKS, Break
 
+EXPLORATION = "fencepost.conformance.run.classic.exploration"
+PROOF_SIZE = ProofSize(slots=2, partitions=1, protocols=2)
 FILE = Path(__file__).parent / "results" / "core_breaks.json"
 NEEDED = 36
 """How many of them have to be refuted."""
@@ -47,6 +50,20 @@ class BreakVerdict:
     def is_refuted(self) -> bool:
         """One of the two commands would not exit 0."""
         return bool(self.proof or self.search)
+
+
+def search(changed: Mapping[str, ast.Module]) -> list[str]:
+    """The properties that the default search finds violated where the sources of some modules are changed."""
+    exploration: Any = load_changed(changed, (EXPLORATION,))[EXPLORATION]
+    try:
+        found = exploration.run_exploration(exploration.Instance(), ignore, ignore, ignore)
+    except Exception as error:
+        return [f"the search stops: {type(error).__name__}"]
+    return [one.property.name for one in found.results if one.verdict not in ("holds", "seen")]
+
+
+def ignore(_: object) -> None:
+    """Progress that nobody looks at."""
 
 
 def broken_source(broken: Break) -> Mapping[str, ast.Module]:

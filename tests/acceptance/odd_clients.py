@@ -12,8 +12,8 @@ from uuid import uuid4
 
 from fencepost.adapters.wire.process_use import process_folders, stat_fields
 from fencepost.conformance.results import ExitCode
-from tests.acceptance.checks.conformance import command_environment
 from tests.acceptance.framework import ROOT, Figure, at_least, exactly
+from tests.acceptance.runs import command_environment
 
 STARTUP_S, FLOOD_S, LIMIT_S = 5, 60, 300
 REQUIREMENTS = ("MEMBER-0*", "MEMBER-1[23]")

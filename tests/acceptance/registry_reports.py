@@ -22,7 +22,7 @@ from pathlib import Path
 from fencepost import __version__
 from fencepost.conformance.registry.entries import ABOUT_FILE, PROFILE_FILE, REPORT_FILE
 from fencepost.conformance.specification import specification_named
-from tests.acceptance.checks.conformance import command_environment
+from tests.acceptance.runs import command_environment
 from tests.targets.clients.builds import FRANZ_GO, KAFKAJS, build_franz_go, install_kafkajs
 from tests.targets.kafka.installation import VERSIONS, install
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.acceptance.checks.conformance import profile_option, run_test_command, running_target
 from tests.acceptance.framework import Figure, at_least, at_most, exactly, without_threshold
+from tests.acceptance.runs import profile_option, run_test_command, running_target
 
 FOLDER_VARIABLE = "FENCEPOST_BATCHES"
 BATCH_SCHEDULES = 500

@@ -8,8 +8,8 @@ import pytest
 
 from tests.acceptance import __main__ as entry
 from tests.acceptance import framework
-from tests.acceptance.checks.conformance import run_tests
 from tests.acceptance.framework import Check, Figure, MeasurementError, exactly
+from tests.acceptance.runs import run_tests
 
 CHECKS_FOLDER = Path(entry.__file__).parent / "checks"
 
@@ -35,8 +35,6 @@ def test_each_module_of_checks_is_a_suite() -> None:
     assert sorted(entry.SUITES) == sorted(file.stem for file in CHECKS_FOLDER.glob("[a-z]*.py"))
 
 
-@pytest.mark.extra("duckdb")
-@pytest.mark.extra("pyspark")
 @pytest.mark.parametrize("suite", entry.SUITES)
 def test_a_suite_has_checks_with_names_of_their_own(suite: str) -> None:
     names = [check.name for check in entry.suite_checks(suite)]
@@ -57,7 +55,7 @@ def test_a_suite_and_names_are_chosen(measured: list[str], tmp_path: Path) -> No
 def test_an_unknown_suite_is_refused(measured: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert entry.main(["prove"]) == 2
     assert (
-        "no suite is called 'prove'; there are conformance, pages, targets, proofs" in capsys.readouterr().err
+        "no suite is called 'prove'; there are pages, targets, proofs, schedules" in capsys.readouterr().err
         and not measured
     )
 

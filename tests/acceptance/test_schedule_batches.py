@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.acceptance import schedule_batches
-from tests.acceptance.checks.conformance import KitRun
+from tests.acceptance.runs import KitRun
 from tests.acceptance.schedule_batches import BATCH_SCHEDULES, BATCH_SEEDS, describe_batches, play_batches
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from fencepost.conformance.profile import Profile
 from tests.acceptance.checks import targets
-from tests.acceptance.checks.conformance import KitRun, start_target
 from tests.acceptance.framework import Figure, MeasurementError
+from tests.acceptance.runs import KitRun, start_target
 
 
 def kit_run(exit_code: int, **verdicts: str) -> KitRun:
@@ -39,11 +39,6 @@ def test_a_note_may_name_nothing_but_what_failed() -> None:
     assert list(targets.dangling_notes(run)) == ["B"]
     run.report["requirements"] += [{"id": f"HB-0{number}", "verdict": "fail"} for number in (1, 2)]
     assert list(targets.dangling_notes(run)) == []
-
-
-def test_failures_of_kfake_are_known() -> None:
-    run = kit_run(1, **{"HB-01": "fail", "HB-03": "fail", "HB-04": "pass"})
-    assert list(targets.unknown_failures(run)) == ["HB-03"]
 
 
 def test_what_a_failure_explains_is_not_undecided_without_a_cause() -> None:

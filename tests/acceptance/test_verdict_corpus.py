@@ -4,30 +4,16 @@ import gzip
 import json
 import shutil
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from fencepost.traces.events import FORMAT_VERSION
 from fencepost.traces.files.trace_files import TraceError
 from tests.acceptance.verdict_corpus.canonical import Plain
 from tests.acceptance.verdict_corpus.compare import RECORDINGS, compare, compare_trace, main, renew, verdicts_in
-from tests.acceptance.verdict_corpus.conversion import (
-    RENAMED,
-    Renamed,
-    convert_event,
-    convert_header,
-    convert_trace,
-    convert_verdict,
-)
 
 KEPT = "kafka4.absent-member-is-waited-for"
 """A recording in which nothing is wrong."""
-
-HEADER: Plain = {"fencepost_trace": 1, "order": "total", "settings": {"grace": 1}, "source": "here"}
-REQUEST: Plain = {"kind": "request", "api": "unknown", "body": {"reason": "a message may be called so"}}
-REMARK: Plain = {"kind": "internal", "api": "unknown", "body": {"reason": "a recording begins"}}
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +26,6 @@ def folder(recorded: dict[str, dict[str, Plain]], tmp_path: Path) -> Path:
     """A complete corpus of one trace."""
     (tmp_path / "traces").mkdir()
     shutil.copy(trace(KEPT), tmp_path / "traces")
-    (tmp_path / "manifest.json").write_text("{}")
     write(tmp_path, recorded[KEPT])
     return tmp_path
 
@@ -120,72 +105,12 @@ def test_only_verdicts_that_differ_are_renewed_and_say_why(folder: Path, recorde
     assert reasons == dict.fromkeys(ways) | {"judge": "the judge counts all events"}
 
 
-def test_an_interrupted_corpus_is_not_written_over(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (folder / "manifest.json").unlink()
-    with pytest.raises(SystemExit):
-        main(["--folder", str(folder)])
-    assert "has traces, but no manifest.json" in capsys.readouterr().err
-
-
 def test_a_trace_that_is_missing_is_an_error(folder: Path) -> None:
     (folder / "traces" / f"{KEPT}.jsonl.gz").unlink()
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(TraceError):
         compare(folder)
 
 
 def test_another_way_of_judging_is_an_error(recorded: dict[str, dict[str, Plain]]) -> None:
     with pytest.raises(ValueError, match="no way of judging: guess"):
         compare_trace(trace(KEPT), {"guess": recorded[KEPT]["judge"]})
-
-
-def test_keys_and_values_of_a_trace_get_their_new_names() -> None:
-    renamed = Renamed(
-        header={"source": "seen_at"},
-        settings={"grace": "leeway"},
-        event={"kind": "type"},
-        orders={"total": "sequential"},
-        kinds={"request": "call", "internal": "remark"},
-        happenings={"unknown": "gap"},
-        bodies={"unknown": {"reason": "why"}},
-    )
-    header = {"fencepost_trace": FORMAT_VERSION, "order": "sequential", "settings": {"leeway": 1}, "seen_at": "here"}
-    assert convert_header(HEADER, renamed) == header
-    assert convert_event(REQUEST, renamed) == {"type": "call", "api": "unknown", "body": REQUEST["body"]}
-    assert convert_event(REMARK, renamed) == {"type": "remark", "api": "gap", "body": {"why": "a recording begins"}}
-
-
-def test_without_new_names_a_trace_stays_as_it_is() -> None:
-    lines = [b'{"any": "line"}\n', b"what is no JSON either\n"]
-    if RENAMED.leaves_traces:
-        assert list(convert_trace(lines)) == lines
-
-
-def test_what_is_converted_is_judged_by_its_new_names(recorded: dict[str, dict[str, Plain]], tmp_path: Path) -> None:
-    """A trace in which requests and answers have each other's names can be read only if that is converted."""
-    others, wrong = {"request": "answer", "answer": "request"}, tmp_path / f"{KEPT}.jsonl.gz"
-    with gzip.open(trace(KEPT)) as lines, gzip.open(wrong, "wt") as out:
-        for line in map(json.loads, lines):
-            kind = line.get("kind")
-            out.write(json.dumps(line | ({"kind": others[kind]} if kind in others else {})) + "\n")
-    with pytest.raises(TraceError):
-        compare_trace(wrong, recorded[KEPT])
-    back = {kind: RENAMED.kinds.get(other, other) for kind, other in others.items()}
-    assert compare_trace(wrong, recorded[KEPT], replace(RENAMED, kinds={**RENAMED.kinds, **back})) == []
-
-
-def test_words_of_a_verdict_are_replaced_whole_and_rows_sorted_again() -> None:
-    verdict: Plain = {
-        "violations": [],
-        "checks": [{"note": "a fault of the fault.kind, not faulty"}],
-        "rules": {"join.new": 1, "join.new-static": 2},
-        "transitions": [["a / by itself / join.new / b", 1], ["b / by itself / join.new / b", 2]],
-        "inconclusive": ["blocked by the fault."],
-    }
-    names = {"fault": "violation", "join.new": "join.fresh", "a / by itself": "z / alone"}
-    assert convert_verdict(verdict, Renamed(words=names)) == {
-        "violations": [],
-        "checks": [{"note": "a violation of the fault.kind, not faulty"}],
-        "rules": {"join.fresh": 1, "join.new-static": 2},
-        "transitions": [["b / by itself / join.fresh / b", 2], ["z / alone / join.fresh / b", 1]],
-        "inconclusive": ["blocked by the violation."],
-    }

@@ -9,6 +9,13 @@ from fencepost.traces.pipeline.files import open_parquet
 from fencepost.traces.pipeline.ingest import IngestResult, make_ingest_task, open_trace_file
 from fencepost.traces.pipeline.tables import INPUTS, SCHEMAS, TableWriter
 
+FETCH: dict[str, object] = {
+    **{"replica_id": -1, "max_wait_ms": 500, "min_bytes": 1, "max_bytes": 52_428_800, "isolation_level": 0},
+    **{"session_id": 0, "session_epoch": -1, "forgotten_topics_data": [], "rack_id": ""},
+    "topics": [{"topic": "t", "partitions": [{"partition": 0, "fetch_offset": 9, "partition_max_bytes": 1_048_576}]}],
+}
+"""The body of a Fetch, which is about no group."""
+
 
 def inputs_of(paths: Iterable[Path]) -> list[InputFile]:
     """The files as inputs."""

@@ -13,8 +13,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from tests.acceptance.checks.conformance import command_environment
 from tests.acceptance.framework import ROOT, Check, Figure, MeasurementError, at_least, at_most, exactly
+from tests.acceptance.runs import command_environment
 from tests.support.faulty_coordinators import FORGIVING
 
 DATA = ROOT / "tests" / "traces" / "data"

@@ -18,8 +18,7 @@ from fencepost.model.proofs.classic.cooperative_proofs import cooperative_lemmas
 from fencepost.model.proofs.classic.rebalance_proofs import rebalance_lemmas
 from fencepost.model.proofs.draining import theorems
 from fencepost.model.proofs.obligations import Lemma, findings
-from tests.acceptance import core_breaks, core_sample, mutant_verdicts
-from tests.acceptance.checks.conformance import command_environment
+from tests.acceptance import core_breaks, mutant_verdicts
 from tests.acceptance.framework import (
     ROOT,
     Check,
@@ -30,6 +29,7 @@ from tests.acceptance.framework import (
     exactly,
     without_threshold,
 )
+from tests.acceptance.runs import command_environment
 from tests.model.proofs.agreement import Agreement, Disagreement, agree
 
 SEEDS = range(20)
@@ -218,6 +218,5 @@ CHECKS = (
         mutant_verdicts.check_mutants,
     ),
     Check("breaks", "the breaks made by hand against prove and explore alone", core_breaks.check_core_breaks),
-    Check("sample", "a sample of the core's mutants against prove and explore alone", core_sample.check_core_sample),
     Check("search", "the explorer exhausts large instances, ahead of Spin", check_search),
 )

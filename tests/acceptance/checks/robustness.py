@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from tests.acceptance.framework import Check, Figure, at_least, exactly
+from tests.acceptance.odd_clients import check_odd_clients
 from tests.support.bad_inputs.bad_input import BadInput, broken_promises, prepare_folder, run_process
 from tests.support.bad_inputs.registry import KINDS
 from tests.support.odd_servers import ODD_SERVERS, serve_oddly, server_case
@@ -73,4 +74,5 @@ def check_servers(folder: Path) -> Iterator[Figure]:
 CHECKS = (
     Check("inputs", "a bad input gets one line and exit code 2, and nothing is lost", check_inputs),
     Check("servers", "so does a server that is no broker, or an odd one", check_servers),
+    Check("clients", "a program that is no client, or no good one, is told in a line", check_odd_clients),
 )

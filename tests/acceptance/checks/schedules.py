@@ -15,13 +15,6 @@ from fencepost.conformance.zoo.hunt_plan import is_not_told_apart
 from fencepost.conformance.zoo.results import MUTANT_RESULTS as RECORD
 from fencepost.conformance.zoo.results import ResultRow, ResultTable, from_json, load_results
 from fencepost.conformance.zoo.strategies import HYPOTHESIS, REMARKS, SCENARIOS, SCHEDULES, TOURS, WALK
-from tests.acceptance.checks.conformance import (
-    KitRun,
-    command_environment,
-    profile_option,
-    run_test_command,
-    running_target,
-)
 from tests.acceptance.framework import (
     ROOT,
     Check,
@@ -31,6 +24,13 @@ from tests.acceptance.framework import (
     at_most,
     exactly,
     without_threshold,
+)
+from tests.acceptance.runs import (
+    KitRun,
+    command_environment,
+    profile_option,
+    run_test_command,
+    running_target,
 )
 from tests.acceptance.schedule_batches import check_batches
 from tests.support.frame_fuzzer import fuzz_codec, fuzz_server

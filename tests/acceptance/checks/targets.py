@@ -14,16 +14,14 @@ from fencepost.conformance.analysis.root_cause import BLOCKED_BY
 from fencepost.conformance.profile import Profile
 from fencepost.model.catalogue.requirement import Tier
 from fencepost.model.classic.catalogue import CATALOGUE
-from tests.acceptance.checks.conformance import (
+from tests.acceptance.framework import Check, Figure, at_most, exactly, without_threshold
+from tests.acceptance.runs import (
     KitRun,
-    describe_causes,
     join_ids,
     profile_option,
     run_test_command,
     start_target,
 )
-from tests.acceptance.framework import Check, Figure, at_most, exactly, without_threshold
-from tests.acceptance.kfake_findings import DEVIATIONS_OF, KNOWN_FAILURES
 from tests.targets.doubles.brokers import DOUBLES
 from tests.targets.running import RunningTarget, load_target
 
@@ -80,11 +78,6 @@ def undecided_without_cause(run: KitRun) -> Iterator[str]:
     return (row["id"] for row in rows if row["verdict"] == "inconclusive" and not row["causes"])
 
 
-def unknown_failures(run: KitRun) -> Iterator[str]:
-    """The failed requirements of kfake that nobody has held against its source."""
-    return (name for name, verdict in verdicts_of(run).items() if verdict == "fail" and name not in KNOWN_FAILURES)
-
-
 def compare_runs(runs: Sequence[Mapping[str, str]]) -> Figure:
     """The requirements whose verdict is not the same in all runs, each given by its verdicts."""
     differing = {name for run in runs for name, verdict in run.items() if verdict != runs[0].get(name)}
@@ -122,8 +115,6 @@ def run_seeds(
             yield at_most(f"seed {seed}: share of inconclusive without a cause", unexplained / count, MAX_INCONCLUSIVE)
             yield at_most(f"seed {seed}: share of unsupported", run.count("unsupported") / count, MAX_UNSUPPORTED)
             yield at_most(f"seed {seed}: seconds of a stranger", run.seconds, MAX_SECONDS)
-            yield exactly(f"seed {seed}: failures that are not known", join_ids(unknown_failures(run)), "none")
-            yield from describe_causes(f"seed {seed}: ", run, DEVIATIONS_OF)
     yield compare_runs(runs)
 
 
@@ -166,9 +157,6 @@ def check_many_schedules(folder: Path) -> Iterator[Figure]:
         run = run_test_command(address, folder, *options, run_folder=folder / "run")
         yield from describe_run(f"{MANY_SCHEDULES} schedules", run)
         yield at_most(f"{MANY_SCHEDULES} schedules: seconds of a stranger", run.seconds, MAX_SECONDS_OF_MANY)
-        yield exactly(
-            f"{MANY_SCHEDULES} schedules: failures that are not known", join_ids(unknown_failures(run)), "none"
-        )
 
 
 def check_double(name: str, folder: Path) -> Iterator[Figure]:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.acceptance.checks.conformance import expect_passing, run_tests
 from tests.acceptance.framework import Check, Figure
+from tests.acceptance.runs import expect_passing, run_tests
 
 
 def check_long_tests(folder: Path) -> Iterator[Figure]:

@@ -11,7 +11,7 @@ Plain = dict[str, Any]
 
 
 def canonical(verdict: TraceVerdict) -> Plain:
-    """The whole verdict. `make` has the same for verdicts of the old tree."""
+    """The whole verdict."""
     return {
         "violations": in_order(map(violation, verdict.violations)),
         "checks": in_order(map(check, verdict.check_results)),

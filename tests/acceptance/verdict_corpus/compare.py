@@ -1,19 +1,15 @@
 """Compare: the tree at hand judges every trace of a folder, and has to come to the verdicts that are there.
 
-A folder has `traces/NAME.jsonl.gz` and `verdicts.jsonl.gz`; `make` writes it. A verdict of a recording that is meant to
-be another one than at commit 79b4ef4 is renewed, and its line says why.
+A folder has `traces/NAME.jsonl.gz` and `verdicts.jsonl.gz`. A verdict that is to be another one is renewed, and its
+line says why.
 """
 
 import argparse
 import gzip
 import json
-import os
-import subprocess
-import sys
-import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from difflib import unified_diff
 from fnmatch import fnmatchcase
@@ -24,13 +20,8 @@ from fencepost.traces.events import Event, Header
 from fencepost.traces.files.trace_files import open_trace
 from fencepost.traces.judge.judge import Judge, judge
 from tests.acceptance.verdict_corpus.canonical import Plain, canonical
-from tests.acceptance.verdict_corpus.conversion import RENAMED, Renamed, convert_trace, convert_verdict
-from tests.targets.process import cache_folder
 
-COMMIT = "79b4ef4"
-HERE = Path(__file__).parent
-ROOT = HERE.parents[2]
-RECORDINGS = HERE / "recordings"
+RECORDINGS = Path(__file__).with_name("recordings")
 DIFF_LINES = 60
 """How much of a difference is shown."""
 
@@ -68,14 +59,10 @@ class Comparison:
 # --- one trace
 
 
-def read(path: Path, renamed: Renamed = RENAMED) -> tuple[Header, tuple[Event, ...]]:
-    """An old trace, as the tree at hand reads it."""
-    with tempfile.NamedTemporaryFile(suffix=".jsonl") as file:
-        with gzip.open(path) as lines:
-            file.writelines(convert_trace(lines, renamed))
-        file.flush()
-        header, events = open_trace(file.name)
-        return header, tuple(events)
+def read(path: Path) -> tuple[Header, tuple[Event, ...]]:
+    """The header and the events of a trace."""
+    header, events = open_trace(path)
+    return header, tuple(events)
 
 
 def judge_by(way: str, header: Header, events: Sequence[Event]) -> Plain:
@@ -91,12 +78,12 @@ def judge_by(way: str, header: Header, events: Sequence[Event]) -> Plain:
             raise ValueError(f"no way of judging: {way}")
 
 
-def compare_trace(path: Path, verdicts: Verdicts, renamed: Renamed = RENAMED) -> list[Difference]:
+def compare_trace(path: Path, verdicts: Verdicts) -> list[Difference]:
     """Where the tree at hand comes to another verdict on this trace."""
-    header, events = read(path, renamed)
+    header, events = read(path)
     found = []
     for way, verdict in verdicts.items():
-        before, now = convert_verdict(verdict, renamed), json.loads(json.dumps(judge_by(way, header, events)))
+        before, now = verdict, json.loads(json.dumps(judge_by(way, header, events)))
         if now != before:
             name = path.name.removesuffix(".jsonl.gz")
             parts = tuple(sorted(part for part in before.keys() | now.keys() if before.get(part) != now.get(part)))
@@ -161,67 +148,24 @@ def compare_task(task: tuple[Path, Verdicts]) -> list[Difference]:
     return compare_trace(*task)
 
 
-# --- the old tree
-
-
-def make(folder: Path, old: Path | None, jobs: int) -> None:
-    """Have the old tree make the corpus. Raises `CalledProcessError`."""
-    with worktree() if old is None else nullcontext(old) as tree:
-        paths = os.pathsep.join([str(tree / ".src"), str(tree)])
-        command = [sys.executable, "-P", str(HERE / "make.py"), str(folder), "--jobs", str(jobs)]
-        subprocess.run(command, cwd=tree, env={**os.environ, "PYTHONPATH": paths, "PYTHONHASHSEED": "0"}, check=True)
-
-
-@contextmanager
-def worktree() -> Iterator[Path]:
-    """A worktree of the old commit, for as long as this lasts. Raises `CalledProcessError`."""
-    with tempfile.TemporaryDirectory() as folder:
-        tree = Path(folder) / COMMIT
-        git("worktree", "add", "--quiet", "--detach", str(tree), COMMIT)
-        try:
-            yield tree
-        finally:
-            git("worktree", "remove", "--force", str(tree))
-
-
-def git(*words: str) -> None:
-    """Run git in this repository. Raises `CalledProcessError`."""
-    subprocess.run(["git", "-C", str(ROOT), *words], check=True)
-
-
 # --- the command
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Make the corpus unless it is there, judge it and the recordings, and say what differs.
-
-    Returns 1 if anything differs, or nothing was judged.
-    """
-    parser = argparse.ArgumentParser(prog="verdict_corpus", description=__doc__)
-    parser.add_argument("--old", type=Path, help=f"a worktree of {COMMIT} (default: one made for the purpose)")
-    parser.add_argument("--folder", type=Path, help="where the corpus is kept (default: verdict-corpus in the cache)")
+    """Judge the recordings and say what differs; 1 if anything does, or nothing was judged."""
+    parser = argparse.ArgumentParser(prog="python -m tests.acceptance.verdict_corpus", description=__doc__)
+    parser.add_argument("--folder", type=Path, default=RECORDINGS, help="another folder than that of the recordings")
     parser.add_argument("--jobs", type=int, default=2, help="how many processes (default: 2)")
-    parser.add_argument("--only", default="*", metavar="PATTERN", help="traces to judge, such as 'BUG-35.*'")
+    parser.add_argument("--only", default="*", metavar="PATTERN", help="traces to judge, such as 'kafka4.*'")
     parser.add_argument("--shown", type=int, default=5, metavar="N", help="differences to show (default: 5)")
-    parser.add_argument("--renew", metavar="WHY", help="keep the new verdicts on the recordings, for this reason")
+    parser.add_argument("--renew", metavar="WHY", help="keep the new verdicts, for this reason")
     given = parser.parse_args(arguments)
+    compared = compare(given.folder, given.jobs, lambda name, _: fnmatchcase(name, given.only))
     if given.renew:
-        compared = compare(RECORDINGS, given.jobs, lambda name, _: fnmatchcase(name, given.only))
-        renew(RECORDINGS, compared.differences, given.renew)
-        print(f"{RECORDINGS.name}: {len(compared.differences)} verdicts renewed")
+        renew(given.folder, compared.differences, given.renew)
+        print(f"{given.folder.name}: {len(compared.differences)} verdicts renewed")
         return 0
-    folder = (given.folder or cache_folder() / "verdict-corpus").absolute()
-    if not (folder / "manifest.json").exists():
-        if (folder / "traces").exists():
-            parser.error(f"{folder} has traces, but no manifest.json: an interrupted corpus is removed by hand")
-        make(folder, given.old and given.old.absolute(), given.jobs)
-    differences: list[Difference] = []
-    traces = 0
-    for each in (folder, RECORDINGS):
-        compared = compare(each, given.jobs, lambda name, _: fnmatchcase(name, given.only))
-        print(f"{each.name}: {compared}", flush=True)
-        differences += compared.differences
-        traces += compared.traces
-    for difference in differences[: given.shown]:
+    print(f"{given.folder.name}: {compared}", flush=True)
+    for difference in compared.differences[: given.shown]:
         print(f"\n{difference}")
-    return 1 if differences or not traces else 0
+    return 1 if compared.differences or not compared.traces else 0

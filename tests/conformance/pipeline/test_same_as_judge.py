@@ -13,7 +13,6 @@ from fencepost.conformance.results import ExitCode
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.files.trace_files import write_trace
 from fencepost.traces.judge.minimize import minimize_trace
-from tests.acceptance.verdict_corpus.conversion import convert_trace
 from tests.support.altered_traces import altered_trace, write_in_parts
 from tests.support.same_reports import expect_same, pipeline_report
 
@@ -29,13 +28,13 @@ def _minimize_as_long_as_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def recordings(folder: Path, count: int) -> list[Path]:
-    """So many of the recorded traces, spread over all of them, as this version reads them."""
+    """So many of the recorded traces, spread over all of them."""
     every = sorted(RECORDINGS.glob("*.jsonl.gz"))
     found = []
     for path in every[:: len(every) // count][:count]:
         found.append(folder / path.name.removesuffix(".gz"))
         with gzip.open(path) as lines:
-            found[-1].write_bytes(b"".join(convert_trace(lines)))
+            found[-1].write_bytes(lines.read())
     return found
 
 

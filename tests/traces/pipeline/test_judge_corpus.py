@@ -38,9 +38,8 @@ from fencepost.traces.pipeline.shard_plan import Shard, plan_parts, shards_of
 from fencepost.traces.pipeline.tables import TRACES
 from fencepost.traces.pipeline.trace_rows import group_recordings
 from fencepost.traces.verdict import FieldDifference, TraceVerdict, Violation
-from tests.acceptance.pipeline_speed import FETCH
 from tests.support.altered_traces import altered_trace, judge_alone, summarize_verdicts, write_in_parts
-from tests.support.corpus_tables import inputs_of
+from tests.support.corpus_tables import FETCH, inputs_of
 from tests.support.shards import file_of, findings_in, is_in_shard, is_own
 
 TRACES_IN_CI = 40

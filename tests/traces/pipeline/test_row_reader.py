@@ -16,7 +16,7 @@ from fencepost.traces.files import trace_files
 from fencepost.traces.files.trace_files import write_trace
 from fencepost.traces.message_fields import accepted_offsets, assigned_partitions, double_assigned, poll_counts
 from fencepost.traces.pipeline.rows import REPEATED_LINE, BadLine, Row, RowReader
-from tests.acceptance.pipeline_speed import FETCH
+from tests.support.corpus_tables import FETCH
 from tests.support.trace_builder import ASSIGNMENT, exchange_events, heartbeat_events, join_events
 
 HEADER = Header("s", Order.TOTAL, "virtual", Settings(), 0)
