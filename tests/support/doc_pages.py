@@ -100,6 +100,7 @@ def run_line(line: str, folder: Path, environment: dict[str, str]) -> subprocess
 
 
 def missing_lines(shown: Sequence[str], output: str) -> list[str]:
-    """The lines that a document shows and the output does not have in this order."""
+    """The lines that a document shows and the output does not have in this order; `…` stands for anything."""
     lines = iter(output.splitlines())
-    return [wanted for wanted in shown if not any(wanted in line for line in lines)]
+    wanted = {line: re.compile(".+".join(map(re.escape, line.split("…")))) for line in shown}
+    return [line for line in shown if not any(wanted[line].search(found) for found in lines)]
