@@ -1,5 +1,6 @@
 """Hooks and fixtures of all tests: extras that may be missing, and real targets, each started at most once in a run."""
 
+import re
 import signal
 from collections.abc import Generator, Iterator
 from contextlib import AbstractAsyncContextManager
@@ -11,6 +12,7 @@ from hypothesis import HealthCheck, settings
 from tests.support.async_tests import run_async_test
 from tests.support.extras import reason_to_skip, require_extras, skip_without_extra
 from tests.support.group_driver import BundledGroup, open_group
+from tests.support.slow_tests import NIGHTLY_SECONDS, read_slow_tests
 from tests.targets.running import RunningTarget, shared_target
 from tests.targets.session import TargetSession, hold_targets
 
@@ -26,8 +28,10 @@ KAFKAS = ("kafka4", "kafka3", "kafka34", "kafka28", "kafka_cluster", "kafka_sasl
 """Marks and fixtures of the targets that are Apache Kafka."""
 SHARED_TARGETS = (*KAFKAS, "zookeeper", "kfake", "mock")
 """Marks and fixtures of targets that all workers share: tests that need one run one at a time, for some restart it."""
-SLOW = (*KAFKAS, "zookeeper", "kfake", "java", "go", "node", "spark", "cluster")
-"""Fixtures and marks whose tests need a Java, a Go or a Node."""
+SLOW = (*SHARED_TARGETS, "java", "go", "node", "spark", "cluster")
+"""Fixtures and marks of tests that need a Java, a Go or a Node."""
+LEFT_OUT = ("cluster", "acceptance")
+"""Marks of tests that run only where `-m` names the mark, or an argument the test."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -49,12 +53,28 @@ def needs_of(item: pytest.Item) -> set[str]:
     return {mark.name for mark in item.iter_markers()} | set(getattr(item, "fixturenames", ()))
 
 
+def is_asked_for(item: pytest.Item) -> bool:
+    """Whether a test has no mark of `LEFT_OUT`, or `-m` names the mark, or an argument of the command the test."""
+    named = set(re.findall(r"\w+", item.config.option.markexpr))
+    test = item.nodeid.partition("::")[2]
+    if any("::" in argument and test.startswith(argument.partition("::")[2]) for argument in item.config.args):
+        return True
+    return all(name in named for name in LEFT_OUT if item.get_closest_marker(name))
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests that need a slow fixture as slow."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark slow tests by what they need and what they were measured to take, and deselect what nobody asks for."""
+    measured = read_slow_tests()
     for item in items:
-        if needs_of(item).intersection(SLOW):
+        seconds = measured.get(item.nodeid.partition("[")[0], 0.0)
+        if needs_of(item).intersection(SLOW) or item.get_closest_marker("slow") or seconds >= NIGHTLY_SECONDS:
             item.add_marker("slow")
+            item.add_marker("nightly")
+        elif seconds:
+            item.add_marker("slow")
+    config.hook.pytest_deselected(items=[item for item in items if not is_asked_for(item)])
+    items[:] = [item for item in items if is_asked_for(item)]
 
 
 @pytest.hookimpl(wrapper=True)
