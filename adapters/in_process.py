@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import Any
 
 from fencepost.adapters.bundled.classic.admin import Node
 from fencepost.adapters.bundled.classic.coordinator import LOCAL, VERSIONS, Coordinator
@@ -304,3 +305,96 @@ def _no_response() -> asyncio.Future[Body | None]:
     response: asyncio.Future[Body | None] = asyncio.get_running_loop().create_future()
     response.set_result(None)
     return response
+
+
+# --- Targets in this process that respond to every request at once: a protocol adds a function that handles one.
+
+
+@dataclass(slots=True)
+class ImmediateTarget:
+    """A target on virtual time, seen at the coordinator: `handle` returns the state after a request, and its response.
+
+    It gets the state, the API, the body, and the milliseconds since the run began.
+    """
+
+    name: str
+    apis: Iterable[str]
+    handle: Callable[[Any, str, Body, int], tuple[Any, Body]]
+    state: Any
+
+    async def open(self) -> Description:
+        """The description of a target with default settings, without topics, with version 0 of each API."""
+        return Description(self.name, Order.TOTAL, "virtual", dict.fromkeys(self.apis, (0, 0)), Settings(), "")
+
+    def channel(self, recorder: TraceBuilder) -> "ImmediateChannel":
+        """A channel to this target."""
+        return ImmediateChannel(self, recorder)
+
+    async def restart(self) -> None:
+        """Raises TargetError: nothing is stored."""
+        raise TargetError(f"{self.name}: cannot be restarted")
+
+    async def move(self, group: str) -> None:
+        """Raises TargetError: there is no other node."""
+        raise TargetError(f"{self.name}: has no other node")
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+class ImmediateChannel:
+    """A channel that records each request with its response."""
+
+    def __init__(self, target: ImmediateTarget, recorder: TraceBuilder) -> None:
+        self.target = target
+        self.recorder = recorder
+
+    def send(self, api: str, version: int, body: Body, options: SendOptions = DEFAULT_OPTIONS) -> Exchange:
+        """Send a request; its response is there at once."""
+        request = self.recorder.record(Kind.REQUEST, api, version, body, member=options.member)
+        target = self.target
+        target.state, seen = target.handle(target.state, api, body, request.time)
+        self.recorder.record(Kind.RESPONSE, api, version, seen, member=options.member, of=request.sequence)
+        response: asyncio.Future[Body | None] = asyncio.get_running_loop().create_future()
+        response.set_result(seen)
+        return Exchange(request, response, lambda: None)
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+# --- The transport of a connection within this process.
+
+
+class MemoryTransport(asyncio.Transport):
+    """The server's end of a connection in this process: the client reads the bytes that it writes."""
+
+    def __init__(self, protocol: asyncio.StreamReaderProtocol, responses: asyncio.StreamReader) -> None:
+        super().__init__(extra={"peername": ("127.0.0.1", 0), "sockname": ("127.0.0.1", 9092)})
+        self._protocol = protocol
+        self._responses = responses
+        self._is_closing = False
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Hand bytes to the client."""
+        if not self._is_closing:
+            self._responses.feed_data(bytes(data))
+
+    def get_write_buffer_size(self) -> int:
+        """Nothing is buffered."""
+        return 0
+
+    def is_closing(self) -> bool:
+        """Whether the server has closed the connection."""
+        return self._is_closing
+
+    def close(self) -> None:
+        """End the connection; the client reads what was written before."""
+        if not self._is_closing:
+            self._is_closing = True
+            self._responses.feed_eof()
+            asyncio.get_running_loop().call_soon(self._protocol.connection_lost, None)
+
+    def abort(self) -> None:
+        """As `close`: nothing is buffered."""
+        self.close()

@@ -52,7 +52,7 @@ from types import MappingProxyType
 from typing import Any
 
 from fencepost.adapters.security.settings import SECURITY_KEYS, SecurityError, SecuritySettings, read_security
-from fencepost.adapters.wire.move_command import GROUP_PLACE
+from fencepost.adapters.wire.process_control import GROUP_PLACE
 from fencepost.conformance.specification import CLIENT_SPECIFICATION, all_specifications
 from fencepost.model.catalogue.requirement import CAPABILITIES
 from fencepost.model.errors import FencepostError

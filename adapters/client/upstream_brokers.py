@@ -6,25 +6,31 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 
-from fencepost.adapters.address import Address, Bootstrap
-from fencepost.adapters.client.brokers import NotOffered, produce_body
-from fencepost.adapters.record.address_rewriting import (
+from fencepost.adapters.client.cluster import NotOffered, produce_body
+from fencepost.adapters.record.recorder import (
+    MAX_FRAME_BYTES,
     REWRITTEN_APIS,
+    Upstream,
+    UpstreamError,
+    connect_upstream,
     read_addresses,
     rewrite_addresses,
 )
-from fencepost.adapters.record.proxy import MAX_FRAME_BYTES
-from fencepost.adapters.record.upstream import Upstream, UpstreamError, connect_upstream
-from fencepost.adapters.security.loading import PLAINTEXT, Security
+from fencepost.adapters.security.authentication import PLAINTEXT, Security
+from fencepost.adapters.serve.record_apis import OFFERED_VERSIONS
 from fencepost.adapters.serve.server import ServeConnection
-from fencepost.adapters.serve.versions import OFFERED_VERSIONS
-from fencepost.adapters.target import TargetError
+from fencepost.adapters.target import Address, Bootstrap, TargetError
 from fencepost.adapters.wire import discovery
-from fencepost.adapters.wire.admin_client import AdminClient, error_codes
-from fencepost.adapters.wire.cluster import GROUP_KEY, RETRY_DELAY_S, Cluster, coordinator_key_of
-from fencepost.adapters.wire.connection import ConnectionLossError
+from fencepost.adapters.wire.cluster import (
+    GROUP_KEY,
+    RETRY_DELAY_S,
+    AdminClient,
+    Cluster,
+    coordinator_key_of,
+    error_codes,
+)
+from fencepost.adapters.wire.connection import ConnectionLossError, ConnectionPool
 from fencepost.adapters.wire.group_requests import GroupRequests
-from fencepost.adapters.wire.pool import ConnectionPool
 from fencepost.model.errors import Error
 from fencepost.model.wire.codec import (
     API_KEYS,

@@ -5,12 +5,20 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from fencepost.adapters.address import Address, format_address
-from fencepost.adapters.memory_transport import MemoryTransport
+from fencepost.adapters.in_process import MemoryTransport
 from fencepost.adapters.push.broker import BrokerSettings, PushBroker
 from fencepost.adapters.push.zookeeper import MemoryZookeeper
-from fencepost.adapters.remote_base import RemoteTargetBase
-from fencepost.adapters.target import DEFAULT_OPTIONS, Description, Exchange, SendOptions, TargetError, TraceBuilder
+from fencepost.adapters.target import (
+    DEFAULT_OPTIONS,
+    Address,
+    Description,
+    Exchange,
+    RemoteTargetBase,
+    SendOptions,
+    TargetError,
+    TraceBuilder,
+    format_address,
+)
 from fencepost.model.push.dialect import REPAIRED
 from fencepost.model.push.group import Interest, format_interest
 from fencepost.model.push.wire import (

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from fencepost.adapters.region.line_program import MAX_LINE, LineJob, respond
-from fencepost.adapters.remote_base import RemoteTargetBase
 from fencepost.adapters.target import (
     DEFAULT_OPTIONS,
     Description,
     Exchange,
+    RemoteTargetBase,
     SendOptions,
     TargetError,
     TraceBuilder,

@@ -7,9 +7,7 @@ from typing import Any, TypeAlias
 
 from fencepost.adapters.bundled.classic.admin import Node
 from fencepost.adapters.bundled.nodes.leadership import OFFSETS_TOPIC, NodeLeadership
-from fencepost.adapters.serve.partition import LEADER_EPOCH
-from fencepost.adapters.serve.topics import DEFAULT_PARTITIONS, Topic, TopicStore
-from fencepost.adapters.serve.versions import OFFERED_VERSIONS
+from fencepost.adapters.serve.record_apis import DEFAULT_PARTITIONS, LEADER_EPOCH, OFFERED_VERSIONS, Topic, TopicStore
 from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import API_KEYS

@@ -1,15 +1,250 @@
 """The APIs of records: Produce, Fetch, ListOffsets, and the partitions of transactions."""
 
+import json
+import os
+import re
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import islice
+from operator import attrgetter
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from fencepost.adapters.serve.partition import LEADER_EPOCH, Partition
-from fencepost.adapters.serve.topics import TopicStore
+from fencepost.adapters.bundled.classic.coordinator import VERSIONS as COORDINATED
+from fencepost.adapters.bundled.classic.log import CorruptLogError
+from fencepost.adapters.bundled.classic.topics import topic_id_of
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
-from fencepost.model.wire.records import Batch, decode_batches, encode_batch, records_of
+from fencepost.model.wire.records import Batch, control_batch, decode_batches, encode_batch, rebase_batch, records_of
+
+# --- The log of one partition, in memory.
+
+LEADER_EPOCH = 0
+MAX_LOG_BYTES = 16 * 1024 * 1024
+"""A log that grows beyond this loses its oldest batches."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBatch:
+    """A batch in the log: its offsets (from `base` to before `end`), latest timestamp (ms), and bytes."""
+
+    base: int
+    end: int
+    max_timestamp: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class AbortedTransaction:
+    """An aborted transaction: its producer, and its first and last offset in this partition."""
+
+    producer_id: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadResult:
+    """Some batches of a log, and the aborted transactions a reader of committed records has to skip in them."""
+
+    data: bytes
+    aborted: tuple[AbortedTransaction, ...] = ()
+
+
+class Partition:
+    """Batches in order of their offsets. `start_offset` is the first offset still there, `end_offset` the next to be
+    given."""
+
+    def __init__(self) -> None:
+        self.start_offset = 0
+        self.end_offset = 0
+        self._size = 0
+        self._stored: list[StoredBatch] = []
+        self._open: dict[int, int] = {}
+        self._aborted: list[AbortedTransaction] = []
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The offset up to which no transaction is open (KIP-98)."""
+        return min(self._open.values(), default=self.end_offset)
+
+    def append(self, batch: Batch, data: bytes) -> int:
+        """Store the batch, whose bytes are `data`, and return the offset its first record got."""
+        base = self.end_offset
+        if batch.transactional:
+            self._open.setdefault(batch.producer_id, base)
+        self._store(
+            StoredBatch(base, base + batch.record_count, batch.max_timestamp, rebase_batch(data, base, LEADER_EPOCH))
+        )
+        return base
+
+    def end_transaction(self, producer_id: int, producer_epoch: int, committed: bool, now: int) -> bool:
+        """Mark the end of the producer's transaction at `now` (ms) if it wrote to this partition; True if it did."""
+        first = self._open.pop(producer_id, None)
+        if first is None:
+            return False
+        marker = self.end_offset
+        if not committed:
+            self._aborted.append(AbortedTransaction(producer_id, first, marker))
+        batch = control_batch(marker, producer_id, producer_epoch, committed, now)
+        self._store(StoredBatch(marker, marker + 1, now, encode_batch(batch)))
+        return True
+
+    def read(self, offset: int, max_bytes: int, *, committed_only: bool, at_least_one: bool) -> ReadResult:
+        """Whole batches from the one that holds `offset`, `at_least_one` even if it is larger than `max_bytes`."""
+        limit = self.last_stable_offset if committed_only else self.end_offset
+        chosen: list[bytes] = []
+        reached = offset
+        for stored in islice(self._stored, self._batch_index(offset), None):
+            forced = at_least_one and not chosen
+            if stored.base >= limit or stored.end <= offset or (len(stored.data) > max_bytes and not forced):
+                break
+            chosen.append(stored.data)
+            max_bytes -= len(stored.data)
+            reached = stored.end
+        aborted = tuple(one for one in self._aborted if one.last >= offset and one.first < reached)
+        return ReadResult(b"".join(chosen), aborted if committed_only else ())
+
+    def find_by_timestamp(self, timestamp: int) -> tuple[int, int] | None:
+        """Timestamp and offset of the first record that is not older, None if all are. Times in ms."""
+        for stored in self._stored:
+            if stored.max_timestamp >= timestamp:
+                (batch,) = decode_batches(stored.data).batches
+                records, _ = records_of(batch)
+                fallback = (batch.base_timestamp, stored.base)  # of a compressed batch only the whole is known
+                return next(((one.timestamp, one.offset) for one in records if one.timestamp >= timestamp), fallback)
+        return None
+
+    def find_max_timestamp(self) -> tuple[int, int] | None:
+        """The highest timestamp and the offset it is found at, None if the log is empty (KIP-734)."""
+        latest = max(self._stored, key=attrgetter("max_timestamp"), default=None)
+        return self.find_by_timestamp(latest.max_timestamp) if latest else None
+
+    def _store(self, stored: StoredBatch) -> None:
+        self._stored.append(stored)
+        self.end_offset = stored.end
+        self._size += len(stored.data)
+        while self._size > MAX_LOG_BYTES and len(self._stored) > 1:
+            oldest = self._stored.pop(0)
+            self._size -= len(oldest.data)
+            self.start_offset = oldest.end
+            self._aborted = [one for one in self._aborted if one.last >= self.start_offset]
+
+    def _batch_index(self, offset: int) -> int:
+        """The index of the batch with `offset`, or of the first after it."""
+        return max(bisect_right(self._stored, offset, key=attrgetter("base")) - 1, 0)
+
+
+# --- The topics of the broker: their names, ids and partitions.
+
+DEFAULT_PARTITIONS = 4
+"""Partitions of a topic created without a number; more than Kafka's 1, so that a group can share them."""
+
+MAX_PARTITIONS = 10_000
+"""Partitions of all topics together."""
+
+_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic and its partitions; its id follows from its name."""
+
+    name: str
+    partitions: tuple[Partition, ...]
+
+    @property
+    def id(self) -> str:
+        """The topic's id (KIP-516)."""
+        return topic_id_of(self.name)
+
+
+class TopicStore:
+    """All topics by name. With a file, they survive a restart, without their records."""
+
+    def __init__(self, file: Path | None = None) -> None:
+        self._topics: dict[str, Topic] = {}
+        self._file = file
+        if file is not None and file.exists():
+            self._topics = _read_topics(file)
+
+    @property
+    def by_name(self) -> Mapping[str, Topic]:
+        """Every topic by name."""
+        return self._topics
+
+    def topic_with_id(self, topic_id: str) -> Topic | None:
+        """The topic with that id."""
+        return next((topic for topic in self._topics.values() if topic.id == topic_id), None)
+
+    def partition(self, name: str, index: int) -> Partition | None:
+        """The partition of that topic and number; None if there is none."""
+        topic = self._topics.get(name)
+        return topic.partitions[index] if topic and 0 <= index < len(topic.partitions) else None
+
+    def partition_count(self, name: str) -> int | None:
+        """The number of partitions of the topic, None if there is no such topic."""
+        topic = self._topics.get(name)
+        return len(topic.partitions) if topic else None
+
+    def id_of(self, name: str) -> str | None:
+        """The id of the topic, None if there is no such topic."""
+        topic = self._topics.get(name)
+        return topic.id if topic else None
+
+    def name_of(self, topic_id: str) -> str | None:
+        """The name of the topic with this id, None if there is no such topic."""
+        topic = self.topic_with_id(topic_id)
+        return topic.name if topic else None
+
+    def creation_error(self, name: str, partitions: int) -> Error:
+        """The error of creating this topic, or NONE."""
+        if not _NAME.fullmatch(name) or name in (".", ".."):
+            return Error.INVALID_TOPIC_EXCEPTION
+        if name in self._topics:
+            return Error.TOPIC_ALREADY_EXISTS
+        if partitions < 1:
+            return Error.INVALID_PARTITIONS
+        if partitions + sum(len(topic.partitions) for topic in self._topics.values()) > MAX_PARTITIONS:
+            return Error.POLICY_VIOLATION
+        return Error.NONE
+
+    def create(self, name: str, partitions: int = DEFAULT_PARTITIONS) -> Error:
+        """Create a topic and return NONE, or only the error of `creation_error`."""
+        error = self.creation_error(name, partitions)
+        if error is Error.NONE:
+            self._topics[name] = _make_topic(name, partitions)
+            self._save()
+        return error
+
+    def grow(self, name: str, partitions: int) -> None:
+        """Add empty partitions to a topic, so that it has so many."""
+        topic = self._topics[name]
+        added = tuple(Partition() for _ in range(partitions - len(topic.partitions)))
+        self._topics[name] = Topic(name, (*topic.partitions, *added))
+        self._save()
+
+    def _save(self) -> None:
+        if self._file is None:
+            return
+        beside = self._file.with_suffix(".new")
+        beside.write_text(json.dumps({name: len(topic.partitions) for name, topic in self._topics.items()}))
+        os.replace(beside, self._file)
+
+
+def _read_topics(file: Path) -> dict[str, Topic]:
+    try:
+        return {name: _make_topic(name, count) for name, count in json.loads(file.read_text()).items()}
+    except (ValueError, AttributeError, TypeError) as cause:
+        raise CorruptLogError(f"{file}: damaged ({cause}); delete it, the topics then have to be made again") from None
+
+
+def _make_topic(name: str, partitions: int) -> Topic:
+    return Topic(name, tuple(Partition() for _ in range(partitions)))
+
 
 Body: TypeAlias = Mapping[str, Any]
 
@@ -203,3 +438,26 @@ def write_transaction(partition: Partition, batch: Batch, now: int) -> None:
     )
     partition.append(written, encode_batch(written))
     partition.end_transaction(_SCRIPT_PRODUCER, 0, True, now)
+
+
+# --- The APIs and versions that the broker offers.
+
+OFFERED_VERSIONS: Mapping[str, tuple[int, int]] = MappingProxyType(
+    {
+        **COORDINATED,
+        # Above these, partitions go by topic id or fetch sessions matter, which the in-memory log has no use for.
+        "Produce": (3, 9),
+        "Fetch": (4, 11),
+        "ListOffsets": (1, 7),
+        "Metadata": (0, 12),
+        "ApiVersions": (0, 4),
+        "CreateTopics": (2, 7),
+        "DescribeConfigs": (1, 4),
+        "AddPartitionsToTxn": (0, 3),
+        # Above these a client expects a new producer epoch with every transaction (KIP-890).
+        "EndTxn": (0, 4),
+        "TxnOffsetCommit": (0, 4),
+    }
+)
+"""Lowest and highest version of every API. All of JoinGroup to FindCoordinator down to 0 or 1, since aiokafka speaks
+the old versions only; Produce must be there or librdkafka does not fetch."""

@@ -3,19 +3,24 @@
 import asyncio
 from collections import deque
 
-from fencepost.adapters.address import Address
 from fencepost.adapters.target import (
     DEFAULT_OPTIONS,
+    Address,
     Exchange,
     SendOptions,
     TargetError,
     TraceBuilder,
     torn_request_body,
 )
-from fencepost.adapters.wire.admin_client import AdminClient, error_codes
-from fencepost.adapters.wire.cluster import GROUP_KEY, Cluster, CoordinatorKey, coordinator_key_of
-from fencepost.adapters.wire.connection import Connection, ConnectionLoss, ConnectionLossError
-from fencepost.adapters.wire.pool import wait_closed
+from fencepost.adapters.wire.cluster import (
+    GROUP_KEY,
+    AdminClient,
+    Cluster,
+    CoordinatorKey,
+    coordinator_key_of,
+    error_codes,
+)
+from fencepost.adapters.wire.connection import Connection, ConnectionLoss, ConnectionLossError, wait_closed
 from fencepost.model.errors import Error
 from fencepost.model.wire.codec import DecodedResponse, decode_response, encode_request
 from fencepost.traces.events import Body, Kind

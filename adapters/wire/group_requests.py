@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 
 from fencepost.adapters.target import TargetError
-from fencepost.adapters.wire.admin_client import AdminClient
-from fencepost.adapters.wire.cluster import GROUP_KEY, Cluster
+from fencepost.adapters.wire.cluster import GROUP_KEY, AdminClient, Cluster
 from fencepost.adapters.wire.connection import ConnectionLossError
 from fencepost.model.errors import Error
 from fencepost.model.wire.codec import fit_body

@@ -5,21 +5,40 @@ import secrets
 from collections.abc import Mapping
 from contextlib import suppress
 
-from fencepost.adapters.address import ADDRESS_FORMS, Address, Bootstrap, CredentialsError, format_url, parse_bootstrap
-from fencepost.adapters.security.loading import PLAINTEXT, Security
-from fencepost.adapters.target import Description, TargetError, TraceBuilder
+from fencepost.adapters.security.authentication import PLAINTEXT, Security
+from fencepost.adapters.target import (
+    ADDRESS_FORMS,
+    Address,
+    Bootstrap,
+    CredentialsError,
+    Description,
+    TargetError,
+    TraceBuilder,
+    format_url,
+    parse_bootstrap,
+)
 from fencepost.adapters.wire import discovery
-from fencepost.adapters.wire.admin_client import AdminClient
 from fencepost.adapters.wire.channel import WireChannel
-from fencepost.adapters.wire.cluster import GROUP_KEY, RETRY_DELAY_S, Cluster
-from fencepost.adapters.wire.cluster_settings import LearnedSettings, SettingClaims, ask_settings
-from fencepost.adapters.wire.connection import ConnectionLossError
+from fencepost.adapters.wire.cluster import (
+    GROUP_KEY,
+    RETRY_DELAY_S,
+    AdminClient,
+    Cluster,
+    LearnedSettings,
+    SettingClaims,
+    ask_settings,
+)
+from fencepost.adapters.wire.connection import ConnectionLossError, ConnectionPool, connection_limit
+from fencepost.adapters.wire.discovery import SettingsProbe
 from fencepost.adapters.wire.group_requests import GroupRequests
-from fencepost.adapters.wire.idle_watch import BRIEF_WINDOWS, CALM_WINDOWS, IdleWatch, Windows
-from fencepost.adapters.wire.move_command import MoveCommand
-from fencepost.adapters.wire.pool import ConnectionPool, connection_limit
-from fencepost.adapters.wire.probing import SettingsProbe
-from fencepost.adapters.wire.process_control import ProcessControl
+from fencepost.adapters.wire.process_control import (
+    BRIEF_WINDOWS,
+    CALM_WINDOWS,
+    IdleWatch,
+    MoveCommand,
+    ProcessControl,
+    Windows,
+)
 from fencepost.model.wire.primitives import ZERO_UUID
 from fencepost.traces.events import Order
 

@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 from fencepost.conformance.cli.console import Console, printable_line
 
 if TYPE_CHECKING:
-    from fencepost.adapters.address import Bootstrap
+    from fencepost.adapters.target import Bootstrap
 
 
 class UsageError(Exception):
@@ -244,7 +244,7 @@ def address(text: str) -> tuple[str, int]:
 
 def bootstrap(text: str) -> "Bootstrap":
     """The addresses of a cluster, which may be URLs."""
-    from fencepost.adapters.address import CredentialsError, parse_bootstrap
+    from fencepost.adapters.target import CredentialsError, parse_bootstrap
 
     try:
         found = parse_bootstrap(text)

@@ -49,7 +49,7 @@ def run_record(options: argparse.Namespace, console: Console) -> int:
 def recording_options(options: argparse.Namespace) -> "RecordingOptions":
     """The recording that the options and the profile describe. Raises `ProfileError`."""
     from fencepost.adapters.record.recorder import DEFAULT_GRACE_MS, RecordingOptions
-    from fencepost.adapters.security.loading import load_security
+    from fencepost.adapters.security.authentication import load_security
     from fencepost.conformance.profile import Profile, load_profile
 
     profile = load_profile(options.profile) if options.profile is not None else Profile()
@@ -73,8 +73,8 @@ async def _record_until_signal(job: "RecordingOptions", console: Console) -> "Re
     """Record until SIGINT or SIGTERM; the trace is then complete."""
     import asyncio
 
-    from fencepost.adapters.address import format_address
     from fencepost.adapters.record.recorder import record_traffic
+    from fencepost.adapters.target import format_address
 
     def announce(host: str, port: int) -> None:
         console.print_line(format_address(host, port))

@@ -33,8 +33,8 @@ from fencepost.conformance.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from fencepost.adapters.address import Bootstrap
     from fencepost.adapters.serve.server import ServeConnection
+    from fencepost.adapters.target import Bootstrap
     from fencepost.conformance.clients.play import ClientPlay
     from fencepost.conformance.clients.protocol import ClientProtocol
     from fencepost.conformance.clients.run import ClientRun
@@ -193,7 +193,7 @@ def play_upstream(playing: "ClientPlay", upstream: "Bootstrap", profile: "Profil
 
     from fencepost.adapters.client.cluster import start_cluster
     from fencepost.adapters.client.upstream_brokers import UpstreamBrokers
-    from fencepost.adapters.security.loading import load_security
+    from fencepost.adapters.security.authentication import load_security
     from fencepost.model.settings import Settings
 
     security = load_security(profile.security, wants_tls=upstream.wants_tls)
@@ -207,8 +207,7 @@ def play_upstream(playing: "ClientPlay", upstream: "Bootstrap", profile: "Profil
 def make_play(command: tuple[str, ...], is_driven: bool, startup_seconds: float) -> "tuple[ClientPlay, ClientProtocol]":
     """How the client of a command, or its driver, is played with; and the protocol."""
     from fencepost.adapters.client.cluster import start_cluster
-    from fencepost.adapters.client.driven import DrivenProgram
-    from fencepost.adapters.client.program import ClientProgram
+    from fencepost.adapters.client.program import ClientProgram, DrivenProgram
     from fencepost.conformance.clients.classic import CLASSIC_CLIENTS, DRIVEN_CLIENTS
     from fencepost.conformance.clients.play import ClientPlay
 
@@ -274,8 +273,8 @@ def run_swarm(options: argparse.Namespace, console: Console) -> int:
 
 async def start_swarm(target: str, plan: "SwarmPlan", console: Console, is_verbose: bool) -> "SwarmOutcome":
     """Run a swarm on a target: the bundled coordinator on virtual time, or a broker. Raises `TargetError`."""
-    from fencepost.adapters.address import parse_bootstrap
     from fencepost.adapters.client.reference.links import TcpNetwork
+    from fencepost.adapters.target import parse_bootstrap
     from fencepost.adapters.virtual_clock import run_virtual_in_thread
     from fencepost.conformance.plan import BUNDLED
     from fencepost.conformance.swarm.bundled import run_bundled

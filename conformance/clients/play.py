@@ -7,10 +7,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
 
-from fencepost.adapters.address import format_address
-from fencepost.adapters.client.brokers import NotOffered
-from fencepost.adapters.client.cluster import CLIENT_LABEL, DOUBLED, FloodError, ScriptedCluster, flood_error
+from fencepost.adapters.client.cluster import (
+    CLIENT_LABEL,
+    DOUBLED,
+    FloodError,
+    NotOffered,
+    ScriptedCluster,
+    flood_error,
+)
 from fencepost.adapters.client.program import ClientPlace, ClientUnderTest
+from fencepost.adapters.target import format_address
 from fencepost.conformance.clients.stage import ClientFacts, ClientStage, NotShown, StageBlocked, is_request
 from fencepost.conformance.execution.loop_lag import LoopLagMonitor, discard_if_lagging, explain_lag
 from fencepost.conformance.scenario.scenario import Scenario, ScenarioRun

@@ -6,11 +6,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from fencepost.adapters.client.application import UNSUPPORTED, Application
-from fencepost.adapters.client.cluster import CLIENT_LABEL, ScriptedCluster
-from fencepost.adapters.client.faults import Cue, Fault, InterceptedRequest, refuse
-from fencepost.adapters.client.member import ScriptedMember
-from fencepost.adapters.client.program import ClientPlace, ClientUnderTest, RunningClient
+from fencepost.adapters.client.cluster import CLIENT_LABEL, Cue, Fault, InterceptedRequest, ScriptedCluster, refuse
+from fencepost.adapters.client.program import (
+    UNSUPPORTED,
+    Application,
+    ClientPlace,
+    ClientUnderTest,
+    RunningClient,
+    ScriptedMember,
+)
 from fencepost.conformance.scenario.scenario import CheckedScenarios
 from fencepost.model.errors import Error, FencepostError
 from fencepost.model.wire.codec import Body, DecodedRequest

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from heapq import nsmallest
 from pathlib import Path
 
-from fencepost.adapters.security.loading import load_security
+from fencepost.adapters.security.authentication import load_security
 from fencepost.adapters.wire.target import parse_target
 from fencepost.conformance.analysis.report_builder import merge_reports
 from fencepost.conformance.pipeline.merge import MAX_SHOWN_FAILURES

@@ -1,9 +1,8 @@
 """A Kafka cluster at an address, as a profile describes it."""
 
-from fencepost.adapters.security.loading import load_security
+from fencepost.adapters.security.authentication import load_security
 from fencepost.adapters.target import TargetError
-from fencepost.adapters.wire.move_command import MoveCommand
-from fencepost.adapters.wire.process_control import ProcessControl
+from fencepost.adapters.wire.process_control import MoveCommand, ProcessControl
 from fencepost.adapters.wire.target import KafkaTarget, parse_target
 from fencepost.conformance.profile import Profile
 

@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-from fencepost.adapters.address import parse_bootstrap
 from fencepost.adapters.push.target import TOPIC, BundledPushTarget, PushTarget
-from fencepost.adapters.target import TargetError
+from fencepost.adapters.target import TargetError, parse_bootstrap
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.protocols.description import ProtocolDescription
 from fencepost.conformance.push.context import KitConsumer, PushContext

@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-from fencepost.adapters.address import parse_address
 from fencepost.adapters.region.line_target import LineTarget, connect_in_memory, connect_over_tcp
-from fencepost.adapters.target import TargetError
+from fencepost.adapters.target import TargetError, parse_address
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.protocols.description import ProtocolDescription
 from fencepost.conformance.region.job import Job

@@ -8,9 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fencepost.adapters.address import format_address, parse_bootstrap
 from fencepost.adapters.record.recorder import RecordingOptions, record_traffic
-from fencepost.adapters.target import TargetError
+from fencepost.adapters.target import TargetError, format_address, parse_bootstrap
 from fencepost.conformance.analysis.failures import Origin, build_failure
 from fencepost.conformance.run.judged_trace import judge_trace
 from fencepost.conformance.testing.runs import Finding

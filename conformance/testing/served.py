@@ -8,8 +8,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from fencepost.adapters.address import format_address
 from fencepost.adapters.serve.server import Server
+from fencepost.adapters.target import format_address
 from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import DecodedRequest

@@ -6,8 +6,7 @@ from typing import Any, TypeAlias
 
 from fencepost.adapters.bundled.classic.coordinator import VERSIONS
 from fencepost.adapters.bundled.classic.topics import Topics
-from fencepost.adapters.in_process import DEFAULT_TOPICS
-from fencepost.adapters.memory_transport import MemoryTransport
+from fencepost.adapters.in_process import DEFAULT_TOPICS, MemoryTransport
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.conformance.testing.coordinators import Storage
 from fencepost.conformance.testing.in_memory import FINDINGS, InMemory, in_memory

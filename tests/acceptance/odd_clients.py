@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
-from fencepost.adapters.wire.process_use import process_folders, stat_fields
+from fencepost.adapters.wire.process_control import process_folders, stat_fields
 from fencepost.conformance.results import ExitCode
 from tests.acceptance.framework import ROOT, Figure, at_least, exactly
 from tests.acceptance.runs import command_environment

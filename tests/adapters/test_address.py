@@ -2,8 +2,7 @@
 
 import pytest
 
-from fencepost.adapters.address import Bootstrap, format_address, format_url, parse_address, parse_bootstrap
-from fencepost.adapters.target import TargetError
+from fencepost.adapters.target import Bootstrap, TargetError, format_address, format_url, parse_address, parse_bootstrap
 from fencepost.adapters.wire.target import parse_target
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from fencepost.adapters.target import Description, SettingOrigin, TargetError
-from fencepost.adapters.wire.probing import MAX_PROBED_METADATA, round_delay
+from fencepost.adapters.wire.discovery import MAX_PROBED_METADATA, round_delay
 from fencepost.adapters.wire.target import KafkaTarget, parse_target
 from fencepost.model.settings import SETTING_OF_CONFIG, Settings
 from fencepost.model.wire.codec import DecodedRequest

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fencepost.adapters.target import SendOptions, TargetError, TraceBuilder
-from fencepost.adapters.wire.move_command import MoveCommand
+from fencepost.adapters.wire.process_control import MoveCommand
 from fencepost.adapters.wire.target import KafkaTarget
 from fencepost.model.wire.codec import DecodedRequest
 from fencepost.traces.events import Kind

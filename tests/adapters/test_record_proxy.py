@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from fencepost.adapters.record.proxy import Proxy
+from fencepost.adapters.record.recorder import Proxy
 from fencepost.model.wire.codec import decode_response, encode_request, encode_response
 from fencepost.traces.events import Event
 from fencepost.traces.frames import WireTrace

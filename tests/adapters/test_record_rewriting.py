@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fencepost.adapters.record.address_rewriting import is_known, read_addresses, rewrite_addresses
+from fencepost.adapters.record.recorder import is_known, read_addresses, rewrite_addresses
 from fencepost.model.errors import Error
 from fencepost.model.wire.codec import VERSIONS, decode_response, encode_response
 

@@ -7,16 +7,16 @@ import hmac
 import pytest
 
 from fencepost.adapters.security.authentication import Requests, SaslSession, authentication_requests
-from fencepost.adapters.security.sasl import (
+from fencepost.adapters.security.settings import (
     MAX_ITERATIONS,
     SaslError,
     SaslSteps,
     ScramKeys,
+    Secret,
     oauth_bearer_steps,
     plain_steps,
     scram_steps,
 )
-from fencepost.adapters.security.secret import Secret
 from fencepost.model.wire.codec import Body
 
 NONCE = "rOprNGfwEbeRWgbNEkqO"

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from fencepost.adapters.serve import partition as module
-from fencepost.adapters.serve.partition import AbortedTransaction, Partition
+from fencepost.adapters.serve import record_apis as module
+from fencepost.adapters.serve.record_apis import AbortedTransaction, Partition
 from fencepost.model.wire.records import Batch, Record, decode_batches, encode_batch, make_batch
 
 

@@ -14,9 +14,8 @@ from typing import Any
 
 import pytest
 
-from fencepost.adapters.serve.connection import MAX_ARRAY_ITEMS, MAX_REQUEST_BYTES
-from fencepost.adapters.serve.server import start_server
-from fencepost.adapters.serve.versions import OFFERED_VERSIONS
+from fencepost.adapters.serve.record_apis import OFFERED_VERSIONS
+from fencepost.adapters.serve.server import MAX_ARRAY_ITEMS, MAX_REQUEST_BYTES, start_server
 from fencepost.model.errors import Error
 from fencepost.model.wire.codec import VERSIONS, decode_response, encode_request, fit_body
 from fencepost.model.wire.records import Record, control_batch, decode_batches, encode_batch, make_batch, records_of

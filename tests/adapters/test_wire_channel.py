@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fencepost.adapters.target import SendOptions, TargetError, TraceBuilder
-from fencepost.adapters.wire import pool
+from fencepost.adapters.wire import connection
 from fencepost.adapters.wire.channel import WireChannel
 from fencepost.adapters.wire.target import KafkaTarget
 from fencepost.model.errors import Error
@@ -332,7 +332,7 @@ async def test_an_idle_connection_makes_room(monkeypatch: pytest.MonkeyPatch) ->
 async def test_an_old_idle_connection_is_not_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
     async with open_target(FakeBroker()) as (_, channel, recorder):
         await channel.send("Heartbeat", 3, HEARTBEAT_BODY).response
-        monkeypatch.setattr(pool, "MAX_IDLE_S", 0.0)
+        monkeypatch.setattr(connection, "MAX_IDLE_S", 0.0)
         await channel.send("Heartbeat", 3, HEARTBEAT_BODY).response
         assert recorder.events[0].connection != recorder.events[2].connection
 

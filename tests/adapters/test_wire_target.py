@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from fencepost.adapters.target import Description, SettingOrigin, TargetError
-from fencepost.adapters.wire.cluster_settings import NAMES
-from fencepost.adapters.wire.discovery import probe_groups
-from fencepost.adapters.wire.hangup import SECURITY
-from fencepost.adapters.wire.pool import connection_limit
+from fencepost.adapters.wire.cluster import NAMES
+from fencepost.adapters.wire.connection import connection_limit
+from fencepost.adapters.wire.discovery import SECURITY, probe_groups
 from fencepost.adapters.wire.target import KafkaTarget
 from fencepost.model.errors import Error
 from fencepost.model.settings import Settings

@@ -12,8 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 from fencepost.adapters.target import TargetError
-from fencepost.adapters.wire.process_control import ProcessControl
-from fencepost.adapters.wire.process_use import PROC, IdleUse
+from fencepost.adapters.wire.process_control import PROC, IdleUse, ProcessControl
 from fencepost.conformance.cli import main
 from fencepost.conformance.cli.options import NO_TARGET
 from fencepost.conformance.reports.json_report import from_json, to_json

@@ -12,8 +12,7 @@ import pytest
 
 from fencepost.adapters.bundled.classic.coordinator import VERSIONS
 from fencepost.adapters.bundled.classic.messages import Request, Response
-from fencepost.adapters.bundled.nodes.leadership import NodeLeadership
-from fencepost.adapters.bundled.nodes.refusals import BODIES
+from fencepost.adapters.bundled.nodes.leadership import BODIES, NodeLeadership
 from fencepost.conformance.cli import main
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile

@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from fencepost.adapters.serve.versions import OFFERED_VERSIONS
+from fencepost.adapters.serve.record_apis import OFFERED_VERSIONS
 from fencepost.model.wire import codec
 from fencepost.model.wire.schema import SCHEMAS, Field
 

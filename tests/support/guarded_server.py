@@ -14,8 +14,7 @@ from typing import Any
 
 from fencepost.adapters.bundled.classic.admin import Node
 from fencepost.adapters.serve.cluster import NODE_ID
-from fencepost.adapters.serve.connection import Disconnect, serve_connection
-from fencepost.adapters.serve.server import Server
+from fencepost.adapters.serve.server import Disconnect, Server, serve_connection
 from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import API_KEYS, decode_request, decode_response, encode_response
 

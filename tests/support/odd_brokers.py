@@ -6,8 +6,7 @@ from pathlib import Path
 from fencepost.adapters.bundled.classic.admin import Node
 from fencepost.adapters.bundled.classic.coordinator import Coordinator
 from fencepost.adapters.bundled.classic.log import MemoryLog
-from fencepost.adapters.serve.connection import Disconnect
-from fencepost.adapters.serve.server import Server
+from fencepost.adapters.serve.server import Disconnect, Server
 from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import API_KEYS, Body, DecodedRequest, decode_request, encode_response, fit_body

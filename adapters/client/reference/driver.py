@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fencepost.adapters.client.application import CALLBACKS, Application
 from fencepost.adapters.client.cluster import ScriptedCluster
-from fencepost.adapters.client.program import ClientPlace
+from fencepost.adapters.client.program import CALLBACKS, Application, ClientPlace
 from fencepost.adapters.client.reference.client import CYCLE_S, ReferenceClient
 from fencepost.adapters.client.reference.fetcher import ReturnedRecords
 from fencepost.adapters.client.reference.links import MemoryNetwork

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from fencepost.adapters.memory_transport import MemoryTransport
+from fencepost.adapters.in_process import MemoryTransport
 from fencepost.model.wire.codec import Body
 
 Accept = Callable[[asyncio.StreamReader, asyncio.StreamWriter, int], Any]

@@ -1,6 +1,6 @@
 """Assignments that a client must not apply, and topics that grow."""
 
-from fencepost.adapters.client.faults import edit
+from fencepost.adapters.client.cluster import edit
 from fencepost.conformance.clients.stage import PARTITIONS, ClientScenarioFamily, ClientStage, NotShown, StageBlocked
 from fencepost.model.assignors.consumer_protocol import encode_assignment
 from fencepost.model.wire.codec import Body

@@ -1,6 +1,6 @@
 """Scenarios for clients with a driver: commits and fetches that fail or take long, some behind the application."""
 
-from fencepost.adapters.client.faults import delay, hang_up
+from fencepost.adapters.client.cluster import delay, hang_up
 from fencepost.conformance.clients.classic.driven import consume, produce
 from fencepost.conformance.clients.classic.memberships import require_instance
 from fencepost.conformance.clients.stage import RECORDS, ClientScenarioFamily, ClientStage

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from fencepost.adapters.client.faults import InterceptedRequest, edit, hold, refusal_of
+from fencepost.adapters.client.cluster import InterceptedRequest, edit, hold, refusal_of
 from fencepost.conformance.clients.classic.driven import consume, poll_interval, produce
 from fencepost.conformance.clients.classic.interruptions import PROGRESS_S
 from fencepost.conformance.clients.classic.memberships import is_told_of_rebalance, require_instance

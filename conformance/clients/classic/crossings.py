@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from fencepost.adapters.client.faults import Cue, Fault, InterceptedRequest, delay, hold, refusal_of
+from fencepost.adapters.client.cluster import Cue, Fault, InterceptedRequest, delay, hold, refusal_of
 from fencepost.conformance.clients.classic.driven import consume, poll_interval, produce
 from fencepost.conformance.clients.classic.interruptions import PROGRESS_S
 from fencepost.conformance.clients.stage import RECORDS, ClientScenarioFamily, ClientStage, has_member_id

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from fencepost.adapters.client.faults import Fault, InterceptedRequest
+from fencepost.adapters.client.cluster import Fault, InterceptedRequest
 from fencepost.conformance.clients.classic.driven import consume, poll_interval, produce
 from fencepost.conformance.clients.stage import PARTITIONS, RECORDS, ClientScenarioFamily, ClientStage
 from fencepost.model.errors import Error

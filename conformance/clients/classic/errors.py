@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fencepost.adapters.client.faults import edit, hang_up
+from fencepost.adapters.client.cluster import edit, hang_up
 from fencepost.conformance.clients.stage import ClientScenarioFamily, ClientStage, NotShown, StageBlocked, has_member_id
 from fencepost.model.errors import Error
 from fencepost.model.wire.codec import Body, DecodedRequest

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from fencepost.adapters.client.faults import InterceptedRequest, refusal_of
+from fencepost.adapters.client.cluster import InterceptedRequest, refusal_of
 from fencepost.conformance.clients.stage import (
     PATIENCE_S,
     ClientScenarioFamily,

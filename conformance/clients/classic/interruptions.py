@@ -2,7 +2,7 @@
 
 import asyncio
 
-from fencepost.adapters.client.faults import delay, hang_up, hold
+from fencepost.adapters.client.cluster import delay, hang_up, hold
 from fencepost.conformance.clients.classic.assignments import METADATA_S
 from fencepost.conformance.clients.classic.driven import consume, poll_interval, produce
 from fencepost.conformance.clients.classic.rebalances import join_as_leader, lead, plan_round, rejoin_when_told

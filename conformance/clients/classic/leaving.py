@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import suppress
 
-from fencepost.adapters.client.faults import hold
+from fencepost.adapters.client.cluster import hold
 from fencepost.conformance.clients.stage import (
     CLOSING_S,
     ClientScenarioFamily,

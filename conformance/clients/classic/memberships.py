@@ -2,7 +2,7 @@
 
 import asyncio
 
-from fencepost.adapters.client.faults import Fault, delay, edit, hold
+from fencepost.adapters.client.cluster import Fault, delay, edit, hold
 from fencepost.conformance.clients.classic.assignments import METADATA_S
 from fencepost.conformance.clients.classic.driven import consume, poll_interval
 from fencepost.conformance.clients.classic.rebalances import join_as_leader, keep_alive, lead, plan_round

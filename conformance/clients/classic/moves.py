@@ -1,6 +1,6 @@
 """A coordinator that moves, and connections that end, while the client is stable."""
 
-from fencepost.adapters.client.faults import double, lose
+from fencepost.adapters.client.cluster import double, lose
 from fencepost.conformance.clients.stage import ClientScenarioFamily, ClientStage
 
 FAMILY = ClientScenarioFamily()

@@ -2,9 +2,8 @@
 
 import asyncio
 
-from fencepost.adapters.client.cluster import CLIENT_LABEL
-from fencepost.adapters.client.faults import delay
-from fencepost.adapters.client.member import ScriptedMember
+from fencepost.adapters.client.cluster import CLIENT_LABEL, delay
+from fencepost.adapters.client.program import ScriptedMember
 from fencepost.conformance.clients.stage import PARTITIONS, ClientScenarioFamily, ClientStage, NotShown, StageBlocked
 from fencepost.model.errors import Error
 from fencepost.traces.events import Event, Kind

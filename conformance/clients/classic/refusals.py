@@ -1,6 +1,6 @@
 """Scenarios in which requests get one error after the other, and commits that the application does not wait for."""
 
-from fencepost.adapters.client.faults import delay, edit
+from fencepost.adapters.client.cluster import delay, edit
 from fencepost.conformance.clients.classic.driven import consume, produce
 from fencepost.conformance.clients.classic.errors import make_unstable, wants_stable_offsets
 from fencepost.conformance.clients.stage import RECORDS, ClientScenarioFamily, ClientStage

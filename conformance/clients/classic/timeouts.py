@@ -1,6 +1,6 @@
 """Scenarios in which a request never gets a response: the client waits for its request timeout, and goes on."""
 
-from fencepost.adapters.client.faults import lose
+from fencepost.adapters.client.cluster import lose
 from fencepost.conformance.clients.classic.driven import MAX_INTERVAL_MS, consume, poll_interval
 from fencepost.conformance.clients.classic.interruptions import PROGRESS_S
 from fencepost.conformance.clients.stage import RECORDS, ClientScenarioFamily, ClientStage, NotShown

@@ -8,10 +8,8 @@ from typing import Any
 
 import pytest
 
-from fencepost.adapters.client.application import Application, DriverError, decode_message
 from fencepost.adapters.client.cluster import ScriptedCluster, start_cluster
-from fencepost.adapters.client.driven import DrivenProgram
-from fencepost.adapters.client.program import ClientPlace
+from fencepost.adapters.client.program import Application, ClientPlace, DrivenProgram, DriverError, decode_message
 from fencepost.conformance.cli import main
 from fencepost.conformance.reports.json_report import from_json
 from fencepost.conformance.results import ExitCode, Verdict

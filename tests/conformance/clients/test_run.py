@@ -15,7 +15,7 @@ import pytest
 from fencepost.adapters.client import cluster
 from fencepost.adapters.client.cluster import ScriptedCluster, start_cluster
 from fencepost.adapters.client.program import ClientPlace, launch_program
-from fencepost.adapters.wire.process_use import PROC, processes_of_session, stat_fields
+from fencepost.adapters.wire.process_control import PROC, processes_of_session, stat_fields
 from fencepost.conformance.cli import main
 from fencepost.conformance.clients.stage import ClientFacts, ClientStage, StageBlocked
 from fencepost.conformance.events import Progress

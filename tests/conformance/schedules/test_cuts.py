@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fencepost.adapters.in_process import InProcessTarget
-from fencepost.adapters.serve import connection
+from fencepost.adapters.serve import server
 from fencepost.adapters.target import Description
 from fencepost.adapters.wire.target import KafkaTarget, parse_target
 from fencepost.conformance.execution.play import play_scenario
@@ -87,7 +87,7 @@ def test_a_server_that_makes_up_the_rest_is_found_out(monkeypatch: pytest.Monkey
         except asyncio.IncompleteReadError as end:
             return end.partial + bytes(length - len(end.partial)) if end.expected != 4 else None
 
-    monkeypatch.setattr(connection, "_read_frame", generous)
+    monkeypatch.setattr(server, "_read_frame", generous)
     played = over_the_wire(leaving(99))
     assert heartbeat(played.events) == Error.UNKNOWN_MEMBER_ID
     assert played.verdict.violated

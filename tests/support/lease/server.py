@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import asdict
 
-from fencepost.adapters.immediate_target import ImmediateTarget
+from fencepost.adapters.in_process import ImmediateTarget
 from fencepost.adapters.target import SendOptions
 from fencepost.conformance.protocols.description import ProtocolDescription
 from fencepost.conformance.scenario.context import ScenarioContext

@@ -8,7 +8,7 @@ from fencepost.adapters.bundled.classic.messages import Error, Request, Response
 from fencepost.adapters.bundled.classic.responses import join_refused, sync_refused, trim_to_version
 from fencepost.adapters.serve import server
 from fencepost.adapters.serve.cluster import Body, ServedCluster
-from fencepost.adapters.serve.connection import Disconnect
+from fencepost.adapters.serve.server import Disconnect
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.model.settings import Settings
 

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from fencepost.adapters.client.cluster import ScriptedCluster
-from fencepost.adapters.client.member import ScriptedMember
+from fencepost.adapters.client.program import ScriptedMember
 from fencepost.conformance.clients.stage import ClientStage
 from fencepost.model.assignors.consumer_protocol import ConsumerProtocolError, decode_assignment, decode_subscription
 from fencepost.model.assignors.group import ClusterTopics, GroupMember

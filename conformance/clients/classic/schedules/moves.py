@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fencepost.adapters.client.faults import (
+from fencepost.adapters.client.cluster import (
     Fault,
     InterceptedRequest,
     delay,
