@@ -60,7 +60,6 @@ ORDER = {
         conformance/clients  conformance/clients/classic/schedules  conformance/clients/classic
         conformance/assignors  conformance/swarm
         conformance/reports  conformance/reports/classic
-        conformance/diagrams  conformance/pages  conformance/badges  conformance/registry
         conformance/api  conformance/testing  conformance/pipeline
         conformance/zoo/faults  conformance/zoo/classic  conformance/zoo/classic/bugs
         conformance/zoo/classic/clients  conformance/zoo

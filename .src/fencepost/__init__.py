@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fencepost.conformance.api.targets import KafkaTarget, bundled_target
     from fencepost.conformance.api.traces import judge, replay
     from fencepost.conformance.plan import ReplayResult
-    from fencepost.conformance.reports.text import render_report
+    from fencepost.conformance.reports.report import render_report
     from fencepost.conformance.results import Failure, Report, RequirementResult, Verdict
     from fencepost.conformance.scenario.context import ScenarioContext
     from fencepost.conformance.scenario.scenario import Scenario
@@ -70,7 +70,7 @@ _HOMES = {
     "conformance.api.targets": ("KafkaTarget", "Target", "bundled_target"),
     "conformance.api.traces": ("TraceVerdict", "judge", "open_trace", "replay"),
     "conformance.plan": ("ReplayResult",),
-    "conformance.reports.text": ("render_report",),
+    "conformance.reports.report": ("render_report",),
     "conformance.results": ("Failure", "Report", "RequirementResult", "Verdict"),
     "conformance.scenario.context": ("ScenarioContext",),
     "conformance.scenario.scenario": ("Scenario",),

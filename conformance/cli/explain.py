@@ -13,12 +13,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, console: Console) -> int:
     """Print sentence, source, needs, rules, scenarios and an example of each requirement."""
     from fencepost.conformance.clients.classic import DRIVEN_CLIENTS
-    from fencepost.conformance.reports.layout import line_width
-    from fencepost.conformance.reports.requirements import (
-        explain_client_requirement,
-        explain_read_requirement,
-        explain_requirement,
-    )
+    from fencepost.conformance.protocols.registry import DEFAULT_PROTOCOL
+    from fencepost.conformance.reports.requirements import describe_capabilities, explain_requirement
     from fencepost.conformance.results import ExitCode
     from fencepost.conformance.run.example import example_schedule
     from fencepost.conformance.specification import (
@@ -29,15 +25,17 @@ def run(options: argparse.Namespace, console: Console) -> int:
         specification_of,
     )
 
-    chosen = select_from_all(options.patterns)
-    with line_width(console.width()):
-        for number, each in enumerate(chosen):
-            if each.id in DEFAULT_SPECIFICATION.requirements:
-                text = explain_requirement(each, example_schedule(each))
-            elif (specification := specification_of(each)).subject != CLIENT_SPECIFICATION.subject:
-                text = explain_read_requirement(each, specification, holes_that_break(each))
-            else:
-                scenarios = (one.name for one in DRIVEN_CLIENTS.scenarios if each.id in one.requirements)
-                text = explain_client_requirement(each, DRIVEN_CLIENTS.specification, DRIVEN_CLIENTS.needs, scenarios)
-            console.print(("\n" if number else "") + text)
+    coordinator, width = describe_capabilities(), console.width()
+    for number, each in enumerate(select_from_all(options.patterns)):
+        specification = specification_of(each)
+        if specification is DEFAULT_SPECIFICATION:
+            names = [one.name for one in DEFAULT_PROTOCOL.scenarios if each.id in one.requirements]
+            example = example_schedule(each)
+            text = explain_requirement(each, specification, coordinator, names, example=example, width=width)
+        elif specification is CLIENT_SPECIFICATION:
+            names = [one.name for one in DRIVEN_CLIENTS.scenarios if each.id in one.requirements]
+            text = explain_requirement(each, specification, DRIVEN_CLIENTS.needs, names, width=width)
+        else:
+            text = explain_requirement(each, specification, coordinator, (), holes_that_break(each), width=width)
+        console.print(("\n" if number else "") + text)
     return ExitCode.CONFORMANT

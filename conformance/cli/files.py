@@ -13,14 +13,13 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from pathlib import Path
 
-from fencepost.conformance.badges.drawing import render_badge
 from fencepost.conformance.cli.console import INTERRUPTED_EARLY, Console, error_line
 from fencepost.conformance.events import RunEvent, RunFinished
-from fencepost.conformance.pages.html_page import to_html
-from fencepost.conformance.pages.markdown import to_markdown
+from fencepost.conformance.reports.badge import render_badge
 from fencepost.conformance.reports.json_report import to_json
 from fencepost.conformance.reports.junit import to_junit
-from fencepost.conformance.reports.text import outcome_line, render_report
+from fencepost.conformance.reports.report import render_report, to_html, to_markdown
+from fencepost.conformance.reports.words import outcome_line
 from fencepost.conformance.results import Ending, EndKind, ExitCode, Report, RequirementResult, Verdict
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.model.catalogue.specification import Specification

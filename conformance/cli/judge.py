@@ -88,7 +88,7 @@ def find_traces(paths: Sequence[Path]) -> Iterator[Path]:
 def run_replay(options: argparse.Namespace, console: Console) -> int:
     """Replay the trace against the target and print the outcome."""
     from fencepost.conformance.plan import ReplayOutcome
-    from fencepost.conformance.reports.text import render_replay
+    from fencepost.conformance.reports.report import render_replay
     from fencepost.conformance.results import ExitCode
     from fencepost.conformance.run import runner
 

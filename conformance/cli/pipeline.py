@@ -197,7 +197,7 @@ def print_ingested(done: "IngestSummary", unended: Sequence[str], console: Conso
 def flaw_lines(flaws: Sequence[str]) -> list[str]:
     """The files that could not be read, or not to their end, with the reasons."""
     from fencepost.conformance.reports.layout import escape_unprintable
-    from fencepost.conformance.reports.text import MAX_OPEN_SHOWN
+    from fencepost.conformance.reports.report import MAX_OPEN_SHOWN
 
     shown = [f"  {escape_unprintable(flaw)}" for flaw in flaws[:MAX_OPEN_SHOWN]]
     more = [f"  and {len(flaws) - len(shown)} more"] if len(flaws) > len(shown) else []
@@ -232,7 +232,7 @@ def run_judge(options: argparse.Namespace, console: Console) -> int:
     from fencepost.conformance.pipeline.overview import SUMMARY, overview_lines
     from fencepost.conformance.pipeline.shard_findings import shard_findings
     from fencepost.conformance.pipeline.worker_daemon import DAEMON_CONF
-    from fencepost.conformance.reports.text import render_report
+    from fencepost.conformance.reports.report import render_report
     from fencepost.conformance.results import ExitCode
     from fencepost.conformance.run.provenance import record_judging
     from fencepost.traces.pipeline.corpus import Corpus
@@ -349,7 +349,7 @@ def run_campaign(options: argparse.Namespace, console: Console) -> int:
     """Test a target with many seeds, and print and write one report of all."""
     from fencepost.conformance.pipeline.campaign import check_plan, run_seeds
     from fencepost.conformance.plan import Plan
-    from fencepost.conformance.reports.text import render_report
+    from fencepost.conformance.reports.report import render_report
     from fencepost.traces.pipeline.corpus import Corpus
     from fencepost.traces.pipeline.spark_session import spark_session
 

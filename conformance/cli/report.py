@@ -9,7 +9,7 @@ from fencepost.conformance.cli.console import Console, run_interruptible
 from fencepost.conformance.cli.options import REPORT_FILES, Command, OneOf, Option, UsageError, days, report_paths
 
 if TYPE_CHECKING:
-    from fencepost.conformance.badges.badge import Badge
+    from fencepost.conformance.reports.badge import Badge
     from fencepost.conformance.results import ExitCode, Report
 
 TIERS = ("core", "limits", "transactions", "durability", "cluster")
@@ -21,9 +21,10 @@ TIERS = ("core", "limits", "transactions", "durability", "cluster")
 def run_report(options: argparse.Namespace, console: Console) -> int:
     """Show saved reports, or the report on traces, and write it to files."""
     from fencepost.conformance.cli.files import RENDERERS, ReportFiles, check_outputs, write_output
-    from fencepost.conformance.pages.overview import render_overview, to_overview_html
-    from fencepost.conformance.reports.comparison import render_comparison
+    from fencepost.conformance.reports.comparison import describe_comparison, describe_reports
+    from fencepost.conformance.reports.html import render_html
     from fencepost.conformance.reports.json_report import report_schema
+    from fencepost.conformance.reports.text import render_text
     from fencepost.conformance.results import ExitCode
 
     if options.schema:
@@ -39,14 +40,14 @@ def run_report(options: argparse.Namespace, console: Console) -> int:
     check_outputs(paths, inputs=[*options.sources, options.compare])
     files = ReportFiles(console, paths, RENDERERS if old is None else compared_renderers(old))
     if len(reports) > 1:
-        files.print(render_overview(reports))
-        page = paths["--html"]
-        written = page is None or write_output(page, to_overview_html(reports), console)
+        overview, page = describe_reports(reports), paths["--html"]
+        files.print(render_text(overview))
+        written = page is None or write_output(page, render_html(overview), console)
         return ExitCode.CONFORMANT if written else ExitCode.COULD_NOT_RUN
     (report,) = reports
     files.write(report)
     if old is not None:
-        files.print(render_comparison(old, report))
+        files.print(render_text(describe_comparison(old, report)))
         return files.exit_code(compared_code(old, report))
     files.show(report)
     return files.exit_code(report.exit_code())
@@ -86,8 +87,7 @@ def check_request(
 def read_report(path: Path) -> "Report":
     """A saved report. Raises `ReportError`, which names the file, and `OSError`."""
     from fencepost.conformance.cli.files import SourceKind, kind_of
-    from fencepost.conformance.pages.html_page import from_html
-    from fencepost.conformance.reports.json_report import ReportError, from_json
+    from fencepost.conformance.reports.json_report import ReportError, from_html, from_json
 
     try:
         text = path.read_text(encoding="utf-8")
@@ -111,11 +111,11 @@ def tell_traces(traces: Sequence[Path], options: argparse.Namespace, console: Co
     """Print the histories of the groups in the traces, and write them and the report to files."""
     from fencepost.conformance.cli.files import RENDERERS, ReportFiles, check_outputs
     from fencepost.conformance.cli.judge import find_traces
-    from fencepost.conformance.pages.incident_markdown import to_incident_markdown
-    from fencepost.conformance.pages.incident_page import to_incident_html
-    from fencepost.conformance.pages.markdown import to_markdown
-    from fencepost.conformance.reports.incident_text import render_histories, render_verdict
+    from fencepost.conformance.reports.html import render_html
+    from fencepost.conformance.reports.incident import describe_incident
     from fencepost.conformance.reports.json_report import to_json
+    from fencepost.conformance.reports.markdown import render_markdown
+    from fencepost.conformance.reports.text import render_text
     from fencepost.conformance.run import runner
     from fencepost.traces.events import Header
     from fencepost.traces.files.trace_files import TraceError
@@ -130,8 +130,8 @@ def tell_traces(traces: Sequence[Path], options: argparse.Namespace, console: Co
     renderers = {
         **RENDERERS,
         "--json": lambda report: to_json(report, histories),
-        "--html": lambda report: to_incident_html(histories, report),
-        "--markdown": lambda report: to_incident_markdown(histories, to_markdown(report)),
+        "--html": lambda report: render_html(describe_incident(histories, report), to_json(report)),
+        "--markdown": lambda report: render_markdown(describe_incident(histories, report)),
     }
     files = ReportFiles(console, paths, renderers)
 
@@ -145,20 +145,21 @@ def tell_traces(traces: Sequence[Path], options: argparse.Namespace, console: Co
         report = (options.runner or runner).judge_files(found, progress, record_history)
     files.write(report)
     colour = console.has_colour() and not files.takes_stdout
-    files.print(f"{render_histories(histories)}\n{render_verdict(report, colour=colour)}")
+    files.print(render_text(describe_incident(histories, report), colour=colour))
     return files.exit_code(report.exit_code())
 
 
 def compared_renderers(old: "Report") -> "Mapping[str, Callable[[Report], str]]":
     """What writes the files of a report; page and Markdown have what changed since an older one."""
     from fencepost.conformance.cli.files import RENDERERS
-    from fencepost.conformance.pages.markdown import to_comparison_markdown
-    from fencepost.conformance.pages.overview import to_comparison_html
+    from fencepost.conformance.reports.comparison import describe_comparison
+    from fencepost.conformance.reports.html import render_html
+    from fencepost.conformance.reports.markdown import render_markdown
 
     return {
         **RENDERERS,
-        "--html": lambda report: to_comparison_html(old, report),
-        "--markdown": lambda report: to_comparison_markdown(old, report),
+        "--html": lambda report: render_html(describe_comparison(old, report)),
+        "--markdown": lambda report: render_markdown(describe_comparison(old, report)),
     }
 
 
@@ -175,7 +176,7 @@ def compared_code(old: "Report", new: "Report") -> "ExitCode":
 
 def run_badge(options: argparse.Namespace, console: Console) -> int:
     """Write the files of a badge, or compare them."""
-    from fencepost.conformance.badges.drawing import badge_files
+    from fencepost.conformance.reports.badge import badge_files
     from fencepost.conformance.results import ExitCode
 
     badge = badge_of(options)
@@ -196,8 +197,8 @@ def badge_of(options: argparse.Namespace) -> "Badge":
     """The badge that the options ask for. Raises `ReportError`, `UsageError` and `OSError`."""
     from datetime import UTC, datetime, timedelta
 
-    from fencepost.conformance.badges.badge import make_badge
     from fencepost.conformance.cli.files import SourceKind, kind_of
+    from fencepost.conformance.reports.badge import make_badge
     from fencepost.model.catalogue.requirement import Tier
 
     if kind_of(options.report) is SourceKind.TRACE:
@@ -225,14 +226,14 @@ def run_registry(options: argparse.Namespace, console: Console) -> int:
 
 def check_registry(options: argparse.Namespace, console: Console) -> int:
     """Check all entries and print a line for each problem."""
-    from fencepost.conformance.registry.checks import find_problems
-    from fencepost.conformance.registry.entries import RegistryError, find_entries, read_entry
+    from fencepost.conformance.clients.classic import CLASSIC_CLIENTS
+    from fencepost.conformance.reports.registry import RegistryError, find_entries, find_problems, read_entry
     from fencepost.conformance.results import ExitCode
 
     folders, problems = find_entries(options.path), 0
     for folder in folders:
         try:
-            found = list(find_problems(read_entry(folder)))
+            found = list(find_problems(read_entry(folder), CLASSIC_CLIENTS.follow))
         except RegistryError as error:
             found = [str(error)]
         for problem in found:
@@ -245,8 +246,8 @@ def check_registry(options: argparse.Namespace, console: Console) -> int:
 
 def build_registry(options: argparse.Namespace, console: Console) -> int:
     """Write the site."""
-    from fencepost.conformance.registry.entries import read_entries
-    from fencepost.conformance.registry.site import build_site
+    from fencepost.conformance.reports.registry import read_entries
+    from fencepost.conformance.reports.registry_site import build_site
     from fencepost.conformance.results import ExitCode
 
     site = build_site(list(read_entries(options.path)))
@@ -260,9 +261,8 @@ def build_registry(options: argparse.Namespace, console: Console) -> int:
 
 def reproduce_entry(options: argparse.Namespace, console: Console) -> int:
     """Run the plan of one entry again and print where the verdicts differ."""
-    from fencepost.conformance.registry.entries import find_entries, read_entry
-    from fencepost.conformance.registry.reproduce import find_differences, plan_again
-    from fencepost.conformance.reports.text import outcome_line
+    from fencepost.conformance.reports.registry import find_differences, find_entries, plan_again, read_entry
+    from fencepost.conformance.reports.words import outcome_line
     from fencepost.conformance.results import ExitCode
     from fencepost.conformance.run import runner
     from fencepost.conformance.run.stream import progress_consumer

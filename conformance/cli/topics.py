@@ -38,7 +38,7 @@ def topics_of(options: argparse.Namespace) -> "list[Topic]":
 def unended_lines(unended: Sequence[str]) -> list[str]:
     """The traces in topics that are not over."""
     from fencepost.conformance.reports.layout import escape_unprintable
-    from fencepost.conformance.reports.text import MAX_OPEN_SHOWN
+    from fencepost.conformance.reports.report import MAX_OPEN_SHOWN
 
     shown = [f"  {escape_unprintable(each)}" for each in unended[:MAX_OPEN_SHOWN]]
     more = [f"  and {len(unended) - len(shown)} more"] if len(unended) > len(shown) else []

@@ -19,7 +19,7 @@ from fencepost.conformance.analysis.report_builder import ReportBuilder
 from fencepost.conformance.analysis.trace_report import describe_unreadable
 from fencepost.conformance.analysis.trace_totals import TraceSummary, TraceTotals
 from fencepost.conformance.provenance import Provenance
-from fencepost.conformance.reports.typed_json import from_plain
+from fencepost.conformance.reports.typed import from_plain
 from fencepost.conformance.results import Ending, EndKind, Failure, Report
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION, specification_named
 from fencepost.model.catalogue.specification import Specification

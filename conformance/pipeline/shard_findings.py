@@ -10,7 +10,7 @@ from typing import Any
 from fencepost.conformance.analysis.trace_report import MALFORMED_ERRORS, MalformedMessageError, TraceJudging
 from fencepost.conformance.pipeline.merge import RankedFailure, shortest_failures
 from fencepost.conformance.recorded_members import Ownership, OwnershipHistory, RecordedMembers
-from fencepost.conformance.reports.typed_json import to_plain
+from fencepost.conformance.reports.typed import to_plain
 from fencepost.traces.client_judge.judge import is_recording
 from fencepost.traces.events import Header
 from fencepost.traces.history.state_history import StateHistory

@@ -8,7 +8,7 @@ from fencepost.conformance.profile import Profile
 from fencepost.conformance.protocols.description import ProtocolDescription
 from fencepost.conformance.push.context import KitConsumer, PushContext
 from fencepost.conformance.push.scenarios import ALL, playable
-from fencepost.conformance.reports.history_words import HistoryWords
+from fencepost.conformance.reports.incident_words import HistoryWords
 from fencepost.conformance.scenario.actors import Blocked
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.schedules.protocol import TargetScheduleProtocol

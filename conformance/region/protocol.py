@@ -8,7 +8,7 @@ from fencepost.conformance.profile import Profile
 from fencepost.conformance.protocols.description import ProtocolDescription
 from fencepost.conformance.region.job import Job
 from fencepost.conformance.region.scenarios import ALL
-from fencepost.conformance.reports.history_words import HistoryWords
+from fencepost.conformance.reports.incident_words import HistoryWords
 from fencepost.conformance.scenario.context import ScenarioContext
 from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.schedules.protocol import TargetScheduleProtocol

@@ -1,190 +1,219 @@
-"""The JSON report as classes. Their fields are its fields; what follows from others is checked when it is read."""
+"""Documents for people as trees of frozen values: what is told, without how it is written down.
 
-from collections.abc import Mapping, Sequence
+A report, an incident or a comparison is a function from data to a `Document`. `text`, `html` and `markdown` write any
+document; none of them knows what it is about, and each escapes every text by itself, as a target may answer with any
+characters.
+
+    Document ── Headline, Section, Part ... ── Paragraph, Pairs, Bullets, Table, FamilyMap, Diagram ── Span
+
+The media differ in how much room they have. `Only` keeps blocks for some of them: a terminal has no room for a row for
+each requirement, and shows the outcome at its end, where a page has it at its top.
+"""
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, get_args
+from enum import Flag, StrEnum, auto
+from typing import TypeAlias
 
-from fencepost.conformance.analysis.causes import find_causes
-from fencepost.conformance.provenance import Kit, Provenance, describe_kit
-from fencepost.conformance.reports.text import outcome_line
-from fencepost.conformance.reports.typed_json import Count, Seconds
-from fencepost.conformance.results import (
-    Coverage,
-    Ending,
-    Failure,
-    Remark,
-    Report,
-    RequirementResult,
-    RuleCoverage,
-    Scope,
-    TargetFacts,
-    Verdict,
-)
-from fencepost.model.catalogue.requirement import Level, Requirement, Tier
-from fencepost.traces.history.timeline import TraceHistory
+from fencepost.conformance.results import Verdict
 
-REPORT_VERSION: Final = 2
+
+class Medium(Flag):
+    """Where a document is shown."""
+
+    TERMINAL = auto()
+    """Plain text."""
+    SUMMARY = auto()
+    """Markdown: the summary of a job, or a ticket."""
+    PAGE = auto()
+    """A page of HTML."""
+
+
+ALL_MEDIA = Medium.TERMINAL | Medium.SUMMARY | Medium.PAGE
+RICH_MEDIA = Medium.SUMMARY | Medium.PAGE
+"""The media with tables, links and drawings."""
+
+SIGNS = {
+    Verdict.PASS: "✓",
+    Verdict.FAIL: "✗",
+    Verdict.KNOWN: "!",
+    Verdict.INCONCLUSIVE: "?",
+    Verdict.UNSUPPORTED: "–",
+    Verdict.NOT_OBSERVED: "·",
+}
+"""A sign for each verdict, so that none is told by its colour alone."""
+
+
+class Style(StrEnum):
+    """How a span looks."""
+
+    PLAIN = ""
+    STRONG = "strong"
+    SOFT = "soft"
+    """Less important than what stands around it."""
+    CODE = "code"
+    """To be copied: a terminal does not wrap it."""
+    COMMAND = "command"
+    """Code with a button that copies it."""
+    BREAK = "break"
+    """A new line in a cell of a table; a blank where there is no room for one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What came of a run: the exit code of its command, the last line of its text, how much it set out to exercise, and
-    how many requirements were checked and got each verdict."""
+class Span:
+    """A piece of a text.
 
-    exit: Literal[0, 1, 2, 3]
-    headline: str
-    scope: Scope
-    checked: Count
-    verdicts: Mapping[str, Count]
+    `href` makes it a link, and `id` a place that links lead to. `tone` gives it the colour of a verdict. `label` is
+    read in the place of a text that is a sign.
+    """
+
+    text: str
+    style: Style = Style.PLAIN
+    href: str = ""
+    id: str = ""
+    tone: Verdict | None = None
+    label: str = ""
+    media: Medium = ALL_MEDIA
 
 
-Subject = Literal["coordinator", "client", "push coordinator", "consistent region"]
-"""What the requirements of a report are about."""
+Text: TypeAlias = str | Span | tuple[str | Span, ...]
+NEW_LINE = Span(" ", Style.BREAK)
 
 
 @dataclass(frozen=True, slots=True)
-class RootCause:
-    """What is wrong with the target, and the requirements that fail by it."""
+class Headline:
+    """The document in a line, which is not wrapped."""
+
+    text: Text
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """A text; a banner is one that a page sets off."""
+
+    text: Text
+    is_banner: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Labels, each with its texts; a label without any is left out."""
+
+    rows: tuple[tuple[str, tuple[Text, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Bullets:
+    """Texts in a list."""
+
+    items: tuple[Text, ...]
+    is_numbered: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of cells. Text of a stacked table has the second cell of a row below the first, and no columns. `name` says
+    what the table is to those who do not see it; one that is searched has a field for that, once on a page."""
+
+    name: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Text, ...], ...]
+    is_stacked: bool = False
+    is_searched: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyMap:
+    """A row for each family of requirements: its name, a cell for each requirement on a page, and a text."""
+
+    rows: tuple[tuple[str, tuple[Span, ...], Text], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Diagram:
+    """A drawing as SVG, and as Mermaid if it can be that. Both are drawn when they are asked for; "" is no drawing."""
 
     title: str
-    requirements: tuple[str, ...]
+    svg: Callable[[], str]
+    mermaid: Callable[[], str] | None = None
+
+
+class Fold(StrEnum):
+    """Whether a part can be folded away, and is at first."""
+
+    NEVER = "never"
+    OPEN = "open"
+    CLOSED = "closed"
 
 
 @dataclass(frozen=True, slots=True)
-class RequirementEntry:
-    """A requirement in the words of the catalogue, and the verdict on it.
+class Part:
+    """Blocks that belong together, under a title if there is one."""
 
-    `since` is the release of Apache Kafka that it holds from, "" if all of them. `note` gives the reason; `remark`
-    tells of a requirement that is kept in an unusual way, or on which the sources differ; `causes` are the failed
-    requirements that an inconclusive one follows from; `checks` counts the responses that were checked for it.
-    """
+    title: Text
+    blocks: "tuple[Block, ...]"
+    fold: Fold = Fold.NEVER
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A chapter of a page. Text has its blocks without a heading, or those of a titled one as a part."""
 
     id: str
-    level: Level
-    tier: Tier
-    needs: tuple[str, ...]
     title: str
-    sentence: str
-    source: str
-    since: str
-    verdict: Verdict
-    note: str
-    remark: Remark | None
-    causes: tuple[str, ...]
-    checks: Count
-    failures: tuple[Failure, ...]
-    more_failures: int | None
+    blocks: "tuple[Block, ...]"
+    is_titled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class ReportDocument:
-    """A report of Fencepost.
+class Only:
+    """Blocks for some media."""
 
-    `subject` is what the requirements are about. `target` describes what was judged and has at least a "name".
-    `provenance` tells how the report came about, `facts` what was known about the target, `ended` how the run ended
-    early; they are left out where there is nothing to tell. `tiers` counts verdicts by tier. `unclassified` are
-    violations that no requirement speaks of, `idle_findings` what the target did while it was idle; `undecided`
-    tells what recorded traces leave open; `rules` are those of the model with how often each explained a response;
-    `coverage` is there if random schedules were played; `members` is the report on the members of groups, by the
-    requirements of clients, if the traces are recordings.
-    """
-
-    fencepost: Literal[2]
-    kit: Kit
-    subject: Subject
-    target: Mapping[str, str]
-    outcome: Outcome
-    tiers: Mapping[str, Mapping[str, Count]]
-    causes: tuple[RootCause, ...]
-    requirements: tuple[RequirementEntry, ...]
-    unclassified: tuple[Failure, ...]
-    idle_findings: tuple[str, ...]
-    undecided: tuple[str, ...]
-    seed: int
-    schedules: Count
-    events: Count
-    seconds: Seconds
-    cut_short: bool
-    ended: Ending | None
-    provenance: Provenance | None
-    facts: TargetFacts | None
-    rules: Mapping[str, RuleCoverage]
-    coverage: Coverage | None
-    histories: tuple[TraceHistory, ...] | None
-    members: "ReportDocument | None"
+    media: Medium
+    blocks: "tuple[Block, ...]"
 
 
-def make_document(report: Report, histories: Sequence[TraceHistory] | None = None) -> ReportDocument:
-    """The document of a report, with the histories of groups that were told of its traces."""
-    requirements = report.specification.requirements
-    return ReportDocument(
-        fencepost=REPORT_VERSION,
-        kit=report.kit or describe_kit(report.specification),
-        subject=subject_of(report),
-        target=report.target,
-        outcome=describe_outcome(report),
-        tiers=count_tiers(report),
-        causes=tuple(RootCause(cause.title, cause.requirements) for cause in find_causes(report.results)),
-        requirements=tuple(make_entry(result, requirements[result.id]) for result in report.results),
-        unclassified=report.unclassified,
-        idle_findings=report.idle_findings,
-        undecided=report.undecided,
-        seed=report.seed,
-        schedules=report.schedules,
-        events=report.events,
-        seconds=report.seconds,
-        cut_short=report.cut_short,
-        ended=report.ended,
-        provenance=report.provenance,
-        facts=report.facts,
-        rules=dict(sorted(report.rules.items())),
-        coverage=report.coverage,
-        histories=tuple(histories) if histories is not None else None,
-        members=make_document(report.members) if report.members is not None else None,
-    )
+Block: TypeAlias = Headline | Paragraph | Pairs | Bullets | Table | FamilyMap | Diagram | Part | Section | Only
 
 
-def subject_of(report: Report) -> Subject:
-    """What the requirements of a report are about."""
-    return next((each for each in get_args(Subject) if each == report.specification.subject), "coordinator")
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A whole document; the title is that of a window."""
+
+    title: str
+    blocks: tuple[Block, ...]
 
 
-def describe_outcome(report: Report) -> Outcome:
-    """What came of the run."""
-    verdicts = {str(verdict): count for verdict, count in report.summary().items()}
-    code: Literal[0, 1, 2, 3] = report.exit_code().value
-    return Outcome(code, outcome_line(report), report.scope, report.checked_count(), verdicts)
+def spans_of(text: Text, medium: Medium) -> list[Span]:
+    """The pieces of a text that a medium shows."""
+    pieces = (text,) if isinstance(text, str | Span) else text
+    spans = (Span(piece) if isinstance(piece, str) else piece for piece in pieces)
+    return [span for span in spans if medium in span.media]
 
 
-def count_tiers(report: Report) -> dict[str, dict[str, int]]:
-    """How many requirements of each tier got each verdict; those of 0 are left out."""
-    tiers: dict[str, dict[str, int]] = {}
-    for result in report.results:
-        counts = tiers.setdefault(str(report.specification.requirements[result.id].tier), {})
-        counts[result.verdict] = counts.get(result.verdict, 0) + 1
-    return {
-        tier: {str(verdict): tiers[tier][verdict] for verdict in Verdict if verdict in tiers[tier]}
-        for tier in Tier
-        if tier in tiers
-    }
+def shown_blocks(blocks: Sequence[Block], medium: Medium) -> list[Block]:
+    """The blocks that a medium shows, with those that were kept for it."""
+    shown: list[Block] = []
+    for block in blocks:
+        if not isinstance(block, Only):
+            shown.append(block)
+        elif medium in block.media:
+            shown += shown_blocks(block.blocks, medium)
+    return shown
 
 
-def make_entry(result: RequirementResult, requirement: Requirement) -> RequirementEntry:
-    """A result with the words of its requirement."""
-    return RequirementEntry(
-        id=result.id,
-        level=requirement.level,
-        tier=requirement.tier,
-        needs=requirement.needs,
-        title=requirement.title,
-        sentence=requirement.sentence,
-        source=requirement.source,
-        since="" if requirement.since is None else str(requirement.since),
-        verdict=result.verdict,
-        note=result.note,
-        remark=result.remark,
-        causes=result.causes,
-        checks=result.checks,
-        failures=result.failures,
-        more_failures=result.more_failures or None,
-    )
+def is_empty(text: Text) -> bool:
+    """Whether there is nothing in a text."""
+    return not text if isinstance(text, str) else isinstance(text, tuple) and not any(map(bool, text))
+
+
+def sign_of(verdict: Verdict, word: str = "") -> tuple[Span, Span]:
+    """A verdict by a word, with its sign where there is room for one."""
+    told = word or str(verdict)
+    with_sign = Span(f"{SIGNS[verdict]} {told}", tone=verdict, media=Medium.PAGE)
+    return with_sign, Span(told, tone=verdict, media=Medium.TERMINAL | Medium.SUMMARY)
+
+
+def link_to(id: str) -> Span:
+    """A requirement as a link to its row."""
+    return Span(id, href=f"#{id}")

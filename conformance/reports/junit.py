@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from xml.etree import ElementTree
 
 from fencepost.conformance.provenance import describe_kit
-from fencepost.conformance.reports.ending import describe_ending
+from fencepost.conformance.reports.words import describe_ending
 from fencepost.conformance.results import Ending, Failure, Report, RequirementResult, TargetFacts, Verdict
 from fencepost.model.catalogue.requirement import Requirement
 

@@ -2,25 +2,10 @@
 
 import textwrap
 from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 
 DEFAULT_WIDTH = 100
-MIN_WIDTH, MAX_WIDTH = 72, 120
-_width: ContextVar[int] = ContextVar("width", default=DEFAULT_WIDTH)
-_LABEL = 16  # the column where the values of labelled lines begin
-
-
-@contextmanager
-def line_width(columns: int | None) -> Iterator[None]:
-    """Wrap lines at so many columns within the block, but neither at too few nor at too many; None: at the usual
-    number."""
-    wanted = DEFAULT_WIDTH if columns is None else max(MIN_WIDTH, min(columns, MAX_WIDTH))
-    before = _width.set(wanted)
-    try:
-        yield
-    finally:
-        _width.reset(before)
+LABEL_WIDTH = 14
+"""The width of the column of labels, which begins at the third character."""
 
 
 def escape_unprintable(text: str) -> str:
@@ -35,21 +20,22 @@ def label_once(label: str) -> Iterator[str]:
         yield ""
 
 
-def unwrapped_line(label: str, text: str) -> str:
+def unwrapped_line(label: str, text: str, indent: int = 2) -> str:
     """A line that is never wrapped, so that it can be copied."""
-    return f"  {label:<{_LABEL - 2}}{escape_unprintable(text)}".rstrip()
+    return f"{'':{max(indent, 2)}}{label:<{LABEL_WIDTH}}{escape_unprintable(text)}".rstrip()
 
 
-def wrapped_lines(label: str, text: str) -> list[str]:
+def wrapped_lines(label: str, text: str, indent: int = 2, columns: int = DEFAULT_WIDTH) -> list[str]:
     """The lines of a text behind its label."""
-    return wrap_text(f"  {label:<{_LABEL - 2}}", text, " " * _LABEL)
+    first = f"{'':{max(indent, 2)}}{label:<{LABEL_WIDTH}}"
+    return wrap_text(first, text, " " * (max(indent, 2) + LABEL_WIDTH), columns)
 
 
-def wrap_text(first: str, text: str, rest: str) -> list[str]:
+def wrap_text(first: str, text: str, rest: str, columns: int = DEFAULT_WIDTH) -> list[str]:
     """The lines of a text, the first one indented by `first` and the others by `rest`."""
     lines = textwrap.wrap(
         escape_unprintable(text),
-        _width.get(),
+        columns,
         initial_indent=first,
         subsequent_indent=rest,
         break_on_hyphens=False,

@@ -12,6 +12,7 @@ from fencepost.conformance.events import (
     ScheduleShrunk,
     ViolationConfirmed,
 )
+from fencepost.conformance.reports.words import format_duration
 
 _CLEAR = "\r\x1b[K"
 DEFAULT_COLUMNS = 80
@@ -120,14 +121,6 @@ def progress_line(progress: Progress) -> str:
         parts.append(f"{progress.after_restart} after a restart")
     line = ", ".join(parts)
     return f"{line}: {progress.current}" if progress.current else line
-
-
-def format_duration(seconds: float) -> str:
-    """Seconds as a person writes them: "8.3 s", "2 min 05 s"."""
-    if seconds < 59.95:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest:02} s"
 
 
 def _tenth(progress: Progress) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.conformance.reports.ending import describe_ending
+from fencepost.conformance.reports.words import describe_ending
 from fencepost.conformance.results import RequirementResult, Verdict
 from fencepost.conformance.testing.runs import Finding, SessionRun
 from fencepost.conformance.testing.violation import NextSteps, Undecided, make_violation

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from fencepost.conformance.analysis.report_builder import merge_reports
-from fencepost.conformance.pages.html_page import to_html
 from fencepost.conformance.provenance import describe_kit
 from fencepost.conformance.reports.json_report import from_json, to_json
-from fencepost.conformance.reports.text import render_summary
+from fencepost.conformance.reports.report import render_summary, to_html
 from fencepost.conformance.results import Report, RequirementResult, Scope
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.conformance.testing.case import Case, CaseContext, CaseId

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fencepost.conformance.diagrams.excerpt import draw_excerpt, read_excerpt
-from fencepost.conformance.diagrams.phases import follow_phases
-from fencepost.conformance.diagrams.text import to_text
+from fencepost.conformance.reports.drawings import to_text
 from fencepost.conformance.reports.layout import escape_unprintable, label_once, unwrapped_line, wrapped_lines
+from fencepost.conformance.reports.sequence import draw_excerpt, follow_phases, read_excerpt
 from fencepost.conformance.results import Failure
 from fencepost.conformance.testing.runs import Finding, exceptions_in
 from fencepost.model.classic.catalogue import CATALOGUE

@@ -7,10 +7,9 @@ from pathlib import Path
 from docs.generator.formats import table
 from docs.generator.pictures import play
 from fencepost.conformance.protocols.registry import DEFAULT_PROTOCOL
-from fencepost.conformance.registry.entries import RegistryEntry, read_entries
-from fencepost.conformance.registry.site import entry_order, how_it_responds
-from fencepost.conformance.reports.layout import line_width
-from fencepost.conformance.reports.requirements import explain_requirement
+from fencepost.conformance.reports.registry import RegistryEntry, read_entries
+from fencepost.conformance.reports.registry_site import entry_order, how_it_responds
+from fencepost.conformance.reports.requirements import describe_capabilities, explain_requirement
 from fencepost.model.catalogue.requirement import CAPABILITIES, Requirement, Tier
 from fencepost.model.catalogue.sources import links_of
 
@@ -56,9 +55,11 @@ def requirement_page(requirement: Requirement, entries: Sequence[RegistryEntry])
     text += f"Source: {', '.join(sources)}. Tier: {requirement.tier}.\n"
     if requirement.needs:
         text += "\nIt needs " + "; ".join(escape(CAPABILITIES[name]) for name in requirement.needs) + ".\n"
-    with line_width(PAGE_COLUMNS):
-        text += f"\n## How it is tested\n\n```text\n{explain_requirement(requirement).rstrip()}\n```\n"
-    name = next((each.name for each in DEFAULT_PROTOCOL.scenarios if requirement.id in each.requirements), None)
+    names = [each.name for each in DEFAULT_PROTOCOL.scenarios if requirement.id in each.requirements]
+    specification, needs = DEFAULT_PROTOCOL.specification, describe_capabilities()
+    explained = explain_requirement(requirement, specification, needs, names, width=PAGE_COLUMNS)
+    text += f"\n## How it is tested\n\n```text\n{explained.rstrip()}\n```\n"
+    name = next(iter(names), None)
     if name is not None and has_picture(name):
         text += f"\nThe scenario `{name}` on the bundled coordinator, on virtual time:\n\n"
         text += f"![A sequence diagram of the scenario {name}](../../pictures/{name}.svg)\n"

@@ -12,8 +12,6 @@ from fencepost.adapters.push.target import BundledPushTarget
 from fencepost.adapters.region.line_target import LineTarget, connect_in_memory
 from fencepost.adapters.target import Target
 from fencepost.adapters.virtual_clock import run_virtual_in_thread
-from fencepost.conformance.diagrams.sequence import draw_sequence
-from fencepost.conformance.diagrams.svg import to_svg
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.protocols.description import ProtocolDescription
@@ -22,6 +20,8 @@ from fencepost.conformance.push.context import PushContext
 from fencepost.conformance.push.protocol import PUSH
 from fencepost.conformance.region.job import Job, run_job
 from fencepost.conformance.region.protocol import REGION
+from fencepost.conformance.reports.drawings import to_svg
+from fencepost.conformance.reports.sequence import draw_sequence
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.scenario.actors import Member
 from fencepost.conformance.scenario.context import ScenarioContext

@@ -8,18 +8,16 @@ from pathlib import Path
 
 from docs.generator.ideas import PREFIX, draw_idea
 from fencepost.adapters.virtual_clock import run_virtual_in_thread
-from fencepost.conformance import pages
-from fencepost.conformance.diagrams.coverage import draw_coverage
-from fencepost.conformance.diagrams.mermaid import to_mermaid
-from fencepost.conformance.diagrams.phases import follow_phases
-from fencepost.conformance.diagrams.sequence import SequenceDiagram, draw_sequence
-from fencepost.conformance.diagrams.svg import to_svg
-from fencepost.conformance.diagrams.timeline import draw_timeline
+from fencepost.conformance import reports
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.protocols.registry import DEFAULT_PROTOCOL
+from fencepost.conformance.reports.coverage import draw_coverage
+from fencepost.conformance.reports.drawings import to_mermaid, to_svg
 from fencepost.conformance.reports.incident_words import Clock, names_in
 from fencepost.conformance.reports.json_report import from_json
+from fencepost.conformance.reports.sequence import SequenceDiagram, draw_sequence, follow_phases
+from fencepost.conformance.reports.timeline import draw_timeline
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.run.runner import judge_files
 from fencepost.traces.events import Event, Header
@@ -115,7 +113,7 @@ def draw_seen_transitions(docs: Path) -> str:
 
 def make_standalone(svg: str) -> str:
     """An SVG element as a file of its own, with the colours of the kit's pages on their own ground."""
-    style = files(pages).joinpath("style.css").read_text(encoding="utf-8")
+    style = files(reports).joinpath("style.css").read_text(encoding="utf-8")
     head, _, rest = svg.partition(">")
     ground = "svg { background: var(--paper); }"
     return f'{head} xmlns="http://www.w3.org/2000/svg"><style>{style}\n{ground}</style>{rest}\n'

@@ -10,7 +10,7 @@ CLASSIC = ProtocolEntry(
     },
     judge="fencepost.traces.judge.classic.protocol:ClassicProtocol",
     history="fencepost.traces.history.trace_history:HistoryRecorder",
-    words="fencepost.conformance.reports.history_words:CLASSIC_WORDS",
+    words="fencepost.conformance.reports.incident_words:CLASSIC_WORDS",
     description="fencepost.conformance.protocols.classic:CLASSIC",
     commands={
         "explore": "fencepost.conformance.cli.explore:run_classic",

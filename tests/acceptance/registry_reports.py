@@ -20,7 +20,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from fencepost import __version__
-from fencepost.conformance.registry.entries import ABOUT_FILE, PROFILE_FILE, REPORT_FILE
+from fencepost.conformance.reports.registry import ABOUT_FILE, PROFILE_FILE, REPORT_FILE
 from fencepost.conformance.specification import specification_named
 from tests.acceptance.runs import command_environment
 from tests.targets.clients.builds import FRANZ_GO, KAFKAJS, build_franz_go, install_kafkajs

@@ -12,11 +12,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fencepost.conformance.badges.badge import BadgeColour, judge_report, make_badge
-from fencepost.conformance.badges.drawing import HEX, badge_files, to_badge_json, to_badge_svg
 from fencepost.conformance.cli import main
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.provenance import Kit, NamedBy, describe_kit
+from fencepost.conformance.reports.badge import (
+    HEX,
+    BadgeColour,
+    badge_files,
+    judge_report,
+    make_badge,
+    to_badge_json,
+    to_badge_svg,
+)
 from fencepost.conformance.reports.json_report import ReportError, from_json, to_json
 from fencepost.conformance.results import Ending, EndKind, Report, RequirementResult, Scope, Verdict
 from fencepost.conformance.run.provenance import record_plan

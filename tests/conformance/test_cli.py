@@ -19,7 +19,7 @@ from fencepost.conformance.cli.options import NO_TARGET
 from fencepost.conformance.plan import Plan, ReplayOutcome, ReplayResult
 from fencepost.conformance.profile import ProfileError
 from fencepost.conformance.reports.json_report import from_json
-from fencepost.conformance.reports.text import render_report
+from fencepost.conformance.reports.report import render_report
 from fencepost.traces.files.trace_files import TraceError
 from tests.support.fake_runner import FakeRunner
 from tests.support.sample_reports import JOIN_29, KEPT, VIOLATED

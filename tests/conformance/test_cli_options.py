@@ -14,10 +14,10 @@ import pytest
 import fencepost
 from fencepost.conformance.cli import main
 from fencepost.conformance.cli.console import printable_line
-from fencepost.conformance.pages.html_page import to_html
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.reports.json_report import from_json
-from fencepost.conformance.reports.text import outcome_line, render_report
+from fencepost.conformance.reports.report import render_report, to_html
+from fencepost.conformance.reports.words import outcome_line
 from fencepost.conformance.scenarios.classic import ALL
 from fencepost.model.classic.catalogue import CATALOGUE
 from fencepost.model.classic.catalogue.client import CLIENT_CATALOGUE

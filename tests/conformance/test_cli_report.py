@@ -8,9 +8,8 @@ import pytest
 
 from fencepost import run
 from fencepost.conformance.cli import main
-from fencepost.conformance.pages.html_page import from_html, to_html
-from fencepost.conformance.reports.json_report import report_schema, to_json
-from fencepost.conformance.reports.text import render_report
+from fencepost.conformance.reports.json_report import from_html, report_schema, to_json
+from fencepost.conformance.reports.report import render_report, to_html
 from fencepost.conformance.results import RequirementResult, Verdict
 from tests.support.sample_reports import KEPT, VIOLATED
 
@@ -41,7 +40,7 @@ def test_traces_are_judged_and_shown(tmp_path: Path, capsys: Capture) -> None:
     run("bundled", only=["HB-05"], traces=tmp_path)
     assert main(["report", str(tmp_path), "--markdown", "-"]) == 0
     text = capsys.readouterr().out
-    assert text.startswith("## ") and "\n## NO VIOLATION" in text
+    assert text.startswith("## ") and "\n\nNO VIOLATION" in text
 
 
 def test_a_run_and_a_judgement_write_pages(tmp_path: Path) -> None:
@@ -77,7 +76,7 @@ def test_a_comparison_tells_what_broke_and_what_is_no_longer_checked(
     assert main(words) == 1
     assert "<dt>newly broken</dt><dd>1: JOIN-29</dd>" in page.read_text()
     assert "2 reports of Fencepost" in page.read_text()
-    assert "| newly broken | 1&#58; JOIN-29 |" in summary.read_text()
+    assert "- newly broken: 1&#58; JOIN-29" in summary.read_text()
     assert main(["report", str(before), "--compare", str(before)]) == 0
     assert "Nothing is newly broken" in capsys.readouterr().out
 

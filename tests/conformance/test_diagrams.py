@@ -7,18 +7,17 @@ import pytest
 
 from fencepost import Report, run
 from fencepost.adapters.in_process import InProcessTarget
-from fencepost.conformance.diagrams.coverage import draw_coverage
-from fencepost.conformance.diagrams.excerpt import read_excerpt
-from fencepost.conformance.diagrams.mermaid import escape, to_mermaid
-from fencepost.conformance.diagrams.phases import follow_phases
-from fencepost.conformance.diagrams.sequence import (
+from fencepost.conformance.reports.coverage import draw_coverage
+from fencepost.conformance.reports.drawings import escape_mermaid, to_mermaid, to_svg
+from fencepost.conformance.reports.sequence import (
     MAX_STEPS,
     SequenceDiagram,
     StepKind,
     draw_sequence,
+    follow_phases,
     format_duration,
+    read_excerpt,
 )
-from fencepost.conformance.diagrams.svg import to_svg
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.traces.events import Event, Kind
 from tests.support.faulty_coordinators import FORGIVING
@@ -137,7 +136,7 @@ def test_hostile_texts_do_nothing() -> None:
     text = to_mermaid(drawn)
     assert len(text.splitlines()) == 5
     assert not set('<>"%\u202e') & set(text.split("as coordinator")[0].replace("->>", ""))
-    assert escape("end; #1") == "#101;#110;#100;#59; #35;1"
+    assert escape_mermaid("end; #1") == "#101;#110;#100;#59; #35;1"
 
 
 def test_coverage_is_a_ring_of_phases(report: Report) -> None:

@@ -25,8 +25,8 @@ from fencepost.conformance.analysis.report_builder import Consequence, ReportBui
 from fencepost.conformance.cli import main
 from fencepost.conformance.execution.crash_monitor import ConnectionLosses, TargetGone
 from fencepost.conformance.protocols.classic import CLASSIC
-from fencepost.conformance.reports.ending import describe_ending
 from fencepost.conformance.reports.json_report import from_json
+from fencepost.conformance.reports.words import describe_ending
 from fencepost.conformance.results import Ending, EndKind, Report, Verdict
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.run.run_state import RunState

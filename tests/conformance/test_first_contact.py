@@ -19,7 +19,7 @@ from fencepost.conformance.capabilities import (
 from fencepost.conformance.cli import main
 from fencepost.conformance.reports.json_report import from_json, to_json
 from fencepost.conformance.reports.junit import to_junit
-from fencepost.conformance.reports.text import render_report
+from fencepost.conformance.reports.report import render_report
 from fencepost.conformance.results import Failure, Verdict
 from fencepost.conformance.scenario.selection import select_scenarios
 from fencepost.conformance.scenarios.classic import ALL

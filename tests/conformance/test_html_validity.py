@@ -8,13 +8,13 @@ import pytest
 
 from fencepost import run
 from fencepost.adapters.in_process import InProcessTarget
-from fencepost.conformance.badges.badge import make_badge
-from fencepost.conformance.badges.drawing import to_badge_svg
 from fencepost.conformance.cli import main
-from fencepost.conformance.pages.html_page import to_html
-from fencepost.conformance.pages.overview import to_comparison_html, to_overview_html
-from fencepost.conformance.registry.entries import read_entries
-from fencepost.conformance.registry.site import build_site
+from fencepost.conformance.reports.badge import make_badge, to_badge_svg
+from fencepost.conformance.reports.comparison import describe_comparison, describe_reports
+from fencepost.conformance.reports.html import render_html
+from fencepost.conformance.reports.registry import read_entries
+from fencepost.conformance.reports.registry_site import build_site
+from fencepost.conformance.reports.report import to_html
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.traces.importers.broker_log import import_log
 from tests.support.faulty_coordinators import FORGIVING
@@ -34,8 +34,8 @@ def test_pages_and_badges_are_valid(tmp_path: Path) -> None:
         "found.html": to_html(report),
         "kept.html": to_html(KEPT),
         "hostile.html": to_html(hostile),
-        "overview.html": to_overview_html([report, VIOLATED]),
-        "comparison.html": to_comparison_html(VIOLATED, report),
+        "overview.html": render_html(describe_reports([report, VIOLATED])),
+        "comparison.html": render_html(describe_comparison(VIOLATED, report)),
         "badge.svg": to_badge_svg(make_badge(report)),
         "hostile.svg": to_badge_svg(make_badge(hostile)),
     }

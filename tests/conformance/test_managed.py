@@ -17,7 +17,7 @@ from fencepost.conformance.cli import main
 from fencepost.conformance.cli.options import NO_TARGET
 from fencepost.conformance.reports.json_report import from_json, to_json
 from fencepost.conformance.reports.junit import to_junit
-from fencepost.conformance.reports.text import render_report
+from fencepost.conformance.reports.report import render_report
 from fencepost.conformance.results import ExitCode
 from tests.support.sample_reports import KEPT
 

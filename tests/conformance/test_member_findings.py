@@ -7,13 +7,11 @@ import pytest
 
 from fencepost.conformance.analysis.trace_report import MAX_MEMBER_FAILURES, judge_files
 from fencepost.conformance.cli import main
-from fencepost.conformance.pages.html_page import to_html
-from fencepost.conformance.pages.markdown import to_markdown
 from fencepost.conformance.pipeline.merge import merge_findings
 from fencepost.conformance.pipeline.shard_findings import shard_findings
 from fencepost.conformance.reports.json_report import from_json, to_json
 from fencepost.conformance.reports.junit import to_junit
-from fencepost.conformance.reports.text import render_report
+from fencepost.conformance.reports.report import render_report, to_html, to_markdown
 from fencepost.conformance.results import ExitCode, Report, Verdict
 from fencepost.traces.files.trace_files import write_trace
 from fencepost.traces.pipeline.corpus import Corpus

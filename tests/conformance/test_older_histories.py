@@ -9,8 +9,10 @@ import jsonschema
 import pytest
 
 from fencepost.conformance.cli import main
-from fencepost.conformance.reports.incident_text import render_histories
+from fencepost.conformance.reports.document import Document
+from fencepost.conformance.reports.incident import history_blocks
 from fencepost.conformance.reports.json_report import report_schema
+from fencepost.conformance.reports.text import render_text
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.history.registry import NoHistory, make_recorder
@@ -105,7 +107,7 @@ def test_push_tells_who_came_who_went_and_who_was_last() -> None:
     assert second.sync_hold is not None and (second.sync_hold.members, second.sync_hold.waited) == (("bob",), 60)
     assert (third.cause.kind, again.cause.detail) == (CauseKind.CLOSED, "the attempt before it failed")
     assert last.ended is None and last.join_hold is not None and last.join_hold.members == ("ada",)
-    text = render_histories([script.history()])
+    text = render_text(Document("", tuple(history_blocks([script.history()]))))
     for words in (
         "5 rebalances of 1 group, the longest 590 ms; 1 not over at the end",
         "messages between consumers and a push coordinator",
@@ -173,7 +175,7 @@ def test_a_region_tells_its_checkpoints_and_what_resets_wait_for() -> None:
     assert first.join_hold is not None and (first.join_hold.members, first.join_hold.waited) == (("B",), 50)
     assert (last.cause.kind, last.cause.members) == (CauseKind.CRASHED, ("B",))
     assert last.ended is None and last.sync_hold is not None and last.sync_hold.members == ("B",)
-    text = " ".join(render_histories([script.history()]).split())
+    text = " ".join(render_text(Document("", tuple(history_blocks([script.history()])))).split())
     for words in (
         "2 resets of 1 group",
         "checkpoint 1, 90 ms",

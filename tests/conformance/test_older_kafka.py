@@ -2,7 +2,7 @@
 
 from fencepost.conformance.analysis.report_builder import ReportBuilder
 from fencepost.conformance.reports.json_report import from_json, to_json
-from fencepost.conformance.reports.text import render_report
+from fencepost.conformance.reports.report import render_report
 from fencepost.conformance.results import ExitCode, Report, Verdict
 from tests.support.sample_reports import JOIN_29
 

@@ -7,10 +7,12 @@ import pytest
 
 from fencepost import Report, run
 from fencepost.adapters.in_process import InProcessTarget
-from fencepost.conformance.pages.html_page import POLICY, from_html, to_html
-from fencepost.conformance.pages.markdown import to_markdown
-from fencepost.conformance.pages.overview import render_overview, to_overview_html
-from fencepost.conformance.reports.json_report import ReportError, from_json, to_json
+from fencepost.conformance.reports.comparison import describe_reports
+from fencepost.conformance.reports.document import SIGNS
+from fencepost.conformance.reports.html import POLICY, render_html
+from fencepost.conformance.reports.json_report import ReportError, from_html, from_json, to_json
+from fencepost.conformance.reports.report import to_html, to_markdown
+from fencepost.conformance.reports.text import render_text
 from fencepost.conformance.results import Ending, EndKind, Scope, Verdict
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from tests.support.faulty_coordinators import FORGIVING
@@ -56,7 +58,7 @@ def test_a_page_shows_outcome_map_cause_diagram_and_how_it_was_run(report: Repor
 
 def test_the_sections_can_be_reached_without_the_cells_of_the_map(report: Report) -> None:
     page = HtmlReader(to_html(report))
-    assert page.links[:6] == ["#map", "#violations", "#reasons", "#requirements", "#coverage", "#run"]
+    assert page.links[:6] == ["#violations", "#map", "#reasons", "#coverage", "#requirements", "#run"]
 
 
 def test_a_page_loads_nothing(report: Report) -> None:
@@ -95,18 +97,16 @@ def test_a_summary_has_outcome_tiers_diagram_and_reasons(report: Report) -> None
     first, *_ = text.splitlines()
     assert first.startswith("## NOT CONFORMANT")
     assert "| core |" in text and "```mermaid\nsequenceDiagram\n" in text
-    assert "<details open><summary>HB&#45;04" in text or "<details open><summary>HB-04" in text
+    assert "\n#### FAIL HB-04 MUST&#58; " in text and "<details><summary>Not observed" in text
     assert to_markdown(from_json(to_json(report))) == text
 
 
 def test_several_reports_stand_side_by_side(report: Report) -> None:
     other = replace(VIOLATED, target={"name": HOSTILE, "version": "2"}, scope=Scope.FULL)
-    page = HtmlReader(to_overview_html([report, other]))
+    page = HtmlReader(render_html(describe_reports([report, other])))
     assert page.tags.count("table") == 2
-    assert len(render_overview([report, other]).splitlines()) == 2
+    assert len(render_text(describe_reports([report, other])).splitlines()) == 2
 
 
 def test_every_verdict_has_a_sign_of_its_own() -> None:
-    from fencepost.conformance.pages.elements import GLYPHS
-
-    assert set(GLYPHS) == set(Verdict) and len(set(GLYPHS.values())) == len(Verdict)
+    assert set(SIGNS) == set(Verdict) and len(set(SIGNS.values())) == len(Verdict)

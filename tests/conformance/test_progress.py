@@ -5,7 +5,8 @@ import pytest
 
 from fencepost.conformance.cli import main
 from fencepost.conformance.events import Progress
-from fencepost.conformance.reports.progress import ProgressDisplay, format_duration, progress_line
+from fencepost.conformance.reports.progress import ProgressDisplay, progress_line
+from fencepost.conformance.reports.words import format_duration
 from fencepost.model.settings import Settings
 from tests.support.served_coordinator import serve_in_thread
 

@@ -7,7 +7,8 @@ from fencepost import run
 from fencepost.conformance.plan import ReplayOutcome, ReplayResult
 from fencepost.conformance.reports.junit import to_junit
 from fencepost.conformance.reports.layout import escape_unprintable
-from fencepost.conformance.reports.text import fold_ids, outcome_line, render_replay, render_report
+from fencepost.conformance.reports.report import render_replay, render_report
+from fencepost.conformance.reports.words import fold_ids, outcome_line
 from fencepost.conformance.results import ExitCode, Report, RequirementResult, Scope, Verdict
 from fencepost.model.classic.catalogue import CATALOGUE
 from fencepost.traces.verdict import UNCLASSIFIED, FieldDifference

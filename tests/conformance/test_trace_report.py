@@ -14,7 +14,7 @@ from fencepost.conformance.analysis.trace_report import MAX_SHOWN_EVENTS, PROGRE
 from fencepost.conformance.cli import main
 from fencepost.conformance.events import Progress
 from fencepost.conformance.reports.json_report import from_json, to_json
-from fencepost.conformance.reports.text import render_report
+from fencepost.conformance.reports.report import render_report
 from fencepost.conformance.results import EndKind, Report, Verdict
 from fencepost.model.classic.catalogue import CATALOGUE
 from fencepost.model.errors import Error

@@ -6,7 +6,7 @@ import pytest
 
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
-from fencepost.conformance.reports.text import render_report
+from fencepost.conformance.reports.report import render_report
 from fencepost.conformance.results import ExitCode, RequirementResult, Verdict
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.zoo.classic.coordinators import CrashingTarget

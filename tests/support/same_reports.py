@@ -8,7 +8,7 @@ from pathlib import Path
 from fencepost.conformance.analysis.trace_report import judge_files
 from fencepost.conformance.pipeline.merge import merge_findings
 from fencepost.conformance.pipeline.shard_findings import shard_findings
-from fencepost.conformance.reports.text import render_report
+from fencepost.conformance.reports.report import render_report
 from fencepost.conformance.results import ExitCode, Report
 from fencepost.traces.pipeline.corpus import Corpus
 from tests.support.shards import findings_in

@@ -6,7 +6,8 @@ from dataclasses import asdict
 from time import monotonic
 from typing import Any, TextIO
 
-from fencepost.conformance.reports.progress import StatusLine, format_duration
+from fencepost.conformance.reports.progress import StatusLine
+from fencepost.conformance.reports.words import format_duration
 from fencepost.conformance.results import ExitCode
 from fencepost.conformance.run.classic.exploration import ExplorationResult, Instance, PropertyResult, pluralize
 from fencepost.model.explore.search import NO_LIMIT, SearchProgress

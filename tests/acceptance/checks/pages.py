@@ -86,8 +86,8 @@ def make_pages(folder: Path) -> dict[str, Path]:
     """A page of a report with violations, that of librdkafka's mock, and the pages of a capture and of a log."""
     from fencepost import run
     from fencepost.adapters.in_process import InProcessTarget
-    from fencepost.conformance.pages.html_page import to_html
     from fencepost.conformance.reports.json_report import from_json
+    from fencepost.conformance.reports.report import to_html
     from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 
     pages = {name: folder / f"{name}.html" for name in ("report", "mock", "capture", "log")}

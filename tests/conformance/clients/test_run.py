@@ -22,7 +22,7 @@ from fencepost.conformance.events import Progress
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.provenance import NamedBy
 from fencepost.conformance.reports.json_report import from_json, to_json
-from fencepost.conformance.reports.text import render_report
+from fencepost.conformance.reports.report import render_report
 from fencepost.conformance.results import EndKind, ExitCode, Verdict
 from fencepost.model.catalogue.selection import UnknownRequirement
 from fencepost.model.settings import Settings

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fencepost.conformance.analysis.trace_report import judge_files
-from fencepost.conformance.reports.text import render_report
+from fencepost.conformance.reports.report import render_report
 from fencepost.conformance.results import ExitCode
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.files.trace_files import write_trace

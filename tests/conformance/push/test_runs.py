@@ -14,15 +14,15 @@ from fencepost.adapters.push.target import BundledPushTarget
 from fencepost.adapters.push.zookeeper import MemoryZookeeper
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.cli import main
-from fencepost.conformance.diagrams.excerpt import draw_excerpt, read_excerpt
-from fencepost.conformance.diagrams.text import to_text
 from fencepost.conformance.execution.saving import TraceSaver
 from fencepost.conformance.plan import Plan, ReplayOutcome
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.push.protocol import PUSH
 from fencepost.conformance.push.scenarios import ALL
 from fencepost.conformance.push.schedules import BundledPushSchedules
+from fencepost.conformance.reports.drawings import to_text
 from fencepost.conformance.reports.json_report import from_json, to_json
+from fencepost.conformance.reports.sequence import draw_excerpt, read_excerpt
 from fencepost.conformance.results import Report, Verdict
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.run.remote import RemoteRun

@@ -5,7 +5,7 @@ from functools import partial
 
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.conformance.reports.json_report import from_json, to_json
-from fencepost.conformance.reports.text import render_report
+from fencepost.conformance.reports.report import render_report
 from fencepost.conformance.results import Coverage, Report
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.conformance.schedules.batches import BatchSpec

@@ -14,7 +14,7 @@ from fencepost.conformance.plan import Plan, ReplayOutcome, ReplayResult
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.reports.json_report import ReportError, from_json, to_json
 from fencepost.conformance.reports.junit import to_junit
-from fencepost.conformance.reports.text import render_replay, render_report
+from fencepost.conformance.reports.report import render_replay, render_report
 from fencepost.conformance.results import Report, Verdict
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.run.replay import replay_in_process

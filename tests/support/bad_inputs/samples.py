@@ -7,8 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from fencepost.conformance.pages.html_page import to_html
 from fencepost.conformance.reports.json_report import to_json
+from fencepost.conformance.reports.report import to_html
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Header, Order
 from fencepost.traces.files.jsonl import encode_header

@@ -1,19 +1,33 @@
-"""The site of a registry: a matrix, a page for each implementation, report and requirement, and badges at stable
-paths. It is made of the reports alone; equal registries make equal sites."""
+"""The site of a registry: a matrix, a page for each implementation, report and requirement, badges at stable paths, and
+a feed. It is made of the reports alone; equal registries make equal sites."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 
-from fencepost.conformance.badges.badge import make_badge
-from fencepost.conformance.badges.drawing import badge_files, to_badge_svg
-from fencepost.conformance.diagrams.svg import clean
-from fencepost.conformance.pages.elements import GLYPHS, command_line, element, listing, section, table, verdict_mark
-from fencepost.conformance.pages.html_page import make_page, to_html
-from fencepost.conformance.registry.entries import RegistryEntry
-from fencepost.conformance.registry.feed import to_feed
-from fencepost.conformance.reports.document import count_tiers
-from fencepost.conformance.reports.text import outcome_line
+from fencepost.conformance.reports.badge import badge_files, make_badge, to_badge_svg
+from fencepost.conformance.reports.document import (
+    SIGNS,
+    Block,
+    Bullets,
+    Diagram,
+    Document,
+    Headline,
+    Pairs,
+    Paragraph,
+    Section,
+    Span,
+    Style,
+    Table,
+    Text,
+    sign_of,
+)
+from fencepost.conformance.reports.html import clean, render_html
+from fencepost.conformance.reports.json_report import count_tiers
+from fencepost.conformance.reports.registry import RegistryEntry
+from fencepost.conformance.reports.report import row, to_html
+from fencepost.conformance.reports.words import outcome_line
 from fencepost.conformance.results import RequirementResult, Verdict
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION, all_specifications
 from fencepost.model.catalogue.requirement import Requirement, Tier
@@ -25,6 +39,9 @@ RULES = (
     "traces of its failures are judged again, and anybody can reproduce a run with fencepost registry reproduce.",
 )
 SITE_VERSION = 1
+MAX_ENTRIES = 50
+"""How many reports are in the feed."""
+NO_DATE = "1970-01-01T00:00:00Z"
 
 
 def build_site(entries: Sequence[RegistryEntry]) -> dict[str, str]:
@@ -47,12 +64,8 @@ def build_site(entries: Sequence[RegistryEntry]) -> dict[str, str]:
 
 def entry_order(entry: RegistryEntry) -> tuple[int, str, list[tuple[int, str]]]:
     """The place of an entry: coordinators first, then by implementation, then by version as numbers."""
-    return shelves().index(entry.shelf), entry.implementation, version_order(entry.version)
-
-
-def shelves() -> list[str]:
-    """The folders of a registry, a folder for each kind of implementation, in the order of its pages."""
-    return [specification.shelf for specification in all_specifications()]
+    shelves = [specification.shelf for specification in all_specifications()]
+    return shelves.index(entry.shelf), entry.implementation, version_order(entry.version)
 
 
 def version_order(version: str) -> list[tuple[int, str]]:
@@ -84,51 +97,55 @@ def badges_for(entry: RegistryEntry) -> dict[str, str]:
     return files
 
 
-# --- pages ------------------------------------------------------------------------------------------------------
+# --- pages --------------------------------------------------------------------------------------------------------
 
 
 def index_page(entries: Sequence[RegistryEntry]) -> str:
     """The matrix of implementations and tiers."""
-    matrices = [
-        tier_matrix(shelf, [entry for entry in entries if entry.shelf == shelf])
-        for shelf in shelves()
-        if any(entry.shelf == shelf for entry in entries)
-    ]
-    links = "".join(
-        f'<li><a href="{place}/index.html">{clean(versions[-1].about.name)}</a></li>'
-        for place, versions in by_implementation(entries)
+    shelves = dict.fromkeys(entry.shelf for entry in entries)
+    matrices = (tier_matrix(shelf, [entry for entry in entries if entry.shelf == shelf]) for shelf in shelves)
+    links = (
+        Span(versions[-1].about.name, href=f"{place}/index.html") for place, versions in by_implementation(entries)
     )
-    requirements = " ".join(f'<a href="requirements/{id}.html">{clean(id)}</a>' for id in requirements_of(entries))
-    body = "<header><h1>Implementations of the Kafka group protocol</h1></header>"
-    body += section("matrix", "Reports", *(f"<p>{clean(rule)}</p>" for rule in RULES), *matrices)
-    body += section("implementations", "Implementations", f"<ul>{links}</ul>", '<p><a href="feed.xml">Feed</a></p>')
-    body += section("requirements", "Requirements", f"<p>{requirements}</p>")
-    return make_page("Fencepost registry", f"<main>{body}</main>")
+    requirements = tuple(
+        span for id in requirements_of(entries) for span in (Span(id, href=f"requirements/{id}.html"), " ")
+    )
+    feed = Paragraph(Span("Feed", href="feed.xml"))
+    blocks = (
+        Headline("Implementations of the Kafka group protocol"),
+        Section("matrix", "Reports", (*map(Paragraph, RULES), *matrices)),
+        Section("implementations", "Implementations", (Bullets(tuple(links)), feed)),
+        Section("requirements", "Requirements", (Paragraph(requirements),)),
+    )
+    return render_html(Document("Fencepost registry", blocks))
 
 
-def tier_matrix(shelf: str, entries: Sequence[RegistryEntry]) -> str:
+def tier_matrix(shelf: str, entries: Sequence[RegistryEntry]) -> Table:
     """The tiers of the implementations in one folder of a registry."""
     rows = (
-        [
-            f'<a href="{entry.path}/index.html">{clean(entry.about.name)} {clean(entry.version)}</a>',
+        (
+            Span(f"{entry.about.name} {entry.version}", href=f"{entry.path}/index.html"),
             *(tier_cell(entry, tier) for tier in Tier),
-            clean(day_and_catalogue(entry)),
-        ]
+            day_and_catalogue(entry),
+        )
         for entry in entries
     )
-    return table([shelf, *map(str, Tier), "report"], rows, aria_label=f"{shelf} by tier")
+    return Table(f"{shelf} by tier", (shelf, *map(str, Tier), "report"), tuple(rows))
 
 
-def tier_cell(entry: RegistryEntry, tier: Tier) -> str:
+def tier_cell(entry: RegistryEntry, tier: Tier) -> Text:
     """Four numbers for a tier: kept, violated, declared, and neither decided nor asked."""
     counts = count_tiers(entry.report).get(str(tier), {})
     if not counts:
         return "–"
     told = {verdict: counts.get(str(verdict), 0) for verdict in (Verdict.PASS, Verdict.FAIL, Verdict.KNOWN)}
     told[Verdict.INCONCLUSIVE] = sum(counts.values()) - sum(told.values())
-    signs = (element("span", f"{GLYPHS[each]}\N{NO-BREAK SPACE}{told[each]}", class_=str(each)) for each in told)
-    words = "{} kept, {} violated, {} declared, {} not decided or not asked".format(*told.values())
-    return element("span", " ".join(signs), title=words, role="img", aria_label=words)
+    words = ("kept", "violated", "declared", "not decided or not asked")
+    numbers = (
+        Span(f"{SIGNS[verdict]}\N{NO-BREAK SPACE}{count}", tone=verdict, label=f"{count} {word}")
+        for (verdict, count), word in zip(told.items(), words, strict=True)
+    )
+    return tuple(span for number in numbers for span in (number, " "))
 
 
 def day_and_catalogue(entry: RegistryEntry) -> str:
@@ -142,28 +159,31 @@ def implementation_page(versions: Sequence[RegistryEntry]) -> str:
     """An implementation with its versions, and what changed from one to the next."""
     latest = versions[-1]
     about = latest.about
-    pairs = [
-        ("site", clean(about.url)),
-        ("language", clean(about.language)),
-        ("license", clean(about.license)),
-        ("contact", clean(about.contact)),
-        ("notes", clean(about.notes)),
-        ("reports sent by", "its maintainers" if about.official else "others"),
-    ]
+    pairs = (
+        *row("site", about.url),
+        *row("language", about.language),
+        *row("license", about.license),
+        *row("contact", about.contact),
+        *row("notes", about.notes),
+        *row("reports sent by", "its maintainers" if about.official else "others"),
+    )
     rows = []
     for place, entry in enumerate(versions):
-        link = f'<a href="{entry.version}/index.html">{clean(entry.version)}</a>'
         broken = newly_broken(versions[place - 1], entry) if place else []
         told = f"newly broken: {', '.join(broken)}" if broken else ""
-        rows.append([link, clean(outcome_line(entry.report)), clean(told)])
-    badge = to_badge_svg(make_badge(latest.report))
+        rows.append((Span(entry.version, href=f"{entry.version}/index.html"), outcome_line(entry.report), told))
+    table = Table("versions", ("version", "outcome", "since the one before"), tuple(rows))
+    badge = Diagram("badge", partial(to_badge_svg, make_badge(latest.report)))
     path = f"badges/{latest.shelf}/{latest.implementation}/latest/fencepost.svg"
-    answers = ((id, clean(answer)) for id, answer in about.answers.items())
-    body = f"<header><h1>{clean(about.name)}</h1>{listing(pairs)}</header>"
-    body += section("versions", "Versions", table(["version", "outcome", "since the one before"], rows))
-    body += section("badge", "Badge", element("p", badge), f"<p>{command_line(path)}</p>")
-    body += section("answers", "Answers of its maintainers", listing(answers))
-    return make_page(f"Fencepost registry: {about.name}", f"<main>{body}</main>")
+    answers = tuple((id, (answer,)) for id, answer in about.answers.items())
+    blocks: tuple[Block, ...] = (
+        Headline(about.name),
+        Pairs(pairs),
+        Section("versions", "Versions", (table,)),
+        Section("badge", "Badge", (badge, Paragraph(Span(path, Style.COMMAND)))),
+    )
+    blocks += (Section("answers", "Answers of its maintainers", (Pairs(answers),)),) if answers else ()
+    return render_html(Document(f"Fencepost registry: {about.name}", blocks))
 
 
 def newly_broken(before: RegistryEntry, after: RegistryEntry) -> list[str]:
@@ -178,19 +198,20 @@ def requirement_page(requirement: Requirement, entries: Sequence[RegistryEntry])
     for entry in entries:
         result = next((each for each in entry.report.results if each.id == requirement.id), None)
         if result is not None:
-            name = f'<a href="../{entry.path}/index.html#{requirement.id}">{clean(entry.about.name)}</a>'
+            name = Span(entry.about.name, href=f"../{entry.path}/index.html#{requirement.id}")
             answer = entry.about.answers.get(requirement.id, "")
             told = f"{how_it_responds(result)}{f'; its maintainers: {answer}' if answer else ''}"
-            rows.append([f"{name} {clean(entry.version)}", verdict_mark(result.verdict), clean(told)])
-    pairs = [
-        ("level", clean(str(requirement.level))),
-        ("tier", clean(str(requirement.tier))),
-        ("sentence", clean(requirement.sentence)),
-        ("source", clean(requirement.source)),
-    ]
-    body = f"<header><h1>{clean(requirement.id)} {clean(requirement.title)}</h1>{listing(pairs)}</header>"
-    body += section("implementations", "Implementations", table(["implementation", "verdict", "how it responds"], rows))
-    return make_page(f"{requirement.id}: {requirement.title}", f"<main>{body}</main>")
+            rows.append(((name, f" {entry.version}"), sign_of(result.verdict), told))
+    table = Table("implementations", ("implementation", "verdict", "how it responds"), tuple(rows))
+    pairs = (
+        *row("level", str(requirement.level)),
+        *row("tier", str(requirement.tier)),
+        *row("sentence", requirement.sentence),
+        *row("source", requirement.source),
+    )
+    title = f"{requirement.id} {requirement.title}"
+    section = Section("implementations", "Implementations", (table,))
+    return render_html(Document(f"{requirement.id}: {requirement.title}", (Headline(title), Pairs(pairs), section)))
 
 
 def how_it_responds(result: RequirementResult) -> str:
@@ -227,3 +248,39 @@ def entry_row(entry: RegistryEntry) -> Mapping[str, object]:
         "badge": f"badges/{entry.path}/fencepost.json",
         "report": f"{entry.path}/index.html",
     }
+
+
+def to_feed(entries: Sequence[RegistryEntry]) -> str:
+    """The feed. Its ids stay the same wherever the site is; its links are relative to the feed."""
+    newest = sorted(entries, key=lambda entry: (format_start(entry), entry.path), reverse=True)[:MAX_ENTRIES]
+    updated = format_start(newest[0]) if newest else NO_DATE
+    lines = [
+        '<?xml version="1.0" encoding="utf-8"?>',
+        '<feed xmlns="http://www.w3.org/2005/Atom">',
+        "<id>urn:fencepost:registry</id>",
+        "<title>Implementations of the Kafka group protocol</title>",
+        "<author><name>Fencepost registry</name></author>",
+        f"<updated>{updated}</updated>",
+        '<link rel="self" href="feed.xml"/>',
+        '<link rel="alternate" type="text/html" href="index.html"/>',
+    ]
+    for entry in newest:
+        lines += feed_lines(entry)
+    return "\n".join([*lines, "</feed>"]) + "\n"
+
+
+def feed_lines(entry: RegistryEntry) -> Iterator[str]:
+    """A report in the feed."""
+    yield "<entry>"
+    yield f"<id>urn:fencepost:registry:{clean(entry.path.replace('/', ':'))}</id>"
+    yield f"<title>{clean(entry.about.name)} {clean(entry.version)}</title>"
+    yield f"<updated>{format_start(entry)}</updated>"
+    yield f'<link rel="alternate" type="text/html" href="{clean(entry.path)}/index.html"/>'
+    yield f"<summary>{clean(outcome_line(entry.report))}</summary>"
+    yield "</entry>"
+
+
+def format_start(entry: RegistryEntry) -> str:
+    """When the run of an entry began (RFC 3339)."""
+    origin = entry.report.provenance
+    return clean(origin.started) if origin is not None and origin.started else NO_DATE

@@ -3,9 +3,15 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from fencepost.conformance.diagrams.svg import clean
-from fencepost.conformance.reports.history_words import CLASSIC_WORDS, HistoryWords
-from fencepost.conformance.reports.incident_words import Clock, MemberNames, describe_cause, format_span
+from fencepost.conformance.reports.html import clean
+from fencepost.conformance.reports.incident_words import (
+    CLASSIC_WORDS,
+    Clock,
+    HistoryWords,
+    MemberNames,
+    describe_cause,
+    format_span,
+)
 from fencepost.traces.history.timeline import CauseKind, GroupTimeline, MemberSpan, TimelineRebalance
 
 WIDTH, LEFT, RIGHT = 960, 190, 16

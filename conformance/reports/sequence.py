@@ -1,5 +1,6 @@
-"""A trace as a sequence diagram: who sends what to whom, up to the wrong response."""
+"""A trace as a sequence diagram: who sends what to whom, up to the wrong response, beside the phases of the group."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -12,10 +13,16 @@ from fencepost.conformance.analysis.schedule_text import (
     describe_fields,
     describe_value,
 )
+from fencepost.conformance.protocols.registry import protocol_named
+from fencepost.conformance.results import Failure
 from fencepost.model.errors import error_name
-from fencepost.traces.events import Event, Kind
+from fencepost.traces.events import Event, Header, Kind
+from fencepost.traces.files.jsonl import MalformedLineError, decode_event, decode_header
+from fencepost.traces.history.state_history import StateChange, StateHistory
 from fencepost.traces.judge.diagnosis.wording import HIDDEN_FIELDS as HIDDEN_IN_RESPONSES
 from fencepost.traces.judge.diagnosis.wording import errors_in
+from fencepost.traces.judge.judge import Judge
+from fencepost.traces.operations import Lookahead
 
 MAX_STEPS = 80
 """How many steps a diagram has; earlier ones are counted."""
@@ -214,3 +221,67 @@ def format_duration(milliseconds: int) -> str:
         return f"{milliseconds / 1_000:g} s"
     minutes, rest = divmod(milliseconds // 1_000, 60)
     return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+
+
+def read_excerpt(failure: Failure) -> tuple[Header, tuple[Event, ...]] | None:
+    """The trace of a failure; None if it has none, or one that is none."""
+    first, *lines = failure.excerpt.encode("ascii", "replace").splitlines(keepends=True) or [b""]
+    if not first:
+        return None
+    try:
+        return decode_header(first), tuple(map(decode_event, lines))
+    except MalformedLineError:
+        return None
+
+
+def draw_excerpt(excerpt: tuple[Header, Sequence[Event]], wrong: int | None = None) -> SequenceDiagram:
+    """The sequence diagram of a trace, by the protocol that its header names."""
+    header, events = excerpt
+    return draw_sequence(events, wrong, protocol_named(header.protocol).specification.pushed)
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseSpan:
+    """A phase with its generation, from the step at `first` up to the one before `end`, counted from 0."""
+
+    phase: str
+    generation: int
+    first: int
+    end: int
+
+
+def follow_phases(header: Header, events: Sequence[Event], steps: Sequence[Step]) -> tuple[PhaseSpan, ...]:
+    """The phases of the group that changes most in a trace, as far as all explanations of the model agree on them.
+
+    Nothing is said of a trace that the judge cannot read.
+    """
+    history = StateHistory()
+    judge = Judge(header, on_advance=history.record_state)
+    try:
+        for moment in Lookahead(events).pair_operations():
+            judge.on_event(moment.event, moment.operation)
+        judge.finish()
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        return ()
+    changes = history.state_changes
+    if not changes:
+        return ()
+    group, _ = Counter(change.group for change in changes).most_common(1)[0]
+    return tuple(spans([change for change in changes if change.group == group], steps))
+
+
+def spans(changes: Sequence[StateChange], steps: Sequence[Step]) -> Iterator[PhaseSpan]:
+    """The phases by the steps that they last; those that no step falls into are left out."""
+    starts = [(first_step(change, steps), change) for change in changes]
+    for place, (first, change) in enumerate(starts):
+        end = starts[place + 1][0] if place + 1 < len(starts) else len(steps)
+        if first < end:
+            yield PhaseSpan(change.phase, change.generation, first, end)
+
+
+def first_step(change: StateChange, steps: Sequence[Step]) -> int:
+    """The place of the first step in the new state: that of the request that led to it, or the first one later."""
+    for place, step in enumerate(steps):
+        if step.time > change.time or (step.time == change.time and step.request == change.sequence):
+            return place
+    return len(steps)

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from math import cos, hypot, pi, sin
 
-from fencepost.conformance.diagrams.svg import clean
+from fencepost.conformance.reports.html import clean
 from fencepost.conformance.results import Coverage
 
 WIDTH, HEIGHT = 640, 380

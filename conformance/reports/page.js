@@ -8,7 +8,7 @@ for (const button of document.querySelectorAll("button[data-copy]")) {
 }
 const filter = document.getElementById("filter");
 if (filter) {
-  const rows = [...document.querySelectorAll("#requirements-table tbody tr")];
+  const rows = [...document.querySelectorAll("#searched-table tbody tr")];
   filter.parentElement.hidden = false;
   filter.addEventListener("input", () => {
     const words = filter.value.toLowerCase().split(/\s+/);

@@ -1,0 +1,261 @@
+"""What happened to the groups of recorded traces as a document: the longest rebalances first, then the report."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from fencepost.conformance.reports.document import (
+    RICH_MEDIA,
+    Block,
+    Bullets,
+    Diagram,
+    Document,
+    Fold,
+    Headline,
+    Medium,
+    Only,
+    Paragraph,
+    Part,
+    Section,
+    Span,
+    Style,
+    Table,
+    Text,
+)
+from fencepost.conformance.reports.incident_words import (
+    Clock,
+    HistoryWords,
+    MemberNames,
+    count_of,
+    departure_words,
+    describe_cause,
+    format_span,
+    group_summary,
+    history_headline,
+    longest_first,
+    names_in,
+    rebalance_heading,
+    rebalance_sentences,
+    words_of,
+)
+from fencepost.conformance.reports.report import describe_report, detail_sections
+from fencepost.conformance.reports.timeline import draw_timeline
+from fencepost.conformance.reports.words import outcome_line
+from fencepost.conformance.results import Report, Verdict
+from fencepost.traces.history.timeline import GroupTimeline, MemberSpan, PartitionLag, TimelineRebalance, TraceHistory
+
+MAX_GROUPS = 5
+"""How many groups are told in full, and how many traces are named."""
+MAX_OPEN = 3
+"""How many of the groups are not folded, and have drawings of their longest rebalances."""
+MAX_GROUP_LINES = 20
+MAX_REBALANCES = 5
+"""How many rebalances of a group are told everywhere; a page has the next ones folded away."""
+MAX_FOLDED = 15
+MAX_DRAWN = 3
+"""How many rebalances of a group have a drawing of their own."""
+MIN_DRAWN_MS = 10
+"""A rebalance that took less has nothing to draw."""
+MAX_PARTITIONS = 10
+"""How many partitions are told everywhere, those that are furthest behind; a page has all of them."""
+MAX_MEMBERS = 50
+"""How many members, present and past, are in the table of a group."""
+MAX_GROUP_ROWS = 500
+STATE_COLUMNS = ("GROUP", "ASSIGNMENT-STRATEGY", "STATE", "#MEMBERS")
+TIME_COLUMNS = ("longest", "in all")
+MEMBER_COLUMNS = ("CONSUMER-ID", "GROUP-INSTANCE-ID", "#PARTITIONS", "came", "went", "why")
+OFFSET_COLUMNS = ("TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "CONSUMER-ID")
+"""The columns of `kafka-consumer-groups.sh --describe` that a trace can fill."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupStory:
+    """The timeline of a group with its place among the groups, and with the words to tell it in."""
+
+    place: int
+    timeline: GroupTimeline
+    names: MemberNames
+    clock: Clock
+    words: HistoryWords
+
+    @property
+    def title(self) -> str:
+        """The name of the group."""
+        return f"Group {self.timeline.group}"
+
+    @property
+    def summary(self) -> str:
+        """The group in a line."""
+        return group_summary(self.timeline, self.words)
+
+
+def describe_incident(histories: Sequence[TraceHistory], report: Report) -> Document:
+    """The document of the groups in some traces, with the report on the traces at its end."""
+    title = f"Fencepost: {history_headline(histories)}"
+    return Document(title, (*history_blocks(histories), *verdict_blocks(report, words_of(histories).question)))
+
+
+def verdict_blocks(report: Report, question: str) -> Iterator[Block]:
+    """What the protocol says of the traces: on a terminal a line if nothing is wrong, else the whole report."""
+    outcome = outcome_line(report)
+    if any(result.verdict is Verdict.FAIL for result in report.results) or report.unclassified:
+        yield Only(Medium.TERMINAL, describe_report(report).blocks)
+    else:
+        yield Only(Medium.TERMINAL, (Headline(f"{outcome} Each requirement: fencepost judge TRACE."),))
+    yield Only(RICH_MEDIA, (Section("verdict", question, (Paragraph(outcome),)), *detail_sections(report)))
+
+
+def history_blocks(histories: Sequence[TraceHistory]) -> Iterator[Block]:
+    """The groups: those with a rebalance that is not over first, then by the longest rebalance."""
+    pairs = [(history, timeline) for history in histories for timeline in history.groups]
+    pairs.sort(key=lambda pair: (pair[1].open_rebalance is None, -pair[1].longest))
+    stories = [
+        GroupStory(place, timeline, names_in(timeline), Clock(history.began), words_of([history]))
+        for place, (history, timeline) in enumerate(pairs)
+    ]
+    others = sum(history.other_groups for history in histories)
+    yield Part("", (Headline(history_headline(histories)), Bullets(tuple(source_lines(histories)))))
+    if stories:
+        yield Only(Medium.PAGE, (groups_section(stories, others),))
+    for story in stories[:MAX_GROUPS]:
+        fold = Fold.NEVER if story.place < MAX_OPEN else Fold.CLOSED
+        part = Part(f"{story.title}: {story.summary}", tuple(group_blocks(story)), fold)
+        yield Section(f"group-{story.place}", story.title, (part,))
+    if rest := stories[MAX_GROUPS:]:
+        lines = [f"{story.timeline.group}: {story.summary}" for story in rest[:MAX_GROUP_LINES]]
+        more = len(rest) - len(lines) + others
+        lines += [f"and {more:,} more"] if more else []
+        yield Only(Medium.TERMINAL | Medium.SUMMARY, (Part("Other groups", (Bullets(tuple(lines)),)),))
+    if limits := dict.fromkeys(limit for history in histories for limit in history.limits):
+        which = "these traces do" if len(histories) > 1 else "this trace does"
+        yield Section("limits", f"What {which} not show", tuple(map(Paragraph, limits)), is_titled=True)
+
+
+def source_lines(histories: Sequence[TraceHistory]) -> Iterator[Text]:
+    """Where the histories come from."""
+    for history in histories[:MAX_GROUPS]:
+        start = Clock(history.began).start()
+        seen = f"{count_of(history.events, 'event')} in {format_span(history.duration)}"
+        told = f": {words_of([history]).seen_by[history.kind]}, {seen}{f' from {start}' if start else ''}"
+        yield Span(history.path, Style.STRONG), told
+    if len(histories) > MAX_GROUPS:
+        yield f"and {len(histories) - MAX_GROUPS} more traces"
+
+
+def groups_section(stories: Sequence[GroupStory], others: int) -> Section:
+    """All groups in a table, with the columns of Kafka's own tool."""
+    change = stories[0].words.change
+    rows = tuple(map(group_cells, stories[:MAX_GROUP_ROWS]))
+    table = Table("groups", (*STATE_COLUMNS, f"{change}s", *TIME_COLUMNS), rows)
+    more = max(0, len(stories) - MAX_GROUP_ROWS) + others
+    told = (Paragraph(f"{count_of(more, 'more group')} with shorter {change}s are left out."),) if more else ()
+    return Section("groups", "Groups at the end", (table, *told))
+
+
+def group_cells(story: GroupStory) -> tuple[Text, ...]:
+    """A group's row: name, protocol, state, members, and the number and times of its rebalances."""
+    timeline = story.timeline
+    href = f"#group-{story.place}" if story.place < MAX_GROUPS else ""
+    return (
+        Span(timeline.group or "(empty id)", href=href),
+        timeline.protocol or "-",
+        story.words.state(timeline.phase),
+        str(len(timeline.members)) if timeline.phase else "-",
+        f"{timeline.rebalance_count:,}",
+        format_span(timeline.longest) if timeline.rebalance_count else "-",
+        format_span(timeline.rebalance_time) if timeline.rebalance_count else "-",
+    )
+
+
+def group_blocks(story: GroupStory) -> Iterator[Block]:
+    """A group: its drawing, its rebalances, its members and its offsets."""
+    timeline, names, clock, change = story.timeline, story.names, story.clock, story.words.change
+    legend = (
+        "● a member came, ‖ it left or was replaced, ✕ it was removed; a hollow bar is the time for which a "
+        f"{change} waited for it."
+    )
+    drawing = partial(draw_timeline, timeline, names, clock, f"Timeline of {story.title}", words=story.words)
+    yield Only(Medium.PAGE, (Diagram(f"timeline of {story.title}", drawing), Paragraph(Span(legend, Style.SOFT))))
+    ordered = longest_first(timeline)
+    shown, folded = ordered[:MAX_REBALANCES], ordered[MAX_REBALANCES : MAX_REBALANCES + MAX_FOLDED]
+    if len(shown) < timeline.rebalance_count:
+        yield Paragraph(f"The longest {len(shown)}:")
+    for number, rebalance in enumerate(shown):
+        yield rebalance_part(story, rebalance, number)
+    rest: tuple[Block, ...] = tuple(rebalance_part(story, each, MAX_DRAWN) for each in folded)
+    if more := timeline.rebalance_count - len(shown) - len(folded):
+        rest += (Paragraph(f"{count_of(more, f'shorter {change}')} not told."),)
+    if rest:
+        title = count_of(timeline.rebalance_count - len(shown), f"shorter {change}")
+        yield Only(Medium.PAGE, (Part(title, rest, Fold.CLOSED),))
+    if gone := departure_words(timeline):
+        yield Paragraph(f"Members that went: {gone}.")
+    for time, limit in timeline.limits:
+        yield Paragraph(f"From {clock.time(time)} on {limit}.")
+    yield Only(Medium.PAGE, tuple(member_parts(story)))
+    yield from offset_blocks(story)
+
+
+def rebalance_part(story: GroupStory, rebalance: TimelineRebalance, number: int) -> Part:
+    """A rebalance in words, and with a drawing if it is one of the longest of its group."""
+    timeline, words = story.timeline, story.words
+    heading = f"{story.clock.time(rebalance.began)}  {rebalance_heading(rebalance, timeline.last, words)}"
+    told = Paragraph(" ".join(rebalance_sentences(rebalance, timeline.last, story.names, words)))
+    fold = Fold.OPEN if number == 0 else Fold.CLOSED
+    if story.place >= MAX_OPEN or number >= MAX_DRAWN or rebalance.duration(timeline.last) < MIN_DRAWN_MS:
+        return Part(heading, (told,), fold)
+    margin = max(1, rebalance.duration(timeline.last) // 10)
+    end = timeline.last if rebalance.ended is None else rebalance.ended
+    window = (max(timeline.first, rebalance.began - margin), min(timeline.last, end + margin))
+    title = f"The {words.change} at {story.clock.time(rebalance.began)}"
+    drawing = partial(draw_timeline, timeline, story.names, story.clock, title, window, words)
+    return Part(heading, (told, Only(Medium.PAGE, (Diagram(title, drawing),))), fold)
+
+
+def member_parts(story: GroupStory) -> Iterator[Part]:
+    """The members, present ones first."""
+    timeline = story.timeline
+    owned = Counter(partition.owner for partition in timeline.partitions)
+    members = [*timeline.members, *reversed(timeline.past_members)]
+    if members:
+        rows = tuple(member_cells(member, owned[member.member], story) for member in members[:MAX_MEMBERS])
+        title = f"{count_of(len(timeline.members), 'member')}, {sum(count for _, count in timeline.departures)} went"
+        more = len(members) - MAX_MEMBERS
+        told = (Paragraph(f"{count_of(more, 'more member')} not told."),) if more > 0 else ()
+        yield Part(title, (*told, Table("members", MEMBER_COLUMNS, rows)), Fold.CLOSED)
+
+
+def member_cells(member: MemberSpan, owned: int, story: GroupStory) -> tuple[Text, ...]:
+    """A member's row: its ids, its partitions, the times of its stay, and the cause of its end."""
+    return (
+        member.member,
+        member.instance or "-",
+        str(owned) if owned and member.until is None else "-",
+        story.clock.time(member.since) if member.since is not None else "before",
+        story.clock.time(member.until) if member.until is not None else "-",
+        describe_cause(member.end, story.names) if member.end is not None else "",
+    )
+
+
+def offset_blocks(story: GroupStory) -> Iterator[Block]:
+    """The partitions that are furthest behind, as Kafka's own tool shows them; a page has all, folded away."""
+    timeline = story.timeline
+    if not timeline.partitions:
+        return
+    behind = sorted(timeline.partitions, key=lambda each: -(each.lag or 0))[:MAX_PARTITIONS]
+    yield Table("offsets", OFFSET_COLUMNS, tuple(offset_cells(each, story.names) for each in behind))
+    if len(behind) < timeline.partition_count:
+        yield Paragraph(f"and {timeline.partition_count - len(behind):,} more partitions")
+    if len(behind) < len(timeline.partitions):
+        rows = tuple(offset_cells(each, story.names) for each in timeline.partitions)
+        title = count_of(len(rows), "partition")
+        yield Only(Medium.PAGE, (Part(title, (Table("all offsets", OFFSET_COLUMNS, rows),), Fold.CLOSED),))
+
+
+def offset_cells(partition: PartitionLag, names: MemberNames) -> tuple[Text, ...]:
+    """The cells of a partition; what is not shown is a dash, as in Kafka's own tool."""
+    numbers = (partition.committed, partition.log_end, partition.lag)
+    owner = names.name(partition.owner) if partition.owner is not None else "-"
+    told = ("-" if number is None else str(number) for number in numbers)
+    return partition.topic, str(partition.partition), *told, owner
