@@ -11,7 +11,6 @@ import json
 import re
 import time
 import uuid
-import zlib
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -35,6 +34,7 @@ from fencepost.traces.pipeline.files import (
     remove_file,
     resolve_location,
 )
+from fencepost.traces.pipeline.rows import bucket_of
 from fencepost.traces.pipeline.tables import (
     DELTA_SCHEMA,
     INPUTS,
@@ -233,7 +233,7 @@ class Corpus:
 
     def bucket_of(self, group: str) -> int:
         """The bucket of a group, from 0."""
-        return zlib.crc32(group.encode("utf-8", "surrogatepass")) % self.buckets
+        return bucket_of(group, self.buckets)
 
     def start_writing(self) -> "CorpusWriter":
         """A writer. Removes files that have not counted for a week: those of killed writers, too."""

@@ -33,6 +33,7 @@ from fencepost.traces.pipeline.files import (
 from fencepost.traces.pipeline.ingest import (
     TRACE_SUFFIXES,
     OpenInput,
+    Place,
     check_inputs,
 )
 from fencepost.traces.pipeline.parallel import map_parallel
@@ -104,20 +105,12 @@ class ImportedInput(InputFile):
     flaw: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class UnlistedLocation:
-    """A location whose files are not known yet."""
-
-    location: Location
-    size: int = 1
-
-
 def find_imports(spark: SparkSession, importer: Importer, locations: Sequence[Location]) -> list[ImportedInput]:
     """The inputs at these locations, which workers list. Raises `PipelineError` for one without files."""
     check_inputs(locations)
-    waiting = [UnlistedLocation(resolve_location(each)) for each in dict.fromkeys(locations)]
+    waiting = [Place(number, resolve_location(each)) for number, each in enumerate(dict.fromkeys(locations))]
 
-    def list_part(part: list[UnlistedLocation]) -> list[ImportedInput]:
+    def list_part(part: list[Place]) -> list[ImportedInput]:
         return [list_location(importer, each.location) for each in part]
 
     found = [each for part in map_parallel(spark, waiting, list_part, lambda *_: None) for each in part]

@@ -48,10 +48,14 @@ from fencepost.traces.pipeline.trace_rows import Run, RunReader
 
 
 class ShardJudge:
-    """The judge of one unit, and the states that it sees classic groups in. Raises `UnknownProtocol`.
+    """The judge of one shard, and the states that it sees classic groups in. Raises `UnknownProtocol`.
 
-    `owns_group` says which groups are in the unit; None is all of them. What concerns no single group is in the unit of
-    the whole trace, or in that of lookups.
+    A shard is a trace, or the groups of some buckets of a long trace with the events about all groups. Groups are
+    independent of each other, so the verdict on a group does not depend on the other groups in its shard. Lookups
+    concern all groups, and have a shard of their own.
+
+    `owns_group` says which groups are in the shard; None is all of them. What concerns no single group is in the shard
+    of the whole trace, or in that of lookups.
     """
 
     def __init__(self, header: Header, owns_group: Callable[[str], bool] | None = None) -> None:
@@ -68,7 +72,7 @@ class ShardJudge:
 
 
 def owns_no_group(group: str) -> bool:
-    """In the unit of lookups there is no group."""
+    """No group is in the shard of lookups."""
     return False
 
 
@@ -128,7 +132,7 @@ FINDING_SCHEMA = pa.schema(
 ShardLine: TypeAlias = tuple[int, bytes, bool]
 """A line of a shard: its number in the trace, the line, and whether it belongs to no other shard."""
 ShardAnalysis: TypeAlias = Callable[[Shard, Header, ShardJudge, Iterator[PairedEvent]], Iterator[Finding]]
-"""Has the events of a unit judged, and says what came of it."""
+"""Has the events of a shard judged, and says what came of it."""
 
 
 def make_judge(corpus: Corpus, analyze: ShardAnalysis) -> Callable[[Sequence[ShardRows]], Iterator[pa.RecordBatch]]:

@@ -459,7 +459,8 @@ def earlier() -> WindowSpec:
 
 
 PERIOD_QUERIES: Mapping[str, FrameQuery] = {"unowned": unowned_times, "owned-twice": owned_twice}
-"""Queries about the periods of partitions."""
+"""Queries about the periods in which members had partitions, which the judge finds in recordings. A gap in a recording
+is in no period, and is nobody's fault: time behind one is not counted."""
 POLL_SHARES = "poll-shares"
 POLL_COLUMNS = ("trace", "connection", "member", "intact", "poll_counts")
 """What that query reads of the events."""

@@ -84,7 +84,13 @@ def number_parts(events: pa.Table, part: int) -> pa.Table:
 
 
 def join_incarnations(events: pa.Table) -> pa.Table:
-    """The events of all parts of a recording but for those that end a term, with the `incarnation` of the whole."""
+    """The events of all parts of a recording but for those that end a term, with the `incarnation` of the whole.
+
+    Each file numbers its incarnations anew, as it does not show who was a member before it. Together the files do: a
+    member whose commit or SyncGroup is accepted has been in the group since it joined, for no id is issued twice. So
+    what such a member and an incarnation span is one incarnation, and so is what overlaps with it, within one term of
+    the coordinator.
+    """
     is_end = ends_term(events)
     ends = events.filter(is_end).select(["group", "sequence", "of"]).to_pylist()
     others = events.filter(pc.invert(is_end))

@@ -4,6 +4,7 @@ A row has the line itself, which the judge reads, and columns for queries. The r
 request, so that queries need no join of the two.
 """
 
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, NamedTuple
@@ -110,7 +111,18 @@ def drop_oldest(known: dict[Any, int], most: int) -> None:
 
 
 class Incarnations:
-    """Tracks the incarnations of all groups of one trace, event by event."""
+    """Tracks the incarnations of all groups of one trace, event by event.
+
+    An incarnation has the responses that certainly belong to one life of a group within one term of its coordinator.
+    Generations repeat in another term and in another life of the group, so the invariants hold within one incarnation
+    only. A group does not end before it is empty; so an incarnation continues while a member is certain. Without a
+    certain member the next response begins a new number, although the group may still be the same: queries over
+    incarnations report only true violations, and may miss some.
+
+    A commit of a member that is accepted shows more: the member has been in the group since it joined, for no id is
+    issued twice. So all numbers since then are of one life, and the commit gets the one of them with the highest
+    generation.
+    """
 
     def __init__(self, header: Header) -> None:
         # Clients see a response some time after it was sent; at most the grace is assumed.
@@ -228,6 +240,11 @@ ROW_ERRORS = (ArithmeticError, AttributeError, LookupError, RecursionError, Type
 """Errors that a message of an odd form can cause where its fields are taken out of it."""
 REPEATED_LINE = "the same line again"
 FIRST_PART = 1
+
+
+def bucket_of(group: str, buckets: int) -> int:
+    """The bucket of a group among `buckets`, from 0."""
+    return zlib.crc32(group.encode("utf-8", "surrogatepass")) % buckets
 
 
 def is_unrelated(kind: str, api: str) -> bool:

@@ -5,7 +5,6 @@ import pickle
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from fencepost.traces.events import Event, Header, Kind, Order
@@ -15,12 +14,12 @@ from fencepost.traces.files.rotating_writer import RecordingPart, is_next_part, 
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.judge.registry import UnknownProtocol
 from fencepost.traces.operations import MAX_LOOKAHEAD, Lookahead, PairedEvent
-from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.judge_corpus import ShardJudge, owns_no_group
 from fencepost.traces.pipeline.rows import (
     LOOKUPS_SHARD,
     MAX_QUOTED_BYTES,
     WHOLE_TRACE,
+    bucket_of,
 )
 from fencepost.traces.verdict import Violation, initial_violations
 
@@ -76,7 +75,7 @@ class BucketFilter:
     bucket: int
 
     def __call__(self, group: str) -> bool:
-        return Corpus(Path(), self.buckets).bucket_of(group) == self.bucket
+        return bucket_of(group, self.buckets) == self.bucket
 
 
 @dataclass(slots=True)

@@ -25,13 +25,13 @@ from fencepost.traces.events import CLASSIC, Header
 from fencepost.traces.files.jsonl import decode_event
 from fencepost.traces.files.rotating_writer import recording_part_of
 from fencepost.traces.pipeline import PipelineError
-from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.files import to_record_batches, write_text
 from fencepost.traces.pipeline.rows import (
     LOOKUPS_SHARD,
     WHOLE_TRACE,
     BadLine,
     RowReader,
+    bucket_of,
     is_unrelated,
 )
 from fencepost.traces.pipeline.shard_state import (
@@ -79,7 +79,6 @@ NEWS_COLUMN_NAMES = ("trace", "bucket", *News._fields)
 def file_rows(path: str, buckets: int) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of a file for each bucket: its header, the events up to the first flaw, bad lines, and its end."""
     reader = RowReader(path)
-    corpus = Corpus(Path(), buckets)
 
     def row(bucket: int, line: int, kind: str, text: bytes) -> tuple[Any, ...]:
         recording, part = ("", 0) if reader.header is None else recording_part_of(reader.header)
@@ -94,7 +93,7 @@ def file_rows(path: str, buckets: int) -> Iterator[tuple[Any, ...]]:
                 malformed = malformed or (each.line, reason.encode())
             every = shards_in(reader.header, buckets)
             shared = every[:1] if is_unrelated(each.kind, each.api) else every
-            for bucket in shared if each.group is None else (corpus.bucket_of(each.group),):
+            for bucket in shared if each.group is None else (bucket_of(each.group, buckets),):
                 yield row(bucket, each.line, EVENT, each.text)
             if each.group is not None and each.kind == "response" and each.error in COORDINATOR_NOT_READY:
                 yield row(LOOKUPS_SHARD, each.line, EVENT, each.text)

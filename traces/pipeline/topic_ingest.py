@@ -49,8 +49,12 @@ class SectionSpan(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TopicPosition:
-    """For each partition the first record that may not be in the corpus, and the keys of which more is in it, up to,
-    but without, a record."""
+    """Where the next ingest of a topic goes on: for each partition the first record that may not be in the corpus, and
+    the keys of which more is in it, up to, but without, a record.
+
+    It is committed with the rows of what was read, so both count or neither. A section may be longer than others that
+    begin after it, so records of some keys beyond the position are in the corpus already.
+    """
 
     next: Mapping[int, int] = field(default_factory=dict)
     taken: Mapping[int, Mapping[str, int]] = field(default_factory=dict)

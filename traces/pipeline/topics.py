@@ -204,7 +204,8 @@ class RangePartition(InputPartition):
 
 
 class TopicSource(DataSource):
-    """A topic as a table of records."""
+    """A topic as a table of records, in batches and as a stream. Spark's own source for Kafka is a jar that is not
+    published for every Spark; this one needs none."""
 
     @classmethod
     def name(cls) -> str:

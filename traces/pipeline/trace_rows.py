@@ -168,7 +168,8 @@ def continues_recording(before: TraceFile, file: TraceFile) -> bool:
 
 
 def line_offsets(whole: RecordingFiles) -> list[tuple[TraceFile, int, int]]:
-    """Each file with the number of its last repeated line, and the number of new lines in the files before it."""
+    """Each file with the number of its last repeated line, and the number of new lines in the files before it: a part
+    begins by repeating the requests in flight."""
     found: list[tuple[TraceFile, int, int]] = []
     before = 0
     for number, file in enumerate(whole):

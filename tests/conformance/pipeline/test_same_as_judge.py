@@ -1,20 +1,38 @@
 """`fencepost pipeline judge` and `fencepost judge` report the same on traces: verdicts, causes, counts, text."""
 
 import gzip
+import runpy
+import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from fencepost.conformance.analysis.trace_report import judge_files
+from fencepost.conformance.pipeline.overview import SUMMARY, overview_lines
+from fencepost.conformance.pipeline.shard_findings import shard_findings
+from fencepost.conformance.pipeline.worker_daemon import DAEMON_CONF
 from fencepost.conformance.reports.report import render_report
 from fencepost.conformance.results import ExitCode
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.files.trace_files import write_trace
 from fencepost.traces.judge.minimize import minimize_trace
+from fencepost.traces.pipeline import PipelineError
+from fencepost.traces.pipeline.corpus import Corpus
+from fencepost.traces.pipeline.query_corpus import query_corpus
+from fencepost.traces.pipeline.results import CorpusResults, fold_here, judge_corpus
+from fencepost.traces.pipeline.shard_plan import plan_parts
+from fencepost.traces.pipeline.spark_session import DAEMON_MODULE
 from tests.support.altered_traces import altered_trace, write_in_parts
+from tests.support.corpus_tables import ingest_here
+from tests.support.faulty_regions import FAULTS as REGION_FAULTS
+from tests.support.member_recording import RECORDED, T0, record_stable_member, record_wrong_member
+from tests.support.push.faults import FAULTS as PUSH_FAULTS
 from tests.support.same_reports import expect_same, pipeline_report
+from tests.support.system_traces import write_push_traces, write_region_traces
 
 RECORDINGS = Path(__file__).parents[2] / "acceptance/verdict_corpus/recordings/traces"
 RECORDINGS_IN_CI = 24
@@ -154,3 +172,81 @@ def test_the_first_of_several_malformed_messages_is_told(tmp_path: Path) -> None
     write_trace(tmp_path / "t.jsonl", altered_trace(8)[0], events)
     (line,) = pipeline_report([tmp_path / "t.jsonl"], 0).undecided
     assert line.startswith(f"not judged: {tmp_path}/t.jsonl: event 0: 'generation_id' of Heartbeat v4 is not ")
+
+
+def quiet(done: int, total: int, doing: str) -> None:
+    """Nobody wants to know."""
+
+
+@pytest.mark.slow
+def test_members_are_judged_and_their_partitions_are_followed(spark: SparkSession, tmp_path: Path) -> None:
+    handed_on = record_stable_member()
+    handed_on.join(generation=2)
+    handed_on.wait(200)
+    handed_on.sync((T0,), 2)
+    paths = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
+    for path, recording in zip(paths, (handed_on, record_wrong_member()), strict=True):
+        write_trace(path, RECORDED, recording.events)
+    corpus, folder = Corpus.create(tmp_path / "c", 2), tmp_path / "judged"
+    ingest_here(corpus, paths)
+    parts = plan_parts(spark, corpus)
+    judge_corpus(spark, corpus, parts, folder, shard_findings, quiet)
+    query_corpus(spark, corpus, parts, folder, quiet)
+    summary = fold_here(folder, SUMMARY)
+    found, expected = summary.report.build_report(0).members, judge_files(paths, lambda progress: None).members
+    assert found is not None and expected is not None
+    assert found.results == expected.results and [each.id for each in found.failed_results()] == ["MEMBER-13"]
+    rows = {
+        (Path(row["trace"]).name, row["partition"]): (row["periods"], row["unowned"])
+        for row in CorpusResults(folder).query_rows("unowned")
+    }
+    assert rows["a.jsonl", "t/0"] == (2, 210) and rows["a.jsonl", "t/1"] == (1, 0)
+    assert rows["b.jsonl", "t/0"] == (1, 0)
+    assert "Partitions without an owner for a while: 1 of 6, at most 210 ms at a stretch" in overview_lines(
+        summary.overview
+    )
+
+
+def test_push_is_judged_alike(tmp_path: Path) -> None:
+    whole = expect_same(write_push_traces(tmp_path))
+    assert whole.specification.subject == "push coordinator" and whole.checked_count() > 20
+    broken = expect_same(write_push_traces(tmp_path, "PUSH-38", PUSH_FAULTS["NoBarrier"].make_target))
+    assert [each.id for each in broken.failed_results()] == ["PUSH-38"]
+
+
+def test_a_region_is_judged_alike(tmp_path: Path) -> None:
+    whole = expect_same(write_region_traces(tmp_path))
+    assert whole.specification.subject == "consistent region" and whole.checked_count() > 40
+    fault = REGION_FAULTS["leave_out_seek_map"]
+    with fault.activate():
+        broken = expect_same(write_region_traces(tmp_path, "REGION-31"))
+    assert {each.id for each in broken.failed_results()} & set(fault.breaks)
+
+
+def test_a_trace_stays_whole_however_long_it_is(tmp_path: Path) -> None:
+    paths = write_push_traces(tmp_path, "PUSH-38")
+    split, whole = pipeline_report(paths, split=0), pipeline_report(paths)
+    assert split.results == whole.results and split.checked_count() > 5
+
+
+def test_a_report_is_about_one_protocol(tmp_path: Path) -> None:
+    paths = [*write_push_traces(tmp_path, "PUSH-38"), *write_region_traces(tmp_path, "REGION-31")]
+    with pytest.raises(PipelineError, match=r"subjects: consistent region, push coordinator; put those of each in a"):
+        pipeline_report(paths)
+
+
+def test_a_trace_of_an_unknown_protocol_is_told(tmp_path: Path) -> None:
+    (path, *_) = write_push_traces(tmp_path / "push", "PUSH-38")
+    unknown = tmp_path / "rent.jsonl"
+    unknown.write_bytes(path.read_bytes().replace(b'"protocol":"push"', b'"protocol":"rent"', 1))
+    report = expect_same([path, unknown])
+    assert any("rent.jsonl:1: protocol 'rent' is none that is judged" in line for line in report.undecided)
+
+
+def test_the_module_that_spark_starts_imports_the_judge_and_serves(monkeypatch: pytest.MonkeyPatch) -> None:
+    served: list[bool] = []
+    name = DAEMON_CONF[DAEMON_MODULE]
+    monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr("pyspark.daemon.manager", lambda: served.append(True))
+    found: Mapping[str, object] = runpy.run_module(name, run_name="__main__")
+    assert served and {"shard_findings", "query_corpus"} <= found.keys()

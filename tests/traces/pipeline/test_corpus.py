@@ -1,7 +1,10 @@
 """A corpus is written as a whole or not at all, and keeps its rows when files are put together or an input is taken
 out."""
 
+import os
+import re
 import shutil
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,14 +13,16 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+import fencepost.traces.pipeline
 from fencepost.conformance.cli import main
 from fencepost.traces.files.trace_files import write_trace
 from fencepost.traces.pipeline import PipelineError
 from fencepost.traces.pipeline.corpus import Corpus, CorpusWriter, Counts, InputFile, compact, forget, open_table
-from fencepost.traces.pipeline.ingest import batch_by_size, trace_files
+from fencepost.traces.pipeline.ingest import batch_by_size, make_ingest_task, open_trace_file, trace_files
+from fencepost.traces.pipeline.results import replace_folder
 from fencepost.traces.pipeline.tables import INPUTS, TABLE_COLUMN, TABLES, TableWriter
 from tests.support.altered_traces import altered_trace
-from tests.support.corpus_tables import commit_input, ingest_here, read_rows, write_input
+from tests.support.corpus_tables import commit_input, ingest_here, inputs_of, read_rows, write_input
 
 
 def files_on_disk(corpus: Corpus) -> set[str]:
@@ -219,3 +224,87 @@ def test_names_with_quotes_are_forgotten(tmp_path: Path) -> None:
         commit_input(corpus, name)
     forget(corpus, "it's")
     assert {row.input for row in corpus.inputs()} == {"it''s", 'it"s'}
+
+
+def fill(folder: Path, text: str) -> None:
+    (folder / "rows").write_text(text)
+
+
+def test_of_two_that_replace_a_folder_at_the_same_time_the_later_one_wins(tmp_path: Path) -> None:
+    target = tmp_path / "judged"
+    with replace_folder(target) as slow:
+        fill(slow, "slow")
+        with replace_folder(target) as quick:
+            fill(quick, "quick")
+        assert (target / "rows").read_text() == "quick" and (slow / "rows").read_text() == "slow"
+    assert (target / "rows").read_text() == "slow"
+    assert [path.name for path in tmp_path.iterdir()] == ["judged"] and [path.name for path in target.iterdir()] == [
+        "rows"
+    ]
+
+
+def test_an_error_leaves_the_folder_as_it_was(tmp_path: Path) -> None:
+    with replace_folder(tmp_path / "judged") as folder:
+        fill(folder, "before")
+    with pytest.raises(KeyError), replace_folder(tmp_path / "judged") as folder:
+        fill(folder, "after")
+        raise KeyError
+    assert (tmp_path / "judged" / "rows").read_text() == "before"
+    assert [path.name for path in tmp_path.iterdir()] == ["judged"]
+
+
+def test_what_a_killed_process_left_is_removed_after_a_week(tmp_path: Path) -> None:
+    for name in ("judged.partial-dead", "judged.partial-living", "other.partial-dead"):
+        (tmp_path / name / "new").mkdir(parents=True)
+    (tmp_path / "judged.partial-notes.txt").touch()
+    for name in ("judged.partial-dead", "judged.partial-notes.txt", "other.partial-dead"):
+        os.utime(tmp_path / name, (0, 0))
+    with replace_folder(tmp_path / "judged"):
+        pass
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "judged",
+        "judged.partial-living",
+        "judged.partial-notes.txt",
+        "other.partial-dead",
+    ]
+
+
+PAGE = Path(fencepost.traces.pipeline.__file__).with_name("CORPUS.md")
+
+
+def make_uneven_corpus(folder: Path) -> Corpus:
+    """A corpus of two traces; one more was forgotten, and the rows of another are written and not committed."""
+    paths = [folder / f"{seed}.jsonl" for seed in range(4)]
+    for seed, path in enumerate(paths):
+        write_trace(path, *altered_trace(seed))
+    corpus = Corpus.create(folder / "c", 3)
+    for path in paths[:3]:
+        ingest_here(corpus, [path])
+    forget(corpus, str(paths[0]))
+    make_ingest_task(corpus, corpus.start_writing().id, open_trace_file)(inputs_of([paths[3]]))
+    return corpus
+
+
+def read_as_shown(corpus: Corpus) -> dict[str, Any]:
+    """The results of the Python of CORPUS.md on a corpus."""
+    (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)
+    names: dict[str, Any] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        exec(code.replace("CORPUS/data", str(corpus.data)), names)
+    return names
+
+
+@pytest.mark.extra("duckdb")
+@pytest.mark.usefixtures("spark")
+def test_a_corpus_is_read_as_shown(tmp_path: Path) -> None:
+    corpus = make_uneven_corpus(tmp_path)
+    assert len(list(Path(corpus.data).glob("table=events/*"))) == 2 + 2, "files that count, and that do not"
+    found = read_as_shown(corpus)
+    rows = read_rows(corpus, "events")
+    assert len(rows) == len(found["in_pandas"]) == found["in_spark"].count() > 0
+    assert set(found["in_pandas"]["trace"]) == {row[0] for row in rows}
+    intact = [row for row in rows if row[11]]
+    assert dict(found["in_duckdb"].fetchall()) == {
+        group: sum(row[10] == group for row in intact) for group in {row[10] for row in intact}
+    }

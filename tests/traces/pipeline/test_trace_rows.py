@@ -1,16 +1,21 @@
 """The rows of a trace are found, and read in the order of its lines, wherever they are."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from fencepost.conformance.cli import main
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Header, Order
 from fencepost.traces.files.jsonl import encode_header
+from fencepost.traces.files.rotating_writer import RecordingReader
+from fencepost.traces.files.trace_files import open_trace, write_trace
 from fencepost.traces.pipeline import PipelineError
+from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.judge_corpus import read_shards
 from fencepost.traces.pipeline.rows import (
     LOOKUPS_SHARD,
@@ -18,7 +23,9 @@ from fencepost.traces.pipeline.rows import (
     WHOLE_TRACE,
 )
 from fencepost.traces.pipeline.shard_plan import LONG_TRACE_EVENTS, HeaderRow, ShardRows, divide_work, shards_of
-from fencepost.traces.pipeline.trace_rows import Run, RunReader, TraceFile, find_runs
+from fencepost.traces.pipeline.trace_rows import Run, RunReader, TraceFile, find_runs, group_recordings, line_offsets
+from tests.support.altered_traces import altered_trace, write_in_parts
+from tests.support.corpus_tables import ingest_here
 
 ROWS_PER_GROUP = 4
 SCHEMA = pa.schema(
@@ -141,3 +148,92 @@ def test_shards_that_are_next_to_each_other_are_one_part_and_the_largest_part_co
     runs = {str(at): [Run("e", sum(sizes[:at]), size, 2)] for at, size in enumerate(sizes)}
     parts = divide_work(files, {each.trace: HeaderRow("", 0) for each in files}, runs, 1)
     assert [[each.shard.trace for each in part] for part in parts] == [["3"], ["0", "1", "2"], ["4"]]
+
+
+ALONE = TraceFile("a", 10, 11, None, False, {0: 10})
+FIRST, SECOND, THIRD = (
+    replace(ALONE, trace=f"/r/{part}", recording="r", part=part, continued=3 if part > 1 else None)
+    for part in (1, 2, 3)
+)
+
+
+def names(*files: TraceFile) -> list[list[str]]:
+    return [[file.trace for file in whole] for whole in group_recordings(files)]
+
+
+def test_parts_that_follow_each_other_are_one_trace() -> None:
+    assert names(THIRD, ALONE, FIRST, SECOND) == [["a"], ["/r/1", "/r/2", "/r/3"]]
+
+
+def test_a_part_without_the_one_before_begins_a_trace() -> None:
+    assert names(FIRST, THIRD) == [["/r/1"], ["/r/3"]]
+    assert names(FIRST, replace(SECOND, continued=None)) == [["/r/1"], ["/r/2"]]
+
+
+def test_the_same_part_twice_is_no_next_part() -> None:
+    assert names(FIRST, replace(FIRST, trace="/copy/1")) == [["/copy/1"], ["/r/1"]]
+
+
+def test_after_a_flaw_another_trace_begins() -> None:
+    flawed = replace(SECOND, flawed=7)
+    assert names(FIRST, flawed, THIRD) == [["/r/1", "/r/2"], ["/r/3"]]
+
+
+def test_the_lines_of_a_trace_are_counted_on() -> None:
+    ((*found,),) = [line_offsets(whole) for whole in group_recordings([FIRST, SECOND, THIRD])]
+    assert [(file.part, begins, before) for file, begins, before in found] == [(1, 0, 0), (2, 3, 11), (3, 3, 19)]
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Corpus:
+    """Two traces, one of them with a bad line, and a recording in parts."""
+    (tmp_path / "in").mkdir()
+    for seed in (1, 2):
+        write_trace(tmp_path / "in" / f"{seed}.jsonl", *altered_trace(seed))
+    lines = (tmp_path / "in" / "2.jsonl").read_bytes().splitlines(keepends=True)
+    (tmp_path / "in" / "2.jsonl").write_bytes(b"".join([*lines[:20], b"?\n", *lines[20:]]))
+    write_in_parts(tmp_path / "in", *altered_trace(14), 3)
+    corpus = Corpus.create(tmp_path / "c", 3)
+    ingest_here(corpus, sorted((tmp_path / "in").iterdir()))
+    return corpus
+
+
+def extract(corpus: Corpus, finding: str, output: Path) -> int:
+    return main(["pipeline", "extract", str(corpus.folder), "--finding", finding, "-o", str(output)])
+
+
+@pytest.mark.parametrize("event", ["", ":0", ", event 0"])
+def test_a_trace_is_what_it_was(corpus: Corpus, tmp_path: Path, event: str) -> None:
+    source = tmp_path / "in" / "1.jsonl"
+    assert extract(corpus, f"{source}{event}", tmp_path / "out.jsonl") == 0
+    assert (tmp_path / "out.jsonl").read_bytes() == source.read_bytes()
+
+
+def test_what_comes_after_a_bad_line_is_left_out(corpus: Corpus, tmp_path: Path) -> None:
+    source = tmp_path / "in" / "2.jsonl"
+    assert extract(corpus, str(source), tmp_path / "out.jsonl") == 0
+    assert (tmp_path / "out.jsonl").read_bytes().splitlines() == source.read_bytes().splitlines()[:20]
+
+
+def test_parts_make_one_trace(corpus: Corpus, tmp_path: Path) -> None:
+    parts = sorted((tmp_path / "in").glob("r.*"))
+    assert extract(corpus, str(parts[1]), tmp_path / "out.jsonl") == 0
+    ((_, _, events),) = ((path, header, list(events)) for path, header, events in RecordingReader(parts).traces())
+    assert list(open_trace(tmp_path / "out.jsonl")[1]) == events
+
+
+def test_errors_are_one_line(corpus: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = str(tmp_path / "in" / "1.jsonl")
+    (tmp_path / "there.jsonl").touch()
+    for finding, output, line in (
+        (
+            "none.jsonl:3",
+            "out.jsonl",
+            f"{corpus.folder} has no trace none.jsonl: give TRACE:EVENT as a report has them",
+        ),
+        (f"{source}:99999", "out.jsonl", f"{source} has no event 99999 in {corpus.folder}"),
+        (source, "there.jsonl", f"{tmp_path}/there.jsonl: File exists"),
+    ):
+        assert extract(corpus, finding, tmp_path / output) == 2
+        assert capsys.readouterr().err == f"fencepost: {line}\n"
+    assert not (tmp_path / "out.jsonl").exists()
