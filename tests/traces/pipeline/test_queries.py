@@ -297,7 +297,7 @@ HEADER = Header("s", Order.TOTAL, "virtual", Settings(), 0)
 RESTART = [Event(4, 0, 0, "", Kind.FAULT, "restart", 0, {})]
 FIRST = join_events(0, 1)
 SECOND = events_at(LATER, join_events(1, 1, "n", "n"))
-CASES: dict[str, tuple[list[Event], str]] = {
+SPLIT_INCARNATIONS: dict[str, tuple[list[Event], str]] = {
     "stale commit": (FIRST + join_events(1, 2) + events_at(LATER, commit_events(2, 1) + commit_events(3, 2)), "stale"),
     "commit of the generation": (FIRST + commit_events(1, 1) + events_at(LATER, commit_events(2, 1)), ""),
     "stale commit after a restart": (FIRST + join_events(1, 2) + RESTART + events_at(LATER, commit_events(3, 1)), ""),
@@ -324,13 +324,13 @@ def renumber_events(events: Sequence[Event]) -> list[Event]:
 @pytest.mark.parametrize("split", [None, 0])
 def test_two_parts_show_one_incarnation(tmp_path: Path, split: int | None) -> None:
     corpus = Corpus.create(tmp_path / "c", 2)
-    for name, (events, _) in CASES.items():
+    for name, (events, _) in SPLIT_INCARNATIONS.items():
         (folder := tmp_path / name).mkdir()
         assert len(write_in_parts(folder, HEADER, renumber_events(events), 2)) == 2
     assert not ingest_here(corpus, sorted(tmp_path.glob("*/r.*.jsonl"))).counts.quarantined
     for query, expected in (("one-leader", "leader"), ("no-stale-commit", "stale"), ("one-owner", "owner")):
         found = {Path(row["trace"]).parent.name for row in query_here(corpus, query, split)}
-        assert found == {name for name, (_, breaks) in CASES.items() if breaks == expected}, expected
+        assert found == {name for name, (_, breaks) in SPLIT_INCARNATIONS.items() if breaks == expected}, expected
         events = pa.concat_tables(open_parquet(file).read() for file in corpus.files(EVENTS))
         assert not QUERIES[query].run(events).num_rows, "a part alone does not show it"
 
