@@ -2,33 +2,20 @@
 
 from typing import Any
 
+from fencepost.adapters.client.reference.driver import ReferenceSubject
 from fencepost.conformance.clients.classic import CLASSIC_CLIENTS, SCENARIOS
 from fencepost.conformance.clients.play import ClientPlay
 from fencepost.conformance.clients.run import ClientPlan, ClientRun
 from fencepost.conformance.clients.stage import ClientFacts
 from fencepost.conformance.scenario.scenario import ScenarioRun
-from fencepost.model.classic.member.settings import COOPERATIVE_STICKY, RANGE, ROUND_ROBIN, ClientSettings, ResetPolicy
+from fencepost.conformance.zoo.classic.clients import reference
+from fencepost.conformance.zoo.classic.clients.reference import KINDS
+from fencepost.conformance.zoo.faults.fault import Fault
+from fencepost.model.classic.member.settings import ClientSettings
 from tests.support.wire_client import Tamper, Tell, WireSubject, send_as_it_is
 
 BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}
-EAGER = ClientSettings(
-    strategies=(RANGE, ROUND_ROBIN),
-    session_timeout=6_000,
-    heartbeat_interval=500,
-    max_poll_interval=6_000,
-    auto_commit_interval=1_000,
-    request_timeout=10_000,
-    reset_policy=ResetPolicy.EARLIEST,
-)
-COOPERATIVE = ClientSettings(
-    strategies=(COOPERATIVE_STICKY,),
-    session_timeout=6_000,
-    heartbeat_interval=500,
-    max_poll_interval=6_000,
-    auto_commit_interval=1_000,
-    request_timeout=10_000,
-    reset_policy=ResetPolicy.EARLIEST,
-)
+EAGER, COOPERATIVE = KINDS["eager"], KINDS["cooperative"]
 
 
 def make_run(
@@ -46,8 +33,19 @@ async def play_scenario(
 ) -> ScenarioRun:
     """Play a scenario with the reference client, some of whose requests are tampered with; it is driven if there is a
     function that tells what its driver says."""
-    subject = WireSubject(settings, tamper, tell)
+    return await play_subject(name, WireSubject(settings, tamper, tell))
+
+
+async def play_fault(fault: Fault[ClientSettings], name: str) -> ScenarioRun:
+    """Play a scenario with the reference client that has a fault."""
+    with fault.activate():
+        return await play_subject(name, reference.make_subject(fault.setting))
+
+
+async def play_subject(name: str, subject: WireSubject | ReferenceSubject) -> ScenarioRun:
+    """Play a scenario with this client."""
     play = ClientPlay(subject, "reference", CLASSIC_CLIENTS.follow, subject.start_cluster, 30.0, clock="virtual")
+    settings = subject.settings
     names = tuple(strategy.name for strategy in settings.strategies)
     is_static = settings.instance is not None
     facts = ClientFacts(names, settings.session_timeout, settings.rebalance_timeout, is_static)

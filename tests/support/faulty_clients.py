@@ -5,10 +5,11 @@ A faulty client is the reference client, some of whose requests are replaced or 
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from fencepost.conformance.clients.classic.groups import requirements_of
+from fencepost.conformance.zoo.classic.clients.reference import make_subject
+from fencepost.conformance.zoo.faults.fault import INVENTED, Fault, Patch, Side, replace_function
 from fencepost.model.assignors.consumer_protocol import (
     decode_assignment,
     decode_subscription,
@@ -16,8 +17,6 @@ from fencepost.model.assignors.consumer_protocol import (
     encode_subscription,
 )
 from fencepost.model.assignors.group import Assign, Subscription
-from fencepost.model.catalogue.requirement import Level
-from fencepost.model.classic.catalogue.client import CLIENT_CATALOGUE
 from fencepost.model.classic.core.sorts import InstanceId
 from fencepost.model.classic.member.client import FindCoordinatorResponse
 from fencepost.model.classic.member.settings import RANGE, ROUND_ROBIN, STICKY, ClientSettings
@@ -26,7 +25,7 @@ from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
 from tests.support.client_scenarios import COOPERATIVE, EAGER
 from tests.support.faulty_assignors import FAULTY_ASSIGNORS
-from tests.support.wire_client import Tamper, Tell, WireClient, send_as_it_is, tell_as_it_is
+from tests.support.wire_client import Tamper, Tell, WireClient, WireSubject, send_as_it_is, tell_as_it_is
 
 Body = dict[str, Any]
 STATIC = evolve(EAGER, instance=InstanceId("i"))
@@ -35,17 +34,27 @@ STICKY_ONLY = evolve(EAGER, strategies=(STICKY,))
 SHORT_SESSION = evolve(EAGER, session_timeout=3_000, max_poll_interval=3_000, auto_commit=False)
 
 
-@dataclass(frozen=True)
-class FaultyClient:
-    """A client and the scenario that shows what it breaks."""
+class FaultyClient(NamedTuple):
+    """A fault of a client, and the scenario that shows it."""
 
-    requirement: str
+    fault: Fault[ClientSettings]
     scenario: str
-    tamper: Tamper
-    settings: ClientSettings = EAGER
-    unusual: bool = False
-    tell: Tell | None = None
-    """What its driver says; None for one without a driver."""
+
+
+def make_client(
+    requirement: str,
+    scenario: str,
+    tamper: Tamper = send_as_it_is,
+    settings: ClientSettings = EAGER,
+    tell: Tell | None = None,
+) -> FaultyClient:
+    """The reference client with other requests, and with a driver that says other things if there is a `tell`."""
+
+    def apply(patch: Patch) -> None:
+        replace_function(patch, make_subject, lambda settings: WireSubject(settings, tamper, tell))
+
+    about = f"{requirement} in {scenario}"
+    return FaultyClient(Fault(about, Side.MEMBER, (requirement,), INVENTED, apply, settings, about), scenario)
 
 
 def replace_in(api: str, change: Callable[[WireClient, Body], Body | None], first: int = 0) -> Tamper:
@@ -273,13 +282,8 @@ ONLY = {each.name: evolve(EAGER, strategies=(each,)) for each in (RANGE, ROUND_R
 ONLY["cooperative-sticky"] = COOPERATIVE
 IN_GROUPS = {False: "plans-for-invented-groups", True: "plans-for-odd-groups"}
 PLANNERS = [
-    FaultyClient(
-        requirement,
-        IN_GROUPS[is_odd],
-        plan_with(name, assign),
-        ONLY[name],
-        unusual=CLIENT_CATALOGUE[requirement].level is Level.SHOULD,
-        tell=tell_as_it_is if is_odd else None,
+    make_client(
+        requirement, IN_GROUPS[is_odd], plan_with(name, assign), ONLY[name], tell=tell_as_it_is if is_odd else None
     )
     for is_odd in (False, True)
     for requirement, name, assign in FAULTY_ASSIGNORS
@@ -322,106 +326,102 @@ NEVER_AGAIN = drop("JoinGroup", 2)
 FRESH_ID = set_field("JoinGroup", "member_id", "", 2)
 
 FAULTY = [
-    FaultyClient("MEMBER-01", "a-client-alone", replace_in("FindCoordinator", guess_coordinator)),
-    FaultyClient("MEMBER-02", "a-client-alone", set_field("JoinGroup", "member_id", "mine")),
-    FaultyClient("MEMBER-04", "a-client-alone", set_field("JoinGroup", "protocol_type", "mine")),
-    FaultyClient("MEMBER-04", "a-join-while-loading", replace_in("JoinGroup", reverse_protocols, 1)),
-    FaultyClient("MEMBER-05", "a-client-alone", set_field("JoinGroup", "member_id", "")),
-    FaultyClient("MEMBER-06", "a-parked-join", twice("JoinGroup")),
-    FaultyClient("MEMBER-07", "a-follower", set_field("SyncGroup", "generation_id", 99)),
-    FaultyClient("MEMBER-07", "a-follower", drop("SyncGroup")),
-    FaultyClient("MEMBER-08", "a-leader-of-two", join_instead_of_sync),
-    FaultyClient("MEMBER-08", "a-client-alone", set_field("SyncGroup", "assignments", [])),
-    FaultyClient("MEMBER-10", "a-leader-of-two", FRESH_ID),
-    FaultyClient("MEMBER-10", "a-leader-of-two", NEVER_AGAIN),
-    FaultyClient("MEMBER-11", "a-sync-during-a-rebalance", FRESH_ID),
-    FaultyClient("MEMBER-12", "a-sync-of-an-old-generation", FRESH_ID),
-    FaultyClient("MEMBER-12", "a-heartbeat-of-an-old-generation", FRESH_ID),
-    FaultyClient("MEMBER-13", "a-heartbeat-of-a-forgotten-member", replace_in("JoinGroup", old_id, 2)),
-    FaultyClient("MEMBER-13", "a-sync-of-a-forgotten-member", NEVER_AGAIN),
-    FaultyClient("MEMBER-14", "a-join-that-loses-its-connection", FRESH_ID),
-    FaultyClient("MEMBER-14", "a-join-elsewhere", FRESH_ID),
-    FaultyClient("MEMBER-16", "a-sync-that-loses-its-connection", beside("JoinGroup", "SyncGroup", 2)),
-    FaultyClient("MEMBER-20", "an-assignment-outside-the-subscription", NEVER_AGAIN),
-    FaultyClient(
+    make_client("MEMBER-01", "a-client-alone", replace_in("FindCoordinator", guess_coordinator)),
+    make_client("MEMBER-02", "a-client-alone", set_field("JoinGroup", "member_id", "mine")),
+    make_client("MEMBER-04", "a-client-alone", set_field("JoinGroup", "protocol_type", "mine")),
+    make_client("MEMBER-04", "a-join-while-loading", replace_in("JoinGroup", reverse_protocols, 1)),
+    make_client("MEMBER-05", "a-client-alone", set_field("JoinGroup", "member_id", "")),
+    make_client("MEMBER-06", "a-parked-join", twice("JoinGroup")),
+    make_client("MEMBER-07", "a-follower", set_field("SyncGroup", "generation_id", 99)),
+    make_client("MEMBER-07", "a-follower", drop("SyncGroup")),
+    make_client("MEMBER-08", "a-leader-of-two", join_instead_of_sync),
+    make_client("MEMBER-08", "a-client-alone", set_field("SyncGroup", "assignments", [])),
+    make_client("MEMBER-10", "a-leader-of-two", FRESH_ID),
+    make_client("MEMBER-10", "a-leader-of-two", NEVER_AGAIN),
+    make_client("MEMBER-11", "a-sync-during-a-rebalance", FRESH_ID),
+    make_client("MEMBER-12", "a-sync-of-an-old-generation", FRESH_ID),
+    make_client("MEMBER-12", "a-heartbeat-of-an-old-generation", FRESH_ID),
+    make_client("MEMBER-13", "a-heartbeat-of-a-forgotten-member", replace_in("JoinGroup", old_id, 2)),
+    make_client("MEMBER-13", "a-sync-of-a-forgotten-member", NEVER_AGAIN),
+    make_client("MEMBER-14", "a-join-that-loses-its-connection", FRESH_ID),
+    make_client("MEMBER-14", "a-join-elsewhere", FRESH_ID),
+    make_client("MEMBER-16", "a-sync-that-loses-its-connection", beside("JoinGroup", "SyncGroup", 2)),
+    make_client("MEMBER-20", "an-assignment-outside-the-subscription", NEVER_AGAIN),
+    make_client(
         "MEMBER-20", "an-assignment-outside-the-subscription", replace_in("OffsetFetch", fetch_foreign_offsets)
     ),
-    FaultyClient("MEMBER-21", "a-topic-that-grows", NEVER_AGAIN),
-    FaultyClient("MEMBER-22", "a-client-alone", drop("LeaveGroup"), unusual=True),
-    FaultyClient("MEMBER-24", "closing-with-a-pending-id", drop("LeaveGroup"), unusual=True),
-    FaultyClient("MEMBER-33", "a-client-alone", WITH_LONG_REASON),
-    FaultyClient("MEMBER-34", "a-join-during-a-rebalance", FRESH_ID),
-    FaultyClient("HBT-01", "offsets-that-are-unstable", drop("Heartbeat", 2), SHORT_SESSION),
-    FaultyClient("HBT-02", "a-client-alone", set_field("Heartbeat", "generation_id", 99)),
-    FaultyClient("HBT-04", "a-parked-join", beside("JoinGroup", "Heartbeat", 2), unusual=True),
-    FaultyClient("MCOMMIT-03", "a-client-alone", set_field("OffsetCommit", "generation_id_or_member_epoch", 99)),
-    FaultyClient("MCOMMIT-11", "a-client-alone", set_field("OffsetCommit", "generation_id_or_member_epoch", -1)),
-    FaultyClient("MCOMMIT-08", "a-leader-of-two", beside("JoinGroup", "OffsetCommit", 2)),
-    FaultyClient("MCOMMIT-08", "a-late-assignment", replace_in("SyncGroup", commit_before_sync_is_done)),
-    FaultyClient("MCOMMIT-19", "a-client-alone", replace_in("OffsetFetch", reset_at_once)),
-    FaultyClient("PREFETCH-03", "a-partition-taken-away", drop("Fetch", 4)),
-    FaultyClient("MCOMMIT-18", "a-client-alone", replace_in("OffsetCommit", foreign_commit)),
-    FaultyClient("PREFETCH-05", "a-client-alone", twice("Fetch"), unusual=True),
-    FaultyClient("PREFETCH-08", "a-follower", replace_in("Fetch", foreign_fetch, 5)),
-    FaultyClient("WIRE-01", "a-client-alone", replace_in("JoinGroup", unreadable)),
-    FaultyClient("WIRE-05", "a-client-alone", set_field("Heartbeat", "group_instance_id", None), STATIC),
-    FaultyClient("WIRE-06", "a-client-alone", replace_in("JoinGroup", resubscribe(lambda one: one, 0)), COOPERATIVE),
-    FaultyClient(
+    make_client("MEMBER-21", "a-topic-that-grows", NEVER_AGAIN),
+    make_client("MEMBER-22", "a-client-alone", drop("LeaveGroup")),
+    make_client("MEMBER-24", "closing-with-a-pending-id", drop("LeaveGroup")),
+    make_client("MEMBER-33", "a-client-alone", WITH_LONG_REASON),
+    make_client("MEMBER-34", "a-join-during-a-rebalance", FRESH_ID),
+    make_client("HBT-01", "offsets-that-are-unstable", drop("Heartbeat", 2), SHORT_SESSION),
+    make_client("HBT-02", "a-client-alone", set_field("Heartbeat", "generation_id", 99)),
+    make_client("HBT-04", "a-parked-join", beside("JoinGroup", "Heartbeat", 2)),
+    make_client("MCOMMIT-03", "a-client-alone", set_field("OffsetCommit", "generation_id_or_member_epoch", 99)),
+    make_client("MCOMMIT-11", "a-client-alone", set_field("OffsetCommit", "generation_id_or_member_epoch", -1)),
+    make_client("MCOMMIT-08", "a-leader-of-two", beside("JoinGroup", "OffsetCommit", 2)),
+    make_client("MCOMMIT-08", "a-late-assignment", replace_in("SyncGroup", commit_before_sync_is_done)),
+    make_client("MCOMMIT-19", "a-client-alone", replace_in("OffsetFetch", reset_at_once)),
+    make_client("PREFETCH-03", "a-partition-taken-away", drop("Fetch", 4)),
+    make_client("MCOMMIT-18", "a-client-alone", replace_in("OffsetCommit", foreign_commit)),
+    make_client("PREFETCH-05", "a-client-alone", twice("Fetch")),
+    make_client("PREFETCH-08", "a-follower", replace_in("Fetch", foreign_fetch, 5)),
+    make_client("WIRE-01", "a-client-alone", replace_in("JoinGroup", unreadable)),
+    make_client("WIRE-05", "a-client-alone", set_field("Heartbeat", "group_instance_id", None), STATIC),
+    make_client("WIRE-06", "a-client-alone", replace_in("JoinGroup", resubscribe(lambda one: one, 0)), COOPERATIVE),
+    make_client(
         "WIRE-03",
         "a-leader-of-two",
         replace_in("JoinGroup", resubscribe(lambda one: evolve(one, owned=(*one.owned, ("other", 0)))), 2),
         COOPERATIVE,
     ),
-    FaultyClient(
+    make_client(
         "COOP-01",
         "a-leader-of-two",
         replace_in("JoinGroup", resubscribe(lambda one: evolve(one, owned=()))),
         COOPERATIVE,
     ),
-    FaultyClient(
+    make_client(
         "COOP-08",
         "a-leader-of-two",
         replace_in("JoinGroup", resubscribe(lambda one: evolve(one, generation=0)), 2),
         COOPERATIVE,
-        unusual=True,
     ),
-    FaultyClient("COOP-03", "a-partition-taken-away", drop("JoinGroup", 3), COOPERATIVE),
-    FaultyClient(
-        "COOP-04", "a-partition-taken-away", replace_in("JoinGroup", resubscribe(claim_first), 3), COOPERATIVE
-    ),
-    FaultyClient(
+    make_client("COOP-03", "a-partition-taken-away", drop("JoinGroup", 3), COOPERATIVE),
+    make_client("COOP-04", "a-partition-taken-away", replace_in("JoinGroup", resubscribe(claim_first), 3), COOPERATIVE),
+    make_client(
         "COOP-17",
         "a-heartbeat-of-a-forgotten-member",
         replace_in("JoinGroup", resubscribe(claim_first), 2),
         COOPERATIVE,
-        unusual=True,
     ),
-    FaultyClient("COOP-09", "a-leader-of-two", replan(rotate), COOPERATIVE),
-    FaultyClient("WIRE-04", "a-leader-of-two", replace_in("JoinGroup", shuffle_owned), COOPERATIVE, unusual=True),
-    FaultyClient("MEMBER-17", "a-join-while-loading", send_as_it_is, evolve(EAGER, retry_backoff=0), unusual=True),
-    FaultyClient("MEMBER-23", "a-client-alone", replace_in("Heartbeat", leave_too, 2), STATIC),
-    FaultyClient("MEMBER-25", "a-leave-that-fails", replace_in("LeaveGroup", hang_after)),
-    FaultyClient("MEMBER-32", "a-parked-join", replace_in("Metadata", give_up_join), unusual=True),
-    FaultyClient("HBT-03", "a-late-assignment", drop("Heartbeat"), unusual=True),
-    FaultyClient("HBT-05", "a-leader-of-two", fall_silent, SHORT_SESSION),
-    FaultyClient("HBT-11", "a-coordinator-that-falls-silent", drop("FindCoordinator", 1), unusual=True),
-    FaultyClient("MCOMMIT-09", "a-commit-during-a-rebalance", FRESH_ID),
-    FaultyClient("MCOMMIT-20", "offsets-that-are-unstable", drop("OffsetFetch", 1), unusual=True),
-    FaultyClient("STICKY-01", "a-leader-of-two", replan(all_to_one), STICKY_ONLY),
-    FaultyClient("STICKY-02", "a-leader-of-two", replan(all_to_one), STICKY_ONLY),
-    FaultyClient("STICKY-03", "a-leader-of-two", replace_in("SyncGroup", keep_nothing), STICKY_ONLY, unusual=True),
-    FaultyClient("STICKY-18", "a-leader-of-two", FORGETFUL, STICKY_ONLY, unusual=True),
-    FaultyClient("ASSIGN-04", "a-leader-of-two", replan(give_stranger)),
-    FaultyClient("ASSIGN-01", "a-leader-of-two", replan(give_foreign)),
-    FaultyClient("ASSIGN-02", "a-leader-of-two", replan(give_twice)),
-    FaultyClient("ASSIGN-03", "a-leader-of-two", replan(take_one)),
-    FaultyClient("RANGE-01", "a-leader-of-two", replan(rotate)),
-    FaultyClient("RANGE-02", "a-leader-of-two", replan(all_to_one)),
-    FaultyClient("RR-01", "a-leader-of-two", replan(rotate), ROUND),
-    FaultyClient("RR-04", "a-leader-of-two", replan(all_to_one), ROUND),
-    FaultyClient("COOP-10", "a-leader-of-two", replan(take_one), COOPERATIVE),
+    make_client("COOP-09", "a-leader-of-two", replan(rotate), COOPERATIVE),
+    make_client("WIRE-04", "a-leader-of-two", replace_in("JoinGroup", shuffle_owned), COOPERATIVE),
+    make_client("MEMBER-17", "a-join-while-loading", send_as_it_is, evolve(EAGER, retry_backoff=0)),
+    make_client("MEMBER-23", "a-client-alone", replace_in("Heartbeat", leave_too, 2), STATIC),
+    make_client("MEMBER-25", "a-leave-that-fails", replace_in("LeaveGroup", hang_after)),
+    make_client("MEMBER-32", "a-parked-join", replace_in("Metadata", give_up_join)),
+    make_client("HBT-03", "a-late-assignment", drop("Heartbeat")),
+    make_client("HBT-05", "a-leader-of-two", fall_silent, SHORT_SESSION),
+    make_client("HBT-11", "a-coordinator-that-falls-silent", drop("FindCoordinator", 1)),
+    make_client("MCOMMIT-09", "a-commit-during-a-rebalance", FRESH_ID),
+    make_client("MCOMMIT-20", "offsets-that-are-unstable", drop("OffsetFetch", 1)),
+    make_client("STICKY-01", "a-leader-of-two", replan(all_to_one), STICKY_ONLY),
+    make_client("STICKY-02", "a-leader-of-two", replan(all_to_one), STICKY_ONLY),
+    make_client("STICKY-03", "a-leader-of-two", replace_in("SyncGroup", keep_nothing), STICKY_ONLY),
+    make_client("STICKY-18", "a-leader-of-two", FORGETFUL, STICKY_ONLY),
+    make_client("ASSIGN-04", "a-leader-of-two", replan(give_stranger)),
+    make_client("ASSIGN-01", "a-leader-of-two", replan(give_foreign)),
+    make_client("ASSIGN-02", "a-leader-of-two", replan(give_twice)),
+    make_client("ASSIGN-03", "a-leader-of-two", replan(take_one)),
+    make_client("RANGE-01", "a-leader-of-two", replan(rotate)),
+    make_client("RANGE-02", "a-leader-of-two", replan(all_to_one)),
+    make_client("RR-01", "a-leader-of-two", replan(rotate), ROUND),
+    make_client("RR-04", "a-leader-of-two", replan(all_to_one), ROUND),
+    make_client("COOP-10", "a-leader-of-two", replan(take_one), COOPERATIVE),
     *PLANNERS,
 ]
 """Every faulty client."""
-WITNESSED = frozenset(faulty.requirement for faulty in FAULTY)
+WITNESSED = frozenset(requirement for faulty in FAULTY for requirement in faulty.fault.breaks)
 """The requirements that a faulty client violates."""

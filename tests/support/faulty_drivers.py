@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from fencepost.model.classic.member.settings import COOPERATIVE_STICKY, RANGE
+from fencepost.model.classic.member.settings import COOPERATIVE_STICKY, RANGE, ClientSettings
 from fencepost.model.frozen import evolve
 from tests.support.client_scenarios import COOPERATIVE, EAGER
 from tests.support.faulty_clients import (
@@ -16,12 +16,13 @@ from tests.support.faulty_clients import (
     drop,
     foreign_fetch,
     guess_coordinator,
+    make_client,
     old_id,
     replace_in,
     resubscribe,
 )
 from tests.support.faulty_clients import set_field as set_request_field
-from tests.support.wire_client import Tell, WireClient, send_as_it_is
+from tests.support.wire_client import Tamper, Tell, WireClient, send_as_it_is, tell_as_it_is
 
 Message = dict[str, Any]
 MIXED = evolve(EAGER, strategies=(RANGE, COOPERATIVE_STICKY))
@@ -208,110 +209,105 @@ def keep_first_topic(client: WireClient, body: Body) -> Body:
     return resubscribe(lambda one: evolve(one, topics=(client.topic,)))(client, body)
 
 
-def make_faulty(
-    requirement: str, scenario: str, tell: Tell | None = None, tamper: Any = send_as_it_is, **options: Any
+def make_driver(
+    requirement: str,
+    scenario: str,
+    tell: Tell = tell_as_it_is,
+    tamper: Tamper = send_as_it_is,
+    settings: ClientSettings = EAGER,
 ) -> FaultyClient:
     """A faulty client with a driver."""
-    as_it_is: Tell = lambda client, message: [message]  # noqa: E731
-    return FaultyClient(requirement, scenario, tamper, tell=tell or as_it_is, **options)
+    return make_client(requirement, scenario, tamper, settings, tell)
 
 
 FAULTY_DRIVERS = [
-    make_faulty("POLL-05", "a-poll-that-takes-long", rewrite("records", return_first)),
-    make_faulty("CALLBACK-01", "a-client-alone", say_after_call("assigned")),
-    make_faulty("CALLBACK-02", "a-leader-of-two", hide("revoked")),
-    make_faulty("CALLBACK-02", "a-leader-of-two", leave_out_one("revoked")),
-    make_faulty("CALLBACK-03", "a-leader-of-two", leave_out_one("assigned")),
-    make_faulty(
+    make_driver("POLL-05", "a-poll-that-takes-long", rewrite("records", return_first)),
+    make_driver("CALLBACK-01", "a-client-alone", say_after_call("assigned")),
+    make_driver("CALLBACK-02", "a-leader-of-two", hide("revoked")),
+    make_driver("CALLBACK-02", "a-leader-of-two", leave_out_one("revoked")),
+    make_driver("CALLBACK-03", "a-leader-of-two", leave_out_one("assigned")),
+    make_driver(
         "CALLBACK-04",
         "a-leader-of-two",
         call_back("revoked", lambda client, message: client.count("OffsetFetch") == 1),
         settings=COOPERATIVE,
     ),
-    make_faulty(
+    make_driver(
         "CALLBACK-05",
         "a-heartbeat-of-a-forgotten-member",
         rewrite("lost", lambda client, message: [{**message, "event": "revoked"}]),
     ),
-    make_faulty("CALLBACK-05", "an-application-that-stops-polling", hide("lost")),
-    make_faulty("CALLBACK-06", "a-leader-of-two", set_field("revoked", "assignment", [])),
-    make_faulty("CALLBACK-07", "a-leader-of-two", rewrite("revoked", call_back_during_commit)),
-    make_faulty("CALLBACK-08", "a-leader-of-two", hide("revoked"), settings=COOPERATIVE),
-    make_faulty("CALLBACK-09", "a-client-alone", repeat("assigned"), unusual=True),
-    make_faulty("CALLBACK-09", "a-topic-that-grows", hide("assigned"), unusual=True),
-    make_faulty("CALLBACK-10", "a-leader-of-two", repeat("revoked")),
-    make_faulty("CALLBACK-11", "an-application-that-unsubscribes", hide("revoked")),
-    make_faulty(
+    make_driver("CALLBACK-05", "an-application-that-stops-polling", hide("lost")),
+    make_driver("CALLBACK-06", "a-leader-of-two", set_field("revoked", "assignment", [])),
+    make_driver("CALLBACK-07", "a-leader-of-two", rewrite("revoked", call_back_during_commit)),
+    make_driver("CALLBACK-08", "a-leader-of-two", hide("revoked"), settings=COOPERATIVE),
+    make_driver("CALLBACK-09", "a-client-alone", repeat("assigned")),
+    make_driver("CALLBACK-09", "a-topic-that-grows", hide("assigned")),
+    make_driver("CALLBACK-10", "a-leader-of-two", repeat("revoked")),
+    make_driver("CALLBACK-11", "an-application-that-unsubscribes", hide("revoked")),
+    make_driver(
         "CALLBACK-11",
         "an-application-that-unsubscribes",
         rewrite("revoked", lambda client, message: [{**message, "event": "lost"}]),
     ),
-    make_faulty("CALLBACK-17", "a-client-alone", call_back("revoked", lambda client, message: True), unusual=True),
-    make_faulty(
+    make_driver("CALLBACK-17", "a-client-alone", call_back("revoked", lambda client, message: True)),
+    make_driver(
         "CALLBACK-18",
         "partitions-that-the-application-assigns",
         call_back("assigned", lambda client, message: client.client.is_manual and client.count("Fetch") > 7),
     ),
-    make_faulty(
+    make_driver(
         "CALLBACK-19",
         "a-leader-of-two",
         rewrite("assigned", lambda client, message: [{"event": "revoked", "partitions": []}, message]),
         settings=COOPERATIVE,
-        unusual=True,
     ),
-    make_faulty("COOP-02", "a-leader-of-two", leave_out_one("revoked"), settings=COOPERATIVE),
-    make_faulty(
-        "COOP-06",
-        "records-during-a-rebalance",
-        rewrite("records", hide_while_joining),
-        settings=COOPERATIVE,
-        unusual=True,
-    ),
-    make_faulty("COOP-07", "records-during-a-rebalance", shift_records(-1, 2), settings=COOPERATIVE),
-    make_faulty("COOP-15", "a-leader-of-two", hide("revoked"), settings=MIXED),
-    make_faulty("MEMBER-35", "a-leader-of-two", hide("revoked"), settings=MIXED),
-    make_faulty("HBT-06", "an-application-that-stops-polling", tamper=drop("LeaveGroup")),
-    make_faulty("HBT-08", "an-application-that-stops-polling", tamper=replace_in("JoinGroup", old_id, 2)),
-    make_faulty("HBT-09", "a-poll-that-takes-long", tamper=replace_in("Metadata", leave_in_poll)),
-    make_faulty(
+    make_driver("COOP-02", "a-leader-of-two", leave_out_one("revoked"), settings=COOPERATIVE),
+    make_driver("COOP-06", "records-during-a-rebalance", rewrite("records", hide_while_joining), settings=COOPERATIVE),
+    make_driver("COOP-07", "records-during-a-rebalance", shift_records(-1, 2), settings=COOPERATIVE),
+    make_driver("COOP-15", "a-leader-of-two", hide("revoked"), settings=MIXED),
+    make_driver("MEMBER-35", "a-leader-of-two", hide("revoked"), settings=MIXED),
+    make_driver("HBT-06", "an-application-that-stops-polling", tamper=drop("LeaveGroup")),
+    make_driver("HBT-08", "an-application-that-stops-polling", tamper=replace_in("JoinGroup", old_id, 2)),
+    make_driver("HBT-09", "a-poll-that-takes-long", tamper=replace_in("Metadata", leave_in_poll)),
+    make_driver(
         "HBT-17",
         "a-heartbeat-that-is-refused",
         call_back("lost", lambda client, message: 6 < client.count("Heartbeat") < 9),
     ),
-    make_faulty("MCOMMIT-01", "a-commit-of-the-application", tamper=replace_in("OffsetCommit", shift_commits(5))),
-    make_faulty("MCOMMIT-02", "a-commit-of-the-application", tamper=replace_in("OffsetCommit", shift_commits(-1))),
-    make_faulty("MCOMMIT-04", "many-records", return_late, settings=evolve(EAGER, auto_commit_interval=50)),
-    make_faulty("MCOMMIT-05", "a-leader-of-two", tamper=replace_in("OffsetCommit", shift_commits(-1))),
-    make_faulty("MCOMMIT-07", "a-client-alone", tamper=replace_in("OffsetCommit", shift_commits(-1)), unusual=True),
-    make_faulty("MCOMMIT-10", "a-commit-that-is-fenced", rewrite("error", hide_failure)),
-    make_faulty(
+    make_driver("MCOMMIT-01", "a-commit-of-the-application", tamper=replace_in("OffsetCommit", shift_commits(5))),
+    make_driver("MCOMMIT-02", "a-commit-of-the-application", tamper=replace_in("OffsetCommit", shift_commits(-1))),
+    make_driver("MCOMMIT-04", "many-records", return_late, settings=evolve(EAGER, auto_commit_interval=50)),
+    make_driver("MCOMMIT-05", "a-leader-of-two", tamper=replace_in("OffsetCommit", shift_commits(-1))),
+    make_driver("MCOMMIT-07", "a-client-alone", tamper=replace_in("OffsetCommit", shift_commits(-1))),
+    make_driver("MCOMMIT-10", "a-commit-that-is-fenced", rewrite("error", hide_failure)),
+    make_driver(
         "MCOMMIT-12",
         "partitions-that-the-application-assigns",
         tamper=set_request_field("OffsetCommit", "member_id", "x"),
     ),
-    make_faulty("MCOMMIT-14", "a-commit-of-the-application", rewrite("done", fail_commits), unusual=True),
-    make_faulty("MCOMMIT-19", "a-leader-of-two", shift_records(1, 2)),
-    make_faulty("MEMBER-18", "a-refused-join", rewrite("error", hide_failure)),
-    make_faulty(
+    make_driver("MCOMMIT-14", "a-commit-of-the-application", rewrite("done", fail_commits)),
+    make_driver("MCOMMIT-19", "a-leader-of-two", shift_records(1, 2)),
+    make_driver("MEMBER-18", "a-refused-join", rewrite("error", hide_failure)),
+    make_driver(
         "MEMBER-39",
         "a-coordinator-that-moves-while-starts-are-asked",
         tamper=replace_in("FindCoordinator", guess_coordinator, 1),
-        unusual=True,
     ),
-    make_faulty("MEMBER-38", "offsets-that-are-refused-for-good", rewrite("error", hide_failure)),
-    make_faulty(
+    make_driver("MEMBER-38", "offsets-that-are-refused-for-good", rewrite("error", hide_failure)),
+    make_driver(
         "MEMBER-26", "partitions-that-the-application-assigns", tamper=replace_in("Metadata", heartbeat_of_nobody)
     ),
-    make_faulty("MEMBER-27", "another-subscription", tamper=replace_in("JoinGroup", keep_first_topic, 2)),
-    make_faulty("MEMBER-27", "another-subscription", tamper=drop("JoinGroup", 2)),
-    make_faulty(
+    make_driver("MEMBER-27", "another-subscription", tamper=replace_in("JoinGroup", keep_first_topic, 2)),
+    make_driver("MEMBER-27", "another-subscription", tamper=drop("JoinGroup", 2)),
+    make_driver(
         "POLL-01", "many-records", set_field("ready", "ready", {"callbacks": ["lost"], "max_poll_records": 10})
     ),
-    make_faulty("POLL-03", "many-records", rewrite("records", skip_record)),
-    make_faulty("POLL-09", "partitions-that-are-paused", tamper=replace_in("Fetch", foreign_fetch, 3)),
-    make_faulty("POLL-09", "partitions-that-are-paused", add_record(0)),
-    make_faulty("POLL-10", "a-client-alone", add_record(99)),
-    make_faulty("POLL-11", "a-seek-backwards", shift_records(1)),
-    make_faulty("POLL-18", "another-subscription", rewrite("done", return_what_was_left), unusual=True),
+    make_driver("POLL-03", "many-records", rewrite("records", skip_record)),
+    make_driver("POLL-09", "partitions-that-are-paused", tamper=replace_in("Fetch", foreign_fetch, 3)),
+    make_driver("POLL-09", "partitions-that-are-paused", add_record(0)),
+    make_driver("POLL-10", "a-client-alone", add_record(99)),
+    make_driver("POLL-11", "a-seek-backwards", shift_records(1)),
+    make_driver("POLL-18", "another-subscription", rewrite("done", return_what_was_left)),
 ]
 """Every faulty driven client."""
