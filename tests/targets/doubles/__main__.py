@@ -20,9 +20,9 @@ def main() -> int:
     parser.add_argument("--port", type=int, default=0, help="(default: a free one)")
     given = parser.parse_args()
     double = DOUBLES[given.name]
-    double.install()
     try:
-        asyncio.run(serve_forever("127.0.0.1", given.port, double.settings, None, announce))
+        with double.activate():
+            asyncio.run(serve_forever("127.0.0.1", given.port, double.setting, None, announce))
     except KeyboardInterrupt:
         return 130
     return 0

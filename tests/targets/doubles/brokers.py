@@ -1,7 +1,7 @@
 """What each double does: named functions of the bundled server are replaced, in a process of the double's own."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 
 from fencepost.adapters.bundled.classic.coordinator import Coordinator
 from fencepost.adapters.bundled.classic.messages import Error, Request, Response
@@ -10,24 +10,21 @@ from fencepost.adapters.serve import server
 from fencepost.adapters.serve.cluster import Body, ServedCluster
 from fencepost.adapters.serve.server import Disconnect
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
+from fencepost.conformance.zoo.faults.fault import Fault, FaultFamily, Patch, Side
 from fencepost.model.settings import Settings
 
-
-@dataclass(frozen=True, slots=True)
-class Double:
-    """A broker that differs from the bundled one by what `install` replaces in this process."""
-
-    install: Callable[[], None]
-    settings: Settings = BUNDLED_SETTINGS
+BROKERS: FaultFamily[Settings] = FaultFamily(Side.COORDINATOR, BUNDLED_SETTINGS)
+SEEN = "a broker of somebody else"
 
 
-def hang_up_on_describe_configs() -> None:
+@BROKERS.add("hangs-up", SEEN)
+def hang_up_on_describe_configs(patch: Patch) -> None:
     """DescribeConfigs is offered, and ends the connection."""
 
     def hang_up(cluster: ServedCluster, body: Body) -> Body:
         raise Disconnect("DescribeConfigs")
 
-    setattr(ServedCluster, "describe_configs", hang_up)  # noqa: B010
+    patch.replace(ServedCluster, "describe_configs", hang_up)
 
 
 class WipingCoordinator(Coordinator):
@@ -73,15 +70,28 @@ def refuse_to_wait(request: Request) -> Response:
     return Response(request.handle, {"throttle_time_ms": 0} | trim_to_version(request.api, request.version, body))
 
 
-def use_coordinator(coordinator: type[Coordinator]) -> Callable[[], None]:
-    """What makes the server use this coordinator."""
-    return lambda: setattr(server, "KAFKA", replace(server.KAFKA, make_coordinator=coordinator))
+def use_coordinator(patch: Patch, coordinator: type[Coordinator]) -> None:
+    """Have the server use this coordinator."""
+    patch.replace(server, "KAFKA", replace(server.KAFKA, make_coordinator=coordinator))
 
 
-DOUBLES: Mapping[str, Double] = {
-    "hangs-up": Double(hang_up_on_describe_configs),
-    "wipes": Double(use_coordinator(WipingCoordinator)),
-    "dies": Double(use_coordinator(DyingCoordinator)),
-    "never-parks": Double(use_coordinator(HastyCoordinator), replace(BUNDLED_SETTINGS, initial_rebalance_delay=0)),
-}
-"""The doubles by name."""
+@BROKERS.add("wipes", SEEN)
+def wipe_all_groups(patch: Patch) -> None:
+    """DeleteGroups with an empty id removes every group."""
+    use_coordinator(patch, WipingCoordinator)
+
+
+@BROKERS.add("dies", SEEN)
+def die_of_no_protocols(patch: Patch) -> None:
+    """A JoinGroup without protocols ends what handles it."""
+    use_coordinator(patch, DyingCoordinator)
+
+
+@BROKERS.add("never-parks", SEEN, setting=replace(BUNDLED_SETTINGS, initial_rebalance_delay=0))
+def park_nothing(patch: Patch) -> None:
+    """A request that would have to wait is answered with REBALANCE_IN_PROGRESS."""
+    use_coordinator(patch, HastyCoordinator)
+
+
+DOUBLES: Mapping[str, Fault[Settings]] = {fault.id: fault for fault in BROKERS.faults}
+"""The doubles by name: the bundled server with a fault each, in the settings that show it."""
