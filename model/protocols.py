@@ -43,6 +43,8 @@ class ProtocolEntry:
     """The `ServedDialect`, where it is another dialect of the default protocol."""
     description: str = ""
     """The `ProtocolDescription` for runs and replays."""
+    zoo: str = ""
+    """What it adds to the zoo, a `ProtocolZoo`."""
     commands: Mapping[str, str] = field(default_factory=dict)
     """The function that runs `explore`, `prove` or `serve` for it, by the name of the command."""
 

@@ -61,8 +61,8 @@ ORDER = {
         conformance/assignors  conformance/swarm
         conformance/reports  conformance/reports/classic
         conformance/api  conformance/testing  conformance/pipeline
-        conformance/zoo/faults  conformance/zoo/classic  conformance/zoo/classic/bugs
-        conformance/zoo/classic/clients  conformance/zoo
+        conformance/zoo  conformance/zoo/classic/bugs  conformance/zoo/classic/clients
+        conformance/zoo/classic
         conformance/cli
         conformance/push  conformance/region  conformance/proposal
     """,

@@ -20,7 +20,7 @@ from fencepost.conformance.schedules.falsify import (
     find_counterexample,
 )
 from fencepost.conformance.schedules.schedule import Schedule
-from fencepost.conformance.zoo.faults.fault import Fault
+from fencepost.conformance.zoo.fault import Fault
 from fencepost.conformance.zoo.measuring import CpuClock, CpuLimitExceeded, cpu_limit
 from fencepost.conformance.zoo.strategies import REMARKS
 from fencepost.traces.verdict import CheckStatus, violations_in
@@ -115,7 +115,7 @@ class Stand(Generic[Setting]):
             return self.play(fault.setting, play, attempt)
 
 
-def hunt_fault(task: HuntTask, fault: Fault[Any], stand: Stand[Any]) -> HuntResult:
+def hunt_fault(stand: Stand[Any], task: HuntTask, fault: Fault[Any]) -> HuntResult:
     """Run a hunt. What does not start or hangs is found by that."""
     begun = time.process_time()
     try:

@@ -15,10 +15,9 @@ from fencepost.conformance.execution.workers import (
     WorkerPool,
     run_tasks,
 )
-from fencepost.conformance.zoo.comparison import find_difference
-from fencepost.conformance.zoo.faults.fault import Fault, Side
+from fencepost.conformance.zoo.fault import Fault
 from fencepost.conformance.zoo.hunt import HuntResult, HuntTask
-from fencepost.conformance.zoo.registry import fault_named, match_patterns, run_hunt, strategies_for
+from fencepost.conformance.zoo.registry import find_difference, hunts_for, match_patterns, run_hunt
 from fencepost.conformance.zoo.results import ResultRow, ResultTable, result_row
 from fencepost.conformance.zoo.strategies import BASELINES, GROUPS, STRATEGIES
 
@@ -46,19 +45,18 @@ class HuntPlan:
     """Why the hunts ended early, if not by Ctrl-C."""
 
     def tasks(self, fault: Fault[Any]) -> Iterator[HuntTask]:
-        """The hunts for one fault by its plainest strategy and, if it is a coordinator's, by the baselines."""
-        plainest, *_ = strategies_for(fault)
-        if plainest in (*self.strategies, GROUPS):
+        """The hunts for one fault by its plainest strategy and by the baselines."""
+        hunts = hunts_for(fault)
+        if hunts.strategies[0] in (*self.strategies, GROUPS):
             for seed in range(1, self.seeds + 1):
-                yield HuntTask(fault.id, plainest, seed, self.seconds)
-        if fault.subject is Side.COORDINATOR:
-            for seed in range(1, self.baseline_seeds + 1):
-                for strategy in BASELINES:
-                    yield HuntTask(fault.id, strategy, seed, self.seconds)
+                yield HuntTask(fault.id, hunts.strategies[0], seed, self.seconds)
+        for seed in range(1, self.baseline_seeds + 1):
+            for strategy in hunts.baselines:
+                yield HuntTask(fault.id, strategy, seed, self.seconds)
 
     def fallback_tasks(self, fault: Fault[Any]) -> Iterator[HuntTask]:
         """The hunts for one fault that its plainest strategy did not find."""
-        for strategy in strategies_for(fault)[1:]:
+        for strategy in hunts_for(fault).strategies[1:]:
             if strategy in self.strategies:
                 yield HuntTask(fault.id, strategy, 0, self.seconds)
 
@@ -104,7 +102,7 @@ class HuntPlan:
 
     def compare(self, pool: Executor, names: Sequence[str], show: Callable[[Progress], None]) -> None:
         """Compare some mutants with the shipped coordinator."""
-        compared = run_tasks(pool, self.jobs, find_difference_of, names, str)
+        compared = run_tasks(pool, self.jobs, find_difference, names, str)
         self.differences |= with_progress("comparisons", compared, len(names), str, show)
 
     def not_found(self, faults: Sequence[Fault[Any]]) -> list[Fault[Any]]:
@@ -161,8 +159,3 @@ def is_found(results: Sequence[HuntResult]) -> bool:
 def is_not_told_apart(row: ResultRow) -> bool:
     """The mutant of this row was compared with the shipped coordinator, and no difference was found."""
     return row.reason.endswith(NO_DIFFERENCE)
-
-
-def find_difference_of(name: str) -> str:
-    """See `find_difference`."""
-    return find_difference(fault_named(name))

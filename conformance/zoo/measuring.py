@@ -15,7 +15,7 @@ from types import CodeType, FrameType
 from typing import Any, ParamSpec, TypeVar
 
 from fencepost.adapters import bundled
-from fencepost.conformance.zoo.faults.mutants import Mutant, changed_lines, code_of, file_of, source_of
+from fencepost.conformance.zoo.mutants import Mutant, changed_lines, code_of, file_of, source_of
 
 REPEAT_SECONDS = 1.0
 """The interval of further alarms: an exception raised in a callback of the garbage collector is lost."""

@@ -1,75 +1,79 @@
-"""Every fault of the zoo by its name, and the hunt for one: known bugs, and mutants of coordinator and member."""
+"""Every fault of the zoo by its name, whatever protocol it is of, and the hunt for one."""
 
 import logging
-import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import cache, partial
-from types import MappingProxyType
+from functools import cache
 from typing import Any
 
-from fencepost.conformance.zoo.classic import coordinators
-from fencepost.conformance.zoo.classic.bugs import COORDINATOR_BUGS
-from fencepost.conformance.zoo.classic.clients import CLIENT_BUGS, reference
-from fencepost.conformance.zoo.classic.environments import PLAIN
-from fencepost.conformance.zoo.clients import CLIENT_HANGS, CLIENTS, ClientFault, hunt_by_groups
-from fencepost.conformance.zoo.coordinators import COORDINATORS, CoordinatorFault
-from fencepost.conformance.zoo.faults.fault import Fault, Side
-from fencepost.conformance.zoo.faults.mutants import Mutant
-from fencepost.conformance.zoo.hunt import HANG_SECONDS, HuntResult, HuntTask, Stand, hunt_fault
-from fencepost.conformance.zoo.measuring import CpuLimitExceeded, cpu_limit
-from fencepost.conformance.zoo.strategies import GROUPS
+from fencepost.conformance.zoo.fault import Fault, Side
+from fencepost.conformance.zoo.hunt import HuntResult, HuntTask
+from fencepost.model.protocols import load_part, protocols_with
 
-KNOWN_BUGS: Mapping[str, Fault[Any]] = MappingProxyType({**COORDINATOR_BUGS, **CLIENT_BUGS})
-"""The bugs that implementations shipped, by their numbers."""
-STANDS: Mapping[Side, Stand[Any]] = MappingProxyType(
-    {Side.COORDINATOR: COORDINATORS, Side.MEMBER: CLIENTS, Side.FETCHER: CLIENTS}
-)
-"""How the faults of each subject are hunted, but for assignors, which make plans for groups."""
+
+@dataclass(frozen=True, slots=True)
+class SubjectHunts:
+    """How the faults of one subject are hunted: the strategies, the plainest first, and the function that hunts by one
+    of them. Where there are `baselines`, they are compared with the strategies."""
+
+    strategies: tuple[str, ...]
+    hunt: Callable[[HuntTask, Fault[Any]], HuntResult]
+    baselines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ProtocolZoo:
+    """What a protocol adds to the zoo.
+
+    `bugs` are those that implementations shipped, by their numbers, and `not_put_back` says of others why they are not
+    among them. `mutants` makes the systematic mutants by their names, whose results are recorded, `more_mutants` those
+    that only tests hunt. `find_difference` compares a mutant with what is shipped: where they differ, "" if nowhere.
+    """
+
+    bugs: Mapping[str, Fault[Any]]
+    not_put_back: Mapping[str, str]
+    hunts: Mapping[Side, SubjectHunts]
+    mutants: Callable[[], Mapping[str, Fault[Any]]]
+    more_mutants: Callable[[], Mapping[str, Fault[Any]]]
+    find_difference: Callable[[Fault[Any]], str]
 
 
 class UnknownFault(Exception):
     """A pattern matches no fault; the message is one clear line."""
 
 
-def mutant_of_coordinator(mutant: Mutant) -> CoordinatorFault:
-    """A mutant of the bundled coordinator as a fault."""
-    sentence = f"{mutant.operator} in line {mutant.line}"
-    put_in = partial(coordinators.put_in_mutant, mutant)
-    return Fault(mutant.name, Side.COORDINATOR, (), "", put_in, PLAIN, sentence, mutant)
-
-
-def mutant_of_member(mutant: Mutant) -> ClientFault:
-    """A mutant of the reference client's model as a fault."""
-    sentence = f"{mutant.operator} in line {mutant.line}"
-    put_in = partial(reference.put_in_mutant, mutant)
-    return Fault(mutant.name, Side.MEMBER, (), "", put_in, reference.EAGER, sentence, mutant)
+@cache
+def zoos() -> tuple[ProtocolZoo, ...]:
+    """What each protocol adds."""
+    return tuple(load_part(place) for place in protocols_with(lambda entry: entry.zoo).values())
 
 
 @cache
-def coordinator_mutants() -> Mapping[str, CoordinatorFault]:
-    """The systematic mutants of the bundled coordinator by their names, in the order of the source."""
-    return {name: mutant_of_coordinator(mutant) for name, mutant in coordinators.coordinator_mutants().items()}
+def known_bugs() -> Mapping[str, Fault[Any]]:
+    """The bugs that implementations shipped, by their numbers."""
+    return {number: bug for zoo in zoos() for number, bug in zoo.bugs.items()}
 
 
 @cache
-def member_mutants() -> Mapping[str, ClientFault]:
-    """The systematic mutants of the reference client's model by their names, in the order of the source."""
-    return {name: mutant_of_member(mutant) for name, mutant in reference.member_mutants().items()}
+def systematic_mutants() -> Mapping[str, Fault[Any]]:
+    """The mutants whose results are recorded, by their names, in the order of the source."""
+    return {name: mutant for zoo in zoos() for name, mutant in zoo.mutants().items()}
 
 
 def fault_named(name: str) -> Fault[Any]:
     """The bug with this number, or the mutant with this name. Raises `KeyError`."""
-    found = KNOWN_BUGS.get(name) or coordinator_mutants().get(name)
-    return found if found is not None else member_mutants()[name]
+    if name in known_bugs():
+        return known_bugs()[name]
+    more = (zoo.more_mutants()[name] for zoo in zoos() if name in zoo.more_mutants())
+    return systematic_mutants()[name] if name in systematic_mutants() else next(more)
 
 
 def match_patterns(patterns: tuple[str, ...]) -> tuple[Fault[Any], ...]:
-    """The known bugs and the mutants of coordinators whose names match one of the shell patterns. Raises
-    `UnknownFault`."""
+    """The known bugs and the systematic mutants whose names match one of the shell patterns. Raises `UnknownFault`."""
     found: dict[str, Fault[Any]] = {}
     for pattern in patterns:
-        everything = KNOWN_BUGS if pattern.startswith("BUG") else {**KNOWN_BUGS, **coordinator_mutants()}
+        everything = known_bugs() if pattern.startswith("BUG") else {**known_bugs(), **systematic_mutants()}
         fitting = {name: one for name, one in everything.items() if fnmatchcase(name, pattern)}
         if not fitting:
             raise UnknownFault(
@@ -79,9 +83,9 @@ def match_patterns(patterns: tuple[str, ...]) -> tuple[Fault[Any], ...]:
     return tuple(found.values())
 
 
-def strategies_for(fault: Fault[Any]) -> tuple[str, ...]:
-    """How a fault is hunted, the plainest strategy first."""
-    return (GROUPS,) if fault.subject is Side.ASSIGNOR else STANDS[fault.subject].strategies
+def hunts_for(fault: Fault[Any]) -> SubjectHunts:
+    """How a fault is hunted."""
+    return next(zoo.hunts[fault.subject] for zoo in zoos() if fault.subject in zoo.hunts)
 
 
 def run_hunt(task: HuntTask) -> HuntResult:
@@ -92,11 +96,10 @@ def run_hunt(task: HuntTask) -> HuntResult:
 def hunt(task: HuntTask, fault: Fault[Any]) -> HuntResult:
     """Run a hunt for a fault."""
     logging.getLogger("fencepost.adapters.serve").setLevel(logging.CRITICAL)  # what clients do is judged, and no news
-    if fault.subject is not Side.ASSIGNOR:
-        return hunt_fault(task, fault, STANDS[fault.subject])
-    begun = time.process_time()
-    try:
-        with cpu_limit(task.seconds + HANG_SECONDS):
-            return hunt_by_groups(task, fault)
-    except CpuLimitExceeded:
-        return HuntResult(task, CLIENT_HANGS, 1, time.process_time() - begun)
+    return hunts_for(fault).hunt(task, fault)
+
+
+def find_difference(name: str) -> str:
+    """Where the mutant with this name differs from what is shipped; "" if nowhere."""
+    zoo = next(each for each in zoos() if name in each.mutants())
+    return zoo.find_difference(zoo.mutants()[name])

@@ -10,10 +10,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from fencepost.conformance.zoo.classic.clients import CLIENT_BUGS, NOT_PUT_BACK
-from fencepost.conformance.zoo.faults.fault import Fault, Side
+from fencepost.conformance.zoo.fault import Fault, Side
 from fencepost.conformance.zoo.hunt import HuntResult
-from fencepost.conformance.zoo.registry import KNOWN_BUGS, coordinator_mutants
+from fencepost.conformance.zoo.registry import known_bugs, systematic_mutants, zoos
 from fencepost.conformance.zoo.strategies import BASELINES, GROUPS, HYPOTHESIS, SCHEDULES, STRATEGIES, WALK
 
 BUG_RESULTS, MUTANT_RESULTS = (Path(__file__).parent / name for name in ("results.json", "mutants.json"))
@@ -165,7 +164,7 @@ def no_longer_found(old: ResultTable, new: ResultTable) -> list[str]:
 
 def record_results(table: ResultTable) -> None:
     """Merge the rows of the table into the recorded results of bugs and mutants, and write the page of the bugs."""
-    for file, names in ((BUG_RESULTS, KNOWN_BUGS), (MUTANT_RESULTS, coordinator_mutants())):
+    for file, names in ((BUG_RESULTS, known_bugs()), (MUTANT_RESULTS, systematic_mutants())):
         rows = tuple(row for row in table.rows if row.name in names)
         if rows:
             whole = merge_tables(load_results(file), replace(table, rows=rows), names)
@@ -241,6 +240,11 @@ def summarize_coordinators(rows: Sequence[ResultRow]) -> list[str]:
     return lines
 
 
+def not_put_back() -> dict[str, str]:
+    """The known bugs that are not put back, with the reason."""
+    return {number: reason for zoo in zoos() for number, reason in zoo.not_put_back.items()}
+
+
 def summarize_clients(rows: Sequence[ResultRow]) -> list[str]:
     """How many faults of each part of clients were found, and how many bugs are not put back."""
     found = [row for row in rows if row.found_by]
@@ -252,8 +256,8 @@ def summarize_clients(rows: Sequence[ResultRow]) -> list[str]:
     lines = [
         f"clients: {len(found)} of {len(rows)} found ({', '.join(parts)}), {named} by a requirement that forbids them"
     ]
-    if len(rows) == len(CLIENT_BUGS):
-        lines.append(f"{len(NOT_PUT_BACK)} more bugs of clients are known and not put back")
+    if len(rows) == sum(bug.subject is not Side.COORDINATOR for bug in known_bugs().values()):
+        lines.append(f"{len(not_put_back())} more bugs of clients are known and not put back")
     return lines
 
 
@@ -285,7 +289,7 @@ def render_markdown(table: ResultTable) -> str:
             "",
             "Not put back:",
             "",
-            *(f"- {number}: {reason}" for number, reason in NOT_PUT_BACK.items()),
+            *(f"- {number}: {reason}" for number, reason in not_put_back().items()),
         ]
     return "\n".join(page) + "\n"
 

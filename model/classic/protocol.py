@@ -12,6 +12,7 @@ CLASSIC = ProtocolEntry(
     history="fencepost.traces.history.trace_history:HistoryRecorder",
     words="fencepost.conformance.reports.incident_words:CLASSIC_WORDS",
     description="fencepost.conformance.protocols.classic:CLASSIC",
+    zoo="fencepost.conformance.zoo.classic.zoo:CLASSIC_ZOO",
     commands={
         "explore": "fencepost.conformance.cli.explore:run_classic",
         "prove": "fencepost.conformance.cli.prove:run_classic",

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from fencepost.conformance.zoo.faults.mutants import load_changed, source_of
+from fencepost.conformance.zoo.mutants import load_changed, source_of
 from fencepost.model.classic.theorems.registry import REGISTRY
 from fencepost.model.proofs.classic.induction import ProofSize
 from tests.acceptance.framework import Figure, at_least, exactly, without_threshold

@@ -15,7 +15,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TypeVar
 
-from fencepost.conformance.zoo.faults.mutants import Mutant
+from fencepost.conformance.zoo.mutants import Mutant
 from tests.acceptance.framework import Figure, exactly, without_threshold
 from tests.model.mutants.classify import ORDER, classify_by_proof, classify_mutant, functions_proved, recording
 from tests.model.mutants.comparison import recorded_tours

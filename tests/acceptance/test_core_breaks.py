@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.conformance.zoo.faults.mutants import source_of
+from fencepost.conformance.zoo.mutants import source_of
 from tests.acceptance import core_breaks
 from tests.acceptance.core_breaks import UNNOTICED, BreakVerdict, broken_source, check_core_breaks, with_theorems
 from tests.model.proofs.breaks import BREAKS

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.conformance.zoo.clients import ClientFault
-from fencepost.conformance.zoo.faults.fault import Patch
+from fencepost.conformance.zoo.classic.client_stand import ClientFault
+from fencepost.conformance.zoo.fault import Patch
 from fencepost.model.classic.catalogue.client import CLIENT_CATALOGUE
 from tests.acceptance.checks import faulty_clients
 from tests.acceptance.heldout_clients import CLIENT_FAULTS

@@ -6,7 +6,7 @@ import pytest
 
 import fencepost
 from fencepost.adapters.bundled.classic.group import Group
-from fencepost.conformance.zoo.coordinators import CoordinatorFault
+from fencepost.conformance.zoo.classic.coordinator_stand import CoordinatorFault
 from tests.acceptance.heldout_faults.fault import Edit, StaleEditError, edited_coordinator
 from tests.acceptance.heldout_faults.play import record_play
 from tests.acceptance.heldout_faults.registry import FAULTS, WITNESSES

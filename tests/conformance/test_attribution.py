@@ -20,7 +20,7 @@ from fencepost.conformance.scenario.context import ScenarioContext
 from fencepost.conformance.scenario.scenario import Scenario, ScenarioFunction, ScenarioRun
 from fencepost.conformance.scenario.selection import select_requirements
 from fencepost.conformance.scenarios.classic import ALL
-from fencepost.conformance.zoo.classic.coordinators import CrashingTarget
+from fencepost.conformance.zoo.classic.bugs.coordinators import CrashingTarget
 from fencepost.conformance.zoo.registry import fault_named
 from fencepost.model.errors import Error
 from fencepost.traces.events import Kind

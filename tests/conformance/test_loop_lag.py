@@ -24,8 +24,8 @@ from fencepost.conformance.scenarios.classic import ALL
 from fencepost.conformance.schedules.bench import Bench
 from fencepost.conformance.schedules.classic.moves.cast import MemberRole
 from fencepost.conformance.schedules.schedule import Move, Schedule
-from fencepost.conformance.zoo.classic.coordinators import CrashingTarget
-from fencepost.conformance.zoo.coordinators import BUNDLED_SCHEDULES
+from fencepost.conformance.zoo.classic.bugs.coordinators import CrashingTarget
+from fencepost.conformance.zoo.classic.coordinator_stand import BUNDLED_SCHEDULES
 from fencepost.conformance.zoo.registry import fault_named
 from fencepost.model.classic.catalogue import CATALOGUE
 from fencepost.traces.events import Order

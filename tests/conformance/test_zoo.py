@@ -10,11 +10,10 @@ from fencepost.adapters.bundled.classic.group import Group
 from fencepost.adapters.bundled.classic.messages import JoinGroup, Request
 from fencepost.conformance.results import Verdict
 from fencepost.conformance.scenario.selection import select_requirements
-from fencepost.conformance.zoo.classic import environments
-from fencepost.conformance.zoo.classic.bugs import COORDINATOR_BUGS
-from fencepost.conformance.zoo.classic.environments import Environment
-from fencepost.conformance.zoo.coordinators import CoordinatorFault
-from fencepost.conformance.zoo.faults.fault import Patch
+from fencepost.conformance.zoo.classic.bugs import COORDINATOR_BUGS, environments
+from fencepost.conformance.zoo.classic.bugs.environments import Environment
+from fencepost.conformance.zoo.classic.coordinator_stand import CoordinatorFault
+from fencepost.conformance.zoo.fault import Patch
 from fencepost.model.classic.catalogue import CATALOGUE
 from tests.support.bug_witnesses import WITNESSES, run_under, shown_by
 

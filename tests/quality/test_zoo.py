@@ -8,10 +8,10 @@ from statistics import median
 import pytest
 
 from fencepost.conformance.zoo.classic.bugs import COORDINATOR_BUGS
-from fencepost.conformance.zoo.coordinators import HANGS
+from fencepost.conformance.zoo.classic.coordinator_stand import HANGS
 from fencepost.conformance.zoo.hunt import HuntTask
 from fencepost.conformance.zoo.hunt_plan import is_not_told_apart
-from fencepost.conformance.zoo.registry import coordinator_mutants, run_hunt
+from fencepost.conformance.zoo.registry import run_hunt, systematic_mutants
 from fencepost.conformance.zoo.results import MUTANT_RESULTS, ResultRow, load_results
 from fencepost.conformance.zoo.strategies import SCHEDULES
 
@@ -56,7 +56,7 @@ def is_found_again(row: ResultRow) -> bool:
 
 def test_the_mutants_are_those_of_the_bundled_coordinator() -> None:
     # If it changed: `python -m tests.acceptance schedules mutants`, or `fencepost zoo --only PATTERN --record`.
-    assert [row.name for row in MUTATED] == list(coordinator_mutants())
+    assert [row.name for row in MUTATED] == list(systematic_mutants())
 
 
 def test_nearly_every_mutant_is_found() -> None:

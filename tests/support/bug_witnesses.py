@@ -9,8 +9,8 @@ from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.scenarios.classic import ALL
 from fencepost.conformance.zoo.classic.bugs import COORDINATOR_BUGS
-from fencepost.conformance.zoo.classic.environments import Environment
-from fencepost.conformance.zoo.coordinators import CoordinatorFault
+from fencepost.conformance.zoo.classic.bugs.environments import Environment
+from fencepost.conformance.zoo.classic.coordinator_stand import CoordinatorFault
 from fencepost.traces.files.trace_files import write_trace
 
 WITNESSES: Mapping[str, tuple[str, str]] = {

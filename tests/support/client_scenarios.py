@@ -10,7 +10,7 @@ from fencepost.conformance.clients.stage import ClientFacts
 from fencepost.conformance.scenario.scenario import ScenarioRun
 from fencepost.conformance.zoo.classic.clients import reference
 from fencepost.conformance.zoo.classic.clients.reference import KINDS
-from fencepost.conformance.zoo.faults.fault import Fault
+from fencepost.conformance.zoo.fault import Fault
 from fencepost.model.classic.member.settings import ClientSettings
 from tests.support.wire_client import Tamper, Tell, WireSubject, send_as_it_is
 

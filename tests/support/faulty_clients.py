@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from fencepost.conformance.clients.classic.groups import requirements_of
 from fencepost.conformance.zoo.classic.clients.reference import make_subject
-from fencepost.conformance.zoo.faults.fault import INVENTED, Fault, Patch, Side, replace_function
+from fencepost.conformance.zoo.fault import INVENTED, Fault, Patch, Side, replace_function
 from fencepost.model.assignors.consumer_protocol import (
     decode_assignment,
     decode_subscription,

@@ -23,7 +23,7 @@ from fencepost.adapters.region.operator import (
     merge_parts,
 )
 from fencepost.adapters.target import format_address
-from fencepost.conformance.zoo.faults.fault import INVENTED, Fault, FaultFamily, Patch, Side
+from fencepost.conformance.zoo.fault import INVENTED, Fault, FaultFamily, Patch, Side
 from fencepost.model.classic.member.client import Callback, CallbackKind
 from fencepost.model.classic.member.settings import COOPERATIVE_STICKY
 from fencepost.model.classic.member.step import ListenerReturned

@@ -12,11 +12,12 @@ from pathlib import Path
 from random import Random
 
 from fencepost import adapters, conformance, model, traces
+from fencepost.conformance.zoo.classic.client_stand import ClientFault, MutantOutcome, hunt_mutant
 from fencepost.conformance.zoo.classic.clients import CLIENT_BUGS
-from fencepost.conformance.zoo.clients import ClientFault, MutantOutcome, hunt_mutant
-from fencepost.conformance.zoo.faults.fault import Side
+from fencepost.conformance.zoo.classic.zoo import member_mutants
+from fencepost.conformance.zoo.fault import Side
 from fencepost.conformance.zoo.hunt import HuntResult, HuntTask
-from fencepost.conformance.zoo.registry import hunt, member_mutants, strategies_for
+from fencepost.conformance.zoo.registry import hunt, hunts_for
 from fencepost.conformance.zoo.strategies import SCENARIOS
 from tests.acceptance.framework import Check, Figure, at_least, without_threshold
 from tests.acceptance.heldout_clients import CLIENT_FAULTS
@@ -153,7 +154,7 @@ ALLOWED: dict[str, str] = {
 
 def hunt_fault(fault: ClientFault, first: str = "") -> HuntResult:
     """Hunt a fault by each strategy in turn, the plainest first or the one named, until one finds it."""
-    for strategy in sorted(strategies_for(fault), key=lambda each: each != first):
+    for strategy in sorted(hunts_for(fault).strategies, key=lambda each: each != first):
         result = hunt(HuntTask(fault.id, strategy, SEED, HUNT_SECONDS, shrink=1.0), fault)
         if result.is_found:
             break

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
-from fencepost.conformance.zoo.classic.environments import PLAIN, Environment
-from fencepost.conformance.zoo.faults.fault import Fault, Patch, Side
+from fencepost.conformance.zoo.classic.bugs.environments import PLAIN, Environment
+from fencepost.conformance.zoo.fault import Fault, Patch, Side
 from tests.acceptance.heldout_faults.play import Play
 
 _PACKAGE = "fencepost.adapters.bundled.classic"

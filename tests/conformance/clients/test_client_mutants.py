@@ -6,10 +6,10 @@ import pytest
 
 from fencepost.conformance.clients.classic import SCENARIOS
 from fencepost.conformance.scenario.scenario import Scenario
+from fencepost.conformance.zoo.classic.client_stand import CLIENTS, shown_by
 from fencepost.conformance.zoo.classic.clients.reference import KINDS
-from fencepost.conformance.zoo.clients import CLIENTS, shown_by
+from fencepost.conformance.zoo.classic.zoo import member_mutants
 from fencepost.conformance.zoo.hunt import usual_run
-from fencepost.conformance.zoo.registry import member_mutants
 from tests.acceptance.heldout_clients import CLIENT_FAULTS
 
 MUTANTS = (

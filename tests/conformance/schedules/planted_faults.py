@@ -29,8 +29,8 @@ from fencepost.adapters.bundled.classic.subscription import UnreadableSubscripti
 from fencepost.adapters.bundled.classic.syncing import Syncing
 from fencepost.adapters.bundled.classic.timers import Timers
 from fencepost.adapters.bundled.classic.transactions import Transactions
-from fencepost.conformance.zoo.classic.environments import coordinator_family
-from fencepost.conformance.zoo.faults.fault import Patch
+from fencepost.conformance.zoo.classic.bugs.environments import coordinator_family
+from fencepost.conformance.zoo.fault import Patch
 
 PLANTED = coordinator_family()
 

@@ -14,7 +14,7 @@ from fencepost.conformance.testing.regression_test import UnwritableTestError, w
 from fencepost.conformance.testing.targets import InProcessPlayer
 from fencepost.conformance.testing.violation import Violation
 from fencepost.conformance.zoo.classic.bugs import COORDINATOR_BUGS
-from fencepost.conformance.zoo.classic.environments import PLAIN
+from fencepost.conformance.zoo.classic.bugs.environments import PLAIN
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.files.trace_files import write_trace

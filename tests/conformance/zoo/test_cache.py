@@ -18,8 +18,8 @@ from fencepost.conformance.schedules.falsify import (
     schedule_source,
 )
 from fencepost.conformance.schedules.schedule import Schedule
-from fencepost.conformance.zoo import coordinators
-from fencepost.conformance.zoo.coordinators import (
+from fencepost.conformance.zoo.classic import coordinator_stand
+from fencepost.conformance.zoo.classic.coordinator_stand import (
     BUNDLED_SCHEDULES,
     CachedBench,
     CoordinatorFault,
@@ -84,7 +84,7 @@ def test_only_what_differs_from_the_shipped_coordinator_is_judged(monkeypatch: p
     schedules, _ = cached_schedules(SOURCE, SEED, 0)
     for schedule in schedules:
         reference_run(BUNDLED_SCHEDULES, schedule, BUNDLED_SETTINGS)
-    monkeypatch.setattr(coordinators, "judge", count_judging)
+    monkeypatch.setattr(coordinator_stand, "judge", count_judging)
     bug = fault_named("BUG-22")
     bench = make_bench(bug, CpuClock())
     found = [bool(bench.violated_by_new(each)) for each in schedules]
@@ -131,7 +131,7 @@ def test_what_takes_too_long_is_nothing_unless_the_coordinator_hangs(monkeypatch
         return judge(header, events)
 
     (schedules, _), bench = cached_schedules(SOURCE, SEED, 0), make_bench(fault_named(BUG), CpuClock())
-    monkeypatch.setattr(coordinators, "MAX_PLAY_SECONDS", 0.5)
+    monkeypatch.setattr(coordinator_stand, "MAX_PLAY_SECONDS", 0.5)
     assert replace(bench, judge=slow).violated_by(schedules[0]) == frozenset()
 
 

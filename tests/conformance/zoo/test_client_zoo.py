@@ -7,11 +7,12 @@ import pytest
 
 from fencepost.conformance.clients.classic import SCENARIOS as CLIENT_SCENARIOS
 from fencepost.conformance.clients.schedule_bench import ClientBench
+from fencepost.conformance.zoo.classic.client_stand import CLIENTS, hunt_mutant, shown_by
 from fencepost.conformance.zoo.classic.clients import CLIENT_BUGS, NOT_PUT_BACK
-from fencepost.conformance.zoo.clients import CLIENTS, hunt_mutant, shown_by
-from fencepost.conformance.zoo.faults.fault import Patch, Side
+from fencepost.conformance.zoo.classic.zoo import member_mutants
+from fencepost.conformance.zoo.fault import Patch, Side
 from fencepost.conformance.zoo.hunt import HuntTask, usual_run
-from fencepost.conformance.zoo.registry import match_patterns, member_mutants, run_hunt, strategies_for
+from fencepost.conformance.zoo.registry import hunts_for, match_patterns, run_hunt
 from fencepost.conformance.zoo.results import ResultTable, from_json, render_markdown, result_row, table_lines, to_json
 from fencepost.conformance.zoo.strategies import GROUPS, SCENARIOS, SCHEDULES
 from fencepost.model.classic.catalogue.client import CLIENT_CATALOGUE
@@ -127,7 +128,7 @@ def test_what_was_not_found_is_told() -> None:
 
 def test_patterns_match_numbers() -> None:
     assert [bug.id for bug in match_patterns(("BUG-8?",))] == [f"BUG-{n}" for n in (80, 81, 84, 85, 86, 87, 89)]
-    assert {strategies_for(bug)[0] for bug in CLIENT_BUGS.values() if bug.subject is Side.ASSIGNOR} == {GROUPS}
+    assert {hunts_for(bug).strategies[0] for bug in CLIENT_BUGS.values() if bug.subject is Side.ASSIGNOR} == {GROUPS}
 
 
 # -- mutants ----------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from fencepost.conformance.cli import main
 from fencepost.conformance.zoo import hunt_plan, results
 from fencepost.conformance.zoo.hunt import HuntResult, HuntTask
 from fencepost.conformance.zoo.hunt_plan import HuntPlan
-from fencepost.conformance.zoo.registry import coordinator_mutants
+from fencepost.conformance.zoo.registry import systematic_mutants
 from fencepost.conformance.zoo.results import BUG_RESULTS, HuntSummary, ResultRow, ResultTable
 
 Hunted = tuple[HuntTask, HuntResult]
@@ -75,7 +75,7 @@ def test_the_records_are_written_only_when_asked_for(tmp_path: Path, monkeypatch
     page = bugs.with_suffix(".md").read_text()
     assert "| BUG-30 |" in page and "| BUG-58 | member |" in page
     assert not mutants.exists()
-    found = (replace(FOUND, name=next(iter(coordinator_mutants())), source="", breaks=()),)
+    found = (replace(FOUND, name=next(iter(systematic_mutants())), source="", breaks=()),)
     assert main(["zoo", "--record"]) == 0
     assert [row["name"] for row in json.loads(mutants.read_text())["rows"]] == [found[0].name]
     assert len(json.loads(bugs.read_text())["rows"]) == 2

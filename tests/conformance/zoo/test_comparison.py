@@ -2,11 +2,10 @@
 
 import pytest
 
-from fencepost.conformance.zoo import comparison
-from fencepost.conformance.zoo.classic.compared_scenarios import comparison_scenarios
-from fencepost.conformance.zoo.classic.environments import PLAIN
-from fencepost.conformance.zoo.comparison import find_difference
-from fencepost.conformance.zoo.coordinators import play_scenario_in
+from fencepost.conformance.zoo.classic import comparison
+from fencepost.conformance.zoo.classic.bugs.environments import PLAIN
+from fencepost.conformance.zoo.classic.comparison import comparison_scenarios, find_difference
+from fencepost.conformance.zoo.classic.coordinator_stand import play_scenario_in
 from fencepost.conformance.zoo.registry import fault_named
 
 TOLD_APART = {

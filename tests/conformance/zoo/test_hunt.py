@@ -15,20 +15,15 @@ from fencepost.conformance.scenarios.classic import ALL
 from fencepost.conformance.schedules.classic.interpreter import InterpretedSchedule
 from fencepost.conformance.schedules.classic.moves.cast import MemberRole
 from fencepost.conformance.schedules.schedule import Move, Schedule
-from fencepost.conformance.zoo import coordinators, hunt_plan, measuring
 from fencepost.conformance.zoo import hunt as hunt_module
-from fencepost.conformance.zoo.comparison import find_difference, observe
-from fencepost.conformance.zoo.coordinators import COORDINATORS, HANGS, CoordinatorFault
+from fencepost.conformance.zoo import hunt_plan, measuring
+from fencepost.conformance.zoo.classic import coordinator_stand
+from fencepost.conformance.zoo.classic.comparison import find_difference, observe
+from fencepost.conformance.zoo.classic.coordinator_stand import COORDINATORS, HANGS, CoordinatorFault
+from fencepost.conformance.zoo.classic.zoo import coordinator_mutants, mutant_of_coordinator
 from fencepost.conformance.zoo.hunt import DOES_NOT_START, HuntResult, HuntTask, UnusualCount, hunt_fault
 from fencepost.conformance.zoo.hunt_plan import NOT_TOLD_APART, SURVIVES, HuntPlan, is_found
-from fencepost.conformance.zoo.registry import (
-    UnknownFault,
-    coordinator_mutants,
-    fault_named,
-    match_patterns,
-    mutant_of_coordinator,
-    run_hunt,
-)
+from fencepost.conformance.zoo.registry import UnknownFault, fault_named, match_patterns, run_hunt
 from fencepost.conformance.zoo.results import ResultRow
 from fencepost.conformance.zoo.strategies import REMARKS, SCENARIOS, SCHEDULES, TOURS
 
@@ -58,7 +53,7 @@ def test_unusual_responses_are_found_by_remarks() -> None:
 
 def test_remark_on_the_shipped_coordinator_is_no_find() -> None:
     stand = replace(COORDINATORS, remarks=lambda run: frozenset({UnusualCount("JOIN-01", 1)}))
-    assert not hunt_fault(HuntTask(DEAF, REMARKS, only="session-timeout-bounds"), fault_named(DEAF), stand).is_found
+    assert not hunt_fault(stand, HuntTask(DEAF, REMARKS, only="session-timeout-bounds"), fault_named(DEAF)).is_found
 
 
 @pytest.mark.slow
@@ -91,7 +86,7 @@ def mutant_with(replacement: str) -> CoordinatorFault:
 @pytest.mark.slow
 def test_nothing_is_found_where_nothing_is_wrong() -> None:
     same = mutant_with("not group.state is not State.PREPARING")
-    find = hunt_fault(HuntTask("sound", SCENARIOS, seconds=60), same, COORDINATORS)
+    find = hunt_fault(COORDINATORS, HuntTask("sound", SCENARIOS, seconds=60), same)
     assert not find.is_found and find.schedules > 300
 
 
@@ -100,11 +95,11 @@ def test_a_coordinator_that_hangs_is_found_with_that(monkeypatch: pytest.MonkeyP
     hanging = mutant_with("all(True for _ in iter(int, 1))")
     monkeypatch.setattr(hunt_module, "HANG_SECONDS", 0.5)
     task = HuntTask("stuck", SCENARIOS, seconds=0.5, shrink=0)
-    assert hunt_fault(task, hanging, COORDINATORS).requirement == HANGS
+    assert hunt_fault(COORDINATORS, task, hanging).requirement == HANGS
 
 
 def test_a_coordinator_that_hangs_in_a_timer_is_found_with_that(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coordinators, "MAX_PLAY_SECONDS", 1.0)
+    monkeypatch.setattr(coordinator_stand, "MAX_PLAY_SECONDS", 1.0)
     monkeypatch.setattr(measuring, "REPEAT_SECONDS", 1_000)
     name = "rebalance.Rebalancer.on_initial_delay: always: group.newcomer and group.remaining_delay -> True"
     assert run_hunt(HuntTask(name, SCHEDULES, 1, seconds=60, shrink=0)).requirement == HANGS
@@ -112,7 +107,7 @@ def test_a_coordinator_that_hangs_in_a_timer_is_found_with_that(monkeypatch: pyt
 
 def test_a_coordinator_that_does_not_start_is_found_with_that() -> None:
     dead = changed_mutant(path=(("body", -1),), replacement=ast.parse("nowhere").body[0])
-    assert hunt_fault(HuntTask("dead", SCENARIOS), dead, COORDINATORS).requirement == DOES_NOT_START
+    assert hunt_fault(COORDINATORS, HuntTask("dead", SCENARIOS), dead).requirement == DOES_NOT_START
 
 
 def test_a_crash_is_seen_by_the_requests_that_were_lost() -> None:
@@ -225,5 +220,5 @@ def test_an_answer_that_no_message_can_hold_is_the_end_of_a_coordinator() -> Non
 
 
 def test_a_mutant_that_hangs_in_the_comparison_is_different(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fencepost.conformance.zoo.comparison.MAX_PLAY_SECONDS", 0.5)
+    monkeypatch.setattr("fencepost.conformance.zoo.classic.comparison.MAX_PLAY_SECONDS", 0.5)
     assert find_difference(mutant_with("all(True for _ in iter(int, 1))"))

@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 
 from fencepost.conformance.scenarios.classic import ALL
-from fencepost.conformance.zoo.classic.environments import PLAIN
-from fencepost.conformance.zoo.coordinators import play_scenario_in
-from fencepost.conformance.zoo.faults.mutants import Mutant
+from fencepost.conformance.zoo.classic.bugs.environments import PLAIN
+from fencepost.conformance.zoo.classic.coordinator_stand import play_scenario_in
+from fencepost.conformance.zoo.classic.zoo import coordinator_mutants
 from fencepost.conformance.zoo.measuring import Line, lines_changed_by, trace_lines
-from fencepost.conformance.zoo.registry import coordinator_mutants
+from fencepost.conformance.zoo.mutants import Mutant
 
 MUTANTS = [each.mutant for each in coordinator_mutants().values() if each.mutant is not None]
 

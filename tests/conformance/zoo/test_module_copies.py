@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from fencepost.conformance.zoo.faults.mutants import load_changed, source_of
+from fencepost.conformance.zoo.mutants import load_changed, source_of
 from fencepost.model.classic.core import membership
 from fencepost.model.classic.core.state import Context, Group, LeaveRequest
 from fencepost.model.explore.classic import coordinator_tour

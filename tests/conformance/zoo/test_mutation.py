@@ -4,8 +4,8 @@ import ast
 
 import pytest
 
-from fencepost.conformance.zoo.faults.mutants import Mutant, all_mutants, apply_mutant, source_of
-from fencepost.conformance.zoo.faults.operators import OPERATORS
+from fencepost.conformance.zoo.mutants import Mutant, all_mutants, apply_mutant, source_of
+from fencepost.conformance.zoo.operators import OPERATORS
 
 SHAPES = """
 class Phase(IntEnum):

@@ -12,8 +12,8 @@ from functools import cache
 from types import CodeType, FrameType
 from typing import Any
 
-from fencepost.conformance.zoo.faults.mutants import Mutant, file_of, load_changed, node_at, source_of
 from fencepost.conformance.zoo.measuring import trace_lines
+from fencepost.conformance.zoo.mutants import Mutant, file_of, load_changed, node_at, source_of
 from fencepost.model.explore.tours import Machine
 from fencepost.model.proofs.classic.induction import STATEMENTS, ProofSize, prove_event
 from fencepost.model.proofs.classic.inductions import INDUCTIONS

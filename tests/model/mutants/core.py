@@ -10,7 +10,7 @@ from operator import attrgetter
 from types import ModuleType
 from typing import Any, TypeVar
 
-from fencepost.conformance.zoo.faults.mutants import (
+from fencepost.conformance.zoo.mutants import (
     Mutant,
     apply_mutant,
     dependencies_of,
@@ -18,7 +18,7 @@ from fencepost.conformance.zoo.faults.mutants import (
     mutants_of,
     source_of,
 )
-from fencepost.conformance.zoo.faults.operators import Vocabulary
+from fencepost.conformance.zoo.operators import Vocabulary
 from fencepost.model.explore.tours import Machine
 from tests.model.mutants.machines import MODULES, machine, module_of
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fencepost.conformance.zoo.faults.operators import OPERATORS
+from fencepost.conformance.zoo.operators import OPERATORS
 
 TOUR, REFUTED, EQUIVALENT, UNEXPLAINED = "tour", "refuted", "equivalent", "unexplained"
 UNREACHED = "no transition of the machines reaches it"

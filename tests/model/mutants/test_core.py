@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.conformance.zoo.faults.mutants import Mutant
+from fencepost.conformance.zoo.mutants import Mutant
 from fencepost.model.classic.core.state import FREE, Slot
 from fencepost.model.logic import and_, or_
 from tests.model.mutants.classify import (

@@ -10,7 +10,7 @@ from fencepost.adapters.serve import server
 from fencepost.adapters.serve.cluster import Body, ServedCluster
 from fencepost.adapters.serve.server import Disconnect
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
-from fencepost.conformance.zoo.faults.fault import Fault, FaultFamily, Patch, Side
+from fencepost.conformance.zoo.fault import Fault, FaultFamily, Patch, Side
 from fencepost.model.settings import Settings
 
 BROKERS: FaultFamily[Settings] = FaultFamily(Side.COORDINATOR, BUNDLED_SETTINGS)

@@ -7,7 +7,7 @@ clients belong in packages of their own.
 from fencepost.conformance.zoo.classic.bugs.membership import admission, sessions, statics
 from fencepost.conformance.zoo.classic.bugs.offsets import offsets, storage
 from fencepost.conformance.zoo.classic.bugs.rebalances import rounds
-from fencepost.conformance.zoo.faults.fault import by_id
+from fencepost.conformance.zoo.fault import by_id
 
 COORDINATOR_BUGS = by_id([admission, statics, rounds, sessions, offsets, storage])
 """Every coordinator bug by its number."""

@@ -14,8 +14,8 @@ from fencepost.adapters.bundled.classic.rebalance import Rebalancer
 from fencepost.adapters.bundled.classic.static_membership import StaticMembership
 from fencepost.adapters.bundled.classic.syncing import Syncing
 from fencepost.adapters.bundled.classic.timers import Timers
-from fencepost.conformance.zoo.classic.environments import coordinator_family
-from fencepost.conformance.zoo.faults.fault import Patch
+from fencepost.conformance.zoo.classic.bugs.environments import coordinator_family
+from fencepost.conformance.zoo.fault import Patch
 
 admission = coordinator_family()
 

@@ -16,16 +16,16 @@ from fencepost.adapters.bundled.classic.messages import Body, Error, Request, Re
 from fencepost.adapters.bundled.classic.offsets import Offsets
 from fencepost.adapters.bundled.classic.records import GroupRecord, OffsetRecord, Record
 from fencepost.adapters.bundled.classic.subscription import CONSUMER
-from fencepost.conformance.zoo.classic import environments
-from fencepost.conformance.zoo.classic.coordinators import CrashingTarget
-from fencepost.conformance.zoo.classic.environments import (
+from fencepost.conformance.zoo.classic.bugs import environments
+from fencepost.conformance.zoo.classic.bugs.coordinators import CrashingTarget
+from fencepost.conformance.zoo.classic.bugs.environments import (
     OFFSETS_REFUSED,
     SLOW_LOADING,
     SLOW_OFFSETS,
     coordinator_family,
     error_body,
 )
-from fencepost.conformance.zoo.faults.fault import Patch
+from fencepost.conformance.zoo.fault import Patch
 from fencepost.model.wire.primitives import ZERO_UUID
 
 offsets = coordinator_family()

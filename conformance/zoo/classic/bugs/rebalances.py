@@ -9,9 +9,9 @@ from fencepost.adapters.bundled.classic.leaving import Leaving
 from fencepost.adapters.bundled.classic.messages import Body, Error, Request
 from fencepost.adapters.bundled.classic.rebalance import Rebalancer
 from fencepost.adapters.bundled.classic.syncing import Syncing
-from fencepost.conformance.zoo.classic import environments
-from fencepost.conformance.zoo.classic.environments import SLOW_ASSIGNMENTS, coordinator_family
-from fencepost.conformance.zoo.faults.fault import Patch
+from fencepost.conformance.zoo.classic.bugs import environments
+from fencepost.conformance.zoo.classic.bugs.environments import SLOW_ASSIGNMENTS, coordinator_family
+from fencepost.conformance.zoo.fault import Patch
 
 rounds = coordinator_family()
 

@@ -8,7 +8,7 @@ from fencepost.conformance.zoo.classic.clients.commits import commit_bugs
 from fencepost.conformance.zoo.classic.clients.fetching import fetching
 from fencepost.conformance.zoo.classic.clients.membership import membership
 from fencepost.conformance.zoo.classic.clients.subscribing import subscribing
-from fencepost.conformance.zoo.faults.fault import by_id
+from fencepost.conformance.zoo.fault import by_id
 
 CLIENT_BUGS = by_id([membership, subscribing, commit_bugs, fetching, assigning])
 """Every known bug of a client that is put back, by its number."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fencepost.conformance.zoo.classic.clients.reference import client_family
-from fencepost.conformance.zoo.faults.fault import Patch, Side, replace_function
+from fencepost.conformance.zoo.fault import Patch, Side, replace_function
 from fencepost.model.assignors import audiences, claims, group, quotas, round_robin, sticky, sticky_group, uniform
 from fencepost.model.assignors import general as general_branch
 from fencepost.model.assignors import range as range_assignor

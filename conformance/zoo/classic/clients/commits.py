@@ -5,7 +5,7 @@ from typing import Any
 from fencepost.adapters.client.reference.client import ReferenceClient
 from fencepost.conformance.zoo.classic.clients.membership import NEVER, stop_consuming
 from fencepost.conformance.zoo.classic.clients.reference import COOPERATIVE, LATEST, client_family
-from fencepost.conformance.zoo.faults.fault import Patch, Side, replace_function
+from fencepost.conformance.zoo.fault import Patch, Side, replace_function
 from fencepost.model.classic.member import commit_results, commits, completion, leaving, polling, positions
 from fencepost.model.classic.member import member as core
 from fencepost.model.classic.member.client import (

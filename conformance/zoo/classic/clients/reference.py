@@ -9,9 +9,9 @@ from types import MappingProxyType
 from typing import Any
 
 from fencepost.adapters.client.reference.driver import ReferenceSubject
-from fencepost.conformance.zoo.faults.fault import FaultFamily, Patch, Side, replace_function
-from fencepost.conformance.zoo.faults.mutants import Mutant, all_mutants, apply_mutant, load_changed, source_of
-from fencepost.conformance.zoo.faults.operators import GUARD_OPERATORS, OPERATORS
+from fencepost.conformance.zoo.fault import FaultFamily, Patch, Side, replace_function
+from fencepost.conformance.zoo.mutants import Mutant, all_mutants, apply_mutant, load_changed, source_of
+from fencepost.conformance.zoo.operators import GUARD_OPERATORS, OPERATORS
 from fencepost.model.classic import member
 from fencepost.model.classic.core.sorts import InstanceId
 from fencepost.model.classic.member.settings import (

@@ -17,9 +17,9 @@ from fencepost.conformance.plan import ReplayOutcome
 from fencepost.conformance.results import ExitCode
 from fencepost.conformance.scenario.scenario import ScenarioRun
 from fencepost.conformance.schedules.schedule import Move, Schedule
+from fencepost.conformance.zoo.classic.client_stand import PROTOCOL
+from fencepost.conformance.zoo.classic.client_stand import make_bench as make_reference_bench
 from fencepost.conformance.zoo.classic.clients.reference import KINDS as KINDS_OF_CLIENTS
-from fencepost.conformance.zoo.clients import PROTOCOL
-from fencepost.conformance.zoo.clients import make_bench as make_reference_bench
 from fencepost.model.classic.catalogue.client import MEMBER_RULES
 from fencepost.model.classic.member.settings import ClientSettings
 from fencepost.traces.events import Event, Kind

@@ -11,9 +11,9 @@ from fencepost.adapters.bundled.classic.coordinator import Coordinator
 from fencepost.adapters.bundled.classic.messages import Request, Response
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.target import Description, TargetError
-from fencepost.conformance.zoo.faults.fault import Patch
-from fencepost.conformance.zoo.faults.mutants import Mutant, all_mutants, apply_mutant, load_changed, source_of
-from fencepost.conformance.zoo.faults.operators import GUARD_OPERATORS, OPERATORS
+from fencepost.conformance.zoo.fault import Patch
+from fencepost.conformance.zoo.mutants import Mutant, all_mutants, apply_mutant, load_changed, source_of
+from fencepost.conformance.zoo.operators import GUARD_OPERATORS, OPERATORS
 from fencepost.model.wire.codec import encode_body
 from fencepost.traces.events import Kind, Order
 

@@ -29,7 +29,7 @@ from fencepost.conformance.schedules.falsify import schedule_source
 from fencepost.conformance.schedules.schedule import Schedule
 from fencepost.conformance.zoo.classic.clients import reference
 from fencepost.conformance.zoo.classic.clients.reference import KINDS, NO_POLICY
-from fencepost.conformance.zoo.faults.fault import Fault
+from fencepost.conformance.zoo.fault import Fault
 from fencepost.conformance.zoo.hunt import HuntResult, HuntTask, Stand, UnusualCount, is_stuck, usual_run
 from fencepost.conformance.zoo.measuring import CpuClock, CpuLimitExceeded, cpu_limit
 from fencepost.conformance.zoo.strategies import REMARKS, SCENARIOS, SCHEDULES

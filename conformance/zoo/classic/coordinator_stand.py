@@ -29,9 +29,9 @@ from fencepost.conformance.schedules.protocol import TargetScheduleProtocol
 from fencepost.conformance.schedules.schedule import Schedule
 from fencepost.conformance.schedules.scope import ScheduleScope
 from fencepost.conformance.zoo.classic.baselines import plain_hypothesis, random_walks
-from fencepost.conformance.zoo.classic.coordinators import CrashingTarget
-from fencepost.conformance.zoo.classic.environments import PLAIN, Environment
-from fencepost.conformance.zoo.faults.fault import Fault
+from fencepost.conformance.zoo.classic.bugs.coordinators import CrashingTarget
+from fencepost.conformance.zoo.classic.bugs.environments import PLAIN, Environment
+from fencepost.conformance.zoo.fault import Fault
 from fencepost.conformance.zoo.hunt import MAX_CACHED_BATCHES, Stand
 from fencepost.conformance.zoo.measuring import (
     CpuClock,

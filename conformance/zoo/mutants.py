@@ -17,7 +17,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from fencepost.conformance.zoo.faults.operators import OPERATORS, NodePath, Operator, Vocabulary, sites
+from fencepost.conformance.zoo.operators import OPERATORS, NodePath, Operator, Vocabulary, sites
 
 _MAX_SHOWN = 120
 PACKAGE = "fencepost"

@@ -22,8 +22,8 @@ from fencepost.adapters.bundled.classic.offsets import Offsets
 from fencepost.adapters.bundled.classic.records import GroupRecord, OffsetRecord, Record
 from fencepost.adapters.bundled.classic.syncing import Syncing
 from fencepost.adapters.target import Target
-from fencepost.conformance.zoo.classic.coordinators import CrashingTarget
-from fencepost.conformance.zoo.faults.fault import FaultFamily, Patch, Side
+from fencepost.conformance.zoo.classic.bugs.coordinators import CrashingTarget
+from fencepost.conformance.zoo.fault import FaultFamily, Patch, Side
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Order
 

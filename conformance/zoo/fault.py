@@ -14,7 +14,7 @@ from functools import cache
 from types import MappingProxyType, TracebackType
 from typing import Any, Generic, TypeVar
 
-from fencepost.conformance.zoo.faults.mutants import Mutant
+from fencepost.conformance.zoo.mutants import Mutant
 
 PATCHED = (
     "fencepost.model.classic.member",
