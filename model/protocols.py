@@ -27,6 +27,8 @@ class ProtocolEntry:
     name: str
     specifications: Mapping[str, str] = field(default_factory=dict)
     """Each `Specification`, by the subject of its requirements."""
+    messages: str = ""
+    """A table of messages in the notation of `model/wire/schema`, which no other protocol has."""
     holes: str = ""
     """The holes of the text that it was read from, each a `Hole`, by id."""
     hole_searches: str = ""

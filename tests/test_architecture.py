@@ -35,8 +35,8 @@ ORDER = {
         model/draining
         model/explore  model/explore/classic  model/explore/classic/poll_loop
         model/proofs
-        model/push  model/push/explore  model/region  model/region/explore  model/proposal
-        model/proofs/classic  model/proofs/draining  model/proofs/assignors  model/proofs/registry
+        model/push  model/push/explore  model/region  model/region/explore
+        model/proofs/classic  model/proofs/draining  model/proofs/assignors  model/proposal  model/proofs/registry
     """,
     "traces": """
         traces  traces/files  traces/importers

@@ -43,7 +43,7 @@ def run(site: Path, *words: str) -> tuple[int, str]:
 
 
 def test_no_protocol_is_left_over(site: Path) -> None:
-    assert not [path for path in site.rglob("*") if path.name in TAKEN]
+    assert not [path for path in site.rglob("*") if path.stem in TAKEN]
     code, text = run(site, "explore", "--help")
     assert code == 0 and "classic (default: classic)" in text
     code, text = run(site, "test", "push://bundled")

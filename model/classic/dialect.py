@@ -41,19 +41,14 @@ class Dialect(CoreDialect):
     late_replication_is_unavailable: Truth = True
     """DIV-17: a group record that is replicated too late gets 15; the older one says 27, and 7 for offsets."""
     generation_waits_for_assignment: Truth = True
-    """Not a DIV: a generation is stored with its assignment; the proposal of client-side assignment stored it before
+    """Not a DIV: a generation is stored with its assignment; in a coordinator that was not built it is stored before
     JoinGroup is answered (`group_log`)."""
-    synchronizes_once: Truth = True
-    """Not a DIV: a generation gets its assignment once, from its leader's first SyncGroup; in the proposal the leader
-    may send another one, or an error (`coordinator/proposal.py`)."""
 
 
-ONLY_PROPOSED = frozenset({"generation_waits_for_assignment", "synchronizes_once"})
-"""Where a proposal differs from every coordinator that was built: no target is asked for it."""
+NOT_BUILT = frozenset({"generation_waits_for_assignment"})
+"""Where every coordinator that was built does the same: no target is asked for it."""
 KAFKA = Dialect()
 """The dialect of the newer of Kafka's coordinators."""
-PROPOSED = Dialect(generation_waits_for_assignment=False, synchronizes_once=False)
-"""The dialect of the proposal of client-side assignment."""
 
 
 def dialect_of(context: Context) -> Dialect:

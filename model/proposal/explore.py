@@ -7,8 +7,7 @@ from itertools import combinations
 from types import MappingProxyType
 from typing import Any, cast
 
-from fencepost.model.classic.coordinator.group_log import group_record, load_record, writes_record
-from fencepost.model.classic.coordinator.proposal import amend_heartbeat, amend_join, amend_sync
+from fencepost.model.classic.coordinator import group_log
 from fencepost.model.classic.core.join import join
 from fencepost.model.classic.core.membership import heartbeat
 from fencepost.model.classic.core.sorts import HandleNumber, MemberId, OtherProtocolType, ProtocolName, numbered_id
@@ -28,11 +27,9 @@ from fencepost.model.classic.core.state import (
 )
 from fencepost.model.classic.core.sync import sync
 from fencepost.model.classic.core.timers import expire_join
-from fencepost.model.classic.dialect import KAFKA, PROPOSED, Dialect
+from fencepost.model.classic.dialect import Dialect
 from fencepost.model.classic.member import member as members
-from fencepost.model.classic.member import resync
 from fencepost.model.classic.member.member import Member, MemberSettings, MemberState, MemberStep, new_member
-from fencepost.model.classic.member.resync import Leadership
 from fencepost.model.errors import Error
 from fencepost.model.explore.engine import replay_path
 from fencepost.model.explore.search import NO_LIMIT, PlainSearch, SearchProgress
@@ -46,6 +43,9 @@ from fencepost.model.explore.transition_system import (
 )
 from fencepost.model.explore.transition_tables import TransitionTables
 from fencepost.model.frozen import evolve
+from fencepost.model.proposal import coordinator as proposal
+from fencepost.model.proposal import member as proposed_member
+from fencepost.model.proposal.member import Leadership
 
 # One of the two groups: its coordinator with a log, two members, and what lies between them.
 
@@ -80,7 +80,7 @@ class Side:
     """One of the two groups. `told` has generations with who was told that it leads them, `given` the generations,
     partitions and members of assignments as members were told; `errors` are those of the last move, by member."""
 
-    dialect: Dialect
+    is_proposed: bool
     group: Group
     actors: tuple[Actor, ...]
     record: Group = field(default_factory=Group)
@@ -92,13 +92,14 @@ class Side:
     def context(self) -> Context:
         """Time does not pass, and every armed timer is due."""
         choices = Choices(member_id=numbered_id(self.ids + 1))
-        return Context(0, choices, self.dialect, initial_rebalance_delay=0, new_member_timeout=0)
+        dialect = proposal.PROPOSED if self.is_proposed else Dialect()
+        return Context(0, choices, dialect, initial_rebalance_delay=0, new_member_timeout=0)
 
 
-def new_side(dialect: Dialect) -> Side:
-    """A group without members, of a coordinator that speaks the dialect, and two processes."""
+def new_side(is_proposed: bool) -> Side:
+    """A group without members, of Kafka's coordinator or of the proposal's, and two processes."""
     actors = tuple(Actor(new_member(SETTINGS, PARTITIONS)) for _ in range(2))
-    return Side(dialect, Group(slots=(FREE,) * SLOTS), actors)
+    return Side(is_proposed, Group(slots=(FREE,) * SLOTS), actors)
 
 
 def sender_of(handle: int) -> int:
@@ -124,11 +125,13 @@ def handle_request(
     group, context = side.group, side.context()
     match request:
         case JoinRequest():
-            step = amend_join(group, request, join(group, request, context), context)
+            step = join(group, request, context)
         case SyncRequest():
-            step = amend_sync(group, request, failure, sync(group, request, context), context)
+            step = sync(group, request, context)
         case HeartbeatRequest():
-            step = amend_heartbeat(group, request, heartbeat(group, request, context), context)
+            step = heartbeat(group, request, context)
+    if side.is_proposed:
+        step = proposal.proposed_step(group, request, failure, step.rule, context) or step
     return take_step(side, step)
 
 
@@ -136,9 +139,9 @@ def take_step(side: Side, step: Step) -> Side:
     """The group after a step of its coordinator: the record is written, and responses are on their way."""
     context = side.context()
     used = any(slot.id == numbered_id(side.ids + 1) for slot in step.group.slots)
-    record = side.record
-    if step.group is not side.group and writes_record(side.group, step, context):
-        record = group_record(step.group, context)
+    record, log = side.record, proposal if side.is_proposed else group_log
+    if step.group is not side.group and log.writes_record(side.group, step, context):
+        record = log.group_record(step.group, context)
     side = evolve(side, group=step.group, record=record, ids=side.ids + used)
     for output in step.outputs:
         if output.when:
@@ -169,7 +172,7 @@ def deliver(side: Side, handle: int, response: object) -> Side:
 
 def lose_coordinator(side: Side) -> Side:
     """The coordinator is lost, and the next one begins with the record."""
-    step = load_record(side.record, side.context())
+    step = (proposal if side.is_proposed else group_log).load_record(side.record, side.context())
     members = [slot for slot in step.group.slots if slot.holder != Holder.NOBODY]
     slots = (*members, *(FREE,) * SLOTS)[:SLOTS]
     return evolve(side, group=evolve(step.group, slots=slots))
@@ -200,7 +203,7 @@ class Pair:
 
 def new_groups() -> Pair:
     """Two groups without members."""
-    return Pair(new_side(KAFKA), new_side(PROPOSED))
+    return Pair(new_side(False), new_side(True))
 
 
 def groups_after(run: Sequence[str]) -> Pair:
@@ -271,12 +274,12 @@ def hear(index: int, side: Side) -> Side:
         step = members.on_join_response(actor.member, waiting, response, next_handle(side, index), plan)
         request = next(iter(requests_of(step)), None)
         leads = request is not None and response.leader == response.member
-        leadership = resync.lead(response, plan) if leads else None
+        leadership = proposed_member.lead(response, plan) if leads else None
         return with_actor(side, index, Actor(step.member, actor.handles + 1, request, None, leadership))
     step = members.on_sync_response(actor.member, waiting, response)
     leadership = actor.leadership
     if leadership is not None and response.error is Error.NONE:
-        leadership = resync.confirm(leadership)
+        leadership = proposed_member.confirm(leadership)
     return with_actor(side, index, Actor(step.member, actor.handles, None, None, leadership))
 
 
@@ -301,7 +304,7 @@ def fail_to_assign(index: int, side: Side) -> Side:
     actor = side.actors[index]
     if actor.request is None or actor.leadership is None or actor.response is not None:
         return side
-    if side.dialect.synchronizes_once:
+    if not side.is_proposed:
         return with_actor(side, index, evolve(actor, request=None))
     return send_sync(index, side, Error.UNKNOWN_SERVER_ERROR)
 
@@ -315,10 +318,10 @@ def send_heartbeat(index: int, side: Side) -> Side:
         return side
     side = handle_request(side, requests[0])
     response = HeartbeatResponse(side.errors[-1][2])
-    if side.dialect.synchronizes_once:
+    if not side.is_proposed:
         heard = members.on_heartbeat_response(actor.member, requests[0], response)
         return with_actor(side, index, evolve(actor, member=heard.member))
-    heard = resync.on_heartbeat_told(actor.member, requests[0], response, handle)
+    heard = proposed_member.on_heartbeat_told(actor.member, requests[0], response, handle)
     asked = next(iter(requests_of(heard)), actor.request)
     return with_actor(side, index, evolve(actor, member=heard.member, handles=actor.handles + 1, request=asked))
 
@@ -327,7 +330,7 @@ def notice_growth(side: Side) -> Side:
     """The leader of a stable group sees a second partition, for the other member. Kafka's has to rejoin for that."""
     for index, actor in enumerate(side.actors):
         if is_stable_leader(actor):
-            if side.dialect.synchronizes_once:
+            if not side.is_proposed:
                 return send_join(index, side)
             return send_plan(index, side, (actor.member.id, other_id(actor)), may_move=False)
     return side
@@ -347,7 +350,7 @@ def is_stable_leader(actor: Actor) -> bool:
     return (
         actor.member.state is MemberState.STABLE
         and leadership is not None
-        and resync.can_resync(actor.member, leadership)
+        and proposed_member.can_resync(actor.member, leadership)
         and other_id(actor) is not None
     )
 
@@ -358,14 +361,14 @@ def other_id(actor: Actor) -> MemberId | None:
     return next((view.id for view in actor.leadership.members if view.id not in (None, actor.member.id)), None)
 
 
-def send_plan(index: int, side: Side, plan: resync.Plan, *, may_move: bool) -> Side:
+def send_plan(index: int, side: Side, plan: proposed_member.Plan, *, may_move: bool) -> Side:
     """The leader's further SyncGroup, handled at once."""
     actor = side.actors[index]
     assert actor.leadership is not None
     leadership = actor.leadership
     if may_move:
         leadership = evolve(leadership, given=(None,) * PARTITIONS)
-    step, leadership = resync.resync(actor.member, leadership, next_handle(side, index), plan)
+    step, leadership = proposed_member.resync(actor.member, leadership, next_handle(side, index), plan)
     (request,) = requests_of(step)
     after = Actor(step.member, actor.handles + 1, request, None, leadership)
     return send_sync(index, with_actor(side, index, after))

@@ -4,6 +4,7 @@ from fencepost.model.protocols import ProtocolEntry
 
 PROPOSAL = ProtocolEntry(
     "proposal",
+    messages="fencepost.model.proposal.messages:TABLE",
     coordinator="fencepost.adapters.proposal.coordinator:PROPOSAL",
     commands={"explore": "fencepost.conformance.proposal.report:explore"},
 )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
+from fencepost.model.protocols import load_part, protocols_with
 from fencepost.model.wire import primitives
 from fencepost.model.wire.primitives import (
     Cursor,
@@ -18,7 +19,7 @@ from fencepost.model.wire.primitives import (
     surplus_finding,
     write_uvarint,
 )
-from fencepost.model.wire.schema import SCHEMAS, Field, Schema
+from fencepost.model.wire.schema import SCHEMAS, Field, Schema, read_tables
 
 UNKNOWN_TAGS = "unknown_tags"
 """Where a body keeps the tagged fields that the schema does not know: their bytes by number, written as text."""
@@ -26,13 +27,20 @@ UNKNOWN_TAGS = "unknown_tags"
 
 def schema_of(name: str, version: int) -> Schema:
     """The schema called `name`. Raises ValueError unless the kit knows it in that version."""
-    schema = SCHEMAS.get(name)
+    schema = SCHEMAS.get(name) or schemas_of_protocols().get(name)
     if schema is None:
         raise ValueError(f"no message is called {name!r}")
     if version not in schema.versions:
         low, high = schema.versions[0], schema.versions[-1]
         raise ValueError(f"{name} version {version} is not known; versions {low} to {high} are")
     return schema
+
+
+@functools.cache
+def schemas_of_protocols() -> Mapping[str, Schema]:
+    """The schemas of messages that a single protocol has for itself, by name."""
+    schemas, _ = read_tables(map(load_part, protocols_with(lambda entry: entry.messages).values()))
+    return schemas
 
 
 @functools.cache

@@ -31,7 +31,7 @@ from types import MappingProxyType
 from typing import Any
 
 from fencepost.model.wire.primitives import ZERO_UUID
-from fencepost.model.wire.tables import cluster, group, log, offsets, proposal, security, transactions
+from fencepost.model.wire.tables import cluster, group, log, offsets, security, transactions
 
 _NO_VERSION = range(0)
 _EVERY_VERSION = range(1 << 15)
@@ -142,7 +142,8 @@ def _schemas(table: str) -> Iterator[tuple[int | None, Schema]]:
                 yield int(head["key"]), Schema(name, versions, flexible, tuple(map(_field, part.below)))
 
 
-def _read(tables: Iterable[str]) -> tuple[Mapping[str, Schema], Mapping[str, int]]:
+def read_tables(tables: Iterable[str]) -> tuple[Mapping[str, Schema], Mapping[str, int]]:
+    """The schemas in these tables by name, and the numbers of their APIs by name."""
     schemas = {}
     keys = {}
     for key, schema in (found for table in tables for found in _schemas(table)):
@@ -152,5 +153,5 @@ def _read(tables: Iterable[str]) -> tuple[Mapping[str, Schema], Mapping[str, int
     return MappingProxyType(schemas), MappingProxyType(keys)
 
 
-SCHEMAS, API_KEYS = _read(module.TABLE for module in (cluster, group, offsets, log, transactions, security, proposal))
+SCHEMAS, API_KEYS = read_tables(module.TABLE for module in (cluster, group, offsets, log, transactions, security))
 """`SCHEMAS`: every schema by name ("JoinGroupRequest"). `API_KEYS`: the number of every API by name ("JoinGroup")."""

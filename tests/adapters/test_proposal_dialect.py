@@ -12,11 +12,10 @@ from fencepost.adapters.bundled.classic.messages import Request, Response
 from fencepost.adapters.bundled.classic.records import Record
 from fencepost.adapters.bundled.classic.topics import FixedTopics
 from fencepost.adapters.proposal.coordinator import ProposedCoordinator
-from fencepost.model.classic.coordinator import proposal
 from fencepost.model.classic.core.state import HeartbeatResponse, JoinResponse, SyncResponse
-from fencepost.model.classic.dialect import KAFKA, PROPOSED, Dialect
 from fencepost.model.classic.messages.parsing import read_requests
 from fencepost.model.errors import Error
+from fencepost.model.proposal import coordinator as proposal
 from fencepost.model.settings import Settings
 from tests.support.model_driver import ModelCoordinatorDriver
 
@@ -29,7 +28,7 @@ Comparable = tuple[object, ...]
 class Pair:
     """A bundled coordinator and a model of it, which get the same requests at the same moments."""
 
-    dialect: Dialect
+    is_proposed: bool = True
     log: MemoryLog = field(default_factory=MemoryLog)
     now: int = 0
     ids: list[str] = field(default_factory=list)
@@ -38,11 +37,12 @@ class Pair:
     seen: list[tuple[int, Comparable]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.model = ModelCoordinatorDriver(SETTINGS, self.dialect)
+        rules = (proposal.PROPOSED, proposal.handle_request, proposal.restart_coordinator) if self.is_proposed else ()
+        self.model = ModelCoordinatorDriver(SETTINGS, *rules)
         self.bundled = self.start()
 
     def start(self) -> Coordinator:
-        make = ProposedCoordinator if self.dialect is PROPOSED else Coordinator
+        make = ProposedCoordinator if self.is_proposed else Coordinator
         return make(SETTINGS, self.log, self.new_id, FixedTopics({"t": 2}), now=self.now)
 
     def new_id(self, _: str) -> str:
@@ -143,7 +143,7 @@ def play(pair: Pair, random: Random) -> None:
 def test_bundled_and_model_agree_and_come_by_every_rule_of_the_proposal() -> None:
     rules: Counter[str] = Counter()
     for seed in range(12):
-        pair, random = Pair(PROPOSED), Random(seed)
+        pair, random = Pair(), Random(seed)
         for _ in range(STEPS):
             play(pair, random)
         rules += Counter(pair.model.rules)
@@ -152,7 +152,7 @@ def test_bundled_and_model_agree_and_come_by_every_rule_of_the_proposal() -> Non
 
 
 def test_kafkas_dialect_has_none_of_the_proposals_rules() -> None:
-    pair, random = Pair(KAFKA), Random(0)
+    pair, random = Pair(is_proposed=False), Random(0)
     for _ in range(STEPS):
         play(pair, random)
     assert not any(rule.startswith("proposal.") for rule in pair.model.rules)
@@ -171,7 +171,7 @@ class FullDisk(MemoryLog):
 
 def test_a_generation_that_is_not_stored_is_not_told_of() -> None:
     log = FullDisk()
-    pair = Pair(PROPOSED, log)
+    pair = Pair(log=log)
     body = {
         "group_id": "g",
         "member_id": "",

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from fencepost.model.classic.member.member import MemberState
-from fencepost.model.classic.member.resync import MetadataBatch, is_due, note_change
 from fencepost.model.errors import Error
+from fencepost.model.proposal.member import MetadataBatch, is_due, note_change
 from tests.support.proposed_member import ProposedMember
 from tests.support.tcp_peer import RunningServer, running_server
 

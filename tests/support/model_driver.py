@@ -1,5 +1,6 @@
 """A model coordinator to talk to: requests in short form, answers by handle, time that passes."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +11,7 @@ from fencepost.model.classic.coordinator.internal_actions import (
     fire_timer,
     restart_coordinator,
 )
-from fencepost.model.classic.coordinator.state import Cluster, GroupState
+from fencepost.model.classic.coordinator.state import Cluster, GroupState, StepResult
 from fencepost.model.classic.core.state import (
     Choices,
     CommitRequest,
@@ -45,12 +46,21 @@ Q_THEN_P = (("q", b"2"), ("p", b"1"))
 ONLY_Q = (("q", b"2"),)
 SESSION_TIMEOUT_MS, REBALANCE_TIMEOUT_MS, INITIAL_DELAY_MS = 10_000, 20_000, 3_000
 SETTINGS = Settings(max_group_size=4)
+Handle = Callable[[GroupState, Request, Context, Cluster], StepResult]
+Load = Callable[[GroupState, Context], StepResult]
 
 
 class ModelCoordinatorDriver:
     """One group on a model coordinator. Member ids are `m1`, `m2`, ... in the order they are made up."""
 
-    def __init__(self, settings: Settings = SETTINGS, dialect: Dialect | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings = SETTINGS,
+        dialect: Dialect | None = None,
+        handle: Handle = handle_request,
+        load: Load = restart_coordinator,
+    ) -> None:
+        self.handle, self.load = handle, load
         self.state = GroupState()
         self.now = 0
         self.cluster = Cluster(settings, {"t": 2})
@@ -102,7 +112,7 @@ class ModelCoordinatorDriver:
     def send(self, request: Request) -> int:
         """Have a request handled; returns its handle."""
         self.id_count += isinstance(request, JoinGroup) and request.core.member is None
-        outcome = handle_request(self.state, request, self.context(f"m{self.id_count}"), self.cluster)
+        outcome = self.handle(self.state, request, self.context(f"m{self.id_count}"), self.cluster)
         self.state = outcome.state
         self.rules.append(outcome.rule)
         self.responses |= {reply.handle: reply.response for reply in outcome.replies}
@@ -124,7 +134,7 @@ class ModelCoordinatorDriver:
 
     def restart(self, settings: Settings | None = None) -> None:
         self.cluster = replace(self.cluster, settings=settings or self.cluster.settings)
-        outcome = restart_coordinator(self.state, self.context())
+        outcome = self.load(self.state, self.context())
         self.state = outcome.state
         self.rules.append(outcome.rule)
 

@@ -16,10 +16,10 @@ from fencepost.model.classic.core.state import (
     SyncResponse,
 )
 from fencepost.model.classic.member import member as members
-from fencepost.model.classic.member import resync
 from fencepost.model.classic.member.member import MemberSettings, MemberStep
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
+from fencepost.model.proposal import member as resync
 from fencepost.model.wire.codec import Body, decode_body, decode_response, encode_body, encode_request
 from tests.support.plain_values import build
 from tests.support.tcp_peer import RawClient, RunningServer

@@ -6,7 +6,6 @@ responses and the rule that applied. The same function judges recorded responses
 
 from fencepost.model.classic.coordinator import admin, offsets
 from fencepost.model.classic.coordinator.group_log import becomes_empty, group_record, writes_record
-from fencepost.model.classic.coordinator.proposal import amend_heartbeat, amend_join, amend_sync
 from fencepost.model.classic.coordinator.state import Cluster, GroupState, Reply, StepResult, respond
 from fencepost.model.classic.core.join import join
 from fencepost.model.classic.core.membership import heartbeat, leave
@@ -120,7 +119,7 @@ def on_join(state: GroupState, request: JoinGroup, context: Context, cluster: Cl
         state = evolve(state, group=Group(), stored=Group(), subscribed=None)
     assert state.group is not None
     room = with_free_slot(state.group) if takes_slot(core) else state.group
-    step = amend_join(room, core, join(room, core, context), context)
+    step = join(room, core, context)
     return apply_core_step(state, evolve(step, group=state.group) if step.group is room else step, context)
 
 
@@ -134,8 +133,7 @@ def on_sync(state: GroupState, request: SyncGroup, context: Context) -> StepResu
         return respond(state, request, SyncResponse(Error.UNKNOWN_MEMBER_ID), "sync.unknown-group")
     if state.group.phase == Phase.EMPTY:
         return respond(state, request, SyncResponse(Error.UNKNOWN_MEMBER_ID), "sync.empty")
-    step = sync(state.group, request.core, context)
-    return apply_core_step(state, amend_sync(state.group, request.core, request.failure, step, context), context)
+    return apply_core_step(state, sync(state.group, request.core, context), context)
 
 
 def on_heartbeat(state: GroupState, request: Heartbeat, context: Context) -> StepResult:
@@ -146,8 +144,7 @@ def on_heartbeat(state: GroupState, request: Heartbeat, context: Context) -> Ste
         return respond(state, request, HeartbeatResponse(Error.UNKNOWN_MEMBER_ID), "heartbeat.unknown-group")
     if state.group.phase == Phase.EMPTY:
         return respond(state, request, HeartbeatResponse(Error.UNKNOWN_MEMBER_ID), "heartbeat.empty")
-    step = heartbeat(state.group, request.core, context)
-    return apply_core_step(state, amend_heartbeat(state.group, request.core, step, context), context)
+    return apply_core_step(state, heartbeat(state.group, request.core, context), context)
 
 
 def on_leave(state: GroupState, request: LeaveGroup, context: Context) -> StepResult:

@@ -1,13 +1,12 @@
 """Records of a group in the log: when one is written, its contents, and the group loaded from it (coordinator.md 5).
 
 A fail-over loses what is not in the record. Kafka writes it with the assignment of a generation, so a generation whose
-assignment is awaited is lost, and its number is given again. The proposal of client-side assignment wrote it before
-JoinGroup is answered; then members go on with SyncGroup. `Dialect.generation_waits_for_assignment` tells them apart.
+assignment is awaited is lost, and its number is given again. Were it written before JoinGroup is answered, members
+would go on with SyncGroup. None that was built does so: `Dialect.generation_waits_for_assignment` tells them apart.
 
 The functions run on plain groups and, in the proofs, on symbolic ones.
 """
 
-from fencepost.model.classic.coordinator.proposal import REASSIGNED
 from fencepost.model.classic.core.join_phase import has_unsynced_member, trigger_rebalance
 from fencepost.model.classic.core.member_table import group_timeout, is_member, member_count, rearm
 from fencepost.model.classic.core.protocol_selection import metadata_for
@@ -21,7 +20,7 @@ def writes_record(before: Group, step: Step, context: Context) -> Truth:
     """Whether a step writes a record of the group: a generation has its assignment, or ended with nobody; or, in the
     dialect that stores it early, has begun."""
     after = step.group
-    renewed = step.rule in ("join.replace.stable", REASSIGNED)
+    renewed = step.rule == "join.replace.stable"
     settled = and_(after.phase == Phase.STABLE, or_(before.phase != Phase.STABLE, renewed))
     if or_(settled, becomes_empty(before, after)):
         return True
@@ -37,7 +36,6 @@ def becomes_empty(before: Group, after: Group) -> Truth:
 
 def group_record(group: Group, context: Context) -> Group:
     """The group as far as its record has it: no timers, and nothing parked. Loading decides which protocols stay."""
-    once = dialect_of(context).synchronizes_once
     return Group(
         phase=group.phase,
         generation=group.generation,
@@ -45,21 +43,17 @@ def group_record(group: Group, context: Context) -> Group:
         protocol=group.protocol,
         leader=group.leader,
         slots=tuple(
-            ite(is_member(slot), member_record(slot, unsynced=and_(not_(once), slot.unsynced)), FREE)
-            for slot in group.slots
-            if is_member(slot) is not False
+            ite(is_member(slot), member_record(slot), FREE) for slot in group.slots if is_member(slot) is not False
         ),
     )
 
 
-def member_record(slot: Slot, *, unsynced: Truth = False) -> Slot:
-    """The member in the slot as far as the group's record has it; the proposal's has who is yet to ask for an
-    assignment, and so lets the next coordinator go on with that."""
+def member_record(slot: Slot) -> Slot:
+    """The member in the slot as far as the group's record has it."""
     return Slot(
         holder=Holder.MEMBER,
         id=slot.id,
         instance=slot.instance,
-        unsynced=unsynced,
         session_timeout=slot.session_timeout,
         rebalance_timeout=slot.rebalance_timeout,
         protocols=slot.protocols,
@@ -79,8 +73,7 @@ def load_record(stored: Group, context: Context) -> Step:
 def load_group(stored: Group, context: Context) -> Group:
     """The group of the record with full sessions: Stable if it has members, else Empty.
 
-    If its assignment is awaited, it is so again, and the sync timer starts anew. So it does in the proposal where some
-    member has yet to ask for its assignment.
+    If its assignment is awaited, it is so again, and the sync timer starts anew.
     """
     early = not_(dialect_of(context).generation_waits_for_assignment) if stored.phase == Phase.COMPLETING else False
     members = tuple(
@@ -104,8 +97,7 @@ def load_group(stored: Group, context: Context) -> Group:
 
 def load_slot(slot: Slot, stored: Group, context: Context, early: Truth) -> Slot:
     """A member of the record, which need not have more than the selected protocol (FAILOVER-13)."""
-    unsynced = or_(early, and_(not_(dialect_of(context).synchronizes_once), slot.unsynced))
     selected = (Protocol(stored.protocol, metadata_for(slot, stored.protocol)),)
     protocols = selected if dialect_of(context).other_protocols_are_forgotten else slot.protocols
-    plain = evolve(slot, is_new=False, join=0, sync=0, unsynced=unsynced, protocols=protocols)
+    plain = evolve(slot, is_new=False, join=0, sync=0, unsynced=early, protocols=protocols)
     return rearm(plain, context.now)

@@ -82,7 +82,7 @@ def dispatch_event(name: str, make: RequestMaker) -> ProofEvent:
 
     def prepare(symbols: GroupSymbols) -> Situation:
         group = symbols.arbitrary(Group, "group")
-        drawn: Dialect = replace(symbols.arbitrary(Dialect, "dialect"), synchronizes_once=True)
+        drawn: Dialect = symbols.arbitrary(Dialect, "dialect")
         moment = replace(any_context(symbols), dialect=drawn)
         choices = tuple(symbols.truth(label) for label in ("group id", "known", "asks", "open", "retained"))
         stored = GroupState(group, stored=symbols.arbitrary(Group, "record"), offsets=any_offsets(symbols))

@@ -1,7 +1,7 @@
 """Events of the proof across fail-overs: those of a term, each with the record that it writes, and the loading."""
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 from fencepost.model.classic.coordinator.group_log import group_record, load_record, writes_record
 from fencepost.model.classic.core.state import Context, Group, Step
@@ -9,6 +9,7 @@ from fencepost.model.classic.dialect import Dialect
 from fencepost.model.classic.theorems.failover import RecordedStep, record_claims, record_leader
 from fencepost.model.classic.theorems.ghost_state import GroupRecord
 from fencepost.model.classic.theorems.step_statements import CoordinatorStep
+from fencepost.model.logic import Truth
 from fencepost.model.proofs.classic.arbitrary_values import GroupSymbols
 from fencepost.model.proofs.classic.proof_events import (
     EventResult,
@@ -18,7 +19,6 @@ from fencepost.model.proofs.classic.proof_events import (
     coordinator_events,
     member_events,
 )
-from fencepost.model.proofs.classic.proposal_events import proposal_events
 
 IN_PARTS = frozenset({"leave-two", "leave-two-settled-each"})
 """A LeaveGroup of several entries is proved in parts here; the proof of one term has it whole."""
@@ -26,21 +26,27 @@ _LEAVING = frozenset({record_leader.id, record_claims.id})
 """What need not hold between the entries of a LeaveGroup."""
 
 
-def failover_events(slots: int, *, early: bool) -> Iterator[ProofEvent]:
+@dataclass(frozen=True, slots=True)
+class GroupLog:
+    """How a coordinator stores a group and loads it."""
+
+    writes_record: Callable[[Group, Step, Context], Truth] = writes_record
+    group_record: Callable[[Group, Context], Group] = group_record
+    load_record: Callable[[Group, Context], Step] = load_record
+
+
+def failover_events(slots: int, *, early: bool, log: GroupLog = GroupLog()) -> Iterator[ProofEvent]:
     """Everything that can happen to a coordinator, its log and its members.
 
-    `early`: in the dialects that store a generation before JoinGroup is answered, the proposal's rules included;
-    otherwise in Kafka's.
+    `early`: in the dialects that store a generation before JoinGroup is answered, otherwise in Kafka's.
     """
-    yield load_event(early)
+    yield load_event(early, log)
     for event in (*coordinator_events(slots), *member_events()):
         if event.name not in IN_PARTS:
-            yield with_log(event, early)
-    if early:
-        yield from (with_log(event, early) for event in proposal_events())
+            yield with_log(event, early, log)
 
 
-def with_log(event: ProofEvent, early: bool) -> ProofEvent:
+def with_log(event: ProofEvent, early: bool, log: GroupLog) -> ProofEvent:
     """The event, with the record that it writes."""
 
     def prepare(symbols: GroupSymbols) -> Situation:
@@ -56,8 +62,8 @@ def with_log(event: ProofEvent, early: bool) -> ProofEvent:
         if not isinstance(step, Step):
             return replace(result, record=record)
         changes = step.group is not situation.group
-        if changes and writes_record(situation.group, step, situation.arguments[-1]):
-            record = GroupRecord(group_record(step.group, situation.arguments[-1]))
+        if changes and log.writes_record(situation.group, step, situation.arguments[-1]):
+            record = GroupRecord(log.group_record(step.group, situation.arguments[-1]))
         assert record is not None
         acknowledged = [
             (when, RecordedStep(fact, record.group)) for when, fact in result.sent if isinstance(fact, CoordinatorStep)
@@ -73,7 +79,7 @@ def with_log(event: ProofEvent, early: bool) -> ProofEvent:
     )
 
 
-def load_event(early: bool) -> ProofEvent:
+def load_event(early: bool, log: GroupLog) -> ProofEvent:
     """The coordinator is lost, whatever it knew, and another one loads the group from the log."""
 
     def prepare(symbols: GroupSymbols) -> Situation:
@@ -81,10 +87,10 @@ def load_event(early: bool) -> ProofEvent:
         return Situation(symbols, symbols.arbitrary(Group, "group"), arguments=(moment,), record=any_record(symbols))
 
     def run(situation: Situation) -> EventResult:
-        step = load_record(recorded_group(situation), *situation.arguments)
+        step = log.load_record(recorded_group(situation), *situation.arguments)
         return EventResult(step.group, situation.ghost, None, (), step, situation.record)
 
-    return ProofEvent("load", load_record, prepare, run, subject=recorded_group)
+    return ProofEvent("load", log.load_record, prepare, run, subject=recorded_group)
 
 
 def recorded_group(situation: Situation) -> Group:
@@ -106,4 +112,4 @@ def with_dialect(symbols: GroupSymbols, moment: Context, early: bool) -> Context
     drawn: Dialect = replace(symbols.arbitrary(Dialect, "dialect"), generation_waits_for_assignment=not early)
     if early:
         return replace(moment, dialect=replace(drawn, batch_leave_settles_once=True))
-    return replace(moment, dialect=replace(drawn, synchronizes_once=True))
+    return replace(moment, dialect=drawn)

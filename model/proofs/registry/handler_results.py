@@ -1,7 +1,7 @@
 """The results of the inductions about the handlers: within one term of a coordinator, and across fail-overs."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass
 
 from fencepost.model.classic.theorems.dispatch_statements import DISPATCH_THEOREMS
 from fencepost.model.classic.theorems.failover import FAILOVER_THEOREMS, KEPT_BY_KAFKA, assignment_is_stored
@@ -18,7 +18,6 @@ from fencepost.model.proofs.classic.inductions import (
     Induction,
     prove_named_event,
 )
-from fencepost.model.proofs.classic.proposal_events import WITH_CLIENTS
 from fencepost.model.proofs.registry.theorem_result import Progress, TheoremResult
 from fencepost.model.statement import Statement
 
@@ -37,8 +36,6 @@ class InductionReport:
     excludes: str = "deletion"
     covers: str = ""
     """What its proofs are about, where it does not depend on their size."""
-    limits: Mapping[str, str] = field(default_factory=dict)
-    """What single proofs leave out besides, by statement."""
 
     def name_of(self, one: Statement) -> str:
         """The name under which the statement is told."""
@@ -47,7 +44,7 @@ class InductionReport:
     def limits_of(self, one: Statement) -> str:
         """What its proof leaves out; nothing is said of a lemma."""
         if self.prefix:
-            return f"{self.excludes}{self.limits.get(one.id, '')}" if one in self.theorems else ""
+            return self.excludes if one in self.theorems else ""
         return next((theorem.excludes for theorem in REGISTRY if theorem.id == one.id), "")
 
 
@@ -64,7 +61,6 @@ EARLY = InductionReport(
     "early.",
     "across fail-overs, in the dialect that stores a generation before it answers JoinGroup, ",
     "deletion; Kafka's dialects, in which T1 is false",
-    limits=dict.fromkeys(WITH_CLIENTS, "; a leader's second assignment, with which it is false"),
 )
 
 

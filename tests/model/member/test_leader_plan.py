@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fencepost.model.classic.core.state import MemberView
-from fencepost.model.classic.member import resync
 from fencepost.model.classic.member.member import assignments
+from fencepost.model.proposal import member as resync
 from tests.benchmarks.leader_plan import seconds_of
 
 IDS = ("a", "b", "c", "d")

@@ -6,10 +6,10 @@ import pytest
 
 from fencepost.model.classic.core.sorts import HandleNumber
 from fencepost.model.classic.core.state import HeartbeatRequest, HeartbeatResponse, JoinResponse, MemberView
-from fencepost.model.classic.member import resync
 from fencepost.model.classic.member.member import Member, MemberSettings, MemberState
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
+from fencepost.model.proposal import member as resync
 from tests.support.plain_values import build
 
 NONE = (False, False)

@@ -31,8 +31,7 @@ def rules_reached_by(path: Path) -> Iterator[str]:
 
 
 def test_every_rule_that_a_handler_names_is_in_the_table_and_the_other_way_round() -> None:
-    handlers = [path for path in HANDLERS if path.name != "resync.py"]  # Kafka's client has no resync
-    assert {name for path in handlers for name in rule_names_in(path)} == set(MEMBER_RULES) | REFINED
+    assert {name for path in HANDLERS for name in rule_names_in(path)} == set(MEMBER_RULES) | REFINED
 
 
 def test_a_test_reaches_every_rule() -> None:

@@ -21,11 +21,20 @@ from fencepost.model.proofs.classic.counterexample import decode_refutation, rep
 from fencepost.model.proofs.classic.failover_events import failover_events
 from fencepost.model.proofs.classic.induction import ProofSize, initially_false, prove_event
 from fencepost.model.proofs.classic.proof_events import ProofEvent
+from fencepost.model.proposal.proofs import proposal_events
 from tests.model.proofs.mutation import mutant
 
 SMALL = ProofSize(slots=2, partitions=1)
 EARLY = {event.name: event for event in failover_events(SMALL.slots, early=True)}
 KAFKA = {event.name: event for event in failover_events(SMALL.slots, early=False)}
+
+
+PROPOSAL = {event.name: event for event in proposal_events(SMALL.slots)}
+
+
+@pytest.mark.parametrize("event", PROPOSAL.values(), ids=PROPOSAL)
+def test_the_proposal_keeps_every_theorem(event: ProofEvent) -> None:
+    test_a_generation_that_is_stored_early_keeps_every_theorem(event)
 
 
 @pytest.mark.parametrize("event", EARLY.values(), ids=EARLY)

@@ -39,11 +39,7 @@ def kio_class(name: str, version: int) -> Any:
 
 FOREIGN = {"StickyAssignorUserData", "CooperativeStickyAssignorUserData"}
 """Formats of Kafka's assignors, which are not among Kafka's schemas; `tests/model/assignors` has bytes of them."""
-PROPOSED = {name for name in SCHEMAS if name.startswith("Proposed")}
-"""Messages of a draft; `test_proposal` has bytes of them."""
-PAIRS = [
-    (name, version) for name, schema in SCHEMAS.items() if name not in FOREIGN | PROPOSED for version in schema.versions
-]
+PAIRS = [(name, version) for name, schema in SCHEMAS.items() if name not in FOREIGN for version in schema.versions]
 KNOWN_TO_KIO = [(name, version) for name, version in PAIRS if kio_class(name, version) is not None]
 
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 from fencepost.model.classic.coordinator.state import GroupState, StepResult
 from fencepost.model.classic.core.member_table import accepts, is_member
 from fencepost.model.classic.core.state import Choices, Context, Group, Phase
-from fencepost.model.classic.dialect import ONLY_PROPOSED, Dialect
+from fencepost.model.classic.dialect import NOT_BUILT, Dialect
 from fencepost.model.classic.messages.requests import JoinGroup, Request
 from fencepost.traces.judge.search.configuration import Decisions
 
@@ -26,7 +26,7 @@ class DialectProbe:
     def __getattr__(self, name: str) -> Any:
         if name in self._decisions:
             return self._decisions[name]
-        if name in ONLY_PROPOSED:
+        if name in NOT_BUILT:
             return True
         self.open_questions.append(name)
         return True

@@ -54,8 +54,8 @@ KINDS: Mapping[str, ClientSettings] = MappingProxyType(
 """The clients that a mutant is made of, one after the other; those by hand commit only what they are asked for."""
 NO_POLICY = evolve(EAGER, request_timeout=10_000, reset_policy=ResetPolicy.NONE)
 """Another one, which consumes nothing where nothing is committed: it plays the scenarios of first offsets alone."""
-EXCLUDED = frozenset({"client", "resync", "step"})
-"""Modules without decisions, values and tables, and members of a proposal, which no client speaks."""
+EXCLUDED = frozenset({"client", "step"})
+"""Modules without decisions: values and tables."""
 _DRIVER, _SETTINGS = "fencepost.adapters.client.reference.driver", "fencepost.model.classic.member.settings"
 
 

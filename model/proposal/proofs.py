@@ -1,9 +1,8 @@
-"""Events of the proof that only the proposal of client-side assignment has: its rules in the place of the core's."""
+"""The proof about the proposal of client-side assignment: its rules in the place of the core's, and its records."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from fencepost.model.classic.coordinator.proposal import abort_synchronization, fail_assignment, reassign
 from fencepost.model.classic.core.member_table import is_member, same_protocols
 from fencepost.model.classic.core.state import Context, Group, JoinRequest, Phase, Step, SyncRequest
 from fencepost.model.classic.theorems.failover import ACROSS_FAILOVERS, FAILOVERS_WHATEVER_CLIENTS_SEND
@@ -11,6 +10,7 @@ from fencepost.model.classic.theorems.unconditional import WHATEVER_CLIENTS_SEND
 from fencepost.model.errors import Error
 from fencepost.model.logic import Truth, absent, and_, any_, or_
 from fencepost.model.proofs.classic.arbitrary_values import GroupSymbols
+from fencepost.model.proofs.classic.failover_events import GroupLog, failover_events, with_log
 from fencepost.model.proofs.classic.proof_events import (
     EventResult,
     ProofEvent,
@@ -20,6 +20,14 @@ from fencepost.model.proofs.classic.proof_events import (
 )
 from fencepost.model.proofs.symbolic_values import formula, number_term
 from fencepost.model.proofs.terms import Term
+from fencepost.model.proposal.coordinator import (
+    abort_synchronization,
+    fail_assignment,
+    group_record,
+    load_record,
+    reassign,
+    writes_record,
+)
 
 WITH_CLIENTS = (
     frozenset(one.id for one in ACROSS_FAILOVERS if one not in WHATEVER_CLIENTS_SEND) - FAILOVERS_WHATEVER_CLIENTS_SEND
@@ -27,11 +35,19 @@ WITH_CLIENTS = (
 """What rests on how clients behave. A leader that sends another assignment need not keep it."""
 
 
-def proposal_events() -> Iterator[ProofEvent]:
-    """The proposal's rules, in all situations in which one of them applies."""
-    yield proposal_event("join-aborts", abort_synchronization, JoinRequest, may_abort)
-    yield proposal_event("sync-fails", fail_for_any_reason, SyncRequest, may_fail)
-    yield proposal_event("sync-reassigns", reassign, SyncRequest, may_reassign, WITH_CLIENTS)
+PROPOSED_LOG = GroupLog(writes_record, group_record, load_record)
+
+
+def proposal_events(slots: int) -> Iterator[ProofEvent]:
+    """Everything that can happen to the proposal's coordinator, log and members; its own rules come last, in all
+    situations in which one of them applies."""
+    yield from failover_events(slots, early=True, log=PROPOSED_LOG)
+    for event in (
+        proposal_event("join-aborts", abort_synchronization, JoinRequest, may_abort),
+        proposal_event("sync-fails", fail_for_any_reason, SyncRequest, may_fail),
+        proposal_event("sync-reassigns", reassign, SyncRequest, may_reassign, WITH_CLIENTS),
+    ):
+        yield with_log(event, True, PROPOSED_LOG)
 
 
 def may_abort(group: Group, request: JoinRequest) -> Truth:
