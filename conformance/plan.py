@@ -10,7 +10,7 @@ from fencepost.conformance.events import Progress, RunEvent
 from fencepost.conformance.results import Failure, Report, Scope
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.model.catalogue.specification import Specification
-from fencepost.traces.history.observer import MakeObserver
+from fencepost.traces.history.builder import MakeObserver
 
 BUNDLED = "bundled"
 """The target that needs no address."""

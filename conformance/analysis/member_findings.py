@@ -9,8 +9,7 @@ from fencepost.conformance.analysis.report_builder import ReportBuilder
 from fencepost.conformance.recorded_members import RecordedMembers, ShownViolation
 from fencepost.conformance.results import Failure, Report
 from fencepost.conformance.specification import CLIENT_SPECIFICATION
-from fencepost.traces.events import Header
-from fencepost.traces.operations import Lookahead
+from fencepost.traces.events import Header, Lookahead
 from fencepost.traces.verdict import CheckResult, CheckStatus
 
 

@@ -24,16 +24,14 @@ from fencepost.conformance.events import Progress
 from fencepost.conformance.recorded_members import RecordedMembers
 from fencepost.conformance.results import Ending, EndKind, Failure, Report, Verdict
 from fencepost.traces.client_judge.judge import is_client_trace, is_recording
-from fencepost.traces.events import Event, Header, Kind
-from fencepost.traces.files.request_form import RequestFormError, check_request_form
+from fencepost.traces.events import Event, Header, Kind, Lookahead, Operation, PairedEvent
 from fencepost.traces.files.rotating_writer import RecordingReader
-from fencepost.traces.files.trace_files import TraceError, open_trace
-from fencepost.traces.history.observer import MakeObserver, TraceObserver
+from fencepost.traces.files.trace_files import RequestFormError, TraceError, check_request_form, open_trace
+from fencepost.traces.history.builder import MakeObserver, TraceObserver
 from fencepost.traces.judge.groups.judged_protocol import JudgedProtocol
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.judge.minimize import is_annotation, minimize_trace
 from fencepost.traces.judge.registry import UnknownProtocol
-from fencepost.traces.operations import Lookahead, Operation, PairedEvent
 from fencepost.traces.verdict import CheckResult, TraceVerdict, violations_in
 
 MAX_SHOWN_EVENTS = 500

@@ -35,7 +35,7 @@ def run_judge(options: argparse.Namespace, console: Console) -> int:
     """Judge the traces, print the report, and write it to files."""
     from fencepost.conformance.cli.files import ReportFiles, check_outputs
     from fencepost.conformance.run import runner
-    from fencepost.traces.garbage_collection import collect_rarely
+    from fencepost.traces.events import collect_rarely
 
     paths = tuple(find_traces(options.traces))
     check_outputs(report_paths(options), inputs=paths)

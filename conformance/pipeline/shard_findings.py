@@ -12,9 +12,8 @@ from fencepost.conformance.pipeline.merge import RankedFailure, shortest_failure
 from fencepost.conformance.recorded_members import Ownership, OwnershipHistory, RecordedMembers
 from fencepost.conformance.reports.typed import to_plain
 from fencepost.traces.client_judge.judge import is_recording
-from fencepost.traces.events import Header
-from fencepost.traces.history.state_history import StateHistory
-from fencepost.traces.operations import PairedEvent
+from fencepost.traces.events import Header, PairedEvent
+from fencepost.traces.history.model_steps import StateHistory
 from fencepost.traces.pipeline.judge_corpus import UNREADABLE, Finding, ShardJudge, unreadable_value
 from fencepost.traces.pipeline.shard_plan import Shard
 from fencepost.traces.verdict import CheckStatus, TraceVerdict

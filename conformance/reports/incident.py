@@ -43,7 +43,7 @@ from fencepost.conformance.reports.report import describe_report, detail_section
 from fencepost.conformance.reports.timeline import draw_timeline
 from fencepost.conformance.reports.words import outcome_line
 from fencepost.conformance.results import Report, Verdict
-from fencepost.traces.history.timeline import GroupTimeline, MemberSpan, PartitionLag, TimelineRebalance, TraceHistory
+from fencepost.traces.history.builder import GroupTimeline, MemberSpan, PartitionLag, TimelineRebalance, TraceHistory
 
 MAX_GROUPS = 5
 """How many groups are told in full, and how many traces are named."""

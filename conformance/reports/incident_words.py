@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from fencepost.model.protocols import find_protocol, load_part
-from fencepost.traces.history.timeline import (
+from fencepost.traces.history.builder import (
     CauseKind,
     ChangeCause,
     GroupTimeline,

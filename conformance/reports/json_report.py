@@ -37,7 +37,7 @@ from fencepost.conformance.specification import specification_named
 from fencepost.model.catalogue.requirement import Level, Requirement, Tier
 from fencepost.model.catalogue.specification import Specification
 from fencepost.model.errors import FencepostError
-from fencepost.traces.history.timeline import TraceHistory
+from fencepost.traces.history.builder import TraceHistory
 
 REPORT_VERSION: Final = 2
 DERIVED_FIELDS = ("outcome", "tiers", "causes")

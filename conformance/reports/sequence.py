@@ -16,13 +16,12 @@ from fencepost.conformance.analysis.schedule_text import (
 from fencepost.conformance.protocols.registry import protocol_named
 from fencepost.conformance.results import Failure
 from fencepost.model.errors import error_name
-from fencepost.traces.events import Event, Header, Kind
+from fencepost.traces.events import Event, Header, Kind, Lookahead
 from fencepost.traces.files.jsonl import MalformedLineError, decode_event, decode_header
-from fencepost.traces.history.state_history import StateChange, StateHistory
+from fencepost.traces.history.model_steps import StateChange, StateHistory
 from fencepost.traces.judge.diagnosis.wording import HIDDEN_FIELDS as HIDDEN_IN_RESPONSES
 from fencepost.traces.judge.diagnosis.wording import errors_in
 from fencepost.traces.judge.judge import Judge
-from fencepost.traces.operations import Lookahead
 
 MAX_STEPS = 80
 """How many steps a diagram has; earlier ones are counted."""

@@ -12,7 +12,7 @@ from fencepost.conformance.reports.incident_words import (
     describe_cause,
     format_span,
 )
-from fencepost.traces.history.timeline import CauseKind, GroupTimeline, MemberSpan, TimelineRebalance
+from fencepost.traces.history.builder import CauseKind, GroupTimeline, MemberSpan, TimelineRebalance
 
 WIDTH, LEFT, RIGHT = 960, 190, 16
 AXIS_Y, BAND_Y, BAND_HEIGHT, ROW, FIRST_ROW = 18, 34, 26, 22, 84

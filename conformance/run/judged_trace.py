@@ -7,9 +7,8 @@ from pathlib import Path
 from fencepost.conformance.analysis.trace_report import TraceJudging
 from fencepost.conformance.protocols.description import ProtocolDescription
 from fencepost.conformance.protocols.registry import DEFAULT_PROTOCOL
-from fencepost.traces.events import Body, Event, Header, Kind
+from fencepost.traces.events import Body, Event, Header, Kind, Lookahead
 from fencepost.traces.judge.judge import Judge
-from fencepost.traces.operations import Lookahead
 from fencepost.traces.verdict import TraceVerdict
 
 

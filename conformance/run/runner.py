@@ -24,7 +24,7 @@ from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenario.selection import select_requirements
 from fencepost.model.catalogue.requirement import Requirement
 from fencepost.model.settings import Settings
-from fencepost.traces.history.observer import MakeObserver
+from fencepost.traces.history.builder import MakeObserver
 
 
 def stream(plan: Plan) -> AsyncGenerator[RunEvent, None]:

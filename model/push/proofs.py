@@ -8,8 +8,8 @@ from typing import Any
 
 import z3
 
-from fencepost.model.proofs.kernel_logic import SymbolicLogic
-from fencepost.model.proofs.obligations import KernelTheorems, Lemma
+from fencepost.model.proofs.induction import KernelTheorems, Lemma
+from fencepost.model.proofs.symbolic_values import SymbolicLogic
 from fencepost.model.push.kernel import SETS, KernelEvent, PushKernel, initial_kernel, invariants, kernel_events
 
 # The kernel on sets of any size: registrations and partitions are uninterpreted sorts.

@@ -23,7 +23,7 @@ from fencepost.conformance.reports.report import to_html
 from fencepost.conformance.reports.text import render_text
 from fencepost.conformance.reports.typed import from_plain, to_plain
 from fencepost.conformance.results import Report
-from fencepost.traces.history.timeline import (
+from fencepost.traces.history.builder import (
     CauseKind,
     ChangeCause,
     GroupTimeline,

@@ -14,11 +14,10 @@ from fencepost.conformance.reports.incident import history_blocks
 from fencepost.conformance.reports.json_report import report_schema
 from fencepost.conformance.reports.text import render_text
 from fencepost.model.settings import Settings
-from fencepost.traces.events import Event, Header, Kind, Order
+from fencepost.traces.events import Event, Header, Kind, Lookahead, Order
+from fencepost.traces.history.builder import CauseKind, GroupTimeline, TraceHistory
 from fencepost.traces.history.registry import NoHistory, make_recorder
-from fencepost.traces.history.timeline import CauseKind, GroupTimeline, TraceHistory
 from fencepost.traces.judge.judge import Judge
-from fencepost.traces.operations import Lookahead
 from tests.support.faulty_regions import FAULTS as REGION_FAULTS
 from tests.support.push.faults import FAULTS as PUSH_FAULTS
 from tests.support.system_traces import write_push_traces, write_region_traces

@@ -14,11 +14,11 @@ from fencepost.model.classic.messages.requests import Offset
 from fencepost.model.classic.messages.responses import OffsetFetchResponse, PartitionErrors
 from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
+from fencepost.traces.events import Operation
 from fencepost.traces.judge.classic.matching import compare_responses
 from fencepost.traces.judge.classic.observed_response import ObservedResponse
 from fencepost.traces.judge.classic.offset_expiry import states_after_cleanup
 from fencepost.traces.judge.search.configuration import Configuration, GroupOperation
-from fencepost.traces.operations import Operation
 
 CLUSTER = Cluster(Settings(), {"t": 1})
 COMMIT = {"group_id": "g", "topics": [{"name": "t", "partitions": [{"partition_index": 0, "committed_offset": 7}]}]}

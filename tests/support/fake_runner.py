@@ -9,7 +9,7 @@ from pathlib import Path
 from fencepost.conformance.events import Progress, RunEvent, RunFinished
 from fencepost.conformance.plan import Plan, ReplayOutcome, ReplayResult
 from fencepost.conformance.results import Report
-from fencepost.traces.history.observer import MakeObserver
+from fencepost.traces.history.builder import MakeObserver
 from tests.support.sample_reports import KEPT
 
 

@@ -8,8 +8,7 @@ from fencepost.model.assignors.group import Subscription, TopicPartition
 from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
 from fencepost.traces.client_judge.classic.recorded import RecordedMembers, ShownViolation
-from fencepost.traces.events import Event, Header, Kind, Order
-from fencepost.traces.operations import Lookahead
+from fencepost.traces.events import Event, Header, Kind, Lookahead, Order
 
 RECORDED = Header("kafka://broker", Order.INTERVALS, "wall", Settings(), 1_000, {"recorder": "fencepost record"})
 T0, T1, T2 = (("t", number) for number in range(3))

@@ -3,10 +3,9 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 
-from fencepost.traces.events import Event, Header
+from fencepost.traces.events import Event, Header, Operation
 from fencepost.traces.judge.classic.protocol import ClassicProtocol
 from fencepost.traces.judge.judge import Judge
-from fencepost.traces.operations import Operation
 
 BEAM_WIDTH, MAX_CONFIGURATIONS = 12, 2_000
 

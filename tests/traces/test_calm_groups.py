@@ -12,13 +12,12 @@ from fencepost.model.classic.coordinator import dispatch, offsets
 from fencepost.model.classic.core import membership
 from fencepost.model.classic.core.state import Context, Group, HeartbeatRequest, Step
 from fencepost.model.frozen import evolve
-from fencepost.traces.events import Event, Header, Kind
+from fencepost.traces.events import Event, Header, Kind, Lookahead
 from fencepost.traces.judge.classic import calm_group
 from fencepost.traces.judge.classic.calm_steps import CalmStep, learn_step
 from fencepost.traces.judge.classic.opaque_values import REST, Opaque, OpaqueMapping, OpaqueTime, OpaqueValueRead
 from fencepost.traces.judge.groups.repetition_check import RepetitionError
 from fencepost.traces.judge.judge import Judge
-from fencepost.traces.operations import Lookahead
 from tests.acceptance.verdict_corpus.compare import RECORDINGS, read
 from tests.support.altered_traces import altered_trace
 from tests.support.calm_traces import altered_calm_trace, calm_trace

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from fencepost.traces.events import Event
-from fencepost.traces.files.event_decoder import MAX_REMEMBERED_BYTES, EventDecoder
 from fencepost.traces.files.jsonl import MalformedLineError, decode_event, encode_event
+from fencepost.traces.files.trace_files import MAX_REMEMBERED_BYTES, EventDecoder
 from tests.support.random_client import random_trace
 
 HEARTBEAT = (

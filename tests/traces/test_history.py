@@ -9,23 +9,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fencepost import run
-from fencepost.traces.events import Event, Header, Kind, Order
+from fencepost.traces.events import Event, Header, Kind, Lookahead, Order
 from fencepost.traces.files.trace_files import open_trace
-from fencepost.traces.history.builder import MAX_PAST_MEMBERS, MAX_REBALANCES, TimelineBuilder
-from fencepost.traces.history.kept import LongestKept
-from fencepost.traces.history.state_history import StateHistory
-from fencepost.traces.history.timeline import (
+from fencepost.traces.history.builder import (
+    MAX_PAST_MEMBERS,
+    MAX_REBALANCES,
     CauseKind,
     ChangeCause,
     GroupTimeline,
     HoldKind,
+    LongestKept,
+    TimelineBuilder,
     TraceHistory,
 )
+from fencepost.traces.history.model_steps import StateHistory
 from fencepost.traces.history.trace_history import HistoryRecorder
 from fencepost.traces.importers.broker_log import import_log
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.judge.search.configuration import Path as ModelPath
-from fencepost.traces.operations import Lookahead
 from tests.support.trace_builder import GRACE, SETTINGS, OneMemberTrace, join_body
 
 DATA = Path(__file__).parent / "data"

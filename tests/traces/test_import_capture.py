@@ -9,8 +9,15 @@ from hypothesis import strategies as st
 
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.files.trace_files import TraceError, open_trace
-from fencepost.traces.importers.packet_capture import CaptureImportResult, CaptureSource, import_capture
-from fencepost.traces.importers.tcp_reassembly import GAP, MAX_WAITING_SEGMENTS, Segment, TcpStream
+from fencepost.traces.importers.packet_capture import (
+    GAP,
+    MAX_WAITING_SEGMENTS,
+    CaptureImportResult,
+    CaptureSource,
+    Segment,
+    TcpStream,
+    import_capture,
+)
 from tests.support.pcap_writer import (
     BEATS,
     LINK_TYPES,

@@ -10,8 +10,7 @@ import pytest
 
 from fencepost.traces.events import Event, Header, Kind
 from fencepost.traces.files.trace_files import TraceError, open_trace
-from fencepost.traces.importers.broker_log import import_log
-from fencepost.traces.importers.broker_log_patterns import KAFKA_3_LINES, KAFKA_4_LINES
+from fencepost.traces.importers.broker_log import KAFKA_3_LINES, KAFKA_4_LINES, import_log
 from fencepost.traces.judge.classic.log_steps import STEP_HANDLERS
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.verdict import CheckStatus, TraceVerdict

@@ -9,8 +9,7 @@ import pytest
 from fencepost.conformance.cli import main
 from fencepost.model.wire.codec import VERSIONS, decode_body, encode_body
 from fencepost.traces.events import Kind
-from fencepost.traces.files.request_form import RequestFormError, check_request_form
-from fencepost.traces.files.trace_files import open_trace
+from fencepost.traces.files.trace_files import RequestFormError, check_request_form, open_trace
 
 BEAT: dict[str, Any] = {"group_id": "g", "generation_id": 1, "member_id": "m", "group_instance_id": None}
 

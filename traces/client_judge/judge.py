@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Protocol, TypeAlias
 
-from fencepost.traces.events import CLASSIC, Event, Header, Kind
-from fencepost.traces.operations import Lookahead, Operation
+from fencepost.traces.events import CLASSIC, Event, Header, Kind, Lookahead, Operation
 from fencepost.traces.verdict import TraceVerdict
 
 

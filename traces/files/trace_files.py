@@ -4,25 +4,70 @@ Reading is strict. A line that does not fit the format raises `TraceError` with 
 skipped or guessed. Memory holds one event at a time, and the requests without a response.
 """
 
+import functools
 import gzip
 import io
 import os
+import re
 import zlib
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
 from fencepost.model.errors import FencepostError
+from fencepost.model.frozen import evolver
+from fencepost.model.wire.codec import API_KEYS
+from fencepost.model.wire.compiler import UNKNOWN_TAGS, schema_of
+from fencepost.model.wire.schema import Field
 from fencepost.traces.events import Event, Header
-from fencepost.traces.files.event_decoder import EventDecoder
 from fencepost.traces.files.jsonl import (
     EventOrder,
     MalformedLineError,
+    decode_event,
     decode_header,
     encode_event,
     encode_header,
 )
+
+# --- Decoding of many lines of which most repeat an earlier one: heartbeats differ from the last ones in numbers
+# alone.
+
+MAX_REMEMBERED_EVENTS = 4_096
+MAX_REMEMBERED_BYTES = 1_024
+"""The longest line of which the words are remembered."""
+_NUMBER = rb"(0|[1-9][0-9]{0,17})"
+_split_line = re.compile(
+    rb'\{"sequence":%b,"time":%b,(.*\})(?:,"of":%b)?\}\n' % (_NUMBER, _NUMBER, _NUMBER), re.DOTALL
+).fullmatch
+_replace_numbers: Callable[[Event, int, int, int | None], Event] = evolver(Event, "sequence", "time", "of")
+
+
+class EventDecoder:
+    """Decodes the events of a trace. Those in the same words share their body."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[bytes, bool], Event] = {}
+        """By their words, and by whether they have an `of`, events that were decoded strictly."""
+
+    def decode(self, line: bytes) -> Event:
+        """The event in `line`. Raises `MalformedLineError`."""
+        found = _split_line(line)
+        if found is None:
+            return decode_event(line)
+        sequence, time, words, of = found.groups()
+        known = self._known.get((words, of is None))
+        if known is not None:
+            return _replace_numbers(known, int(sequence), int(time), None if of is None else int(of))
+        event = decode_event(line)
+        if len(line) <= MAX_REMEMBERED_BYTES:
+            if len(self._known) >= MAX_REMEMBERED_EVENTS:
+                self._known.clear()
+            self._known[words, of is None] = event
+        return event
+
 
 MAX_LINE = 64 * 1024 * 1024
 """The longest line that is read, in bytes."""
@@ -164,3 +209,78 @@ def _decompress(raw: BinaryIO) -> Iterator[BinaryIO]:
         return
     with io.BufferedReader(cast(io.RawIOBase, gzip.GzipFile(fileobj=raw)), 1 << 16) as file:
         yield cast(BinaryIO, file)
+
+
+# --- The form of requests in a trace: the fields of Kafka's message schemas, each with a value of its type.
+
+_BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
+_NAMES = {list: "an array", dict: "an object", bool: "a boolean", str: "a string"}
+
+
+class RequestFormError(ValueError):
+    """A body is not that of a request; the message is the reason."""
+
+
+def check_request_form(api: str, version: int, body: Mapping[str, Any]) -> None:
+    """Hold the top-level fields of a request against its schema. Raises `RequestFormError`.
+
+    A request of an API that the kit does not know has no form, nor has one that says of itself by a key with an
+    underscore that its bytes were odd. A field whose schema gives it a default may be missing.
+    """
+    if api not in API_KEYS:
+        return
+    try:
+        fields = _fields_of(api, version)
+    except ValueError:
+        if _is_marked(body):
+            return
+        raise RequestFormError(f"{api} has no version {version} that Fencepost knows") from None
+    for name, (field, is_required) in fields.items():
+        if name not in body:
+            if is_required and not _is_marked(body):
+                raise RequestFormError(f"{api} v{version} without {name!r}")
+        elif not _has_type(body[name], field, version) and not _is_marked(body):
+            raise RequestFormError(f"{name!r} of {api} v{version} is not {_describe_type(field)}")
+    if len(body) > len(fields) or not body.keys() <= fields.keys():
+        for name in body:
+            if name not in fields and name != UNKNOWN_TAGS and not name.startswith("_"):
+                raise RequestFormError(f"{api} v{version} has no field {name!r}")
+
+
+def _is_marked(body: Mapping[str, Any]) -> bool:
+    return any(name.startswith("_") for name in body)
+
+
+@functools.cache
+def _fields_of(api: str, version: int) -> dict[str, tuple[Field, bool]]:
+    """The fields of a request by name, and whether each of them has to be there."""
+    fields = (field for field in schema_of(f"{api}Request", version).fields if version in field.versions)
+    return {field.name: (field, _is_required(field, version)) for field in fields}
+
+
+def _is_required(field: Field, version: int) -> bool:
+    has_default = field.kind in _BITS and field.default != 0
+    return field.tag is None and version not in field.nullable and not has_default
+
+
+def _types_of(field: Field) -> tuple[type, ...]:
+    """The types of a value; none if any will do."""
+    if field.array:
+        return (list,)
+    return {"struct": (dict,), "bool": (bool,), "string": (str, bytes)}.get(field.kind, ())
+
+
+def _has_type(value: object, field: Field, version: int) -> bool:
+    bits = _BITS.get(field.kind) if not field.array else None
+    if bits is not None:
+        return type(value) is int and -1 << bits - 1 <= value < 1 << bits - 1
+    if value is None:
+        return version in field.nullable
+    types = _types_of(field)
+    return not types or isinstance(value, types)
+
+
+def _describe_type(field: Field) -> str:
+    if not field.array and field.kind in _BITS:
+        return f"an integer of {_BITS[field.kind]} bits"
+    return _NAMES[_types_of(field)[0]] if _types_of(field) else f"a value of type {field.kind}"

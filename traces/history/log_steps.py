@@ -6,8 +6,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fencepost.traces.events import Body
-from fencepost.traces.history.builder import EMPTY, MAX_NAMES, STABLE, TimelineBuilder
-from fencepost.traces.history.timeline import CauseKind, ChangeCause, HoldKind, PhaseHold
+from fencepost.traces.history.builder import (
+    EMPTY,
+    MAX_NAMES,
+    STABLE,
+    CauseKind,
+    ChangeCause,
+    HoldKind,
+    PhaseHold,
+    TimelineBuilder,
+)
 
 NEAR_MS = 200
 """How far apart lines about one thing may be: several threads write them."""

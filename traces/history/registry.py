@@ -4,8 +4,7 @@ from collections.abc import Callable
 
 from fencepost.model.protocols import find_protocol, load_part
 from fencepost.traces.events import Header
-from fencepost.traces.history.observer import TraceObserver
-from fencepost.traces.history.timeline import TraceHistory
+from fencepost.traces.history.builder import TraceHistory, TraceObserver
 
 
 class NoHistory(ValueError):

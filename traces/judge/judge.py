@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from fencepost.model.frozen import evolve
-from fencepost.traces.events import REQUEST, RESPONSE, Event, Header, Kind, Order
+from fencepost.traces.events import REQUEST, RESPONSE, Event, Header, Kind, Lookahead, Operation, Order
 from fencepost.traces.judge.checks import checked_sequence, evaluate_check
 from fencepost.traces.judge.groups.group_judge import AdvanceObserver, GroupJudge, StepObserver, TraceContext
 from fencepost.traces.judge.groups.partial_group import PartialGroup, TraceGap
@@ -16,7 +16,6 @@ from fencepost.traces.judge.search.eager import EAGER_BEAM_WIDTH
 from fencepost.traces.judge.search.search import MAX_EAGER_CONFIGURATIONS
 from fencepost.traces.judge.search.stepper import MAX_CONFIGURATIONS
 from fencepost.traces.model_transitions import Transition, TransitionFields
-from fencepost.traces.operations import Lookahead, Operation
 from fencepost.traces.verdict import CheckResult, TraceVerdict, Violation
 
 

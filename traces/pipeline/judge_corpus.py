@@ -22,14 +22,12 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from fencepost.model.errors import COORDINATOR_NOT_READY
 from fencepost.traces.client_judge.judge import is_recording
-from fencepost.traces.events import CLASSIC, Event, Header, Kind
-from fencepost.traces.files.event_decoder import EventDecoder
+from fencepost.traces.events import CLASSIC, MAX_LOOKAHEAD, Event, Header, Kind, Lookahead, PairedEvent, collect_rarely
 from fencepost.traces.files.jsonl import decode_header
-from fencepost.traces.garbage_collection import collect_rarely
-from fencepost.traces.history.state_history import StateHistory
+from fencepost.traces.files.trace_files import EventDecoder
+from fencepost.traces.history.model_steps import StateHistory
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.judge.registry import UnknownProtocol
-from fencepost.traces.operations import MAX_LOOKAHEAD, Lookahead, PairedEvent
 from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.files import to_record_batches
 from fencepost.traces.pipeline.parallel import SizedFile, read_files

@@ -11,9 +11,8 @@ from typing import Any, BinaryIO, NamedTuple
 
 from fencepost.model.errors import COORDINATOR_NOT_READY
 from fencepost.traces.events import CLASSIC, Event, Header, Kind, Order
-from fencepost.traces.files.request_form import RequestFormError, check_request_form
 from fencepost.traces.files.rotating_writer import recording_part_of
-from fencepost.traces.files.trace_files import MalformedLine, read_lines
+from fencepost.traces.files.trace_files import MalformedLine, RequestFormError, check_request_form, read_lines
 from fencepost.traces.message_fields import (
     accepted_offsets,
     assigned_partitions,

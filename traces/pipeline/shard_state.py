@@ -7,13 +7,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import NamedTuple, TypeAlias
 
-from fencepost.traces.events import Event, Header, Kind, Order
+from fencepost.traces.events import MAX_LOOKAHEAD, Event, Header, Kind, Lookahead, Order, PairedEvent
 from fencepost.traces.files.jsonl import EventOrder, MalformedLineError, decode_event, decode_header
-from fencepost.traces.files.request_form import RequestFormError, check_request_form
 from fencepost.traces.files.rotating_writer import RecordingPart, is_next_part, recording_part_of
+from fencepost.traces.files.trace_files import RequestFormError, check_request_form
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.judge.registry import UnknownProtocol
-from fencepost.traces.operations import MAX_LOOKAHEAD, Lookahead, PairedEvent
 from fencepost.traces.pipeline.judge_corpus import ShardJudge, owns_no_group
 from fencepost.traces.pipeline.rows import (
     LOOKUPS_SHARD,

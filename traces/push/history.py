@@ -4,11 +4,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from fencepost.traces.events import FAULT, INTERNAL, REQUEST, RESPONSE, Event
-from fencepost.traces.history.builder import EMPTY, NOT_SHOWN, STABLE, UNKNOWN, TimelineBuilder
-from fencepost.traces.history.message_recorder import MessageRecorder
-from fencepost.traces.history.timeline import CauseKind, ChangeCause, HoldKind, PhaseHold
-from fencepost.traces.operations import Operation
+from fencepost.traces.events import FAULT, INTERNAL, REQUEST, RESPONSE, Event, Operation
+from fencepost.traces.history.builder import (
+    EMPTY,
+    NOT_SHOWN,
+    STABLE,
+    UNKNOWN,
+    CauseKind,
+    ChangeCause,
+    HoldKind,
+    PhaseHold,
+    TimelineBuilder,
+)
+from fencepost.traces.history.trace_history import MessageRecorder
 
 CHANGED = ChangeCause(CauseKind.OTHER, detail="the topics or their partitions changed")
 AGAIN = ChangeCause(CauseKind.OTHER, detail="the attempt before it failed")

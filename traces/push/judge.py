@@ -7,10 +7,9 @@ from typing import NamedTuple
 from fencepost.model.push.group import NO_INTEREST, RegisterRequest, UnusableInterest, parse_interest
 from fencepost.model.push.specification import PUSH
 from fencepost.model.push.wire import NO_COORDINATOR
-from fencepost.traces.events import FAULT, INTERNAL, REQUEST, Event, Header
+from fencepost.traces.events import FAULT, INTERNAL, REQUEST, Event, Header, Operation
 from fencepost.traces.judge.groups.judged_protocol import JudgedProtocol
 from fencepost.traces.judge.groups.records import GroupFindings
-from fencepost.traces.operations import Operation
 from fencepost.traces.push.diagnosis import PushDiagnosis, Topics, diagnose_start, missing_partitions, name_owed
 from fencepost.traces.push.facts import ChannelTimes, MemberFacts, PushEvidence
 from fencepost.traces.push.group import FollowedGroup, PendingRegistration, TooManyWorlds

@@ -6,11 +6,18 @@ A reset waits for the merge of what operators contribute, and then until each of
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from fencepost.traces.events import RESPONSE, Event
-from fencepost.traces.history.builder import EMPTY, NOT_SHOWN, STABLE, TimelineBuilder
-from fencepost.traces.history.message_recorder import MessageRecorder
-from fencepost.traces.history.timeline import CauseKind, ChangeCause, HoldKind, PhaseHold
-from fencepost.traces.operations import Operation
+from fencepost.traces.events import RESPONSE, Event, Operation
+from fencepost.traces.history.builder import (
+    EMPTY,
+    NOT_SHOWN,
+    STABLE,
+    CauseKind,
+    ChangeCause,
+    HoldKind,
+    PhaseHold,
+    TimelineBuilder,
+)
+from fencepost.traces.history.trace_history import MessageRecorder
 from fencepost.traces.region.judge import JOB
 
 DRAINING, WRITING = "Draining", "Writing"

@@ -24,13 +24,12 @@ from fencepost.model.region.draining import DrainTimes, assignment_metrics, coun
 from fencepost.model.region.operator import ClientState, Operator, OperatorStep
 from fencepost.model.region.settings import accepts_control_port, accepts_start_position, must_pause, reset_succeeds
 from fencepost.model.region.specification import REGION
-from fencepost.traces.events import Body
+from fencepost.traces.events import Body, Operation
 from fencepost.traces.judge.groups.judged_protocol import JudgedProtocol
 from fencepost.traces.judge.search.configuration import GroupOperation, Path
 from fencepost.traces.judge.search.handler_stepper import HandlerStepper
 from fencepost.traces.judge.search.time_interval import Instant
 from fencepost.traces.model_transitions import TransitionFields
-from fencepost.traces.operations import Operation
 
 # A job as the judge follows it: the model's operators, bean and control variables, and what each operator wrote.
 

@@ -17,8 +17,14 @@ from fencepost.model.explore.classic.properties import NO_DEADLOCK, PROPERTIES, 
 from fencepost.model.explore.classic.state_diagram import render_search, searched_arrows
 from fencepost.model.explore.classic.state_layout import Bounds, ModelConfig, untimed_member
 from fencepost.model.explore.engine import Engine, explore_system, replay_path
-from fencepost.model.explore.graph_export import explored_graph, is_complete, write_dot, write_graphml
-from fencepost.model.explore.rendering import changed_columns, render_row
+from fencepost.model.explore.rendering import (
+    changed_columns,
+    explored_graph,
+    is_complete,
+    render_row,
+    write_dot,
+    write_graphml,
+)
 from fencepost.model.explore.search import NO_LIMIT, Discovery, Exploration, SearchProgress
 from fencepost.model.explore.transition_system import PropertyKind
 

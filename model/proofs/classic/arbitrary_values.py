@@ -18,8 +18,14 @@ from fencepost.model.classic.core.sorts import (
 from fencepost.model.classic.core.state import MemberView, Protocol, Slot
 from fencepost.model.classic.theorems.ghost_state import GhostState
 from fencepost.model.logic import absent, and_, not_, or_
-from fencepost.model.proofs.arbitrary_values import SymbolFactory
-from fencepost.model.proofs.symbolic_values import SymbolicClaims, SymbolicNumber, SymbolicToken, formula, name_term
+from fencepost.model.proofs.symbolic_values import (
+    SymbolFactory,
+    SymbolicClaims,
+    SymbolicNumber,
+    SymbolicToken,
+    formula,
+    name_term,
+)
 from fencepost.model.proofs.terms import Term
 
 

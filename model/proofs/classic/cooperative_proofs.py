@@ -21,7 +21,7 @@ from fencepost.model.proofs.classic.kernel_proofs import (
     any_relation,
     guard_formulas,
 )
-from fencepost.model.proofs.obligations import Lemma
+from fencepost.model.proofs.induction import Lemma
 from fencepost.model.proofs.symbolic_values import formula
 from fencepost.model.statement import implies
 

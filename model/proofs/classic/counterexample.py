@@ -10,7 +10,7 @@ from fencepost.model.logic import Token
 from fencepost.model.proofs.classic.induction import Refutation
 from fencepost.model.proofs.classic.proof_events import ProofEvent
 from fencepost.model.proofs.classic.symbolic_history import SymbolicGhostState
-from fencepost.model.proofs.plain_values import TermReader, model_reader, to_plain
+from fencepost.model.proofs.term_evaluation import TermReader, model_reader, to_plain
 
 
 def without_fillers(value: Any) -> Any:

@@ -39,7 +39,7 @@ from fencepost.model.proofs.induction import Goal, check_goals
 from fencepost.model.proofs.solver import LimitedSolver
 from fencepost.model.proofs.symbolic_execution import execute_paths
 from fencepost.model.proofs.symbolic_values import formula
-from fencepost.model.proofs.term_keys import TermKeys
+from fencepost.model.proofs.term_evaluation import TermKeys
 from fencepost.model.proofs.terms import Term, address, clear_terms, is_true
 from fencepost.model.statement import Statement
 

@@ -14,7 +14,7 @@ import z3
 
 from fencepost.model.classic.kernel.actions import ACTIONS, Kernel, KernelStep, adopt
 from fencepost.model.classic.kernel.invariants import INVARIANTS, SORTS, STEP_THEOREMS, Invariant, element_names
-from fencepost.model.proofs.obligations import Lemma
+from fencepost.model.proofs.induction import Lemma
 from fencepost.model.proofs.symbolic_values import SymbolicBool, formula
 
 GENERATION, MEMBER, PARTITION = (z3.DeclareSort(name) for name in ("Generation", "Member", "Partition"))

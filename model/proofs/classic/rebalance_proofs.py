@@ -22,7 +22,7 @@ from fencepost.model.classic.kernel.rebalance import (
 )
 from fencepost.model.logic import and_, not_
 from fencepost.model.proofs.classic.kernel_proofs import MEMBER, SymbolicElement, any_arguments, any_relation
-from fencepost.model.proofs.obligations import Lemma
+from fencepost.model.proofs.induction import Lemma
 from fencepost.model.proofs.symbolic_values import SymbolicBool, formula
 from fencepost.model.statement import implies
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from fencepost.model.proofs.obligations import KernelTheorems, LemmaResult, findings
+from fencepost.model.proofs.induction import KernelTheorems, LemmaResult, findings
 from fencepost.model.proofs.registry.results import worst_verdict
 from fencepost.model.proofs.registry.theorem_result import Progress, TheoremResult
 

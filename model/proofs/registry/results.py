@@ -11,8 +11,8 @@ from fencepost.model.proofs.assignors.theorems import assignor_lemmas
 from fencepost.model.proofs.classic import kernel_proofs
 from fencepost.model.proofs.classic.cooperative_proofs import cooperative_lemmas
 from fencepost.model.proofs.classic.rebalance_proofs import rebalance_lemmas
-from fencepost.model.proofs.draining import theorems
-from fencepost.model.proofs.obligations import Lemma, LemmaResult, findings
+from fencepost.model.proofs.draining import waiting
+from fencepost.model.proofs.induction import Lemma, LemmaResult, findings
 from fencepost.model.proofs.registry.handler_results import dispatch_sentences, failover_sentences, handler_sentences
 from fencepost.model.proofs.registry.theorem_result import TheoremResult
 
@@ -71,7 +71,7 @@ class LemmaRoom:
 LEMMA_ROOMS = {
     "draining": LemmaRoom(
         _DRAINING,
-        theorems.draining_lemmas,
+        waiting.draining_lemmas,
         "the draining rules of KIP-41, for any number of partitions, records and any max.poll.records",
         "which records a fetch returns, and when",
     ),

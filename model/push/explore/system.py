@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from time import perf_counter
 
 from fencepost.model.explore.engine import explore_system
-from fencepost.model.explore.graph_export import edges_from
+from fencepost.model.explore.rendering import edges_from
 from fencepost.model.explore.search import NO_LIMIT
 from fencepost.model.explore.transition_system import Action, Column, TransitionSystem
 from fencepost.model.push.explore.broker_actions import broker_actions

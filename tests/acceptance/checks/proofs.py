@@ -16,8 +16,8 @@ from fencepost.model.proofs.assignors.theorems import assignor_lemmas
 from fencepost.model.proofs.classic import kernel_proofs
 from fencepost.model.proofs.classic.cooperative_proofs import cooperative_lemmas
 from fencepost.model.proofs.classic.rebalance_proofs import rebalance_lemmas
-from fencepost.model.proofs.draining import theorems
-from fencepost.model.proofs.obligations import Lemma, findings
+from fencepost.model.proofs.draining import waiting
+from fencepost.model.proofs.induction import Lemma, findings
 from tests.acceptance import core_breaks, mutant_verdicts
 from tests.acceptance.framework import (
     ROOT,
@@ -130,7 +130,7 @@ def check_kernel(folder: Path) -> Iterator[Figure]:
 
 def check_draining(folder: Path) -> Iterator[Figure]:
     """The theorems about draining."""
-    yield from lemmas(theorems.draining_lemmas, 1)
+    yield from lemmas(waiting.draining_lemmas, 1)
 
 
 DYNAMIC, STATIC = untimed_member(), untimed_member(instance="one")

@@ -8,7 +8,7 @@ import pytest
 from fencepost.model.explore.classic.group_system import group_system
 from fencepost.model.explore.classic.state_layout import Bounds, ModelConfig, untimed_member
 from fencepost.model.explore.engine import Engine, explore_system, has_numpy
-from fencepost.model.explore.graph_export import explored_graph, is_complete, quote_dot, write_dot, write_graphml
+from fencepost.model.explore.rendering import explored_graph, is_complete, quote_dot, write_dot, write_graphml
 
 ONE = group_system(ModelConfig((untimed_member(),)), Bounds(1, 1, 3, 1))
 TWO = group_system(ModelConfig((untimed_member(), untimed_member()), heartbeats=False), Bounds(1, 1, 3, 1))

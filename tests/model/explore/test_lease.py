@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from fencepost.model.explore.engine import Engine, explore_system, has_numpy, replay_path
-from fencepost.model.explore.graph_export import explored_graph
+from fencepost.model.explore.rendering import explored_graph
 from fencepost.model.frozen import evolve
 from tests.support.lease.checks import lease_system
 from tests.support.lease.protocol import HANDLERS, Lease, LeaseError, LeaseStep, Request

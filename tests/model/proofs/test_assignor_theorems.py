@@ -10,7 +10,7 @@ from fencepost.model.frozen import evolve
 from fencepost.model.logic import and_, ite
 from fencepost.model.proofs.assignors import theorems
 from fencepost.model.proofs.assignors.theorems import THEOREMS, assignor_lemmas
-from fencepost.model.proofs.obligations import findings
+from fencepost.model.proofs.induction import findings
 
 
 @pytest.mark.parametrize("seed", [0, 7])

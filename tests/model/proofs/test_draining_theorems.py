@@ -9,10 +9,9 @@ import pytest
 
 from fencepost.model.draining import polling
 from fencepost.model.draining.polling import PlainBuffers, Prefetch, Resume, Ring, next_position, simulate_polls
-from fencepost.model.proofs.draining import fetching, waiting
-from fencepost.model.proofs.draining.lassos import find_lasso
-from fencepost.model.proofs.draining.theorems import THEOREMS, draining_lemmas
-from fencepost.model.proofs.obligations import findings
+from fencepost.model.proofs.draining import waiting
+from fencepost.model.proofs.draining.waiting import THEOREMS, draining_lemmas, find_lasso
+from fencepost.model.proofs.induction import findings
 
 BUDGET_SECONDS = 1.0
 
@@ -126,5 +125,5 @@ def ignores_leader(prefetch: Prefetch, ring: Ring, position: int, retained: int,
 def test_other_fetchers_are_refuted(
     monkeypatch: pytest.MonkeyPatch, function: str, mutant: Callable[..., object], theorem: str
 ) -> None:
-    monkeypatch.setattr(fetching, function, mutant)
+    monkeypatch.setattr(waiting, function, mutant)
     assert theorem in {each.lemma.theorem for each in findings(draining_lemmas()) if not each.as_expected}

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from fencepost.model.frozen import evolve
-from fencepost.model.proofs.arbitrary_values import SymbolFactory
 from fencepost.model.proofs.induction import HandlerEvent, HandlerVerdict, initially_false, prove_handler
+from fencepost.model.proofs.symbolic_values import SymbolFactory
 from tests.support.lease.checks import ACQUIRE, EXPIRE, RENEW, STATEMENTS, WRITE
 from tests.support.lease.protocol import Lease, LeaseError, LeaseStep, Request
 

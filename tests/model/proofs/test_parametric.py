@@ -7,7 +7,7 @@ import pytest
 from fencepost.model.classic.kernel.actions import ACTIONS
 from fencepost.model.classic.kernel.invariants import LEMMAS, THEOREMS
 from fencepost.model.proofs.classic.kernel_proofs import ActionCase, action_cases, kernel_lemmas
-from fencepost.model.proofs.obligations import findings
+from fencepost.model.proofs.induction import findings
 
 BUDGET_SECONDS = 5.0
 

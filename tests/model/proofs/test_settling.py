@@ -11,7 +11,7 @@ from fencepost.model.classic.kernel import rebalance
 from fencepost.model.classic.member.member import claimed_partitions, gets_partition
 from fencepost.model.proofs.classic.cooperative_proofs import cooperative_lemmas, plan_lemmas
 from fencepost.model.proofs.classic.rebalance_proofs import rebalance_lemmas
-from fencepost.model.proofs.obligations import findings
+from fencepost.model.proofs.induction import findings
 from tests.model.proofs.mutation import mutant
 from tests.support.plain_values import build
 

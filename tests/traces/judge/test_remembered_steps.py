@@ -12,14 +12,13 @@ from fencepost.model.classic.coordinator.state import GroupState, StepResult
 from fencepost.model.classic.dialect import Dialect
 from fencepost.model.frozen import evolve
 from fencepost.model.settings import Settings
-from fencepost.traces.events import Event, Header, Order
+from fencepost.traces.events import Event, Header, Operation, Order
 from fencepost.traces.judge.classic import stepping
 from fencepost.traces.judge.classic.nondeterminism import outcomes_over_dialects
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.judge.registry import DEFAULT_PROTOCOL
 from fencepost.traces.judge.search.configuration import Configuration, Decisions, GroupOperation
 from fencepost.traces.judge.search.time_interval import TimeInterval
-from fencepost.traces.operations import Operation
 from fencepost.traces.verdict import TraceVerdict
 from tests.support.client_view import as_seen_by_clients
 from tests.support.random_client import random_trace

@@ -17,12 +17,11 @@ from fencepost.conformance.analysis.trace_report import judge_files
 from fencepost.conformance.pipeline.overview import SUMMARY, overview_lines
 from fencepost.conformance.pipeline.shard_findings import shard_findings
 from fencepost.conformance.results import ExitCode
-from fencepost.traces.events import Event, Header, Kind, Order
+from fencepost.traces.events import Event, Header, Kind, Lookahead, Order, PairedEvent
 from fencepost.traces.files.jsonl import decode_event
 from fencepost.traces.files.rotating_writer import RecordingReader
 from fencepost.traces.files.trace_files import write_trace
 from fencepost.traces.judge.judge import Judge
-from fencepost.traces.operations import Lookahead, PairedEvent
 from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.ingest import ingest
 from fencepost.traces.pipeline.judge_corpus import Finding, ShardJudge, pair_shard_operations, read_shards

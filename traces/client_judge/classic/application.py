@@ -6,8 +6,7 @@ from typing import Any
 
 from fencepost.model.assignors.group import TopicPartition
 from fencepost.traces.client_judge.evidence import Evidence, build_violation
-from fencepost.traces.events import Event
-from fencepost.traces.operations import Operation
+from fencepost.traces.events import Event, Operation
 from fencepost.traces.verdict import Violation
 
 HELD_UP_MS = 3_000

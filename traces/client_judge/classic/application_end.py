@@ -10,8 +10,7 @@ from fencepost.traces.client_judge.classic.records import judge_last_commit
 from fencepost.traces.client_judge.classic.state import ClientState
 from fencepost.traces.client_judge.classic.unawaited import judge_reports
 from fencepost.traces.client_judge.evidence import build_violation
-from fencepost.traces.events import Event
-from fencepost.traces.operations import Operation
+from fencepost.traces.events import Event, Operation
 
 LEAVING_MS = 3_000
 """How late a client that is not polled may leave."""

@@ -5,8 +5,7 @@ from fencepost.traces.client_judge.classic.application import Application, check
 from fencepost.traces.client_judge.classic.knowledge import NO_GENERATION, Phase, Standing
 from fencepost.traces.client_judge.classic.news import describe_partitions
 from fencepost.traces.client_judge.classic.state import COOPERATIVE_ASSIGNORS, MIN_PATIENCE_MS, ClientState
-from fencepost.traces.events import Event
-from fencepost.traces.operations import Operation
+from fencepost.traces.events import Event, Operation
 
 AT_ONCE_MS = 20
 """The longest time between a callback and a JoinGroup in which the client certainly has not read anything."""

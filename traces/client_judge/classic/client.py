@@ -28,8 +28,7 @@ from fencepost.traces.client_judge.classic.heartbeats import is_looking_up
 from fencepost.traces.client_judge.classic.knowledge import Knowledge
 from fencepost.traces.client_judge.classic.state import EXCHANGE_APIS, ClientState
 from fencepost.traces.client_judge.evidence import Evidence
-from fencepost.traces.events import Event, Header, Kind
-from fencepost.traces.operations import Operation
+from fencepost.traces.events import Event, Header, Kind, Operation
 from fencepost.traces.verdict import TraceVerdict
 
 GROUP_APIS = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch"})

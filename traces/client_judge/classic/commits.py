@@ -3,8 +3,7 @@
 from dataclasses import dataclass, field
 
 from fencepost.model.assignors.group import TopicPartition
-from fencepost.traces.events import Event
-from fencepost.traces.operations import Operation
+from fencepost.traces.events import Event, Operation
 
 
 @dataclass(slots=True)

@@ -13,8 +13,7 @@ from fencepost.traces.client_judge.classic.news import (
 )
 from fencepost.traces.client_judge.classic.state import ClientState, Debt
 from fencepost.traces.client_judge.classic.unawaited import is_unawaited, note_request, note_response
-from fencepost.traces.events import Event
-from fencepost.traces.operations import Operation
+from fencepost.traces.events import Event, Operation
 
 PASSING_ERRORS = frozenset({Error.COORDINATOR_LOAD_IN_PROGRESS, Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE})
 REPEATED_ERRORS = frozenset({Error.COORDINATOR_LOAD_IN_PROGRESS, Error.UNKNOWN_TOPIC_OR_PARTITION})

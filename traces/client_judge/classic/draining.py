@@ -10,8 +10,7 @@ from fencepost.traces.client_judge.classic.knowledge import Phase
 from fencepost.traces.client_judge.classic.news import describe_partitions
 from fencepost.traces.client_judge.classic.state import POSITION_APIS, ClientState
 from fencepost.traces.client_judge.evidence import build_violation
-from fencepost.traces.events import Event
-from fencepost.traces.operations import Operation
+from fencepost.traces.events import Event, Operation
 from fencepost.traces.verdict import Violation
 
 LONG_POLL_MS = 2_000

@@ -62,8 +62,7 @@ from fencepost.traces.client_judge.classic.unawaited import (
     note_poll,
     refuse_unawaited,
 )
-from fencepost.traces.events import Event, Kind
-from fencepost.traces.operations import Operation
+from fencepost.traces.events import Event, Kind, Operation
 
 ATTEMPT_ERRORS = MOVED | {Error.REBALANCE_IN_PROGRESS}
 """The errors of JoinGroup and SyncGroup that cost no generation."""

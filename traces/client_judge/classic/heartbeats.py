@@ -5,8 +5,7 @@ from fencepost.traces.client_judge.classic.application import Application, check
 from fencepost.traces.client_judge.classic.knowledge import Phase, Standing
 from fencepost.traces.client_judge.classic.rhythm import STEADY
 from fencepost.traces.client_judge.classic.state import ClientState
-from fencepost.traces.events import Event
-from fencepost.traces.operations import Operation
+from fencepost.traces.events import Event, Operation
 
 PASSING_ERRORS = frozenset({Error.UNKNOWN_SERVER_ERROR, Error.COORDINATOR_LOAD_IN_PROGRESS})
 """The errors of heartbeats that may pass."""

@@ -12,8 +12,7 @@ from fencepost.traces.client_judge.classic.news import describe_partitions
 from fencepost.traces.client_judge.classic.plans import judge_plan
 from fencepost.traces.client_judge.classic.state import ClientState, Exchange
 from fencepost.traces.client_judge.evidence import build_violation
-from fencepost.traces.events import Event
-from fencepost.traces.operations import Operation
+from fencepost.traces.events import Event, Operation
 
 CONSUMER = "consumer"
 MIN_BACKOFF_MS = 10

@@ -9,8 +9,7 @@ from fencepost.traces.client_judge.classic.application import Application, check
 from fencepost.traces.client_judge.classic.callbacks import partitions_in
 from fencepost.traces.client_judge.classic.news import describe_partitions, generation_in
 from fencepost.traces.client_judge.classic.state import ClientState
-from fencepost.traces.events import Event
-from fencepost.traces.operations import Operation
+from fencepost.traces.events import Event, Operation
 
 
 def note_callback(state: ClientState, application: Application, event: Event) -> None:

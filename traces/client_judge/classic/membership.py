@@ -6,8 +6,7 @@ from fencepost.traces.client_judge.classic.joining import describe_id, judge_ins
 from fencepost.traces.client_judge.classic.knowledge import NO_GENERATION, Phase, Standing, has_membership
 from fencepost.traces.client_judge.classic.news import RESETS, describe_partitions, generation_in
 from fencepost.traces.client_judge.classic.state import ClientState, Debt
-from fencepost.traces.events import Event
-from fencepost.traces.operations import Operation
+from fencepost.traces.events import Event, Operation
 
 RESTING_MS = 1_200
 """When a member that would join again of its own accord has done so."""

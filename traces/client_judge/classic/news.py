@@ -13,8 +13,7 @@ from fencepost.traces.client_judge.classic.growth import learn_growth_of_plan, s
 from fencepost.traces.client_judge.classic.heartbeats import judge_silence_of_waiting
 from fencepost.traces.client_judge.classic.knowledge import NO_GENERATION, Phase, Standing
 from fencepost.traces.client_judge.classic.state import EXCHANGE_APIS, ClientState, Debt, Exchange
-from fencepost.traces.events import Event
-from fencepost.traces.operations import Operation
+from fencepost.traces.events import Event, Operation
 
 MOVED = frozenset({Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE, Error.COORDINATOR_LOAD_IN_PROGRESS})
 ELSEWHERE = frozenset({Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE, Error.REQUEST_TIMED_OUT})

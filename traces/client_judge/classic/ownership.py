@@ -12,8 +12,7 @@ from typing import Any
 from fencepost.model.assignors.consumer_protocol import ConsumerProtocolError, decode_assignment
 from fencepost.model.errors import Error
 from fencepost.traces.client_judge.classic.state import COOPERATIVE_ASSIGNORS
-from fencepost.traces.events import Event, Kind
-from fencepost.traces.operations import Operation
+from fencepost.traces.events import Event, Kind, Operation
 
 OVER = frozenset({Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION, Error.FENCED_INSTANCE_ID})
 """The errors that tell a member that its membership is over."""

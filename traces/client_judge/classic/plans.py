@@ -8,7 +8,7 @@ from fencepost.model.assignors.group import Assignment, ClusterTopics, GroupMemb
 from fencepost.model.assignors.properties import ANY_ASSIGNOR, PROPERTIES, broken_properties
 from fencepost.model.assignors.registry import ASSIGNORS
 from fencepost.traces.client_judge.classic.state import ClientState, Exchange
-from fencepost.traces.operations import Operation
+from fencepost.traces.events import Operation
 
 EXACT = {"range": "RANGE-01", "roundrobin": "RR-01"}
 """The assignors whose rules determine the result, with the requirement that says so."""

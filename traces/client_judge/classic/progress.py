@@ -13,8 +13,7 @@ from fencepost.traces.client_judge.classic.news import describe_partitions, gene
 from fencepost.traces.client_judge.classic.reading import fetched_partitions, fetches_outstanding
 from fencepost.traces.client_judge.classic.state import ClientState
 from fencepost.traces.client_judge.evidence import build_violation
-from fencepost.traces.events import Event
-from fencepost.traces.operations import Operation
+from fencepost.traces.events import Event, Operation
 
 PROGRESS_MS = 6_000
 """How long a client may take to ask for the records of a partition, or to return what is there."""

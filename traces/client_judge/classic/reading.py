@@ -9,8 +9,7 @@ from fencepost.traces.client_judge.classic.knowledge import Phase
 from fencepost.traces.client_judge.classic.news import describe_partitions
 from fencepost.traces.client_judge.classic.state import ClientState, Debt
 from fencepost.traces.client_judge.evidence import build_violation
-from fencepost.traces.events import Body, Event
-from fencepost.traces.operations import Operation
+from fencepost.traces.events import Body, Event, Operation
 
 MIN_FETCHES = 8
 """So many fetches show in which order their partitions are."""

@@ -18,8 +18,7 @@ from fencepost.traces.client_judge.classic.client import ClassicClient
 from fencepost.traces.client_judge.classic.endings import patience_for
 from fencepost.traces.client_judge.classic.knowledge import Phase
 from fencepost.traces.client_judge.evidence import build_violation
-from fencepost.traces.events import Event, Header, Kind
-from fencepost.traces.operations import Operation
+from fencepost.traces.events import Event, Header, Kind, Operation
 from fencepost.traces.verdict import PASSING, CheckStatus, Violation
 
 ShownViolation: TypeAlias = tuple[Violation, tuple[Event, ...]]

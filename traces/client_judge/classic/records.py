@@ -10,8 +10,7 @@ from fencepost.traces.client_judge.classic.news import describe_partitions, firs
 from fencepost.traces.client_judge.classic.state import MIN_PATIENCE_MS, ClientState
 from fencepost.traces.client_judge.classic.unawaited import is_unawaited
 from fencepost.traces.client_judge.evidence import build_violation
-from fencepost.traces.events import Body, Event
-from fencepost.traces.operations import Operation
+from fencepost.traces.events import Body, Event, Operation
 
 MEMBERSHIP_ERRORS = frozenset({Error.ILLEGAL_GENERATION, Error.UNKNOWN_MEMBER_ID})
 RETRIABLE_ERRORS = frozenset(

@@ -7,8 +7,7 @@ from fencepost.model.errors import Error
 from fencepost.traces.client_judge.classic.joining import MIN_BACKOFF_MS
 from fencepost.traces.client_judge.classic.rhythm import Repeats
 from fencepost.traces.client_judge.classic.state import ClientState
-from fencepost.traces.events import Event
-from fencepost.traces.operations import Operation
+from fencepost.traces.events import Event, Operation
 
 REPEATED_APIS = frozenset({"FindCoordinator", "OffsetCommit", "OffsetFetch"})
 PASSING_ERRORS = frozenset(

@@ -11,8 +11,7 @@ from fencepost.traces.client_judge.classic.groups import InventedGroups
 from fencepost.traces.client_judge.classic.knowledge import Knowledge, Standing
 from fencepost.traces.client_judge.classic.rhythm import Repeats, Rhythm
 from fencepost.traces.client_judge.evidence import Evidence, build_violation
-from fencepost.traces.events import Event
-from fencepost.traces.operations import Operation
+from fencepost.traces.events import Event, Operation
 from fencepost.traces.verdict import Violation
 
 COOPERATIVE_ASSIGNORS = frozenset({"cooperative-sticky"})

@@ -17,8 +17,7 @@ from fencepost.traces.client_judge.classic.news import (
 from fencepost.traces.client_judge.classic.repeats import PASSING_ERRORS, error_in
 from fencepost.traces.client_judge.classic.state import EXCHANGE_APIS, ClientState
 from fencepost.traces.client_judge.evidence import build_violation
-from fencepost.traces.events import Event
-from fencepost.traces.operations import Operation
+from fencepost.traces.events import Event, Operation
 
 RETRIED: Mapping[str, frozenset[Error]] = MappingProxyType(
     {

@@ -10,8 +10,7 @@ from fencepost.traces.client_judge.classic.commits import UnawaitedCommit
 from fencepost.traces.client_judge.classic.news import first_error
 from fencepost.traces.client_judge.classic.state import ClientState
 from fencepost.traces.client_judge.evidence import build_violation
-from fencepost.traces.events import Event
-from fencepost.traces.operations import Operation
+from fencepost.traces.events import Event, Operation
 
 REQUIREMENTS_OF_ERRORS = {
     Error.ILLEGAL_GENERATION: "MCOMMIT-10",

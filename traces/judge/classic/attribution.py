@@ -9,7 +9,7 @@ from fencepost.model.classic.messages.parsing import NO_TOPIC_NAMES
 from fencepost.model.classic.messages.requests import LeaveGroup, TopicNames
 from fencepost.model.classic.messages.responses import OffsetFetchResponse, PartitionErrors
 from fencepost.model.errors import Error
-from fencepost.traces.events import Body
+from fencepost.traces.events import Body, Operation
 from fencepost.traces.judge.classic.field_differences import describe_differences
 from fencepost.traces.judge.classic.matching import partition_rows
 from fencepost.traces.judge.classic.overdue import is_overdue, overdue_requirements
@@ -18,7 +18,6 @@ from fencepost.traces.judge.classic.wording import format_expected, format_state
 from fencepost.traces.judge.diagnosis.wording import errors_in, format_observed
 from fencepost.traces.judge.groups.silence_watch import MISSING
 from fencepost.traces.judge.search.configuration import GroupOperation, Mismatch
-from fencepost.traces.operations import Operation
 from fencepost.traces.verdict import Violation
 
 NO_RESPONSE = {

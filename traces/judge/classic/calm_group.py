@@ -17,7 +17,7 @@ from fencepost.model.classic.core.state import Slot
 from fencepost.model.classic.messages.parsing import read_requests
 from fencepost.model.classic.messages.requests import Heartbeat, Offset, OffsetCommit, Partition
 from fencepost.model.frozen import evolve, evolver
-from fencepost.traces.events import Body, Order
+from fencepost.traces.events import Body, Operation, Order
 from fencepost.traces.judge.classic.calm_steps import (
     CalmStep,
     commit_words,
@@ -30,7 +30,6 @@ from fencepost.traces.judge.classic.reduction import extend_deadline
 from fencepost.traces.judge.classic.stepping import CoordinatorStepper
 from fencepost.traces.judge.search.configuration import Configuration, GroupOperation
 from fencepost.traces.judge.search.time_interval import Instant, TimeInterval, low
-from fencepost.traces.operations import Operation
 
 MAX_REMEMBERED_WORDS = 1_000
 """How much of what requests said is remembered of one group."""

@@ -15,7 +15,7 @@ from fencepost.model.classic.core.state import Choices, CommitRequest, Group, Sl
 from fencepost.model.classic.dialect import Dialect
 from fencepost.model.classic.messages.requests import Heartbeat, Offset, OffsetCommit
 from fencepost.model.frozen import evolve
-from fencepost.traces.events import Body
+from fencepost.traces.events import Body, Operation
 from fencepost.traces.judge.classic.nondeterminism import DialectProbe
 from fencepost.traces.judge.classic.opaque_values import REST, Opaque, OpaqueMapping, OpaqueTime, OpaqueValueRead
 from fencepost.traces.judge.classic.stepping import CoordinatorStepper
@@ -23,7 +23,6 @@ from fencepost.traces.judge.classic.transitions import transition_fields
 from fencepost.traces.judge.classic.unseen import unseen_of
 from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, Path
 from fencepost.traces.judge.search.stepper import RepeatedStep
-from fencepost.traces.operations import Operation
 
 CalmRequest: TypeAlias = Heartbeat | OffsetCommit
 """A request of which a calm group has many."""

@@ -7,9 +7,8 @@ from typing import Any
 from fencepost.model.classic.messages.requests import EndTxn, InitProducerId, ListGroups, Request
 from fencepost.model.errors import COORDINATOR_NOT_READY
 from fencepost.model.wire.java_hash import java_abs_hash
-from fencepost.traces.events import Body
+from fencepost.traces.events import Body, Operation
 from fencepost.traces.judge.diagnosis.wording import errors_in, format_observed
-from fencepost.traces.operations import Operation
 from fencepost.traces.verdict import Violation
 
 GROUP_KEY, TRANSACTION_KEY, SHARE_KEY = 0, 1, 2

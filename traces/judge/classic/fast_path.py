@@ -12,7 +12,7 @@ from fencepost.model.classic.core.state import Choices, Phase
 from fencepost.model.classic.dialect import Dialect
 from fencepost.model.classic.messages.requests import Heartbeat, OffsetCommit
 from fencepost.model.frozen import evolver
-from fencepost.traces.events import Order
+from fencepost.traces.events import Operation, Order
 from fencepost.traces.judge.classic.matching import compare_with_choices
 from fencepost.traces.judge.classic.nondeterminism import DialectProbe
 from fencepost.traces.judge.classic.observed_response import ObservedResponse
@@ -20,7 +20,6 @@ from fencepost.traces.judge.classic.stepping import CoordinatorStepper
 from fencepost.traces.judge.classic.unseen import unseen_of
 from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, Path
 from fencepost.traces.judge.search.time_interval import TimeInterval
-from fencepost.traces.operations import Operation
 
 FAST_PATH_REQUESTS = (Heartbeat, OffsetCommit)
 """Requests that are responded to at once and elect no leader."""

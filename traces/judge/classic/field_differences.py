@@ -7,6 +7,7 @@ from fencepost.model.classic.coordinator.state import GroupState
 from fencepost.model.classic.core.state import NoResponse, Phase
 from fencepost.model.classic.messages.requests import TopicNames
 from fencepost.model.errors import error_name
+from fencepost.traces.events import Operation
 from fencepost.traces.judge.classic.matching import fill_difference
 from fencepost.traces.judge.classic.observed_response import ObservedResponse
 from fencepost.traces.judge.classic.wording import format_expected
@@ -14,7 +15,6 @@ from fencepost.traces.judge.diagnosis.wording import format_value
 from fencepost.traces.judge.groups.silence_watch import MISSING
 from fencepost.traces.judge.search.configuration import GroupOperation, Mismatch
 from fencepost.traces.judge.search.difference import DetailedDifference, DifferentValue
-from fencepost.traces.operations import Operation
 from fencepost.traces.verdict import FieldDifference
 
 WIRE_NAMES = {

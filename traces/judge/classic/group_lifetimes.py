@@ -7,7 +7,7 @@ of the search, made to explain another response.
 from dataclasses import dataclass, field, replace
 
 from fencepost.model.errors import Error
-from fencepost.traces.operations import Operation
+from fencepost.traces.events import Operation
 from fencepost.traces.verdict import Violation
 
 FIRST_GENERATION = ("GEN-01",)

@@ -8,12 +8,11 @@ from fencepost.model.classic.coordinator.state import GroupState
 from fencepost.model.classic.core.state import Phase
 from fencepost.model.frozen import evolve
 from fencepost.model.settings import Settings
-from fencepost.traces.events import Header
+from fencepost.traces.events import Header, Operation
 from fencepost.traces.judge.classic.stepping import CoordinatorStepper
 from fencepost.traces.judge.classic.unseen import unseen_of
 from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, Mismatch
 from fencepost.traces.judge.search.time_interval import Instant, high, low
-from fencepost.traces.operations import Operation
 
 MAX_CLEANUP_PASSES = 3
 """By how many clean-up intervals a group that may go is gone."""

@@ -24,7 +24,7 @@ from fencepost.model.classic.messages.requests import (
 )
 from fencepost.model.errors import COORDINATOR_NOT_READY, Error
 from fencepost.model.frozen import evolve
-from fencepost.traces.events import Body
+from fencepost.traces.events import Body, Operation
 from fencepost.traces.judge.classic.matching import offset_fetch_bodies, offset_fetch_rows
 from fencepost.traces.judge.classic.offset_expiry import is_offset_unset
 from fencepost.traces.judge.classic.round_reconstruction import ReconstructedRebalance
@@ -35,7 +35,6 @@ from fencepost.traces.judge.groups.group_judge import GroupJudge, TraceContext
 from fencepost.traces.judge.groups.partial_group import UNKNOWN_STATE_REASON, PartialGroup, TraceGap
 from fencepost.traces.judge.groups.silence_watch import MISSING
 from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, Mismatch
-from fencepost.traces.operations import Operation
 
 MAX_HISTORY = 20_000
 """How much of a group is kept until its first round is seen."""

@@ -12,12 +12,11 @@ from fencepost.model.classic.dialect import Dialect
 from fencepost.model.classic.messages.requests import EndTxn, InitProducerId, TxnOffsetCommit
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
-from fencepost.traces.events import Body
+from fencepost.traces.events import Body, Operation
 from fencepost.traces.judge.classic.stepping import CoordinatorStepper
 from fencepost.traces.judge.diagnosis.wording import errors_in
 from fencepost.traces.judge.search.configuration import Configuration, GroupOperation
 from fencepost.traces.judge.search.time_interval import Instant
-from fencepost.traces.operations import Operation
 
 CONCURRENT_TRANSACTIONS = frozenset({Error.CONCURRENT_TRANSACTIONS})
 """The transaction coordinator, asked beforehand, is still ending the producer's last transaction (KIP-890)."""

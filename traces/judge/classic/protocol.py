@@ -8,7 +8,7 @@ from fencepost.model.classic.messages.requests import EndTxn, InitProducerId, Li
 from fencepost.model.errors import COORDINATOR_NOT_READY
 from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import encode_body
-from fencepost.traces.events import Body, Event, Header, Order
+from fencepost.traces.events import Body, Event, Header, Operation, Order
 from fencepost.traces.judge.classic.attribution import build_violation
 from fencepost.traces.judge.classic.calm_steps import CALM_APIS
 from fencepost.traces.judge.classic.coordinator_lookup import LookupCheck, unusual_lookup_fields
@@ -29,7 +29,6 @@ from fencepost.traces.judge.groups.partial_group import TraceGap
 from fencepost.traces.judge.groups.records import OperationRecord
 from fencepost.traces.judge.search.configuration import GroupOperation, Mismatch, Path
 from fencepost.traces.model_transitions import TransitionFields
-from fencepost.traces.operations import Operation
 from fencepost.traces.verdict import CheckResult, Violation
 
 UNAVAILABLE_RULES = frozenset(name for name in RULES if name.startswith("gate."))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from fencepost.model.classic.messages.requests import InitProducerId, JoinGroup, TxnOffsetCommit
 from fencepost.model.frozen import evolve
-from fencepost.traces.events import Order
+from fencepost.traces.events import Operation, Order
 from fencepost.traces.judge.classic.calm_group import CalmGroup
 from fencepost.traces.judge.classic.calm_steps import CalmStep, is_calm
 from fencepost.traces.judge.classic.failover import (
@@ -31,7 +31,6 @@ from fencepost.traces.judge.classic.topics import KnownTopics
 from fencepost.traces.judge.classic.unseen import Unseen, finish_loading, unseen_of
 from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, Mismatch, Path, Response
 from fencepost.traces.judge.search.time_interval import Instant, TimeInterval, high
-from fencepost.traces.operations import Operation
 
 MAX_LOADING_MS = 120_000
 """How long after the kill a group may be loaded, as long as no response shows that it is."""

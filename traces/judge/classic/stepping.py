@@ -15,7 +15,7 @@ from fencepost.model.classic.messages.responses import Response
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
 from fencepost.model.settings import Settings
-from fencepost.traces.events import Order
+from fencepost.traces.events import Operation, Order
 from fencepost.traces.judge.classic.fresh_ids import resolve_ids
 from fencepost.traces.judge.classic.matching import compare_responses
 from fencepost.traces.judge.classic.nondeterminism import (
@@ -32,7 +32,6 @@ from fencepost.traces.judge.search.configuration import Configuration, Decisions
 from fencepost.traces.judge.search.difference import FreshId, ResponseDifference
 from fencepost.traces.judge.search.stepper import Stepper
 from fencepost.traces.judge.search.time_interval import Instant, high
-from fencepost.traces.operations import Operation
 
 IMMEDIATE_JOIN_ERRORS = frozenset(
     {

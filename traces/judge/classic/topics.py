@@ -7,8 +7,7 @@ from fencepost.model.classic.coordinator.state import Cluster
 from fencepost.model.classic.messages.parsing import names_topics_by_id
 from fencepost.model.settings import Settings
 from fencepost.model.wire.primitives import ZERO_UUID
-from fencepost.traces.events import Body
-from fencepost.traces.operations import Operation
+from fencepost.traces.events import Body, Operation
 
 
 class KnownTopics:

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from fencepost.model.frozen import evolve, evolver
 from fencepost.model.settings import Settings
+from fencepost.traces.events import Operation
 from fencepost.traces.judge.diagnosis.diagnosis import Diagnoser
 from fencepost.traces.judge.groups.protocol import GroupProtocol
 from fencepost.traces.judge.groups.records import GroupFindings, OperationRecords, rule_set
@@ -19,7 +20,6 @@ from fencepost.traces.judge.search.configuration import Configuration, GroupOper
 from fencepost.traces.judge.search.restart import configurations_after_move, configurations_after_restart
 from fencepost.traces.judge.search.search import Search
 from fencepost.traces.judge.search.stepper import MAX_CONFIGURATIONS, SearchLimitExceeded
-from fencepost.traces.operations import Operation
 from fencepost.traces.verdict import Violation
 
 NO_FIELDS: frozenset[tuple[int, str]] = frozenset()

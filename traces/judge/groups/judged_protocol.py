@@ -5,7 +5,7 @@ from typing import ClassVar, Protocol
 
 from fencepost.model.catalogue.specification import Specification
 from fencepost.model.settings import Settings
-from fencepost.traces.events import Body, Event, Header
+from fencepost.traces.events import Body, Event, Header, Operation
 from fencepost.traces.judge.diagnosis.wording import format_field, format_observed
 from fencepost.traces.judge.groups.group_judge import GroupJudge, TraceContext
 from fencepost.traces.judge.groups.partial_group import PartialGroup, TraceGap
@@ -15,7 +15,6 @@ from fencepost.traces.judge.groups.trace_follower import TraceFollower
 from fencepost.traces.judge.search.configuration import GroupOperation, Mismatch, Path, Request, State
 from fencepost.traces.judge.search.stepper import Stepper
 from fencepost.traces.model_transitions import TransitionFields
-from fencepost.traces.operations import Operation
 from fencepost.traces.verdict import CheckResult, FieldDifference, Violation
 
 

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
+from fencepost.traces.events import Operation
 from fencepost.traces.judge.groups.group_judge import GroupJudge, TraceContext
 from fencepost.traces.judge.groups.records import GroupFindings
 from fencepost.traces.judge.search.configuration import GroupOperation
-from fencepost.traces.operations import Operation
 
 UNKNOWN_STATE_REASON = "the state of the group is not known"
 

@@ -5,12 +5,11 @@ from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from fencepost.model.settings import Settings
-from fencepost.traces.events import Body
+from fencepost.traces.events import Body, Operation
 from fencepost.traces.judge.diagnosis.diagnosis import Diagnosis, Recovery
 from fencepost.traces.judge.search.configuration import GroupOperation, Mismatch, Path, Request
 from fencepost.traces.judge.search.stepper import Stepper
 from fencepost.traces.model_transitions import TransitionFields
-from fencepost.traces.operations import Operation
 from fencepost.traces.verdict import Violation
 
 

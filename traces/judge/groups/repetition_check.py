@@ -1,10 +1,10 @@
 """The check of repeated steps: each is taken anew and has to come to the same."""
 
+from fencepost.traces.events import Operation
 from fencepost.traces.judge.groups.protocol import GroupProtocol
 from fencepost.traces.judge.search.configuration import Configuration, GroupOperation
 from fencepost.traces.judge.search.search import Search
 from fencepost.traces.judge.search.stepper import RepeatedStep
-from fencepost.traces.operations import Operation
 
 
 class RepetitionError(Exception):

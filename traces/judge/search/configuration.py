@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from fencepost.model.frozen import evolve, fast_frozen
+from fencepost.traces.events import Operation
 from fencepost.traces.judge.search.difference import ResponseDifference
-from fencepost.traces.operations import Operation
 
 State: TypeAlias = Any
 """The state of a group, as its protocol has it: a frozen value."""

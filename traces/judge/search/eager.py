@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from itertools import islice
 
+from fencepost.traces.events import Operation
 from fencepost.traces.judge.search.configuration import Configuration
 from fencepost.traces.judge.search.stepper import Stepper
 from fencepost.traces.judge.search.time_interval import Instant, high, low
-from fencepost.traces.operations import Operation
 
 EAGER_BEAM_WIDTH = 3
 """How many configurations are kept at a request or a response."""

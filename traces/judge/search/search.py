@@ -46,12 +46,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fencepost.model.frozen import evolve
-from fencepost.traces.events import Order
+from fencepost.traces.events import Operation, Order
 from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, merge_decisions
 from fencepost.traces.judge.search.eager import linearize_eagerly
 from fencepost.traces.judge.search.stepper import MAX_CONFIGURATIONS, RepeatedStep, SearchLimitExceeded, Stepper
 from fencepost.traces.judge.search.time_interval import high, low
-from fencepost.traces.operations import Operation
 
 MAX_EXPANSIONS_PER_MATCH = 5
 """How many configurations are looked at for each further explanation of a response, if not all of them are wanted."""

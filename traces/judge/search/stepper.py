@@ -13,7 +13,7 @@ from typing import Protocol
 
 from fencepost.model.frozen import evolve
 from fencepost.model.settings import Settings
-from fencepost.traces.events import Order
+from fencepost.traces.events import Operation, Order
 from fencepost.traces.judge.search.configuration import (
     Configuration,
     Decisions,
@@ -28,7 +28,6 @@ from fencepost.traces.judge.search.configuration import (
 from fencepost.traces.judge.search.difference import FreshId, ResponseDifference
 from fencepost.traces.judge.search.time_interval import Instant, TimeInterval, high, low
 from fencepost.traces.model_transitions import TransitionFields
-from fencepost.traces.operations import Operation
 
 REORDER_WINDOW_MS = 100
 """How far apart requests may be sent for their order to be left out of account when timers are set."""
