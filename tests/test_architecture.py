@@ -73,7 +73,7 @@ ENGINES = """
     traces/judge  traces/judge/search  traces/judge/diagnosis  traces/judge/groups
     traces/client_judge
     conformance/analysis  conformance/execution  conformance/schedules  conformance/run  conformance/reports
-    conformance/clients
+    conformance/clients  conformance/zoo
 """
 """The packages whose modules know no protocol. A protocol's own part of an engine is in a folder of its name."""
 PROTOCOLS = ("classic", "draining", "assignors", "push", "region", "proposal")

@@ -12,10 +12,10 @@ from fencepost.conformance.results import Verdict
 from fencepost.conformance.scenario.selection import select_requirements
 from fencepost.conformance.zoo.classic.bugs import COORDINATOR_BUGS, environments
 from fencepost.conformance.zoo.classic.bugs.environments import Environment
-from fencepost.conformance.zoo.classic.coordinator_stand import CoordinatorFault
+from fencepost.conformance.zoo.classic.coordinator_stand import CoordinatorFault, make_run_in
 from fencepost.conformance.zoo.fault import Patch
 from fencepost.model.classic.catalogue import CATALOGUE
-from tests.support.bug_witnesses import WITNESSES, run_under, shown_by
+from tests.support.bug_witnesses import WITNESSES, shown_by
 
 RELEVANT = {
     "slow assignments": ("SYNC-*", "GEN-*"),
@@ -31,7 +31,7 @@ RELEVANT = {
 def test_circumstances_alone_are_no_bug(given: Environment) -> None:
     with given.activate():
         report = asyncio.run(
-            run_under(given).run(select_requirements(RELEVANT.get(given.name, ())), lambda progress: None)
+            make_run_in(given).run(select_requirements(RELEVANT.get(given.name, ())), lambda progress: None)
         )
     assert [result.id for result in report.results if result.verdict is Verdict.FAIL] == []
     assert report.summary()[Verdict.INCONCLUSIVE] == 0

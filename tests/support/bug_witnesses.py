@@ -3,14 +3,9 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from fencepost.adapters.virtual_clock import run_virtual
-from fencepost.conformance.plan import BUNDLED, Plan
-from fencepost.conformance.profile import Profile
-from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.scenarios.classic import ALL
 from fencepost.conformance.zoo.classic.bugs import COORDINATOR_BUGS
-from fencepost.conformance.zoo.classic.bugs.environments import Environment
-from fencepost.conformance.zoo.classic.coordinator_stand import CoordinatorFault
+from fencepost.conformance.zoo.classic.coordinator_stand import COORDINATORS, CoordinatorFault
 from fencepost.traces.files.trace_files import write_trace
 
 WITNESSES: Mapping[str, tuple[str, str]] = {
@@ -75,28 +70,17 @@ WITNESSES: Mapping[str, tuple[str, str]] = {
 """The scenario that shows each bug, and a requirement that is then seen broken."""
 
 
-def run_under(given: Environment) -> BundledRun:
-    """A run on coordinators under these circumstances."""
-    bundled = BundledRun(Plan(BUNDLED), Profile(grace=given.grace))
-    bundled.make_target = given.make_target
-    return bundled
-
-
 def shown_by(bug: CoordinatorFault, scenario: str) -> frozenset[str]:
     """The requirements that the scenario sees broken, and does when it is played again."""
     (chosen,) = (one for one in ALL if one.name == scenario)
-    bundled = run_under(bug.setting)
-    with bug.activate():
-        first, again = (run_virtual(bundled.play(chosen, attempt)) for attempt in ("run", "replay"))
+    first, again = (COORDINATORS.run_with(bug, chosen, attempt) for attempt in ("run", "replay"))
     return first.verdict.violated & again.verdict.violated
 
 
 def record_bug(number: str, folder: Path) -> Path:
     """The trace of the scenario that shows a bug, in a file."""
-    bug = COORDINATOR_BUGS[number]
     (chosen,) = (one for one in ALL if one.name == WITNESSES[number][0])
-    with bug.activate():
-        played = run_virtual(run_under(bug.setting).play(chosen, "run"))
+    played = COORDINATORS.run_with(COORDINATOR_BUGS[number], chosen)
     path = folder / f"{number}.jsonl"
     write_trace(path, played.header, played.events)
     return path

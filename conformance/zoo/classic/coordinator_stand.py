@@ -87,11 +87,16 @@ def tours_of(universe: Universe) -> tuple[Scenario, ...]:
     return tuple(tour_scenarios(with_target_timeouts(BUNDLED_SETTINGS, universe)))
 
 
-def play_scenario_in(environment: Environment, scenario: Scenario, attempt: str = "run") -> ScenarioRun:
-    """The run of a scenario on a coordinator in an environment that is active in this process."""
+def make_run_in(environment: Environment) -> BundledRun:
+    """A run on coordinators in an environment that is active in this process."""
     bundled = BundledRun(Plan(BUNDLED), Profile(grace=environment.grace))
     bundled.make_target = environment.make_target
-    return run_virtual(bundled.play(scenario, attempt))
+    return bundled
+
+
+def play_scenario_in(environment: Environment, scenario: Scenario, attempt: str = "run") -> ScenarioRun:
+    """The run of a scenario on a coordinator in an environment that is active in this process."""
+    return run_virtual(make_run_in(environment).play(scenario, attempt))
 
 
 def can_start(fault: CoordinatorFault) -> bool:

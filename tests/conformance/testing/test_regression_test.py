@@ -15,10 +15,11 @@ from fencepost.conformance.testing.targets import InProcessPlayer
 from fencepost.conformance.testing.violation import Violation
 from fencepost.conformance.zoo.classic.bugs import COORDINATOR_BUGS
 from fencepost.conformance.zoo.classic.bugs.environments import PLAIN
+from fencepost.conformance.zoo.classic.coordinator_stand import make_run_in
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.files.trace_files import write_trace
-from tests.support.bug_witnesses import WITNESSES, record_bug, run_under
+from tests.support.bug_witnesses import WITNESSES, record_bug
 
 SCENARIOS = {scenario.name: scenario for scenario in ALL}
 HB_04 = '''\
@@ -47,20 +48,20 @@ def play_test(source: str, run: BundledRun) -> None:
 def test_a_known_bug_fails_its_test_until_it_is_gone(number: str) -> None:
     bug = COORDINATOR_BUGS[number]
     scenario, _ = WITNESSES[number]
-    run = run_under(bug.setting)
+    run = make_run_in(bug.setting)
     with bug.activate():
         played = run_virtual(run.play(SCENARIOS[scenario], "run"))
         source = write_regression_test(played.header, played.events)
         with pytest.raises(Violation) as found:
             play_test(source, run)
     assert found.value.failure.schedule
-    play_test(source, run_under(PLAIN))
+    play_test(source, make_run_in(PLAIN))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", sorted({name.requirements[0].partition("-")[0] for name in ALL}))
 def test_the_schedule_of_every_scenario_can_be_written(family: str) -> None:
-    run = run_under(PLAIN)
+    run = make_run_in(PLAIN)
     for scenario in ALL:
         if scenario.requirements[0].startswith(family):
             played = run_virtual(run.play(scenario, "run"))
