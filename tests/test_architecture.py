@@ -52,11 +52,11 @@ ORDER = {
         adapters/client/reference  adapters/push  adapters/region  adapters/proposal
     """,
     "conformance": """
-        conformance  conformance/scenario  conformance/scenarios  conformance/analysis  conformance/execution
+        conformance  conformance/analysis  conformance/run
         conformance/schedules  conformance/schedules/classic/moves  conformance/schedules/classic
-        conformance/scenarios/classic
+        conformance/scenarios  conformance/scenarios/classic
         conformance/protocols
-        conformance/run  conformance/run/classic
+        conformance/run/classic
         conformance/clients  conformance/clients/classic/schedules  conformance/clients/classic
         conformance/assignors  conformance/swarm
         conformance/reports  conformance/reports/classic
@@ -72,8 +72,7 @@ ENGINES = """
     model/explore  model/proofs
     traces/judge  traces/judge/search  traces/judge/diagnosis  traces/judge/groups
     traces/client_judge
-    conformance/analysis  conformance/execution  conformance/schedules  conformance/run  conformance/reports
-    conformance/clients  conformance/zoo
+    conformance/analysis  conformance/run  conformance/reports  conformance/clients  conformance/zoo
 """
 """The packages whose modules know no protocol. A protocol's own part of an engine is in a folder of its name."""
 PROTOCOLS = ("classic", "draining", "assignors", "push", "region", "proposal")

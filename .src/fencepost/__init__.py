@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from fencepost.conformance.plan import ReplayResult
     from fencepost.conformance.reports.report import render_report
     from fencepost.conformance.results import Failure, Report, RequirementResult, Verdict
-    from fencepost.conformance.scenario.context import ScenarioContext
-    from fencepost.conformance.scenario.scenario import Scenario
+    from fencepost.conformance.run.context import ScenarioContext
+    from fencepost.conformance.subject import Scenario
     from fencepost.model.catalogue.requirement import Requirement
     from fencepost.traces.files.trace_files import open_trace
     from fencepost.traces.verdict import TraceVerdict
@@ -72,8 +72,8 @@ _HOMES = {
     "conformance.plan": ("ReplayResult",),
     "conformance.reports.report": ("render_report",),
     "conformance.results": ("Failure", "Report", "RequirementResult", "Verdict"),
-    "conformance.scenario.context": ("ScenarioContext",),
-    "conformance.scenario.scenario": ("Scenario",),
+    "conformance.run.context": ("ScenarioContext",),
+    "conformance.subject": ("Scenario",),
     "model.catalogue.requirement": ("Requirement",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -1,12 +1,16 @@
 """Causes: which failed requirements are one, and which failure an undecided requirement follows from."""
 
 import re
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from fencepost.conformance.results import Failure, RequirementResult, Verdict
+from fencepost.conformance.results import Failure, Remark, RemarkKind, Report, RequirementResult, Verdict
+from fencepost.model.catalogue.requirement import Requirement
+from fencepost.model.catalogue.specification import Specification
 from fencepost.traces.verdict import FieldDifference
+
+# -- causes -----------------------------------------------------------------------------------------------------------
 
 NO_ERROR = "NONE"
 """How a difference shows an error code that says that all is well."""
@@ -177,3 +181,78 @@ def failed_causes(result: RequirementResult, by_id: Mapping[str, RequirementResu
             elif named.verdict is Verdict.INCONCLUSIVE:
                 todo.append(named)
     return found
+
+
+# -- passes where the sources are ambiguous ---------------------------------------------------------------------------
+
+
+def note_ambiguities(
+    results: Iterable[RequirementResult], decisions: Mapping[str, bool], specification: Specification
+) -> Iterator[RequirementResult]:
+    """The results; a pass of which nothing else is told gets a remark if its requirement is ambiguous and `decisions`
+    has a side."""
+    sides: dict[str, list[str]] = {}
+    differences = specification.differences
+    for name in sorted(decisions.keys() & differences.keys(), key=lambda name: differences[name].id):
+        side = specification.describe_side(name, decisions[name])
+        sides.setdefault(differences[name].requirement, []).append(side)
+    for result in results:
+        if result.verdict is Verdict.PASS and not result.comment and result.id in sides:
+            yield replace(result, remark=Remark(RemarkKind.AMBIGUOUS, "; ".join(sides[result.id])))
+        else:
+            yield result
+
+
+# -- failures of an older Apache Kafka --------------------------------------------------------------------------------
+
+
+def describe_older_kafka(requirements: Mapping[str, Requirement], release: str) -> dict[str, str]:
+    """By id of each requirement that Apache Kafka of this release does not keep yet, a note that says so.
+
+    There are none if `release` is "".
+    """
+    return {
+        id: f"as Apache Kafka before {requirement.since.release} ({requirement.since.source})"
+        for id, requirement in requirements.items()
+        if requirement.since is not None and release and requirement.since.is_after(release)
+    }
+
+
+# -- two reports on a target compared ---------------------------------------------------------------------------------
+
+CHECKED = frozenset({Verdict.PASS, Verdict.FAIL, Verdict.KNOWN})
+BROKEN = frozenset({Verdict.FAIL, Verdict.KNOWN})
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The requirements that only the newer report has as failed, those that only the older one has, and those that only
+    the older or only the newer one checks."""
+
+    broken: tuple[str, ...]
+    mended: tuple[str, ...]
+    no_longer_checked: tuple[str, ...]
+    newly_checked: tuple[str, ...]
+
+    @property
+    def is_worse(self) -> bool:
+        """Something is newly broken, or no longer checked."""
+        return bool(self.broken or self.no_longer_checked)
+
+
+def compare_reports(old: Report, new: Report) -> Comparison:
+    """How a report differs from an older one. A requirement that a report does not have is not checked there."""
+    before, after = verdicts_in(old), verdicts_in(new)
+    ids = list(dict.fromkeys([*before, *after]))
+
+    def chosen(one: Mapping[str, Verdict], other: Mapping[str, Verdict], group: frozenset[Verdict]) -> tuple[str, ...]:
+        return tuple(id for id in ids if one.get(id) in group and other.get(id) not in group)
+
+    broken = chosen(after, before, BROKEN)
+    mended = tuple(id for id in chosen(before, after, BROKEN) if after.get(id) is Verdict.PASS)
+    return Comparison(broken, mended, chosen(before, after, CHECKED), chosen(after, before, CHECKED))
+
+
+def verdicts_in(report: Report) -> dict[str, Verdict]:
+    """The verdicts of a report by requirement."""
+    return {result.id: result.verdict for result in report.results}

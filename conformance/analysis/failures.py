@@ -1,17 +1,180 @@
-"""Failures for reports: the wrong fields of a response and the schedule that leads to it."""
+"""Failures for reports: the wrong fields of a response, and the schedule that leads to it in words."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from fencepost.conformance.analysis.schedule_text import MemberLabels, client_steps, schedule_lines
 from fencepost.conformance.results import Failure, RequirementResult
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.model.catalogue.specification import Rule, Specification
+from fencepost.model.errors import error_name
+from fencepost.model.wire.codec import decode_body, encode_body
 from fencepost.traces.events import Event, Header, Kind
 from fencepost.traces.files.jsonl import encode_event, encode_header
-from fencepost.traces.judge.diagnosis.wording import format_observed
+from fencepost.traces.judge.diagnosis.wording import format_field, format_observed
 from fencepost.traces.verdict import CheckResult, FieldDifference, TraceVerdict, Violation
+
+# -- the schedule of a failure in words -------------------------------------------------------------------------------
+
+HIDDEN_FIELDS = frozenset({"group_id", "protocol_type", "retention_time_ms", "reason"})
+"""Fields that a schedule leaves out: they tell nothing, or the same in each of its requests."""
+TOLD_APIS = frozenset(
+    {"FindCoordinator", "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch"}
+)
+"""The requests of a client that a schedule tells; others only if they are what is wrong."""
+SENDER_FIELDS = ("member_id", "group_instance_id")
+QUOTED = re.compile(r"(?<!\w)'([^']+)'(?!\w)")
+ISSUED_ID = re.compile(r"FreshId\(handle=(\d+)\)")
+MAX_TEXT, BEGINNING = 40, 16
+"""How many characters a text is told with, and how many of a longer one."""
+
+
+class MemberLabels:
+    """The labels of members in place of the ids that a target issued to them, and the names of topics."""
+
+    def __init__(self, events: Iterable[Event]) -> None:
+        self.labels: dict[str, str] = {}
+        """By member id."""
+        self.senders: dict[int, str] = {}
+        """The label of the sender by the sequence number of the request."""
+        self.topics: dict[str, str] = {}
+        """The names of topics by their ids (KIP-516)."""
+        ids: dict[str, int] = {}
+        for event in events:
+            if event.kind is Kind.INTERNAL and event.api == "topics":
+                self.topics |= {id: name for name, id in event.body.get("ids", {}).items()}
+            if event.kind is Kind.REQUEST:
+                self.senders[event.sequence] = event.member
+            id = event.body.get("member_id") if event.kind is Kind.RESPONSE and event.api == "JoinGroup" else None
+            if isinstance(id, str) and id and event.member and id not in self.labels:
+                ids[event.member] = ids.get(event.member, 0) + 1
+                self.labels[id] = event.member if ids[event.member] == 1 else f"{event.member}.{ids[event.member]}"
+
+    def rename(self, text: str) -> str:
+        """The text with labels in place of quoted ids, and names in place of the ids of topics."""
+        for id, name in self.topics.items():
+            text = text.replace(id, name)
+        text = ISSUED_ID.sub(lambda found: f"a new id for {self.senders.get(int(found[1]) - 1) or 'the sender'}", text)
+        return QUOTED.sub(lambda found: self.labels.get(found[1], found[0]), text)
+
+
+def schedule_lines(events: Sequence[Event], last: int, labels: MemberLabels) -> tuple[tuple[str, ...], int]:
+    """The requests and faults of a trace up to sequence number `last`, a line each, and the place of the request
+    `last` among them, counted from 1 (0 if it is not there)."""
+    lines: list[str] = []
+    place = 0
+    routes = {event.of: f" to node {event.body['broker']}" for event in events if event.api == "routed"}
+    for event in events:
+        if event.sequence > last:
+            continue
+        if event.kind is Kind.REQUEST:
+            who = f"{event.member}: " if event.member else ""
+            sent = f"{event.api} v{event.version}{routes.get(event.sequence, '')}"
+            lines.append(labels.rename(f"at {event.time} ms {who}{sent} {describe_fields(event)}".rstrip()))
+        elif event.kind is Kind.FAULT:
+            lines.append(f"at {event.time} ms {describe_fault(event)}")
+        else:
+            continue
+        if event.sequence == last:
+            place = len(lines)
+    return tuple(lines), place
+
+
+def client_steps(events: Sequence[Event], last: int, labels: MemberLabels) -> Iterator[str]:
+    """What passed between a client and its cluster up to the event with number `last`, a line for each request, with
+    its response if that came."""
+    responses = {event.of: event for event in events if event.kind is Kind.RESPONSE}
+    for event in events:
+        if event.sequence > last:
+            return
+        if event.kind is Kind.REQUEST and (event.api in TOLD_APIS or event.sequence == last):
+            mark = "   <-- wrong" if event.sequence == last else describe_response(responses.get(event.sequence))
+            told = f"at {event.time} ms {event.member}: {event.api} v{event.version} {describe_fields(event)}"
+            yield labels.rename(told.rstrip()) + mark
+        elif event.kind is Kind.INTERNAL and event.api == "script":
+            yield f"at {event.time} ms script: {event.body['step']}"
+        elif event.kind is Kind.INTERNAL and event.api == "program":
+            yield f"at {event.time} ms the client is {event.body['state']}"
+
+
+def describe_response(response: Event | None) -> str:
+    """A response in a few words."""
+    if response is None:
+        return ", without a response"
+    error = response.body.get("error_code")
+    return f", response {error_name(error)} at {response.time} ms" if error is not None else ""
+
+
+def describe_fault(fault: Event) -> str:
+    """A fault by its name, with the nodes between which a group was moved."""
+    if fault.api != "moved":
+        return fault.api
+    return f"moved from node {fault.body['old']} to node {fault.body['new']}"
+
+
+def describe_fields(request: Event, hidden: frozenset[str] = HIDDEN_FIELDS) -> str:
+    """The fields of a request that differ from the defaults of their version, the ids of its sender first."""
+    defaults = default_body(request)
+    names = sorted(request.body.keys() - hidden, key=[*SENDER_FIELDS, *request.body].index)
+    told = {name: request.body[name] for name in names}
+    return ", ".join(
+        f"{name}={describe_value(name, value)}"
+        for name, value in told.items()
+        if name == "member_id" or (value is not None and value != defaults.get(name))
+    )
+
+
+def default_body(request: Event) -> Mapping[str, Any]:
+    """The request with nothing but defaults; empty if it is no message of the protocol."""
+    name = request.api + "Request"
+    try:
+        return decode_body(name, request.version, encode_body(name, request.version, {})).body
+    except (KeyError, ValueError):
+        return {}
+
+
+def describe_value(name: str, value: Any) -> str:
+    """A value in words; protocols by name, topics as `topic/0`, other rows by the values that they have."""
+    if name == "protocols" and isinstance(value, list | tuple):
+        return f"[{', '.join(str(row.get('name')) for row in value)}]"
+    if name == "assignments" and isinstance(value, list | tuple):
+        return f"[{', '.join(repr(row.get('member_id')) for row in value)}]"
+    if name in ("topics", "groups") and isinstance(value, list | tuple):
+        return f"[{', '.join(map(describe_row, value))}]"
+    return format_field(name, value)
+
+
+def describe_row(row: Any) -> str:
+    """A topic or a group of a request, with its partitions."""
+    if not isinstance(row, Mapping):
+        return format_field("", row)
+    name = row.get("name") or row.get("topic_id") or row.get("group_id") or ""
+    partitions = row.get("partitions") or row.get("partition_indexes") or ()
+    if not partitions:
+        topics = row.get("topics")
+        return f"{name} {describe_value('topics', topics)}" if topics else str(name)
+    return ", ".join(f"{name}/{describe_partition(each)}" for each in partitions)
+
+
+def describe_partition(partition: Any) -> str:
+    """A partition by its number, with the offset and the metadata to be committed."""
+    if not isinstance(partition, Mapping):
+        return str(partition)
+    told = str(partition.get("partition_index"))
+    if "committed_offset" in partition:
+        told += f" at {partition['committed_offset']}"
+    if partition.get("committed_metadata"):
+        told += f" with metadata {describe_text(partition['committed_metadata'])}"
+    return told
+
+
+def describe_text(text: str) -> str:
+    """A text; of a long one the beginning and how long it is."""
+    return repr(text) if len(text) <= MAX_TEXT else f"{text[:BEGINNING]!r}... ({len(text):,} characters)"
+
+
+# -- failures for reports ---------------------------------------------------------------------------------------------
 
 MAX_EXCERPT = 64 * 1024
 """The longest excerpt of a trace, in bytes."""

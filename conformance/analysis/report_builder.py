@@ -1,36 +1,294 @@
 """The one place where a `Report` is made: from runs, from recorded traces, from rows of the pipeline, from reports."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
+from types import MappingProxyType
 
-from fencepost.conformance.analysis.aggregation import (
-    RequirementFindings,
-    ViolationStatus,
-    classify,
-    explain_missing_checks,
-    requirement_verdict,
-    rule_coverage,
+from fencepost.conformance.analysis.causes import (
+    describe_older_kafka,
+    note_ambiguities,
+    resolve_causes,
+    schedule_length,
 )
-from fencepost.conformance.analysis.causes import resolve_causes, schedule_length
 from fencepost.conformance.analysis.failures import Origin, build_failure, keep_excerpts
-from fencepost.conformance.analysis.older_kafka import describe_older_kafka
-from fencepost.conformance.analysis.reference_differences import note_ambiguities
-from fencepost.conformance.analysis.root_cause import RootCauses
-from fencepost.conformance.analysis.trace_totals import TraceSummary, TraceTotals
+from fencepost.conformance.analysis.root_cause import BLOCKED_BY, RootCauses
 from fencepost.conformance.results import (
     Coverage,
     Ending,
     Failure,
+    Remark,
+    RemarkKind,
     Report,
     RequirementResult,
     RuleCoverage,
     Scope,
     Verdict,
 )
-from fencepost.conformance.scenario.scenario import ScenarioRun
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
-from fencepost.model.catalogue.specification import Specification
-from fencepost.traces.verdict import UNCLASSIFIED, CheckResult, CheckStatus, violations_in
+from fencepost.conformance.subject import ScenarioRun
+from fencepost.model.catalogue.specification import Rule, Specification
+from fencepost.traces.events import Header
+from fencepost.traces.verdict import UNCLASSIFIED, CheckResult, CheckStatus, TraceVerdict, violations_in
+
+# -- sums over recorded traces ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TraceSummary:
+    """Counts of a recorded trace, or of a part of it; `violations` counts by requirement."""
+
+    source: str
+    implementation: Mapping[str, str]
+    rules: Mapping[str, int]
+    violations: Mapping[str, int]
+    decisions: Mapping[str, bool]
+
+
+def summarize_trace(header: Header, verdict: TraceVerdict) -> TraceSummary:
+    """The counts of a trace that was judged."""
+    violations = Counter(violation.requirement for violation in violations_in(verdict))
+    return TraceSummary(
+        header.source, dict(header.implementation), dict(verdict.rules), dict(violations), dict(verdict.decisions)
+    )
+
+
+@dataclass(slots=True)
+class TraceTotals:
+    """The sums over some recorded traces, and what they have in common."""
+
+    traces: int = 0
+    source: str | None = None
+    """The source of all; None if they differ, or there is no trace."""
+    implementation: Mapping[str, str] = field(default_factory=dict)
+    """What all say of the implementation."""
+    rules: Counter[str] = field(default_factory=Counter)
+    """How often each rule explained a response."""
+    passes: Counter[str] = field(default_factory=Counter)
+    """By requirement, how often one of its rules explained a response in a trace that does not violate it."""
+    violations: Counter[str] = field(default_factory=Counter)
+    sides: dict[str, frozenset[bool]] = field(default_factory=dict)
+    """By reference difference, the sides that the traces are on."""
+
+    def add_trace(self, parts: Sequence[TraceSummary], rules: Mapping[str, Rule]) -> None:
+        """Add a trace, by the counts of all its parts."""
+        violations = Counter[str]()
+        for part in parts:
+            violations.update(part.violations)
+        for part in parts:
+            self.rules.update(part.rules)
+            for name, times in part.rules.items():
+                for id in rules[name].requirements if name in rules else ():
+                    if not violations[id]:
+                        self.passes[id] += times
+            self.add_decisions(part.decisions)
+        self.violations.update(violations)
+        self._add_names(1, parts[0].source, parts[0].implementation)
+
+    def add_decisions(self, decisions: Mapping[str, bool]) -> None:
+        """Add how a run or a trace decides the reference differences."""
+        self._add_sides((name, frozenset((side,))) for name, side in decisions.items())
+
+    def add_totals(self, others: "TraceTotals") -> None:
+        """Add the sums over other traces."""
+        self.rules.update(others.rules)
+        self.passes.update(others.passes)
+        self.violations.update(others.violations)
+        self._add_sides(others.sides.items())
+        if others.traces:
+            self._add_names(others.traces, others.source, others.implementation)
+
+    def common_decisions(self) -> dict[str, bool]:
+        """The decisions that no two traces contradict each other on; the traces may be of several targets."""
+        return {name: True in sides for name, sides in self.sides.items() if len(sides) == 1}
+
+    def describe_target(self) -> dict[str, str]:
+        """The source of the traces as "name", and what all of them say of the implementation."""
+        name = self.source if self.source is not None else f"{self.traces} traces"
+        return {"name": name, **{key: value for key, value in self.implementation.items() if key != "name"}}
+
+    def _add_sides(self, sides: Iterable[tuple[str, frozenset[bool]]]) -> None:
+        for name, found in sides:
+            self.sides[name] = self.sides.get(name, frozenset()) | found
+
+    def _add_names(self, traces: int, source: str | None, implementation: Mapping[str, str]) -> None:
+        if self.traces:
+            known = self.implementation.items()
+            self.source = source if source == self.source else None
+            self.implementation = {key: value for key, value in known if implementation.get(key) == value}
+        else:
+            self.source, self.implementation = source, dict(implementation)
+        self.traces += traces
+
+
+# -- the verdict on each requirement ----------------------------------------------------------------------------------
+
+NO_NOTES: Mapping[str, str] = MappingProxyType({})
+NOT_AGAIN = "failed once and not when it was replayed, see {}"
+NOT_REPLAYED_HERE = "what was replayed of it is explained by another violation"
+NOT_REPLAYED = "failed once, see {}; the run was cut short before it could be replayed"
+
+
+class ViolationStatus(Enum):
+    """What a violation that was seen once is worth."""
+
+    CONFIRMED = auto()
+    """The replay of this scenario showed it again."""
+    CONFIRMED_ELSEWHERE = auto()
+    """The replay of another scenario violated the same requirement."""
+    CONSEQUENCE = auto()
+    """It follows from another violation."""
+    UNCONFIRMED = auto()
+    """No replay has shown it again."""
+
+
+def classify(
+    violation: CheckResult,
+    run: ScenarioRun,
+    causes: RootCauses,
+    confirmed: Mapping[str, frozenset[str]],
+    trace: str,
+) -> tuple[ViolationStatus, str]:
+    """The status of a violation and the note that explains it ("" for a confirmed one).
+
+    `confirmed` has, by scenario, the requirements that its replay violated; `trace` names the run's trace.
+    """
+    replayed = confirmed.get(run.scenario.name)
+    cause = causes.cause_of(violation, run)
+    if cause:
+        return ViolationStatus.CONSEQUENCE, cause
+    if replayed is not None and violation.requirement in replayed:
+        return ViolationStatus.CONFIRMED, ""
+    if violation.requirement in confirmed_requirements(confirmed):
+        return ViolationStatus.CONFIRMED_ELSEWHERE, NOT_REPLAYED_HERE
+    return ViolationStatus.UNCONFIRMED, (NOT_REPLAYED if replayed is None else NOT_AGAIN).format(trace)
+
+
+def confirmed_requirements(confirmed: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    """The requirements that any replay violated."""
+    return frozenset[str]().union(*confirmed.values())
+
+
+@dataclass(slots=True)
+class RequirementFindings:
+    """What all traces show of one requirement."""
+
+    counts: Counter[CheckStatus] = field(default_factory=Counter)
+    failures: list[Failure] = field(default_factory=list)
+    notes: dict[CheckStatus, str] = field(default_factory=dict)
+    """The first note of each status."""
+    unsupported: list[str] = field(default_factory=list)
+    scenarios: int = 0
+    """How many scenarios of the requirement were played."""
+    given_up: list[str] = field(default_factory=list)
+    """Why some of them could not go on to their end."""
+    doubt: str = ""
+    """Why a violation that nothing explains is no failure."""
+
+    @property
+    def undecided(self) -> str:
+        """How many scenarios were given up, and why the first was; "" if none was."""
+        if not self.given_up:
+            return ""
+        return f"{len(self.given_up)} of {self.scenarios} scenarios undecided: {self.given_up[0]}"
+
+    def add_check(self, status: CheckStatus, note: str, times: int = 1) -> None:
+        """Count the result of so many checks."""
+        self.counts[status] += times
+        if note:
+            self.notes.setdefault(status, note)
+
+    def note_for(self, status: CheckStatus) -> str:
+        """The first note of a status, "" if there is none."""
+        return self.notes.get(status, "")
+
+    def add_failure(self, failure: Failure) -> None:
+        """Count a violation."""
+        self.counts[CheckStatus.FAIL] += 1
+        self.failures.append(failure)
+
+    def add_violation(self, status: ViolationStatus, note: str) -> None:
+        """Count a violation that is not confirmed in its own scenario."""
+        if status is ViolationStatus.CONFIRMED_ELSEWHERE:
+            self.add_check(CheckStatus.FAIL, note)
+            return
+        if status is ViolationStatus.UNCONFIRMED:
+            self.doubt = self.doubt or note
+        self.add_check(CheckStatus.INCONCLUSIVE, note)
+
+
+def explain_missing_checks(findings: Mapping[str, RequirementFindings], run: ScenarioRun, causes: RootCauses) -> None:
+    """Note that a scenario was played, and why it did not check all of its requirements if it ended early."""
+    checked = {check.requirement for check in run.verdict.check_results}
+    diverging = (each for each in run.verdict.violations if not each.tolerated or "generation" not in each.fields)
+    blocking = {requirement for violation in diverging for requirement in causes.name_blocking(violation, run)}
+    for requirement in run.scenario.requirements:
+        if requirement not in findings:
+            continue
+        named = sorted(blocking | causes.presumed_by(requirement)) if blocking else ()
+        reason = f"{run.blocked}, {BLOCKED_BY}{', '.join(named)}" if named else run.blocked
+        found = findings[requirement]
+        if run.blocked:
+            found.given_up.append(reason)
+        if not run.unsupported:
+            found.scenarios += 1
+        if requirement in checked:
+            continue
+        if run.unsupported:
+            found.unsupported.append(run.unsupported)
+        elif run.blocked:
+            found.add_check(CheckStatus.INCONCLUSIVE, reason)
+
+
+def requirement_verdict(
+    id: str,
+    found: RequirementFindings,
+    left_out: Mapping[str, str],
+    deviations: Mapping[str, str],
+    older: Mapping[str, str] = NO_NOTES,
+) -> RequirementResult:
+    """The result for a requirement; a failure that `deviations` declare is `known`, `left_out` has the reasons of
+    those that no scenario of the run exercises, and `older` the notes to failures that are those of an older Kafka."""
+    counts = found.counts
+    checks = (
+        counts[CheckStatus.PASS]
+        + counts[CheckStatus.UNUSUAL]
+        + counts[CheckStatus.FAIL]
+        + counts[CheckStatus.INCONCLUSIVE]
+    )
+    if found.failures:
+        failures = tuple(found.failures)
+        if id in deviations:
+            return RequirementResult(id, Verdict.KNOWN, deviations[id], checks, failures)
+        return RequirementResult(id, Verdict.FAIL, older.get(id, ""), checks, failures)
+    if counts[CheckStatus.FAIL] or found.doubt:
+        return RequirementResult(id, Verdict.INCONCLUSIVE, found.doubt or found.note_for(CheckStatus.FAIL), checks)
+    if counts[CheckStatus.UNUSUAL]:
+        remark = Remark(RemarkKind.UNUSUAL, found.note_for(CheckStatus.UNUSUAL))
+        return RequirementResult(id, Verdict.PASS, found.undecided, checks, remark=remark)
+    if counts[CheckStatus.PASS]:
+        return RequirementResult(id, Verdict.PASS, found.undecided, checks)
+    # What follows from another violation says nothing of a requirement that the run does not exercise.
+    if counts[CheckStatus.INCONCLUSIVE] and not left_out.get(id):
+        return RequirementResult(id, Verdict.INCONCLUSIVE, found.note_for(CheckStatus.INCONCLUSIVE), checks)
+    if counts[CheckStatus.NOT_OBSERVED]:
+        return RequirementResult(id, Verdict.NOT_OBSERVED, found.note_for(CheckStatus.NOT_OBSERVED), checks)
+    if found.unsupported:
+        return RequirementResult(id, Verdict.UNSUPPORTED, found.unsupported[0], checks)
+    reason = left_out.get(id, "")
+    return RequirementResult(id, Verdict.UNSUPPORTED if reason else Verdict.NOT_OBSERVED, reason, checks)
+
+
+def rule_coverage(counts: Iterable[Mapping[str, int]], rules: Mapping[str, Rule]) -> dict[str, RuleCoverage]:
+    """How often each of the rules explained what was seen; `counts` has the numbers of several traces."""
+    seen: Counter[str] = Counter()
+    for each in counts:
+        seen.update(each)
+    return {name: RuleCoverage(seen[name], rule.requirements) for name, rule in rules.items()}
+
+
+# -- the report -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,15 +12,13 @@ from typing import Any, TypedDict, Unpack
 
 from fencepost.conformance.api.targets import AnyTarget, KafkaTarget, target_factory
 from fencepost.conformance.events import RunEvent
-from fencepost.conformance.execution.saving import TraceSaver
 from fencepost.conformance.plan import BUNDLED, DEFAULT_SHRINK_SECONDS, Plan, default_schedules
 from fencepost.conformance.results import Report
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.run.remote import RemoteRun
 from fencepost.conformance.run.runner import make_run, profile_or_default
-from fencepost.conformance.run.stream import consume, stream_events
-from fencepost.conformance.scenario.scenario import Scenario
-from fencepost.conformance.scenario.selection import select_requirements
+from fencepost.conformance.run.stream import TraceSaver, consume, stream_events
+from fencepost.conformance.subject import Scenario, select_requirements
 from fencepost.model.catalogue.requirement import Requirement
 
 Folder = str | os.PathLike[str]

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 
-from fencepost.conformance.scenario.scenario import Scenario, ScenarioFunction
+from fencepost.conformance.run.context import ScenarioFunction
+from fencepost.conformance.subject import Scenario
 from fencepost.model.catalogue.selection import matching_ids
 from fencepost.model.classic.catalogue import CATALOGUE
 

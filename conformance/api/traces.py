@@ -7,8 +7,7 @@ from pathlib import Path
 
 from fencepost.conformance.api.targets import AnyTarget, KafkaTarget, target_factory
 from fencepost.conformance.plan import ReplayResult
-from fencepost.conformance.run.judged_trace import judge_trace
-from fencepost.conformance.run.replay import replay_in_process, replay_trace
+from fencepost.conformance.run.replay import judge_trace, replay_in_process, replay_trace
 from fencepost.conformance.run.runner import profile_or_default
 from fencepost.traces.events import Event, Header
 from fencepost.traces.files.trace_files import open_trace

@@ -186,7 +186,7 @@ async def _cancel_on_signals(work: Coroutine[Any, Any, T]) -> T:
     import asyncio
 
     from fencepost.conformance.results import EndKind
-    from fencepost.conformance.run.ending import StopRequest
+    from fencepost.conformance.run.stream import StopRequest
 
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None

@@ -13,10 +13,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, console: Console) -> int:
     """Print sentence, source, needs, rules, scenarios and an example of each requirement."""
     from fencepost.conformance.clients.classic import DRIVEN_CLIENTS
-    from fencepost.conformance.protocols.registry import DEFAULT_PROTOCOL
     from fencepost.conformance.reports.requirements import describe_capabilities, explain_requirement
     from fencepost.conformance.results import ExitCode
-    from fencepost.conformance.run.example import example_schedule
+    from fencepost.conformance.run.bundled import example_schedule
+    from fencepost.conformance.run.registry import DEFAULT_PROTOCOL
     from fencepost.conformance.specification import (
         CLIENT_SPECIFICATION,
         DEFAULT_SPECIFICATION,

@@ -130,8 +130,7 @@ def is_readable_client_trace(path: Path) -> bool:
 def replay_with(trace: Path, command: tuple[str, ...]) -> "Coroutine[Any, Any, ReplayResult]":
     """Play the schedule of a client's trace with the client of a command."""
     from fencepost.conformance.cli.test import START_S, make_play
-    from fencepost.conformance.clients.judging import find_client_traces
-    from fencepost.conformance.clients.replay import replay_client
+    from fencepost.conformance.clients.judging import find_client_traces, replay_client
 
     playing, protocol = make_play(command, find_client_traces([trace])[trace], START_S)
     return replay_client(trace, playing, protocol)

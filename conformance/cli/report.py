@@ -164,7 +164,7 @@ def compared_renderers(old: "Report") -> "Mapping[str, Callable[[Report], str]]"
 
 def compared_code(old: "Report", new: "Report") -> "ExitCode":
     """The exit code of a comparison."""
-    from fencepost.conformance.analysis.comparison import compare_reports
+    from fencepost.conformance.analysis.causes import compare_reports
     from fencepost.conformance.results import ExitCode
 
     return ExitCode.VIOLATION if compare_reports(old, new).is_worse else ExitCode.CONFORMANT

@@ -35,9 +35,9 @@ from fencepost.conformance.cli.options import (
 if TYPE_CHECKING:
     from fencepost.adapters.serve.server import ServeConnection
     from fencepost.adapters.target import Bootstrap
-    from fencepost.conformance.clients.play import ClientPlay
     from fencepost.conformance.clients.protocol import ClientProtocol
     from fencepost.conformance.clients.run import ClientRun
+    from fencepost.conformance.clients.stage import ClientPlay
     from fencepost.conformance.events import RunEvent
     from fencepost.conformance.plan import Plan
     from fencepost.conformance.profile import Profile
@@ -209,7 +209,7 @@ def make_play(command: tuple[str, ...], is_driven: bool, startup_seconds: float)
     from fencepost.adapters.client.cluster import start_cluster
     from fencepost.adapters.client.program import ClientProgram, DrivenProgram
     from fencepost.conformance.clients.classic import CLASSIC_CLIENTS, DRIVEN_CLIENTS
-    from fencepost.conformance.clients.play import ClientPlay
+    from fencepost.conformance.clients.stage import ClientPlay
 
     # Whatever a client does to its connections is judged, and no news for the operator.
     logging.getLogger("fencepost.adapters.serve").setLevel(logging.CRITICAL)

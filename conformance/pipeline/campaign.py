@@ -18,10 +18,10 @@ from fencepost.conformance.analysis.report_builder import merge_reports
 from fencepost.conformance.pipeline.merge import MAX_SHOWN_FAILURES
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile, load_profile
-from fencepost.conformance.protocols.registry import is_bundled, name_of_target, protocol_of_target
 from fencepost.conformance.reports.json_report import from_json, to_json
 from fencepost.conformance.results import Report, RequirementResult
 from fencepost.conformance.run import runner
+from fencepost.conformance.run.registry import is_bundled, name_of_target, protocol_of_target
 from fencepost.traces.events import CLASSIC
 from fencepost.traces.pipeline import PipelineError
 from fencepost.traces.pipeline.corpus import Corpus, CorpusWriter, Counts, InputFile, InputRow

@@ -14,10 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from fencepost.conformance.analysis.causes import schedule_length
-from fencepost.conformance.analysis.member_findings import MemberChecks, MemberFindings
-from fencepost.conformance.analysis.report_builder import ReportBuilder
-from fencepost.conformance.analysis.trace_report import describe_unreadable
-from fencepost.conformance.analysis.trace_totals import TraceSummary, TraceTotals
+from fencepost.conformance.analysis.report_builder import ReportBuilder, TraceSummary, TraceTotals
+from fencepost.conformance.analysis.trace_report import MemberChecks, MemberFindings, describe_unreadable
 from fencepost.conformance.provenance import Provenance
 from fencepost.conformance.reports.typed import from_plain
 from fencepost.conformance.results import Ending, EndKind, Failure, Report

@@ -5,13 +5,12 @@ Tours and random schedules are imported late: NetworkX and Hypothesis are for th
 
 from collections.abc import Sequence
 
-from fencepost.conformance.protocols.description import ProtocolDescription, ReplayRules
 from fencepost.conformance.protocols.kafka_address import kafka_target
-from fencepost.conformance.scenario.scenario import Scenario
+from fencepost.conformance.run.protocol import ProtocolDescription, ReplayRules
+from fencepost.conformance.run.schedule import ScheduleScope, TargetScheduleProtocol
 from fencepost.conformance.scenarios.classic import ALL
 from fencepost.conformance.scenarios.classic.versions import versions
-from fencepost.conformance.schedules.protocol import TargetScheduleProtocol
-from fencepost.conformance.schedules.scope import ScheduleScope
+from fencepost.conformance.subject import Scenario
 from fencepost.model.classic.catalogue import CLASSIC as SPECIFICATION
 from fencepost.model.classic.catalogue.reference import latest_release
 from fencepost.model.errors import TRANSIENT_ERRORS

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fencepost.adapters.push.target import PushChannel, PushConnection, PushHooks, find_coordinator, registration
-from fencepost.conformance.scenario.actors import Blocked, Unsupported
-from fencepost.conformance.scenario.context import ScenarioContext
+from fencepost.conformance.run.context import ScenarioContext
+from fencepost.conformance.run.requests import Blocked, Unsupported
 from fencepost.model.push.group import Interest
 from fencepost.traces.events import Body, Event, Kind
 

@@ -5,14 +5,13 @@ from collections.abc import Sequence
 from fencepost.adapters.push.target import TOPIC, BundledPushTarget, PushTarget
 from fencepost.adapters.target import TargetError, parse_bootstrap
 from fencepost.conformance.profile import Profile
-from fencepost.conformance.protocols.description import ProtocolDescription
 from fencepost.conformance.push.context import KitConsumer, PushContext
 from fencepost.conformance.push.scenarios import ALL, playable
 from fencepost.conformance.reports.incident_words import HistoryWords
-from fencepost.conformance.scenario.actors import Blocked
-from fencepost.conformance.scenario.scenario import Scenario
-from fencepost.conformance.schedules.protocol import TargetScheduleProtocol
-from fencepost.conformance.schedules.scope import ScheduleScope
+from fencepost.conformance.run.protocol import ProtocolDescription
+from fencepost.conformance.run.requests import Blocked
+from fencepost.conformance.run.schedule import ScheduleScope, TargetScheduleProtocol
+from fencepost.conformance.subject import Scenario
 from fencepost.model.push.group import UnusableInterest, parse_interest
 from fencepost.model.push.specification import PUSH as SPECIFICATION
 from fencepost.model.settings import Settings

@@ -4,8 +4,8 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from fencepost.conformance.push.context import PushContext
-from fencepost.conformance.scenario.context import ScenarioContext
-from fencepost.conformance.scenario.scenario import Scenario, ScenarioRegistry
+from fencepost.conformance.run.context import ScenarioContext
+from fencepost.conformance.subject import Scenario, ScenarioRegistry
 from fencepost.model.push.group import Interest
 
 # How scenarios of push are registered.

@@ -5,12 +5,10 @@ from typing import Any, ClassVar
 
 from fencepost.conformance.push.context import KitConsumer, PushContext
 from fencepost.conformance.push.scenarios import playable
-from fencepost.conformance.scenario.actors import Blocked
-from fencepost.conformance.scenario.context import ScenarioContext
-from fencepost.conformance.scenario.scenario import Scenario
-from fencepost.conformance.schedules.random_moves import WAIT, RandomMoves
-from fencepost.conformance.schedules.schedule import Move, Schedule
-from fencepost.conformance.schedules.scope import ScheduleScope
+from fencepost.conformance.run.context import ScenarioContext
+from fencepost.conformance.run.requests import Blocked
+from fencepost.conformance.run.schedule import WAIT, Move, RandomMoves, Schedule, ScheduleScope
+from fencepost.conformance.subject import Scenario
 from fencepost.model.push.group import Interest
 
 CONSUMERS = range(4)

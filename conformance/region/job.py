@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fencepost.adapters.target import SendOptions
-from fencepost.conformance.scenario.actors import RESPONSE_TIMEOUT_MS, Call
-from fencepost.conformance.scenario.context import ScenarioContext
+from fencepost.conformance.run.context import ScenarioContext
+from fencepost.conformance.run.requests import RESPONSE_TIMEOUT_MS, Call
 from fencepost.traces.events import Body
 
 MAX_POLL_RECORDS = 500

@@ -5,14 +5,13 @@ from collections.abc import Sequence
 from fencepost.adapters.region.line_target import LineTarget, connect_in_memory, connect_over_tcp
 from fencepost.adapters.target import TargetError, parse_address
 from fencepost.conformance.profile import Profile
-from fencepost.conformance.protocols.description import ProtocolDescription
 from fencepost.conformance.region.job import Job
 from fencepost.conformance.region.scenarios import ALL
 from fencepost.conformance.reports.incident_words import HistoryWords
-from fencepost.conformance.scenario.context import ScenarioContext
-from fencepost.conformance.scenario.scenario import Scenario
-from fencepost.conformance.schedules.protocol import TargetScheduleProtocol
-from fencepost.conformance.schedules.scope import ScheduleScope
+from fencepost.conformance.run.context import ScenarioContext
+from fencepost.conformance.run.protocol import ProtocolDescription
+from fencepost.conformance.run.schedule import ScheduleScope, TargetScheduleProtocol
+from fencepost.conformance.subject import Scenario
 from fencepost.model.region.specification import REGION as SPECIFICATION
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Kind

@@ -1,8 +1,8 @@
 """Scenarios for operators of a consistent region: one job each, taken step by step through the line protocol."""
 
 from fencepost.conformance.region.job import open_job, run_job, start_job
-from fencepost.conformance.scenario.context import ScenarioContext
-from fencepost.conformance.scenario.scenario import Scenario, ScenarioFamily
+from fencepost.conformance.run.context import ScenarioContext, ScenarioFamily
+from fencepost.conformance.subject import Scenario
 
 # The launch of operators: their region, their settings, their registration.
 

@@ -10,10 +10,9 @@ from typing import Any
 from fencepost.conformance.region import beyond_search
 from fencepost.conformance.region.beyond_search import LOST_RECORDS, WAITS_IN_VAIN
 from fencepost.conformance.region.job import start_job
-from fencepost.conformance.scenario.context import ScenarioContext
-from fencepost.conformance.scenario.scenario import Scenario
-from fencepost.conformance.schedules.protocol import TargetScheduleProtocol
-from fencepost.conformance.schedules.schedule import GeneratedSchedule, Move, Schedule
+from fencepost.conformance.run.context import ScenarioContext
+from fencepost.conformance.run.schedule import GeneratedSchedule, Move, Schedule, TargetScheduleProtocol
+from fencepost.conformance.subject import Scenario
 from fencepost.model.explore.transition_system import Action, Transition, TransitionSystem
 from fencepost.model.region.controller import Region, keys_of
 from fencepost.model.region.explore.row import KAFKA, REGION, VARIABLES, RegionBounds, RegionFaults

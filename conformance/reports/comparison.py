@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from fencepost.conformance.analysis.comparison import compare_reports
+from fencepost.conformance.analysis.causes import compare_reports
 from fencepost.conformance.reports.document import (
     RICH_MEDIA,
     Block,

@@ -18,13 +18,13 @@ from typing import Any
 from fencepost.adapters.client.cluster import CLIENT_LABEL
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import CLIENT_SECTIONS, SECTIONS, ProfileError, load_profile
-from fencepost.conformance.protocols.registry import is_bundled
 from fencepost.conformance.provenance import NamedBy
 from fencepost.conformance.reports.badge import badge_files, is_partial, make_badge, start_of
 from fencepost.conformance.reports.json_report import ReportError, from_json
 from fencepost.conformance.reports.sequence import read_excerpt
 from fencepost.conformance.results import Failure, Report, RequirementResult, Verdict
 from fencepost.conformance.run.provenance import record_profile
+from fencepost.conformance.run.registry import is_bundled
 from fencepost.conformance.specification import CLIENT_SPECIFICATION
 from fencepost.model.catalogue.requirement import Tier
 from fencepost.model.errors import FencepostError

@@ -6,15 +6,15 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from fencepost.conformance.analysis.schedule_text import (
+from fencepost.conformance.analysis.failures import (
     HIDDEN_FIELDS,
     MemberLabels,
     describe_fault,
     describe_fields,
     describe_value,
 )
-from fencepost.conformance.protocols.registry import protocol_named
 from fencepost.conformance.results import Failure
+from fencepost.conformance.run.registry import protocol_named
 from fencepost.model.errors import error_name
 from fencepost.traces.events import Event, Header, Kind, Lookahead
 from fencepost.traces.files.jsonl import MalformedLineError, decode_event, decode_header

@@ -1,4 +1,6 @@
-"""Runs: the sequence of scenarios, replays and schedules against one target that leads to a report.
+"""Runs: what is played against a target, from one scenario to a whole run that leads to a report.
 
-How one of them is played is in `conformance/execution`; how verdicts are derived is in `conformance/analysis`.
+Here are scenarios with their context, the engines of random schedules, the runner, replays and the interface of a
+protocol to them. No protocol is known here: what one adds is handed in. How verdicts are derived is in
+`conformance/analysis`.
 """

@@ -1,5 +1,6 @@
 """A run on the bundled coordinator: in this process, on virtual time, a coordinator for every scenario."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -7,23 +8,24 @@ from functools import partial
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.target import Description, Target
 from fencepost.adapters.virtual_clock import run_virtual_in_thread
+from fencepost.conformance.analysis.failures import MemberLabels, schedule_lines
 from fencepost.conformance.capabilities import describe_facts, offered_capabilities
-from fencepost.conformance.execution.play import play_scenario
-from fencepost.conformance.plan import Plan
+from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
-from fencepost.conformance.protocols.description import ProtocolDescription
-from fencepost.conformance.protocols.registry import DEFAULT_PROTOCOL
 from fencepost.conformance.results import Report
-from fencepost.conformance.run.ending import RunLimits
+from fencepost.conformance.run.play import play_scenario
+from fencepost.conformance.run.protocol import ProtocolDescription
 from fencepost.conformance.run.provenance import name_target, record_run
-from fencepost.conformance.run.random_schedules import run_schedules
-from fencepost.conformance.run.run_state import RunState, add_tours, order_scenarios
-from fencepost.conformance.run.stream import Emit
-from fencepost.conformance.scenario.scenario import Scenario, ScenarioRun
-from fencepost.conformance.scenario.selection import Selection, required_capabilities, select_scenarios
+from fencepost.conformance.run.registry import DEFAULT_PROTOCOL
+from fencepost.conformance.run.run_state import RunState, add_tours, order_scenarios, run_schedules
+from fencepost.conformance.run.stream import Emit, RunLimits
+from fencepost.conformance.subject import Scenario, ScenarioRun, Selection, required_capabilities, select_scenarios
 from fencepost.model.catalogue.requirement import Requirement
 from fencepost.model.settings import Settings
+from fencepost.traces.events import Event, Kind
 from fencepost.traces.judge.judge import judge
+
+# -- a run on the bundled coordinator ---------------------------------------------------------------------------------
 
 BUNDLED_SETTINGS = Settings(
     min_session_timeout=500,
@@ -123,9 +125,9 @@ class BundledRun:
     async def play_schedules(self, state: RunState, description: Description) -> None:
         """Play random schedules."""
         # Imported late: Hypothesis is for those who ask for random schedules.
-        from fencepost.conformance.schedules.bench import Bench
-        from fencepost.conformance.schedules.scope import ScheduleScope
-        from fencepost.conformance.schedules.virtual_engine import BatchWorker, VirtualEngine
+        from fencepost.conformance.run.engines import BatchWorker, VirtualEngine
+        from fencepost.conformance.run.falsify import Bench
+        from fencepost.conformance.run.schedule import ScheduleScope
 
         plan, settings = self.plan, description.settings
         scope = ScheduleScope(
@@ -168,3 +170,29 @@ class BundledRun:
             return await play_scenario(scenario, target, description, group, grace=self.grace, restart=target.restart)
         finally:
             await target.close()
+
+
+# -- an example of how a requirement is tested ------------------------------------------------------------------------
+
+
+def example_schedule(requirement: Requirement) -> tuple[str, ...]:
+    """The numbered lines of the first scenario that checks a requirement, up to the request whose response is checked;
+    none if no scenario does, or it needs more than a single node."""
+    scenario = next((each for each in DEFAULT_PROTOCOL.scenarios if requirement.id in each.requirements), None)
+    if scenario is None:
+        return ()
+    bundled = BundledRun(Plan(BUNDLED), Profile())
+    events = asyncio.run(run_virtual_in_thread(bundled.play(scenario, "example"))).events
+    lines, _ = schedule_lines(events, _checked_request(events, requirement.id), MemberLabels(events))
+    return tuple(f"{number}. {line}" for number, line in enumerate(lines, 1))
+
+
+def _checked_request(events: tuple[Event, ...], requirement: str) -> int:
+    """The number of the first request whose response is checked, else of the last event."""
+    by_number = {event.sequence: event for event in events}
+    for event in events:
+        is_check = event.kind is Kind.INTERNAL and event.api == "check" and event.body.get("requirement") == requirement
+        if is_check and event.of is not None:
+            answered = by_number[event.of].of
+            return event.of if answered is None else answered
+    return events[-1].sequence if events else 0

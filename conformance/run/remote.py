@@ -8,30 +8,25 @@ from typing import TYPE_CHECKING
 
 from fencepost.adapters.target import Description
 from fencepost.conformance.capabilities import describe_facts, offered_capabilities, requirements_not_told
-from fencepost.conformance.execution.crash_monitor import CrashMonitor
-from fencepost.conformance.execution.judge_pool import JudgePool
-from fencepost.conformance.execution.loop_lag import LoopLagMonitor, is_inconclusive
-from fencepost.conformance.execution.pacing import Pacer
-from fencepost.conformance.execution.play import DEFAULT_GRACE_MS
-from fencepost.conformance.execution.pool import ScenarioPool, play_together
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
-from fencepost.conformance.protocols.description import ProtocolDescription
-from fencepost.conformance.protocols.registry import DEFAULT_PROTOCOL
 from fencepost.conformance.results import Report
-from fencepost.conformance.run.ending import RunLimits
+from fencepost.conformance.run.crashes import CrashMonitor
+from fencepost.conformance.run.play import DEFAULT_GRACE_MS, LoopLagMonitor, is_inconclusive
+from fencepost.conformance.run.pool import Pacer, ScenarioPool, play_together
+from fencepost.conformance.run.protocol import ProtocolDescription
 from fencepost.conformance.run.provenance import name_target, record_run
-from fencepost.conformance.run.random_schedules import FinishScenarios, run_schedules
-from fencepost.conformance.run.run_state import RunState, add_tours, order_scenarios
-from fencepost.conformance.run.stream import Emit
-from fencepost.conformance.scenario.scenario import Scenario, ScenarioRun
-from fencepost.conformance.scenario.selection import required_capabilities, select_scenarios
+from fencepost.conformance.run.registry import DEFAULT_PROTOCOL
+from fencepost.conformance.run.run_state import FinishScenarios, RunState, add_tours, order_scenarios, run_schedules
+from fencepost.conformance.run.stream import Emit, RunLimits
+from fencepost.conformance.run.workers import JudgePool
+from fencepost.conformance.subject import Scenario, ScenarioRun, required_capabilities, select_scenarios
 from fencepost.model.catalogue.requirement import Requirement
 from fencepost.traces.events import Event, Kind
 
 if TYPE_CHECKING:
-    from fencepost.conformance.schedules.concurrent_engine import ConcurrentEngine
-    from fencepost.conformance.schedules.scope import ScheduleScope
+    from fencepost.conformance.run.engines import ConcurrentEngine
+    from fencepost.conformance.run.schedule import ScheduleScope
 
 MAX_CONCURRENT_SCHEDULES = 400
 """How many random schedules are in flight."""
@@ -164,7 +159,7 @@ class RemoteRun:
     ) -> "ConcurrentEngine":
         """The engine of random schedules on the target of `pool`: more of them at once, judged by the engine."""
         # Imported late: Hypothesis is for those who ask for random schedules.
-        from fencepost.conformance.schedules.concurrent_engine import ConcurrentEngine
+        from fencepost.conformance.run.engines import ConcurrentEngine
 
         schedule_pool = replace(
             pool,
@@ -220,7 +215,7 @@ class RemoteRun:
         finish: FinishScenarios,
     ) -> None:
         """Play random schedules; `finish` ends the scenarios that are played beside them."""
-        from fencepost.conformance.schedules.scope import ScheduleScope
+        from fencepost.conformance.run.schedule import ScheduleScope
 
         scope = ScheduleScope(
             pool.description.settings,

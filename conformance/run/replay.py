@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,30 +11,125 @@ from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.target import Description, Exchange, SendOptions, Target, TargetError, TraceBuilder
 from fencepost.adapters.virtual_clock import run_virtual_in_thread
 from fencepost.conformance.analysis.failures import Origin, build_failure
-from fencepost.conformance.analysis.trace_report import check_wire_format, read_files
-from fencepost.conformance.execution.play import DEFAULT_GRACE_MS
-from fencepost.conformance.execution.saving import saved_requirements
+from fencepost.conformance.analysis.trace_report import TraceJudging, check_wire_format, read_files
 from fencepost.conformance.plan import BUNDLED, ReplayOutcome, ReplayResult
 from fencepost.conformance.profile import Profile
-from fencepost.conformance.protocols.description import ProtocolDescription, ReplayRules
-from fencepost.conformance.protocols.registry import (
+from fencepost.conformance.results import Failure
+from fencepost.conformance.run.play import DEFAULT_GRACE_MS, play_scenario
+from fencepost.conformance.run.protocol import ProtocolDescription, ReplayRules
+from fencepost.conformance.run.registry import (
     DEFAULT_PROTOCOL,
     is_bundled,
     name_of_target,
     protocol_named,
     protocol_of_target,
 )
-from fencepost.conformance.run.judged_trace import JudgedTrace, judge_trace
 from fencepost.conformance.run.remote import CLEAN_UP_S
-from fencepost.conformance.run.scenario_replay import NEVER_FAILED, replay_scenario
-from fencepost.conformance.scenario.context import RESPONSE_TIMEOUT_MS
+from fencepost.conformance.run.requests import RESPONSE_TIMEOUT_MS
+from fencepost.conformance.run.stream import saved_requirements
+from fencepost.conformance.subject import ScenarioRun
+from fencepost.model.catalogue.specification import Specification
 from fencepost.model.errors import error_name
 from fencepost.model.settings import Settings
 from fencepost.traces.client_judge.judge import is_client_trace
-from fencepost.traces.events import Body, Event, Header, Kind
+from fencepost.traces.events import Body, Event, Header, Kind, Lookahead
 from fencepost.traces.files.trace_files import TraceError, open_trace
+from fencepost.traces.judge.judge import Judge, judge
 from fencepost.traces.replay_script import ReplayScript, ReplayStep, Translation, build_script
-from fencepost.traces.verdict import PASSING, CheckResult, CheckStatus, violations_in
+from fencepost.traces.verdict import PASSING, CheckResult, CheckStatus, TraceVerdict, violations_in
+
+# -- a recorded trace with its verdict --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedTrace:
+    """A trace with its verdict; `rules` are those that explain the response to each request."""
+
+    events: tuple[Event, ...]
+    verdict: TraceVerdict
+    rules: Mapping[int, frozenset[str]]
+
+    def responses(self) -> dict[int | None, Body]:
+        """The responses by the sequence number of their request."""
+        return {event.of: event.body for event in self.events if event.kind is Kind.RESPONSE}
+
+
+def judge_trace(
+    path: Path, header: Header, events: Iterable[Event], protocol: ProtocolDescription = DEFAULT_PROTOCOL
+) -> JudgedTrace:
+    """Judge a trace, keeping what is needed to compare it with its replay. Raises `TraceError`."""
+    kept = tuple(events)
+    reading = TraceJudging(path, Judge(header, protocol=protocol.judged), files=(path,))
+    for moment in Lookahead(kept).pair_operations():
+        reading.judge_event(moment)
+    verdict = reading.finish()  # where several explanations are left at the end, it settles the rules
+    rules = {handle - 1: frozenset(record.rules) for handle, record in reading.judge.records.items()}
+    return JudgedTrace(kept, verdict, rules)
+
+
+# -- replaying a trace as a scenario ----------------------------------------------------------------------------------
+
+NEVER_FAILED = "nothing fails in the trace, so there is nothing to be fixed; nothing failed this time either"
+
+
+async def replay_scenario(
+    path: Path, protocol: ProtocolDescription, target: Target, group: str, grace: int
+) -> ReplayResult:
+    """Play a trace again on a target, in this group, and compare. Raises `TraceError` and `TargetError`."""
+    header, stream = open_trace(path)
+    events = tuple(stream)
+    assert protocol.repeat is not None
+    try:
+        scenario = protocol.repeat(events)
+    except ValueError as error:
+        raise TraceError(str(path), 0, str(error)) from None
+    wanted = requirements_to_replay(judge(header, events, protocol=protocol.judged), events)
+    description = await target.open()
+    try:
+        run = await play_scenario(scenario, target, description, group, grace=grace)
+    finally:
+        await target.close()
+
+    def build(shown: CheckResult, again: bool) -> Failure:
+        origin, specification = Origin(str(path), ""), protocol.specification
+        return build_failure(run.events, shown, origin, replayed=again, specification=specification)
+
+    doubt = run.unsupported or run.blocked or next(iter(run.verdict.inconclusive), "")
+    return compare_scenario(run, wanted, protocol.specification, build, doubt)
+
+
+def requirements_to_replay(recorded: TraceVerdict, events: Iterable[Event]) -> frozenset[str]:
+    """The requirements that a trace violates, of those that it was saved for if it names any."""
+    return saved_requirements(events) & recorded.violated or recorded.violated
+
+
+def compare_scenario(
+    run: ScenarioRun,
+    wanted: frozenset[str],
+    specification: Specification,
+    build: Callable[[CheckResult, bool], Failure],
+    doubt: str,
+) -> ReplayResult:
+    """Whether what a trace violates, `wanted`, is fixed in this run of its scenario; `doubt` says why that is not sure.
+    `build` makes the failure of a violation that may have come again."""
+    violated = run.verdict.violated
+    again = violated & wanted
+    shown = next((each for each in violations_in(run.verdict) if each.requirement in (again or violated)), None)
+    if shown is not None:
+        return ReplayResult(
+            ReplayOutcome.STILL_FAILS if again else ReplayOutcome.DIFFERENT,
+            shown.requirement,
+            build(shown, bool(again)),
+            specification=specification,
+            others=tuple(sorted(violated - {shown.requirement})),
+            gone=() if again else tuple(sorted(wanted - violated)),
+        )
+    doubt = doubt or ("" if wanted else NEVER_FAILED)
+    outcome = ReplayOutcome.INCONCLUSIVE if doubt else ReplayOutcome.FIXED
+    return ReplayResult(outcome, note=doubt, specification=specification)
+
+
+# -- replaying a trace ------------------------------------------------------------------------------------------------
 
 MAX_ATTEMPTS = 40
 RETRY_PAUSE_SECONDS = 0.15

@@ -10,18 +10,16 @@ from fencepost.adapters.serve.server import serve_forever as run_server
 from fencepost.adapters.target import TargetError, describe_listen_error, format_address
 from fencepost.conformance.analysis import trace_report
 from fencepost.conformance.events import Progress, RunEvent
-from fencepost.conformance.execution.saving import TraceSaver
 from fencepost.conformance.plan import BUNDLED, Plan, ReplayResult
 from fencepost.conformance.profile import Profile, load_profile
-from fencepost.conformance.protocols.registry import is_bundled, protocol_of_target
 from fencepost.conformance.results import Report
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.run.provenance import record_judging
+from fencepost.conformance.run.registry import is_bundled, protocol_of_target
 from fencepost.conformance.run.remote import RemoteRun
 from fencepost.conformance.run.replay import replay_trace as replay_script
-from fencepost.conformance.run.stream import consume, stream_events
-from fencepost.conformance.scenario.scenario import Scenario
-from fencepost.conformance.scenario.selection import select_requirements
+from fencepost.conformance.run.stream import TraceSaver, consume, stream_events
+from fencepost.conformance.subject import Scenario, select_requirements
 from fencepost.model.catalogue.requirement import Requirement
 from fencepost.model.settings import Settings
 from fencepost.traces.history.builder import MakeObserver

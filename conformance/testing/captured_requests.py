@@ -6,8 +6,8 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from fencepost.adapters.target import DEFAULT_OPTIONS, Exchange, SendOptions
-from fencepost.conformance.scenario.actors import Member
-from fencepost.conformance.scenario.context import ScenarioContext
+from fencepost.conformance.run.context import ScenarioContext
+from fencepost.conformance.run.requests import Member
 from fencepost.conformance.testing.group_schedule import PlayedSchedule, send_request
 from fencepost.model.wire.codec import decode_body, encode_body
 from fencepost.traces.events import Body

@@ -6,8 +6,8 @@ from typing import Any, TypeVar, overload
 
 import pytest
 
-from fencepost.conformance.scenario.selection import select_requirements
-from fencepost.conformance.schedules.batches import BATCH_SIZE
+from fencepost.conformance.run.schedule import BATCH_SIZE
+from fencepost.conformance.subject import select_requirements
 from fencepost.conformance.testing.case import CaseId
 from fencepost.conformance.testing.options import PluginOptions, read_options
 from fencepost.model.catalogue.selection import UnknownRequirement, matching_ids

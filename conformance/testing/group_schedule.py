@@ -9,9 +9,9 @@ from typing import Any, Protocol, TypeAlias
 import pytest
 
 from fencepost.conformance.analysis.failures import Origin, build_failure
-from fencepost.conformance.scenario.actors import Call, Member
-from fencepost.conformance.scenario.context import ScenarioContext
-from fencepost.conformance.scenario.scenario import Scenario, ScenarioRun
+from fencepost.conformance.run.context import ScenarioContext
+from fencepost.conformance.run.requests import Call, Member
+from fencepost.conformance.subject import Scenario, ScenarioRun
 from fencepost.conformance.testing.runs import Finding
 from fencepost.conformance.testing.violation import Undecided, make_violation
 from fencepost.model.errors import Error

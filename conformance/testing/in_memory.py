@@ -13,7 +13,7 @@ from fencepost.adapters.bundled.classic.messages import Request, Response
 from fencepost.adapters.in_process import DEFAULT_TOPICS, InProcessTarget
 from fencepost.adapters.target import Description, TargetError
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS, BundledRun
-from fencepost.conformance.scenario.scenario import Scenario, ScenarioRun
+from fencepost.conformance.subject import Scenario, ScenarioRun
 from fencepost.conformance.testing.coordinators import AsyncCoordinator, MakeCoordinator, Storage
 from fencepost.conformance.testing.runs import EXCEPTION, exceptions_in
 from fencepost.model.settings import Settings

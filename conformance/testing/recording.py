@@ -11,7 +11,7 @@ from pathlib import Path
 from fencepost.adapters.record.recorder import RecordingOptions, record_traffic
 from fencepost.adapters.target import TargetError, format_address, parse_bootstrap
 from fencepost.conformance.analysis.failures import Origin, build_failure
-from fencepost.conformance.run.judged_trace import judge_trace
+from fencepost.conformance.run.replay import judge_trace
 from fencepost.conformance.testing.runs import Finding
 from fencepost.conformance.testing.violation import NextSteps, make_violation
 from fencepost.traces.files.trace_files import open_trace

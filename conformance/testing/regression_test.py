@@ -12,8 +12,8 @@ from typing import Any
 from fencepost.adapters.bundled.classic.coordinator import VERSIONS
 from fencepost.adapters.in_process import DEFAULT_TOPIC
 from fencepost.adapters.target import Description, TraceBuilder
-from fencepost.conformance.scenario.actors import Member
-from fencepost.conformance.scenario.context import ScenarioContext
+from fencepost.conformance.run.context import ScenarioContext
+from fencepost.conformance.run.requests import Member
 from fencepost.conformance.testing.captured_requests import CapturingChannel, capture_request, complete_body
 from fencepost.conformance.testing.group_schedule import first_violation
 from fencepost.model.classic.catalogue import CATALOGUE

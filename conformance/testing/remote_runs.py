@@ -10,12 +10,11 @@ from pathlib import Path
 
 from fencepost.conformance.api.running import iterate_in_thread
 from fencepost.conformance.events import RunEvent, RunFinished, ScheduleShrunk
-from fencepost.conformance.execution.saving import TraceSaver
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import Ending, Report, RequirementResult
 from fencepost.conformance.run.remote import RemoteRun
-from fencepost.conformance.run.stream import stream_events
+from fencepost.conformance.run.stream import TraceSaver, stream_events
 from fencepost.conformance.testing.runs import Finding, RunChoices
 from fencepost.model.classic.catalogue import CATALOGUE
 from fencepost.model.errors import FencepostError

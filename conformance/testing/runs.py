@@ -10,15 +10,14 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 from fencepost.adapters.virtual_clock import run_virtual_in_thread
 from fencepost.conformance.capabilities import REMEDIES
 from fencepost.conformance.events import RunEvent, ViolationConfirmed
-from fencepost.conformance.execution.saving import TraceSaver
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import Ending, Failure, Report, RequirementResult, Scope
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.run.provenance import name_target, record_run
 from fencepost.conformance.run.run_state import RunState, order_scenarios
-from fencepost.conformance.scenario.scenario import Scenario, ScenarioRun
-from fencepost.conformance.scenario.selection import Selection
+from fencepost.conformance.run.stream import TraceSaver
+from fencepost.conformance.subject import Scenario, ScenarioRun, Selection
 from fencepost.model.classic.catalogue import CATALOGUE
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.verdict import UNCLASSIFIED

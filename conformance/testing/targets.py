@@ -12,12 +12,12 @@ from typing import TypeAlias
 from fencepost.adapters.target import Target, TargetError
 from fencepost.adapters.virtual_clock import run_virtual_in_thread
 from fencepost.conformance.api.targets import AnyTarget, KafkaTarget, target_factory
-from fencepost.conformance.execution.play import DEFAULT_GRACE_MS, play_scenario
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile, load_profile
 from fencepost.conformance.protocols.kafka_address import kafka_target
 from fencepost.conformance.run.bundled import BundledRun
-from fencepost.conformance.scenario.scenario import Scenario, ScenarioRun
+from fencepost.conformance.run.play import DEFAULT_GRACE_MS, play_scenario
+from fencepost.conformance.subject import Scenario, ScenarioRun
 from fencepost.conformance.testing.in_memory import ASYNC_GRACE_MS, InMemory, InMemoryRun
 from fencepost.conformance.testing.remote_runs import Broker, BrokerRun, hold_lock
 from fencepost.conformance.testing.runs import InProcessRun, MakeRun, RunChoices, SessionRun, in_thread

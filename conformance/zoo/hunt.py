@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from fencepost.conformance.scenario.scenario import Scenario, ScenarioRun
-from fencepost.conformance.schedules.falsify import (
+from fencepost.conformance.run.falsify import (
     Counterexample,
     ScheduleBench,
     ScheduleSource,
     count_requests,
     find_counterexample,
 )
-from fencepost.conformance.schedules.schedule import Schedule
+from fencepost.conformance.run.schedule import Schedule
+from fencepost.conformance.subject import Scenario, ScenarioRun
 from fencepost.conformance.zoo.fault import Fault
 from fencepost.conformance.zoo.measuring import CpuClock, CpuLimitExceeded, cpu_limit
 from fencepost.conformance.zoo.strategies import REMARKS

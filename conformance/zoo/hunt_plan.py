@@ -7,14 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fencepost.conformance.events import Progress
-from fencepost.conformance.execution.workers import (
-    MAX_MEMORY_BYTES,
-    Result,
-    Task,
-    WorkerEnded,
-    WorkerPool,
-    run_tasks,
-)
+from fencepost.conformance.run.workers import MAX_MEMORY_BYTES, Result, Task, WorkerEnded, WorkerPool, run_tasks
 from fencepost.conformance.zoo.fault import Fault
 from fencepost.conformance.zoo.hunt import HuntResult, HuntTask
 from fencepost.conformance.zoo.registry import find_difference, hunts_for, match_patterns, run_hunt

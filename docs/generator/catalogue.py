@@ -6,10 +6,10 @@ from pathlib import Path
 
 from docs.generator.formats import table
 from docs.generator.pictures import play
-from fencepost.conformance.protocols.registry import DEFAULT_PROTOCOL
 from fencepost.conformance.reports.registry import RegistryEntry, read_entries
 from fencepost.conformance.reports.registry_site import entry_order, how_it_responds
 from fencepost.conformance.reports.requirements import describe_capabilities, explain_requirement
+from fencepost.conformance.run.registry import DEFAULT_PROTOCOL
 from fencepost.model.catalogue.requirement import CAPABILITIES, Requirement, Tier
 from fencepost.model.catalogue.sources import links_of
 

@@ -14,8 +14,6 @@ from fencepost.adapters.target import Target
 from fencepost.adapters.virtual_clock import run_virtual_in_thread
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
-from fencepost.conformance.protocols.description import ProtocolDescription
-from fencepost.conformance.protocols.registry import DEFAULT_PROTOCOL
 from fencepost.conformance.push.context import PushContext
 from fencepost.conformance.push.protocol import PUSH
 from fencepost.conformance.region.job import Job, run_job
@@ -23,9 +21,11 @@ from fencepost.conformance.region.protocol import REGION
 from fencepost.conformance.reports.drawings import to_svg
 from fencepost.conformance.reports.sequence import draw_sequence
 from fencepost.conformance.run.bundled import BundledRun
-from fencepost.conformance.scenario.actors import Member
-from fencepost.conformance.scenario.context import ScenarioContext
-from fencepost.conformance.scenario.scenario import Scenario, ScenarioFunction
+from fencepost.conformance.run.context import ScenarioContext, ScenarioFunction
+from fencepost.conformance.run.protocol import ProtocolDescription
+from fencepost.conformance.run.registry import DEFAULT_PROTOCOL
+from fencepost.conformance.run.requests import Member
+from fencepost.conformance.subject import Scenario
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.region.judge import FIELDS

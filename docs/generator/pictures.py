@@ -11,7 +11,6 @@ from fencepost.adapters.virtual_clock import run_virtual_in_thread
 from fencepost.conformance import reports
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
-from fencepost.conformance.protocols.registry import DEFAULT_PROTOCOL
 from fencepost.conformance.reports.coverage import draw_coverage
 from fencepost.conformance.reports.drawings import to_mermaid, to_svg
 from fencepost.conformance.reports.incident_words import Clock, names_in
@@ -19,6 +18,7 @@ from fencepost.conformance.reports.json_report import from_json
 from fencepost.conformance.reports.sequence import SequenceDiagram, draw_sequence, follow_phases
 from fencepost.conformance.reports.timeline import draw_timeline
 from fencepost.conformance.run.bundled import BundledRun
+from fencepost.conformance.run.registry import DEFAULT_PROTOCOL
 from fencepost.conformance.run.runner import judge_files
 from fencepost.traces.events import Event, Header
 from fencepost.traces.files.trace_files import open_trace

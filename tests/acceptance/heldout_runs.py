@@ -11,7 +11,7 @@ from fencepost.conformance.events import RunEvent, ScheduleFinished
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS, BundledRun
-from fencepost.conformance.scenario.selection import Selection, select_requirements
+from fencepost.conformance.subject import Selection, select_requirements
 from fencepost.model.catalogue.requirement import Requirement
 
 

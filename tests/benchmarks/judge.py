@@ -21,7 +21,7 @@ from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.target import TraceBuilder
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
-from fencepost.conformance.scenario.context import ScenarioContext
+from fencepost.conformance.run.context import ScenarioContext
 from fencepost.traces.events import Event, Header, Order
 from fencepost.traces.files.trace_files import open_trace, write_trace
 from fencepost.traces.judge.judge import judge

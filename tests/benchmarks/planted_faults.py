@@ -21,11 +21,10 @@ from typing import Any
 
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
-from fencepost.conformance.scenario.scenario import ScenarioRun
-from fencepost.conformance.schedules.bench import Bench
+from fencepost.conformance.run.falsify import Bench
+from fencepost.conformance.run.schedule import Schedule, ScheduleScope
 from fencepost.conformance.schedules.classic.protocol import ClassicSchedules
-from fencepost.conformance.schedules.schedule import Schedule
-from fencepost.conformance.schedules.scope import ScheduleScope
+from fencepost.conformance.subject import ScenarioRun
 from fencepost.traces.events import Event, Header
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.verdict import TraceVerdict

@@ -5,7 +5,7 @@ from itertools import islice
 
 import pytest
 
-from fencepost.conformance.assignors.random_groups import RandomGroup
+from fencepost.conformance.assignors.run import RandomGroup
 from fencepost.model.assignors.group import Assignment, ClusterTopics, GroupMember
 from fencepost.model.assignors.notation import read_members, read_topics
 from fencepost.model.assignors.properties import broken_properties

@@ -12,8 +12,8 @@ from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.bundled import BundledRun
-from fencepost.conformance.scenario.scenario import Scenario, ScenarioRun
 from fencepost.conformance.scenarios.classic import ALL
+from fencepost.conformance.subject import Scenario, ScenarioRun
 from fencepost.model.catalogue.requirement import Requirement, Verifiability
 from fencepost.model.classic.catalogue import CATALOGUE, CLASSIC
 from fencepost.traces.judge.judge import judge

@@ -16,10 +16,9 @@ from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import ExitCode, Report, Verdict
 from fencepost.conformance.run.bundled import BundledRun
-from fencepost.conformance.scenario.context import ScenarioContext
-from fencepost.conformance.scenario.scenario import Scenario, ScenarioFunction, ScenarioRun
-from fencepost.conformance.scenario.selection import select_requirements
+from fencepost.conformance.run.context import ScenarioContext, ScenarioFunction
 from fencepost.conformance.scenarios.classic import ALL
+from fencepost.conformance.subject import Scenario, ScenarioRun, select_requirements
 from fencepost.conformance.zoo.classic.bugs.coordinators import CrashingTarget
 from fencepost.conformance.zoo.registry import fault_named
 from fencepost.model.errors import Error

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from fencepost.adapters.target import Exchange
-from fencepost.conformance.scenario.actors import Call, Unanswered
+from fencepost.conformance.run.requests import Call, Unanswered
 from fencepost.traces.events import Body
 
 

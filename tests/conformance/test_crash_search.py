@@ -9,16 +9,16 @@ from unittest.mock import AsyncMock
 import pytest
 
 from fencepost.adapters.target import Description
-from fencepost.conformance.execution.crash_monitor import CrashMonitor
-from fencepost.conformance.execution.crash_search import (
+from fencepost.conformance.run.crashes import (
+    CrashMonitor,
     Suspect,
     find_crashing_scenario,
     order_suspects,
     separate_moments,
 )
-from fencepost.conformance.execution.loop_lag import LoopLagMonitor
-from fencepost.conformance.execution.pool import ScenarioPool
-from fencepost.conformance.scenario.scenario import Scenario, ScenarioRun
+from fencepost.conformance.run.play import LoopLagMonitor
+from fencepost.conformance.run.pool import ScenarioPool
+from fencepost.conformance.subject import Scenario, ScenarioRun
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.verdict import TraceVerdict

@@ -23,16 +23,17 @@ from fencepost.adapters.target import TargetError
 from fencepost.adapters.wire.target import KafkaTarget
 from fencepost.conformance.analysis.report_builder import Consequence, ReportBuilder
 from fencepost.conformance.cli import main
-from fencepost.conformance.execution.crash_monitor import ConnectionLosses, TargetGone
 from fencepost.conformance.protocols.classic import CLASSIC
 from fencepost.conformance.reports.json_report import from_json
 from fencepost.conformance.reports.words import describe_ending
 from fencepost.conformance.results import Ending, EndKind, Report, Verdict
 from fencepost.conformance.run.bundled import BundledRun
+from fencepost.conformance.run.context import ScenarioContext
+from fencepost.conformance.run.crashes import ConnectionLosses, TargetGone
+from fencepost.conformance.run.requests import Blocked
 from fencepost.conformance.run.run_state import RunState
-from fencepost.conformance.scenario.context import Blocked, ScenarioContext
-from fencepost.conformance.scenario.scenario import Scenario, ScenarioRun
 from fencepost.conformance.scenarios.classic import ALL
+from fencepost.conformance.subject import Scenario, ScenarioRun
 from fencepost.model.settings import Settings
 from fencepost.traces.files.trace_files import write_trace
 from fencepost.traces.verdict import CheckStatus
@@ -236,7 +237,7 @@ def test_a_disk_that_is_full_ends_the_run_but_not_the_report(
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         write_trace(path, *trace)
 
-    monkeypatch.setattr("fencepost.conformance.execution.saving.write_trace", write_to_full_disk)
+    monkeypatch.setattr("fencepost.conformance.run.stream.write_trace", write_to_full_disk)
     words = ["test", "bundled", "--only", "HB-0*", option, str(tmp_path / "t"), "--json", str(tmp_path / "r.json")]
     code = main(words)
     report = from_json((tmp_path / "r.json").read_text())
@@ -278,7 +279,7 @@ def test_a_target_that_goes_away_is_the_finding(
                 await context.heartbeat(context.member("A"))
 
     monkeypatch.setattr(
-        "fencepost.conformance.protocols.registry.DEFAULT_PROTOCOL",
+        "fencepost.conformance.run.registry.DEFAULT_PROTOCOL",
         replace(CLASSIC, scenarios=(STABLE, Scenario("last-words", ("HB-02",), play))),
     )
     server = serve_in_thread(SETTINGS)
@@ -314,7 +315,7 @@ def test_a_command_that_fails_costs_nothing_that_was_found(
     restarting = Scenario("restarting", ("FAILOVER-02",), play)
     monkeypatch.setattr(KafkaTarget, "is_alive", is_alive)
     monkeypatch.setattr(
-        "fencepost.conformance.protocols.registry.DEFAULT_PROTOCOL", replace(CLASSIC, scenarios=(STABLE, restarting))
+        "fencepost.conformance.run.registry.DEFAULT_PROTOCOL", replace(CLASSIC, scenarios=(STABLE, restarting))
     )
     with serve_in_thread(SETTINGS) as bootstrap:
         words = ["test", f"kafka://{bootstrap}", "--profile", str(profile), "--schedules", "0"]
@@ -348,7 +349,7 @@ def test_a_second_ctrl_c_does_not_wait_for_the_target(tmp_path: Path, monkeypatc
 
     monkeypatch.setattr(KafkaTarget, "close", close_slowly)
     monkeypatch.setattr(
-        "fencepost.conformance.protocols.registry.DEFAULT_PROTOCOL",
+        "fencepost.conformance.run.registry.DEFAULT_PROTOCOL",
         replace(CLASSIC, scenarios=(STABLE, Scenario("interrupted", ("HB-02",), play))),
     )
     with serve_in_thread(SETTINGS) as bootstrap:

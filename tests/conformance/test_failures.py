@@ -4,8 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from fencepost.conformance.analysis.failures import Origin, build_failure, describe_violation
-from fencepost.conformance.analysis.schedule_text import MemberLabels, describe_text, schedule_lines
+from fencepost.conformance.analysis.failures import (
+    MemberLabels,
+    Origin,
+    build_failure,
+    describe_text,
+    describe_violation,
+    schedule_lines,
+)
 from fencepost.conformance.results import Failure
 from fencepost.traces.events import Event, Kind, Order
 from fencepost.traces.verdict import FieldDifference, Violation, violations_in

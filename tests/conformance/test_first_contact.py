@@ -8,8 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from fencepost.adapters.target import Description, SettingOrigin
-from fencepost.conformance.analysis.aggregation import ViolationStatus
-from fencepost.conformance.analysis.report_builder import ReportBuilder
+from fencepost.conformance.analysis.report_builder import ReportBuilder, ViolationStatus
 from fencepost.conformance.capabilities import (
     REMEDIES,
     describe_facts,
@@ -21,8 +20,8 @@ from fencepost.conformance.reports.json_report import from_json, to_json
 from fencepost.conformance.reports.junit import to_junit
 from fencepost.conformance.reports.report import render_report
 from fencepost.conformance.results import Failure, Verdict
-from fencepost.conformance.scenario.selection import select_scenarios
 from fencepost.conformance.scenarios.classic import ALL
+from fencepost.conformance.subject import select_scenarios
 from fencepost.model.catalogue.requirement import CAPABILITIES
 from fencepost.model.classic.catalogue import CATALOGUE
 from fencepost.model.settings import Settings

@@ -6,11 +6,11 @@ from fencepost.adapters.bundled.classic.coordinator import Coordinator
 from fencepost.adapters.bundled.classic.messages import Request, Response
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.virtual_clock import run_virtual
-from fencepost.conformance.execution.play import play_scenario
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
-from fencepost.conformance.scenario.context import ScenarioContext
-from fencepost.conformance.scenario.scenario import Scenario
+from fencepost.conformance.run.context import ScenarioContext
+from fencepost.conformance.run.play import play_scenario
 from fencepost.conformance.scenarios.classic.transactions import Producer
+from fencepost.conformance.subject import Scenario
 from fencepost.traces.verdict import TraceVerdict
 
 COMMITTED_AT_MS = 100_000

@@ -11,13 +11,12 @@ import pytest
 from fencepost.adapters.target import TargetError, TraceBuilder
 from fencepost.adapters.wire.target import KafkaTarget, parse_target
 from fencepost.conformance.cli import main
-from fencepost.conformance.execution.crash_monitor import CrashMonitor
-from fencepost.conformance.execution.loop_lag import LoopLagMonitor
-from fencepost.conformance.execution.pool import ScenarioPool
+from fencepost.conformance.run.crashes import CrashMonitor
+from fencepost.conformance.run.play import LoopLagMonitor
+from fencepost.conformance.run.pool import ScenarioPool
 from fencepost.conformance.run.remote import RemoteRun
-from fencepost.conformance.scenario.scenario import Scenario
-from fencepost.conformance.scenario.selection import required_capabilities
 from fencepost.conformance.scenarios.classic import ALL
+from fencepost.conformance.subject import Scenario, required_capabilities
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Kind
 from fencepost.traces.files.trace_files import open_trace

@@ -12,8 +12,8 @@ from fencepost.conformance.events import Progress, RunEvent, ScheduleShrunk
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.protocols.classic import CLASSIC
 from fencepost.conformance.results import EndKind, Verdict
-from fencepost.conformance.run.ending import CurrentWork, RunLimits
-from fencepost.conformance.schedules.virtual_engine import VirtualEngine
+from fencepost.conformance.run.engines import VirtualEngine
+from fencepost.conformance.run.stream import CurrentWork, RunLimits
 from tests.support.faulty_coordinators import FORGIVING, altering_coordinator, install, replace_error
 
 Patch = pytest.MonkeyPatch
@@ -99,7 +99,7 @@ class ShrinkLog:
 def test_shrinking_has_a_budget_for_the_run(seconds: float, monkeypatch: Patch) -> None:
     """No scenario is played, so that random schedules alone show what a forgiving coordinator breaks."""
     install(monkeypatch, altering_coordinator(replace_error("Heartbeat", 0, 25)))
-    monkeypatch.setattr("fencepost.conformance.protocols.registry.DEFAULT_PROTOCOL", replace(CLASSIC, scenarios=()))
+    monkeypatch.setattr("fencepost.conformance.run.registry.DEFAULT_PROTOCOL", replace(CLASSIC, scenarios=()))
     log = ShrinkLog()
     log.install(monkeypatch)
     report = log.run(["HB-*"], shrink_seconds=seconds)

@@ -10,20 +10,19 @@ import pytest
 from fencepost.adapters.target import Description
 from fencepost.adapters.virtual_clock import VirtualClock, run_virtual
 from fencepost.conformance.events import Progress, RunEvent
-from fencepost.conformance.execution.crash_monitor import CrashMonitor
-from fencepost.conformance.execution.loop_lag import LoopLagMonitor, discard_if_lagging, is_inconclusive
-from fencepost.conformance.execution.pool import ScenarioPool
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
+from fencepost.conformance.run.crashes import CrashMonitor
+from fencepost.conformance.run.falsify import Bench
+from fencepost.conformance.run.play import LoopLagMonitor, discard_if_lagging, is_inconclusive
+from fencepost.conformance.run.pool import ScenarioPool
 from fencepost.conformance.run.remote import RemoteRun
 from fencepost.conformance.run.run_state import RunState
-from fencepost.conformance.scenario.scenario import Scenario, ScenarioRun
-from fencepost.conformance.scenario.selection import select_scenarios
+from fencepost.conformance.run.schedule import Move, Schedule
 from fencepost.conformance.scenarios.classic import ALL
-from fencepost.conformance.schedules.bench import Bench
 from fencepost.conformance.schedules.classic.moves.cast import MemberRole
-from fencepost.conformance.schedules.schedule import Move, Schedule
+from fencepost.conformance.subject import Scenario, ScenarioRun, select_scenarios
 from fencepost.conformance.zoo.classic.bugs.coordinators import CrashingTarget
 from fencepost.conformance.zoo.classic.coordinator_stand import BUNDLED_SCHEDULES
 from fencepost.conformance.zoo.registry import fault_named

@@ -7,26 +7,26 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.conformance.analysis.naming import (
+from fencepost.conformance.analysis.root_cause import (
     FEW_REQUIREMENTS,
+    INCIDENTAL_NOTE,
     MIN_NEARNESS,
     MIN_NEARNESS_AMONG_MANY,
     Evidence,
+    RootCauses,
     name_requirement,
     nearness,
 )
-from fencepost.conformance.analysis.root_cause import INCIDENTAL_NOTE, RootCauses
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import Verdict
 from fencepost.conformance.run.bundled import BundledRun
+from fencepost.conformance.run.context import ScenarioContext
+from fencepost.conformance.run.engine import CandidateFailure, RunStatistics
+from fencepost.conformance.run.falsify import most_specific
 from fencepost.conformance.run.run_state import RunState
-from fencepost.conformance.scenario.context import ScenarioContext
-from fencepost.conformance.scenario.scenario import Scenario, ScenarioRun
-from fencepost.conformance.scenario.selection import select_requirements, select_scenarios
-from fencepost.conformance.schedules.falsify import most_specific
-from fencepost.conformance.schedules.schedule import Schedule
-from fencepost.conformance.schedules.statistics import CandidateFailure, RunStatistics
+from fencepost.conformance.run.schedule import Schedule
+from fencepost.conformance.subject import Scenario, ScenarioRun, select_requirements, select_scenarios
 from fencepost.conformance.zoo.classic.bugs import COORDINATOR_BUGS
 from fencepost.conformance.zoo.hunt import HuntTask
 from fencepost.conformance.zoo.registry import run_hunt

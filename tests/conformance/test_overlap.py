@@ -9,17 +9,16 @@ import pytest
 
 from fencepost.adapters.target import Description
 from fencepost.adapters.virtual_clock import run_virtual
-from fencepost.conformance.execution.crash_monitor import CrashMonitor, TargetGone
-from fencepost.conformance.execution.loop_lag import LoopLagMonitor
-from fencepost.conformance.execution.pool import RunCallback, ScenarioPool
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
+from fencepost.conformance.run.crashes import CrashMonitor, TargetGone
+from fencepost.conformance.run.play import LoopLagMonitor
+from fencepost.conformance.run.pool import RunCallback, ScenarioPool
 from fencepost.conformance.run.remote import RemoteRun
 from fencepost.conformance.run.run_state import RunState
-from fencepost.conformance.scenario.scenario import Scenario, ScenarioRun
-from fencepost.conformance.scenario.selection import select_scenarios
 from fencepost.conformance.scenarios.classic import ALL
+from fencepost.conformance.subject import Scenario, ScenarioRun, select_scenarios
 from fencepost.model.classic.catalogue import CATALOGUE
 from fencepost.traces.events import Header, Order
 from fencepost.traces.verdict import CheckResult, CheckStatus, TraceVerdict

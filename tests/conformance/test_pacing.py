@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator
 
 from fencepost.adapters.virtual_clock import run_virtual
-from fencepost.conformance.execution.pacing import MAX_WAIT_SECONDS, Pacer
+from fencepost.conformance.run.pool import MAX_WAIT_SECONDS, Pacer
 
 
 def begins(lags: Iterator[float], count: int) -> list[float]:

@@ -12,8 +12,8 @@ from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.bundled import BundledRun
-from fencepost.conformance.scenario.context import ScenarioContext
-from fencepost.conformance.scenario.scenario import Scenario, ScenarioFunction
+from fencepost.conformance.run.context import ScenarioContext, ScenarioFunction
+from fencepost.conformance.subject import Scenario
 from fencepost.model.errors import Error
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.verdict import CheckStatus

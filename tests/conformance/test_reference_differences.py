@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.conformance.analysis.reference_differences import note_ambiguities
-from fencepost.conformance.analysis.trace_totals import TraceTotals
+from fencepost.conformance.analysis.causes import note_ambiguities
+from fencepost.conformance.analysis.report_builder import TraceTotals
 from fencepost.conformance.cli import main
 from fencepost.conformance.results import Remark, RemarkKind, RequirementResult, Verdict
 from fencepost.model.classic.catalogue import CATALOGUE, CLASSIC

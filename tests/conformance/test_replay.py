@@ -10,8 +10,7 @@ from fencepost.adapters.bundled.classic.coordinator import Coordinator
 from fencepost.adapters.bundled.classic.group import Group
 from fencepost.adapters.bundled.classic.topics import topic_id_of
 from fencepost.conformance.cli import main
-from fencepost.conformance.run.judged_trace import judge_trace
-from fencepost.conformance.run.scenario_replay import NEVER_FAILED
+from fencepost.conformance.run.replay import NEVER_FAILED, judge_trace
 from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Header, Kind, Order

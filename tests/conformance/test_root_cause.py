@@ -19,7 +19,7 @@ from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import Verdict
 from fencepost.conformance.run.bundled import BundledRun
-from fencepost.conformance.scenario.selection import select_requirements
+from fencepost.conformance.subject import select_requirements
 from tests.support.faulty_coordinators import altering_coordinator, install
 
 Patch = pytest.MonkeyPatch

@@ -18,14 +18,13 @@ from fencepost.adapters.target import Description
 from fencepost.adapters.wire.target import KafkaTarget
 from fencepost.conformance.cli import main
 from fencepost.conformance.cli.console import Console
-from fencepost.conformance.execution.crash_monitor import CrashMonitor
-from fencepost.conformance.execution.loop_lag import LoopLagMonitor
-from fencepost.conformance.execution.pool import ScenarioPool
-from fencepost.conformance.execution.restart_barrier import RestartBarrier
 from fencepost.conformance.protocols.classic import CLASSIC
-from fencepost.conformance.scenario.context import ScenarioContext
-from fencepost.conformance.scenario.scenario import Scenario
+from fencepost.conformance.run.context import ScenarioContext
+from fencepost.conformance.run.crashes import CrashMonitor
+from fencepost.conformance.run.play import LoopLagMonitor
+from fencepost.conformance.run.pool import RestartBarrier, ScenarioPool
 from fencepost.conformance.scenarios.classic import ALL
+from fencepost.conformance.subject import Scenario
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Order
 from tests.support.faulty_coordinators import FORGIVING, install
@@ -93,9 +92,7 @@ def stuck(monkeypatch: Patch) -> Iterator[None]:
         released.wait(TIMEOUT_SECONDS)
 
     scenarios = (STABLE, Scenario("interrupted", ("HB-02",), play))
-    monkeypatch.setattr(
-        "fencepost.conformance.protocols.registry.DEFAULT_PROTOCOL", replace(CLASSIC, scenarios=scenarios)
-    )
+    monkeypatch.setattr("fencepost.conformance.run.registry.DEFAULT_PROTOCOL", replace(CLASSIC, scenarios=scenarios))
     yield
     released.set()
 
@@ -128,9 +125,7 @@ def test_ctrl_c_in_a_run_on_the_wire(tmp_path: Path, monkeypatch: Patch, capsys:
         await asyncio.Event().wait()
 
     scenarios = (STABLE, Scenario("interrupted", ("HB-02",), play))
-    monkeypatch.setattr(
-        "fencepost.conformance.protocols.registry.DEFAULT_PROTOCOL", replace(CLASSIC, scenarios=scenarios)
-    )
+    monkeypatch.setattr("fencepost.conformance.run.registry.DEFAULT_PROTOCOL", replace(CLASSIC, scenarios=scenarios))
     report = tmp_path / "r.json"
     with serve_in_thread(
         Settings(min_session_timeout=500, initial_rebalance_delay=200, offsets_partitions=2)

@@ -10,8 +10,8 @@ from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import ExitCode, Report, Verdict
 from fencepost.conformance.run.bundled import BundledRun
-from fencepost.conformance.scenario.context import ScenarioContext
-from fencepost.conformance.scenario.scenario import Scenario
+from fencepost.conformance.run.context import ScenarioContext
+from fencepost.conformance.subject import Scenario
 from fencepost.conformance.zoo.classic.bugs.coordinators import CrashingTarget
 from fencepost.conformance.zoo.registry import fault_named
 from fencepost.model.classic.catalogue import CATALOGUE

@@ -8,9 +8,8 @@ import pytest
 
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.events import Progress, RunEvent, RunFinished, ScenarioFinished, ScheduleShrunk
-from fencepost.conformance.execution.saving import TraceSaver
 from fencepost.conformance.results import Report
-from fencepost.conformance.run.stream import Emit, consume, progress_consumer, stream_events
+from fencepost.conformance.run.stream import Emit, TraceSaver, consume, progress_consumer, stream_events
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Header, Order
 from fencepost.traces.verdict import TraceVerdict

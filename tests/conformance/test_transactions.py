@@ -14,14 +14,14 @@ from fencepost.adapters.bundled.classic.offset_store import OffsetStore
 from fencepost.adapters.bundled.classic.transactions import Transactions
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.virtual_clock import run_virtual
-from fencepost.conformance.execution.play import play_scenario
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import RequirementResult, Verdict
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS, BundledRun
-from fencepost.conformance.scenario.context import ScenarioContext
-from fencepost.conformance.scenario.scenario import Scenario
+from fencepost.conformance.run.context import ScenarioContext
+from fencepost.conformance.run.play import play_scenario
 from fencepost.conformance.scenarios.classic.transactions import Producer, begin_transaction
+from fencepost.conformance.subject import Scenario
 from fencepost.model.classic.catalogue import CATALOGUE
 from fencepost.traces.events import Body
 from fencepost.traces.judge.classic.overdue_cleanup import MAX_CLEANUP_PASSES

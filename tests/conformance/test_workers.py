@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from fencepost.conformance.cli import main
-from fencepost.conformance.execution.judge_pool import JudgePool
-from fencepost.conformance.execution.workers import WorkerPool, run_tasks
+from fencepost.conformance.run.workers import JudgePool, WorkerPool, run_tasks
 from fencepost.conformance.zoo import hunt_plan, results
 from fencepost.conformance.zoo.hunt import HuntResult, HuntTask
 

@@ -9,7 +9,7 @@ import pytest
 from fencepost.adapters.bundled.classic.group import Group
 from fencepost.adapters.bundled.classic.messages import JoinGroup, Request
 from fencepost.conformance.results import Verdict
-from fencepost.conformance.scenario.selection import select_requirements
+from fencepost.conformance.subject import select_requirements
 from fencepost.conformance.zoo.classic.bugs import COORDINATOR_BUGS, environments
 from fencepost.conformance.zoo.classic.bugs.environments import Environment
 from fencepost.conformance.zoo.classic.coordinator_stand import CoordinatorFault, make_run_in

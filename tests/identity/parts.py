@@ -19,8 +19,8 @@ import fencepost
 import fencepost.testing
 from fencepost._command import run_arguments
 from fencepost.adapters.virtual_clock import run_virtual
-from fencepost.conformance.execution.saving import save_trace
 from fencepost.conformance.reports.json_report import to_json
+from fencepost.conformance.run.stream import save_trace
 from tests.support.client_scenarios import COOPERATIVE, EAGER, make_run
 from tests.support.client_schedules import make_bench
 from tests.support.faulty_clients import STATIC

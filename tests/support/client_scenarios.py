@@ -4,10 +4,9 @@ from typing import Any
 
 from fencepost.adapters.client.reference.driver import ReferenceSubject
 from fencepost.conformance.clients.classic import CLASSIC_CLIENTS, SCENARIOS
-from fencepost.conformance.clients.play import ClientPlay
 from fencepost.conformance.clients.run import ClientPlan, ClientRun
-from fencepost.conformance.clients.stage import ClientFacts
-from fencepost.conformance.scenario.scenario import ScenarioRun
+from fencepost.conformance.clients.stage import ClientFacts, ClientPlay
+from fencepost.conformance.subject import ScenarioRun
 from fencepost.conformance.zoo.classic.clients import reference
 from fencepost.conformance.zoo.classic.clients.reference import KINDS
 from fencepost.conformance.zoo.fault import Fault

@@ -5,10 +5,9 @@ from functools import partial
 from fencepost.adapters.client.reference.driver import ReferenceSubject
 from fencepost.conformance.clients.classic import CLASSIC_CLIENTS, DRIVEN_CLIENTS
 from fencepost.conformance.clients.classic.schedules.protocol import ClassicClientSchedules
-from fencepost.conformance.clients.play import ClientPlay
 from fencepost.conformance.clients.protocol import ClientProtocol
-from fencepost.conformance.clients.schedule_bench import ClientBench
-from fencepost.conformance.clients.stage import ClientFacts
+from fencepost.conformance.clients.schedules import ClientBench
+from fencepost.conformance.clients.stage import ClientFacts, ClientPlay
 from fencepost.model.classic.member.settings import ClientSettings
 from tests.support.client_scenarios import EAGER
 from tests.support.wire_client import Tamper, WireSubject, send_as_it_is, tell_as_it_is

@@ -14,8 +14,8 @@ from fencepost.conformance.region.protocol import REGION
 from fencepost.conformance.region.schedules import RegionSchedules
 from fencepost.conformance.results import Report, Verdict
 from fencepost.conformance.run.bundled import BundledRun
+from fencepost.conformance.run.falsify import Bench
 from fencepost.conformance.run.stream import consume, stream_events
-from fencepost.conformance.schedules.bench import Bench
 from fencepost.model.settings import Settings
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.region.judge import RegionProtocol

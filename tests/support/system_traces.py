@@ -7,10 +7,10 @@ from fencepost.adapters.push.target import BundledPushTarget
 from fencepost.adapters.region.line_target import LineTarget, connect_in_memory
 from fencepost.adapters.target import Target
 from fencepost.adapters.virtual_clock import run_virtual
-from fencepost.conformance.execution.play import play_scenario
 from fencepost.conformance.push.scenarios import ALL as PUSH_SCENARIOS
 from fencepost.conformance.region.scenarios import ALL as REGION_SCENARIOS
-from fencepost.conformance.scenario.scenario import Scenario, ScenarioRun
+from fencepost.conformance.run.play import play_scenario
+from fencepost.conformance.subject import Scenario, ScenarioRun
 from fencepost.traces.files.trace_files import write_trace
 
 

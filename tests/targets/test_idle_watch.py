@@ -9,9 +9,10 @@ import pytest
 
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.results import ExitCode, Report
+from fencepost.conformance.run.context import ScenarioContext, ScenarioFunction
 from fencepost.conformance.run.remote import RemoteRun
-from fencepost.conformance.scenario.context import Member, ScenarioContext
-from fencepost.conformance.scenario.scenario import Scenario, ScenarioFunction
+from fencepost.conformance.run.requests import Member
+from fencepost.conformance.subject import Scenario
 from fencepost.model.classic.catalogue import CATALOGUE
 from tests.targets.running import RunningTarget
 

@@ -4,11 +4,11 @@ from functools import cache, partial
 
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
-from fencepost.conformance.scenario.scenario import ScenarioRun
-from fencepost.conformance.schedules.bench import Bench
+from fencepost.conformance.run.falsify import Bench
+from fencepost.conformance.run.schedule import ScheduleScope
 from fencepost.conformance.schedules.classic.generation import generate_schedules
 from fencepost.conformance.schedules.classic.protocol import ClassicSchedules
-from fencepost.conformance.schedules.scope import ScheduleScope
+from fencepost.conformance.subject import ScenarioRun
 from fencepost.traces.events import Kind
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.judge.minimize import id_issuers, member_ids_in, minimize_trace

@@ -20,8 +20,8 @@ from fencepost.conformance.clients.classic import (
 )
 from fencepost.conformance.clients.classic.schedules.protocol import ClassicClientSchedules
 from fencepost.conformance.clients.protocol import ClientProtocol
-from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.specification import CLIENT_SPECIFICATION
+from fencepost.conformance.subject import Scenario
 from fencepost.model.classic.catalogue.client import CLIENT_CAPABILITIES
 from fencepost.traces.client_judge.classic.client import ClassicClient
 

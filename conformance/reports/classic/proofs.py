@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
-from fencepost.conformance.execution.workers import WorkerPool
 from fencepost.conformance.results import ExitCode
+from fencepost.conformance.run.workers import WorkerPool
 from fencepost.model.explore.classic.state_layout import COORDINATOR
 from fencepost.model.explore.classic.violation_search import ReachableViolation, ViolationSearchResult, find_violations
 from fencepost.model.explore.engine import PathStep

@@ -4,7 +4,6 @@ A scenario sends requests and checks responses; the judge weighs them after it. 
 requests, a new module into `ALL`.
 """
 
-from fencepost.conformance.scenario.scenario import Scenario
 from fencepost.conformance.scenarios.classic.admission import admission
 from fencepost.conformance.scenarios.classic.assignments import assignments
 from fencepost.conformance.scenarios.classic.capacity import capacity
@@ -31,6 +30,7 @@ from fencepost.conformance.scenarios.classic.timeouts import timeouts
 from fencepost.conformance.scenarios.classic.transactions import transactions
 from fencepost.conformance.scenarios.classic.versions import versions
 from fencepost.conformance.scenarios.classic.votes import votes
+from fencepost.conformance.subject import Scenario
 
 ALL: tuple[Scenario, ...] = (
     *lookups.scenarios,

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from fencepost.conformance.scenario.context import ScenarioContext, Unsupported
-from fencepost.conformance.scenario.scenario import ScenarioFamily
+from fencepost.conformance.run.context import ScenarioContext, ScenarioFamily
+from fencepost.conformance.run.requests import Unsupported
 
 admission = ScenarioFamily()
 

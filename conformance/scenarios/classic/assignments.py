@@ -1,7 +1,6 @@
 """SyncGroup: the assignments that members receive."""
 
-from fencepost.conformance.scenario.context import ScenarioContext
-from fencepost.conformance.scenario.scenario import ScenarioFamily
+from fencepost.conformance.run.context import ScenarioContext, ScenarioFamily
 
 assignments = ScenarioFamily()
 

@@ -1,7 +1,7 @@
 """The size limit of a group (KIP-389)."""
 
-from fencepost.conformance.scenario.context import PREPARING, Member, ScenarioContext, Unsupported
-from fencepost.conformance.scenario.scenario import ScenarioFamily
+from fencepost.conformance.run.context import PREPARING, ScenarioContext, ScenarioFamily
+from fencepost.conformance.run.requests import Member, Unsupported
 from fencepost.model.errors import Error
 
 capacity = ScenarioFamily()

@@ -2,8 +2,8 @@
 
 from collections.abc import Awaitable, Callable
 
-from fencepost.conformance.scenario.context import Call, Member, ScenarioContext
-from fencepost.conformance.scenario.scenario import ScenarioFamily
+from fencepost.conformance.run.context import ScenarioContext, ScenarioFamily
+from fencepost.conformance.run.requests import Call, Member
 
 commits = ScenarioFamily()
 

@@ -1,7 +1,7 @@
 """DeleteGroups and OffsetDelete: their results, and the groups and offsets that remain."""
 
-from fencepost.conformance.scenario.context import Call, Member, ScenarioContext
-from fencepost.conformance.scenario.scenario import ScenarioFamily
+from fencepost.conformance.run.context import ScenarioContext, ScenarioFamily
+from fencepost.conformance.run.requests import Call, Member
 from fencepost.conformance.scenarios.classic.commits import is_commit_accepted
 from fencepost.conformance.scenarios.classic.neighbours import check_bystander, commit_in_bystander, find_neighbours
 from fencepost.conformance.scenarios.classic.partitions import ABSENT_TOPIC

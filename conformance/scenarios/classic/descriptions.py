@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from fencepost.conformance.scenario.context import Call, ScenarioContext
-from fencepost.conformance.scenario.scenario import ScenarioFamily
+from fencepost.conformance.run.context import ScenarioContext, ScenarioFamily
+from fencepost.conformance.run.requests import Call
 from fencepost.conformance.scenarios.classic.commits import act_regularly, is_commit_accepted, time_past_session
 from fencepost.conformance.scenarios.classic.neighbours import find_neighbours, own_node
 from fencepost.model.errors import Error

@@ -3,8 +3,7 @@
 Scenarios share the restart, which takes a while, so members have sessions that outlast it.
 """
 
-from fencepost.conformance.scenario.context import ScenarioContext
-from fencepost.conformance.scenario.scenario import ScenarioFamily
+from fencepost.conformance.run.context import ScenarioContext, ScenarioFamily
 from fencepost.model.errors import Error
 
 failovers = ScenarioFamily()

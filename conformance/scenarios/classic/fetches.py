@@ -1,7 +1,6 @@
 """OffsetFetch: which offsets are returned, to which members, in which state."""
 
-from fencepost.conformance.scenario.context import ScenarioContext
-from fencepost.conformance.scenario.scenario import ScenarioFamily
+from fencepost.conformance.run.context import ScenarioContext, ScenarioFamily
 from fencepost.conformance.scenarios.classic.commits import act_regularly, is_commit_accepted, time_past_session
 from fencepost.conformance.scenarios.classic.neighbours import find_neighbours, own_node
 from fencepost.conformance.scenarios.classic.partitions import ABSENT_TOPIC

@@ -1,7 +1,6 @@
 """Generations: their numbers, their leaders, their members, and their fencing."""
 
-from fencepost.conformance.scenario.context import PREPARING, ScenarioContext
-from fencepost.conformance.scenario.scenario import ScenarioFamily
+from fencepost.conformance.run.context import PREPARING, ScenarioContext, ScenarioFamily
 from fencepost.model.errors import Error
 
 generations = ScenarioFamily()

@@ -1,7 +1,6 @@
 """Heartbeat: its errors in each state, and its effect on sessions."""
 
-from fencepost.conformance.scenario.context import PREPARING, ScenarioContext
-from fencepost.conformance.scenario.scenario import ScenarioFamily
+from fencepost.conformance.run.context import PREPARING, ScenarioContext, ScenarioFamily
 from fencepost.model.errors import Error
 
 heartbeats = ScenarioFamily()

@@ -1,7 +1,7 @@
 """LeaveGroup: which members leave, and its effect on the others."""
 
-from fencepost.conformance.scenario.context import Member, ScenarioContext
-from fencepost.conformance.scenario.scenario import ScenarioFamily
+from fencepost.conformance.run.context import ScenarioContext, ScenarioFamily
+from fencepost.conformance.run.requests import Member
 from fencepost.model.errors import Error
 from fencepost.traces.events import Body
 

@@ -1,7 +1,7 @@
 """FindCoordinator: which node it returns, and how that node and others respond to requests of the group."""
 
-from fencepost.conformance.scenario.context import Call, ScenarioContext
-from fencepost.conformance.scenario.scenario import ScenarioFamily
+from fencepost.conformance.run.context import ScenarioContext, ScenarioFamily
+from fencepost.conformance.run.requests import Call
 from fencepost.conformance.scenarios.classic.commits import is_commit_accepted
 from fencepost.conformance.scenarios.classic.descriptions import list_groups_nearby
 from fencepost.conformance.scenarios.classic.neighbours import find_coordinator_body, first_coordinator

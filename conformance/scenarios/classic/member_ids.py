@@ -1,7 +1,7 @@
 """The two steps in which a dynamic member joins (KIP-394): member ids are issued, used and expire."""
 
-from fencepost.conformance.scenario.context import PREPARING, Member, ScenarioContext
-from fencepost.conformance.scenario.scenario import ScenarioFamily
+from fencepost.conformance.run.context import PREPARING, ScenarioContext, ScenarioFamily
+from fencepost.conformance.run.requests import Member
 from fencepost.model.errors import Error
 
 member_ids = ScenarioFamily()

@@ -3,8 +3,7 @@
 A move takes other groups along, so each of these scenarios is played alone.
 """
 
-from fencepost.conformance.scenario.context import PREPARING, ScenarioContext
-from fencepost.conformance.scenario.scenario import ScenarioFamily
+from fencepost.conformance.run.context import PREPARING, ScenarioContext, ScenarioFamily
 from fencepost.conformance.scenarios.classic.commits import is_commit_accepted
 from fencepost.conformance.scenarios.classic.lookups import coordinator_node, find_coordinator, is_offsets_topic_known
 

@@ -1,6 +1,6 @@
 """Groups with the same coordinator as the group under test, for requests about several groups."""
 
-from fencepost.conformance.scenario.context import ScenarioContext
+from fencepost.conformance.run.context import ScenarioContext
 from fencepost.traces.events import Body
 
 MAX_LOOKUPS = 200

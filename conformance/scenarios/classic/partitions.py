@@ -1,7 +1,7 @@
 """OffsetCommit: its results by partition, and the values that are stored."""
 
-from fencepost.conformance.scenario.context import RANGE, ScenarioContext, Unsupported
-from fencepost.conformance.scenario.scenario import ScenarioFamily
+from fencepost.conformance.run.context import ScenarioContext, ScenarioFamily
+from fencepost.conformance.run.requests import RANGE, Unsupported
 from fencepost.conformance.scenarios.classic.commits import act_regularly, is_commit_accepted, time_past_session
 from fencepost.conformance.scenarios.classic.neighbours import check_bystander, commit_in_bystander
 from fencepost.traces.events import Body

@@ -1,7 +1,6 @@
 """JoinGroup of members and newcomers: which begin a join phase, which complete it, and which do neither."""
 
-from fencepost.conformance.scenario.context import PREPARING, ScenarioContext
-from fencepost.conformance.scenario.scenario import ScenarioFamily
+from fencepost.conformance.run.context import PREPARING, ScenarioContext, ScenarioFamily
 
 rejoining = ScenarioFamily()
 

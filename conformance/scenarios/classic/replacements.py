@@ -1,7 +1,7 @@
 """Replacement of a static member: a JoinGroup with its instance id and without a member id (KIP-345, KIP-814)."""
 
-from fencepost.conformance.scenario.context import RANGE, ScenarioContext
-from fencepost.conformance.scenario.scenario import ScenarioFamily
+from fencepost.conformance.run.context import ScenarioContext, ScenarioFamily
+from fencepost.conformance.run.requests import RANGE
 from fencepost.conformance.scenarios.classic.statics import replace_static_member, static_member
 
 replacements = ScenarioFamily()

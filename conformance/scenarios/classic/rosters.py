@@ -1,7 +1,6 @@
 """Responses of a completed join phase: one generation, one leader, and the members for the leader."""
 
-from fencepost.conformance.scenario.context import PREPARING, ScenarioContext
-from fencepost.conformance.scenario.scenario import ScenarioFamily
+from fencepost.conformance.run.context import PREPARING, ScenarioContext, ScenarioFamily
 
 rosters = ScenarioFamily()
 

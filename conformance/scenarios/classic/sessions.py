@@ -1,7 +1,7 @@
 """Sessions: their start, their protection and their expiry."""
 
-from fencepost.conformance.scenario.context import PREPARING, Member, ScenarioContext
-from fencepost.conformance.scenario.scenario import ScenarioFamily
+from fencepost.conformance.run.context import PREPARING, ScenarioContext, ScenarioFamily
+from fencepost.conformance.run.requests import Member
 from fencepost.model.errors import Error
 
 sessions = ScenarioFamily()

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from fencepost.conformance.scenario.context import Call, Member, ScenarioContext
-from fencepost.conformance.scenario.scenario import ScenarioFamily
+from fencepost.conformance.run.context import ScenarioContext, ScenarioFamily
+from fencepost.conformance.run.requests import Call, Member
 
 statics = ScenarioFamily()
 

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from fencepost.conformance.scenario.context import PREPARING, ScenarioContext
-from fencepost.conformance.scenario.scenario import ScenarioFamily
+from fencepost.conformance.run.context import PREPARING, ScenarioContext, ScenarioFamily
 
 syncing = ScenarioFamily()
 

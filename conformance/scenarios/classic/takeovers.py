@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from fencepost.conformance.scenario.context import Call, Member, ScenarioContext
-from fencepost.conformance.scenario.scenario import ScenarioFamily
+from fencepost.conformance.run.context import ScenarioContext, ScenarioFamily
+from fencepost.conformance.run.requests import Call, Member
 from fencepost.conformance.scenarios.classic.statics import replace_static_member, static_member
 from fencepost.model.errors import COORDINATOR_NOT_READY
 from fencepost.traces.events import Kind

@@ -1,7 +1,7 @@
 """Timeouts of a rebalance: the initial delay, and the rebalance timeout of the join phase and of the sync phase."""
 
-from fencepost.conformance.scenario.context import PREPARING, Member, ScenarioContext
-from fencepost.conformance.scenario.scenario import ScenarioFamily
+from fencepost.conformance.run.context import PREPARING, ScenarioContext, ScenarioFamily
+from fencepost.conformance.run.requests import Member
 from fencepost.model.errors import Error
 
 timeouts = ScenarioFamily()

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from fencepost.conformance.scenario.actors import Call, Member
-from fencepost.conformance.scenario.context import ScenarioContext
-from fencepost.conformance.scenario.scenario import Scenario
+from fencepost.conformance.run.context import ScenarioContext
+from fencepost.conformance.run.requests import Call, Member
+from fencepost.conformance.subject import Scenario
 from fencepost.model.explore.classic.coordinator_inputs import Input, JoinOptions, Universe, joinings, request_handle
 from fencepost.model.explore.classic.coordinator_tour import TIMED_KINDS, coordinator_machine
 from fencepost.model.explore.tours import Tours, TourStep, cover_transitions

@@ -1,8 +1,7 @@
 """Offsets committed in transactions: the responses to OffsetFetch during a transaction and after it."""
 
-from fencepost.conformance.scenario.context import Call, ScenarioContext
-from fencepost.conformance.scenario.scenario import ScenarioFamily
-from fencepost.conformance.scenario.transactional_producer import MAX_ATTEMPTS, TransactionalProducer
+from fencepost.conformance.run.context import ScenarioContext, ScenarioFamily
+from fencepost.conformance.run.requests import MAX_ATTEMPTS, Call, TransactionalProducer
 from fencepost.conformance.scenarios.classic.commits import is_commit_accepted
 from fencepost.conformance.scenarios.classic.partitions import CLEANUP_PASSES, offsets_in
 from fencepost.model.errors import TRANSIENT_ERRORS, Error

@@ -3,8 +3,8 @@
 from contextlib import suppress
 from typing import Any
 
-from fencepost.conformance.scenario.context import Blocked, Call, ScenarioContext
-from fencepost.conformance.scenario.scenario import ScenarioFamily
+from fencepost.conformance.run.context import ScenarioContext, ScenarioFamily
+from fencepost.conformance.run.requests import Blocked, Call
 from fencepost.traces.events import Body
 
 versions = ScenarioFamily()

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from fencepost.conformance.scenario.context import Member, ScenarioContext
-from fencepost.conformance.scenario.scenario import ScenarioFamily
+from fencepost.conformance.run.context import ScenarioContext, ScenarioFamily
+from fencepost.conformance.run.requests import Member
 from fencepost.traces.events import Body
 
 votes = ScenarioFamily()

@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+from fencepost.conformance.run.schedule import GeneratedSchedule, Schedule, ScheduleScope
 from fencepost.conformance.schedules.classic import (
     membership_interactions,
     offset_interactions,
@@ -12,8 +13,6 @@ from fencepost.conformance.schedules.classic.draw import Draw, RandomDraw
 from fencepost.conformance.schedules.classic.interactions import Family, add_interaction, choose_families
 from fencepost.conformance.schedules.classic.schedule_builder import ScheduleBuilder, draw_roles
 from fencepost.conformance.schedules.classic.simulation import Simulation
-from fencepost.conformance.schedules.schedule import GeneratedSchedule, Schedule
-from fencepost.conformance.schedules.scope import ScheduleScope
 from fencepost.model.classic.coordinator.state import GroupState, StepResult
 from fencepost.model.classic.messages.requests import Request
 from fencepost.traces.judge.classic.transitions import transition_of

@@ -10,9 +10,9 @@ from enum import StrEnum
 from functools import cache
 from itertools import combinations
 
+from fencepost.conformance.run.schedule import ScheduleScope
 from fencepost.conformance.schedules.classic.draw import Draw
 from fencepost.conformance.schedules.classic.schedule_builder import ScheduleBuilder
-from fencepost.conformance.schedules.scope import ScheduleScope
 
 FAMILIES_PER_SCHEDULE = (3, 4, 4, 5)
 MAX_WEIGHT = 4

@@ -7,13 +7,13 @@ Whatever the target does, the next move can be made: a move waits for no respons
 from contextlib import suppress
 from dataclasses import dataclass
 
-from fencepost.conformance.scenario.actors import Unsupported
-from fencepost.conformance.scenario.context import ScenarioContext
-from fencepost.conformance.scenario.scenario import Scenario
+from fencepost.conformance.run.context import ScenarioContext
+from fencepost.conformance.run.requests import Unsupported
+from fencepost.conformance.run.schedule import Move, Schedule
 from fencepost.conformance.schedules.classic.moves import failures, groups, membership, offsets, time, transactions
 from fencepost.conformance.schedules.classic.moves.cast import Cast, MemberRole
 from fencepost.conformance.schedules.classic.moves.registry import KINDS
-from fencepost.conformance.schedules.schedule import Move, Schedule
+from fencepost.conformance.subject import Scenario
 
 MOVE_MODULES = (membership, offsets, transactions, groups, failures, time)
 """The modules whose moves are registered."""

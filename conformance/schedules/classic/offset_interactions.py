@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
+from fencepost.conformance.run.schedule import Value
 from fencepost.conformance.schedules.classic.interactions import Family, interaction
 from fencepost.conformance.schedules.classic.perturbations import draw_options
 from fencepost.conformance.schedules.classic.schedule_builder import ScheduleBuilder
-from fencepost.conformance.schedules.schedule import Value
 
 PARTITIONS = 3
 """How many partitions of the kit's topic schedules commit offsets of."""

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from fencepost.conformance.run.schedule import Value
 from fencepost.conformance.schedules.classic.draw import Draw
 from fencepost.conformance.schedules.classic.moves.cast import LONG, SHORT
-from fencepost.conformance.schedules.schedule import Value
 
 OFFERS = ("a", "a", "a", "ab", "ba", "b", "abc", "c", "")
 IDENTITY: tuple[tuple[str, tuple[Value, ...]], ...] = (

@@ -6,14 +6,12 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-from fencepost.conformance.scenario.scenario import Scenario
+from fencepost.conformance.run.schedule import CoverageGoals, GeneratedSchedule, Move, Schedule, ScheduleScope
 from fencepost.conformance.schedules.classic import interpreter
 from fencepost.conformance.schedules.classic.generation import generate_schedules
 from fencepost.conformance.schedules.classic.moves.cast import LONG, NEWEST, SHORT, MemberRole
 from fencepost.conformance.schedules.classic.shortcuts import find_shortcuts
-from fencepost.conformance.schedules.protocol import CoverageGoals
-from fencepost.conformance.schedules.schedule import GeneratedSchedule, Move, Schedule
-from fencepost.conformance.schedules.scope import ScheduleScope
+from fencepost.conformance.subject import Scenario
 from fencepost.model.classic.catalogue import RULES
 from fencepost.traces.events import Event
 from fencepost.traces.model_transitions import Transition

@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from fencepost.conformance.run.schedule import Move, ScheduleScope, Value
 from fencepost.conformance.schedules.classic.draw import Draw
 from fencepost.conformance.schedules.classic.moves.cast import CLIENTS, LONG, NEWEST, SHORT, MemberRole
 from fencepost.conformance.schedules.classic.simulation import Simulation
-from fencepost.conformance.schedules.schedule import Move, Value
-from fencepost.conformance.schedules.scope import ScheduleScope
 
 MEMBERS = 7
 MAX_JOIN_ATTEMPTS = 3

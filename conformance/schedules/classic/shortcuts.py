@@ -11,10 +11,8 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from fencepost.conformance.run.schedule import Move, Schedule, ScheduleScope, related_items
 from fencepost.conformance.schedules.classic.simulation import SentRequest, Simulation
-from fencepost.conformance.schedules.schedule import Move, Schedule
-from fencepost.conformance.schedules.scope import ScheduleScope
-from fencepost.conformance.schedules.simplify import related_items
 from fencepost.model.classic.coordinator.state import GroupState
 from fencepost.model.classic.core.state import Group, Holder, Slot
 from fencepost.traces.events import Event, Kind

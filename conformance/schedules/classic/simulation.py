@@ -6,11 +6,11 @@ from dataclasses import replace
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.target import TraceBuilder
 from fencepost.adapters.virtual_clock import VirtualClock
-from fencepost.conformance.scenario.context import ScenarioContext
+from fencepost.conformance.run.context import ScenarioContext
+from fencepost.conformance.run.schedule import Move
 from fencepost.conformance.schedules.classic.interpreter import ScheduleInterpreter
 from fencepost.conformance.schedules.classic.model_coordinator import ModelCoordinator, StepObserver
 from fencepost.conformance.schedules.classic.moves.cast import MemberRole
-from fencepost.conformance.schedules.schedule import Move
 from fencepost.model.classic.core.member_table import is_member
 from fencepost.model.classic.core.state import Phase
 from fencepost.model.settings import Settings

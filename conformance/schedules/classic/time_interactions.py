@@ -1,5 +1,6 @@
 """Interactions in which time passes: sessions, deadlines of rebalances, retention, restarts of the target."""
 
+from fencepost.conformance.run.schedule import Value
 from fencepost.conformance.schedules.classic.interactions import Family, interaction
 from fencepost.conformance.schedules.classic.membership_interactions import ask_variously, replace_leader
 from fencepost.conformance.schedules.classic.moves.cast import SHORT
@@ -12,7 +13,6 @@ from fencepost.conformance.schedules.classic.offset_interactions import (
     transact,
 )
 from fencepost.conformance.schedules.classic.schedule_builder import ScheduleBuilder
-from fencepost.conformance.schedules.schedule import Value
 from fencepost.model.settings import NEW_MEMBER_TIMEOUT_MS
 
 RETENTION_SHARES = (25, 40, 55, 70)

@@ -7,12 +7,11 @@ from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
-from fencepost.conformance.schedules.batches import BATCH_SIZE
+from fencepost.conformance.run.falsify import ScheduleSource
+from fencepost.conformance.run.schedule import BATCH_SIZE, Move, Schedule, Value
 from fencepost.conformance.schedules.classic.moves.cast import LONG, SHORT, MemberRole
 from fencepost.conformance.schedules.classic.perturbations import MAX_OPTIONS, PERTURBATIONS
 from fencepost.conformance.schedules.classic.request_interactions import APIS
-from fencepost.conformance.schedules.falsify import ScheduleSource
-from fencepost.conformance.schedules.schedule import Move, Schedule, Value
 
 MAX_STEPS = 40
 """The most moves of a schedule: about as many as the kit's own schedules have."""

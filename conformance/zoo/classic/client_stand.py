@@ -20,13 +20,12 @@ from fencepost.conformance.assignors.run import AssignorTest
 from fencepost.conformance.clients.classic import DRIVEN_CLIENTS
 from fencepost.conformance.clients.classic import SCENARIOS as CLIENT_SCENARIOS
 from fencepost.conformance.clients.classic.schedules.protocol import ClassicClientSchedules
-from fencepost.conformance.clients.play import ClientPlay
-from fencepost.conformance.clients.schedule_bench import ClientBench
-from fencepost.conformance.clients.stage import ClientFacts
+from fencepost.conformance.clients.schedules import ClientBench
+from fencepost.conformance.clients.stage import ClientFacts, ClientPlay
 from fencepost.conformance.results import RemarkKind, RequirementResult
-from fencepost.conformance.scenario.scenario import Scenario, ScenarioRun
-from fencepost.conformance.schedules.falsify import schedule_source
-from fencepost.conformance.schedules.schedule import Schedule
+from fencepost.conformance.run.falsify import schedule_source
+from fencepost.conformance.run.schedule import Schedule
+from fencepost.conformance.subject import Scenario, ScenarioRun
 from fencepost.conformance.zoo.classic.clients import reference
 from fencepost.conformance.zoo.classic.clients.reference import KINDS, NO_POLICY
 from fencepost.conformance.zoo.fault import Fault

@@ -13,10 +13,11 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import cache, partial
 from itertools import islice
 
-from fencepost.conformance.scenario.context import RANGE, Member, ScenarioContext
-from fencepost.conformance.scenario.scenario import Scenario
+from fencepost.conformance.run.context import ScenarioContext
+from fencepost.conformance.run.falsify import schedule_source
+from fencepost.conformance.run.requests import RANGE, Member
 from fencepost.conformance.scenarios.classic.transactions import Producer
-from fencepost.conformance.schedules.falsify import schedule_source
+from fencepost.conformance.subject import Scenario
 from fencepost.conformance.zoo.classic.bugs.environments import PLAIN
 from fencepost.conformance.zoo.classic.coordinator_stand import (
     BUNDLED_SCHEDULES,

@@ -13,21 +13,16 @@ from typing import TypeAlias
 
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.analysis.root_cause import RootCauses
-from fencepost.conformance.execution.play import JudgeFunction
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS, BundledRun
-from fencepost.conformance.scenario.scenario import Scenario, ScenarioRun
-from fencepost.conformance.scenario.selection import required_capabilities
+from fencepost.conformance.run.falsify import Bench, Counterexample, ScheduleSource, schedule_source
+from fencepost.conformance.run.play import JudgeFunction
+from fencepost.conformance.run.schedule import BATCH_SIZE, Schedule, ScheduleScope, TargetScheduleProtocol
 from fencepost.conformance.scenarios.classic import ALL
 from fencepost.conformance.scenarios.classic.tours import tour_scenarios, with_target_timeouts
-from fencepost.conformance.schedules.batches import BATCH_SIZE
-from fencepost.conformance.schedules.bench import Bench
 from fencepost.conformance.schedules.classic.protocol import ClassicSchedules
-from fencepost.conformance.schedules.falsify import Counterexample, ScheduleSource, schedule_source
-from fencepost.conformance.schedules.protocol import TargetScheduleProtocol
-from fencepost.conformance.schedules.schedule import Schedule
-from fencepost.conformance.schedules.scope import ScheduleScope
+from fencepost.conformance.subject import Scenario, ScenarioRun, required_capabilities
 from fencepost.conformance.zoo.classic.baselines import plain_hypothesis, random_walks
 from fencepost.conformance.zoo.classic.bugs.coordinators import CrashingTarget
 from fencepost.conformance.zoo.classic.bugs.environments import PLAIN, Environment

@@ -15,7 +15,7 @@ from itertools import permutations
 from random import Random
 from unittest.mock import patch
 
-from fencepost.conformance.assignors.random_groups import RandomGroup, draw_group
+from fencepost.conformance.assignors.run import RandomGroup, draw_group
 from fencepost.model.assignors import general
 from fencepost.model.assignors.claims import ReadClaim, cooperative_claim, older_owners, sticky_claim
 from fencepost.model.assignors.group import Assign, Assignment, TopicPartition

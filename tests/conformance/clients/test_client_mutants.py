@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from fencepost.conformance.clients.classic import SCENARIOS
-from fencepost.conformance.scenario.scenario import Scenario
+from fencepost.conformance.subject import Scenario
 from fencepost.conformance.zoo.classic.client_stand import CLIENTS, shown_by
 from fencepost.conformance.zoo.classic.clients.reference import KINDS
 from fencepost.conformance.zoo.classic.zoo import member_mutants

@@ -3,7 +3,7 @@
 import pytest
 
 from fencepost.adapters.client.cluster import CLIENT_LABEL
-from fencepost.conformance.clients.play import CLIENT_SETTINGS
+from fencepost.conformance.clients.stage import CLIENT_SETTINGS
 from fencepost.conformance.zoo.classic.client_stand import shown_by
 from fencepost.model.frozen import evolve
 from fencepost.traces.client_judge.classic.client import ClassicClient

@@ -8,7 +8,7 @@ import pytest
 
 from fencepost.adapters.client.cluster import DOUBLED
 from fencepost.conformance.clients.classic import SCENARIOS
-from fencepost.conformance.clients.play import DOUBLED_END
+from fencepost.conformance.clients.stage import DOUBLED_END
 from fencepost.model.assignors.consumer_protocol import decode_assignment, encode_assignment
 from fencepost.model.classic.member.settings import ClientSettings
 from fencepost.model.frozen import evolve

@@ -14,7 +14,6 @@ from fencepost.adapters.push.target import BundledPushTarget
 from fencepost.adapters.push.zookeeper import MemoryZookeeper
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.cli import main
-from fencepost.conformance.execution.saving import TraceSaver
 from fencepost.conformance.plan import Plan, ReplayOutcome
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.push.protocol import PUSH
@@ -25,11 +24,10 @@ from fencepost.conformance.reports.json_report import from_json, to_json
 from fencepost.conformance.reports.sequence import draw_excerpt, read_excerpt
 from fencepost.conformance.results import Report, Verdict
 from fencepost.conformance.run.bundled import BundledRun
+from fencepost.conformance.run.falsify import Bench, Counterexample, falsify
 from fencepost.conformance.run.remote import RemoteRun
-from fencepost.conformance.run.scenario_replay import replay_scenario
-from fencepost.conformance.run.stream import consume, stream_events
-from fencepost.conformance.schedules.bench import Bench
-from fencepost.conformance.schedules.falsify import Counterexample, falsify
+from fencepost.conformance.run.replay import replay_scenario
+from fencepost.conformance.run.stream import TraceSaver, consume, stream_events
 from fencepost.model.push.specification import PUSH as SPECIFICATION
 from tests.support.push.faults import FAULTS
 from tests.support.push.requirements import NOT_ON_THE_WIRE

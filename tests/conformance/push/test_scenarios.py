@@ -7,8 +7,8 @@ from fencepost.adapters.push.target import BundledPushTarget
 from fencepost.conformance.push.context import PushContext
 from fencepost.conformance.push.scenarios import ALL, playable
 from fencepost.conformance.push.schedules import BundledPushSchedules
-from fencepost.conformance.scenario.scenario import Scenario
-from fencepost.conformance.schedules.bench import Bench
+from fencepost.conformance.run.falsify import Bench
+from fencepost.conformance.subject import Scenario
 from fencepost.model.push.specification import PUSH_CATALOGUE
 from fencepost.traces.verdict import CheckStatus
 from tests.support.older_faults import BATCH_SIZE, MOST_BATCHES, first_telling_schedule, found_in_push_scenarios

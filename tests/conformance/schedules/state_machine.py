@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
-from fencepost.conformance.schedules.bench import Bench
+from fencepost.conformance.run.falsify import Bench
+from fencepost.conformance.run.schedule import ScheduleScope
 from fencepost.conformance.schedules.classic.generation import ScheduleDraft
-from fencepost.conformance.schedules.scope import ScheduleScope
 
 SCOPE = ScheduleScope(BUNDLED_SETTINGS, cuts=True)
 Item = TypeVar("Item")

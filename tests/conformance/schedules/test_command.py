@@ -14,9 +14,9 @@ import pytest
 from fencepost.adapters.bundled.classic.messages import Response
 from fencepost.conformance.cli import main
 from fencepost.conformance.protocols.classic import CLASSIC
-from fencepost.conformance.schedules.batches import BatchSpec
-from fencepost.conformance.schedules.statistics import ScheduleResult
-from fencepost.conformance.schedules.virtual_engine import BatchWorker
+from fencepost.conformance.run.engine import ScheduleResult
+from fencepost.conformance.run.engines import BatchWorker
+from fencepost.conformance.run.schedule import BatchSpec
 from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Kind
@@ -36,7 +36,7 @@ NOTHING_CHECKED = 3
 @pytest.fixture
 def only_schedules(monkeypatch: Patch) -> None:
     """No scenario is there to find anything first."""
-    monkeypatch.setattr("fencepost.conformance.protocols.registry.DEFAULT_PROTOCOL", replace(CLASSIC, scenarios=()))
+    monkeypatch.setattr("fencepost.conformance.run.registry.DEFAULT_PROTOCOL", replace(CLASSIC, scenarios=()))
 
 
 @pytest.mark.slow
@@ -193,7 +193,7 @@ def test_ctrl_c_keeps_what_was_judged(tmp_path: Path, monkeypatch: Patch, capsys
 
 @pytest.mark.acceptance
 def test_schedules_over_the_wire(tmp_path: Path, monkeypatch: Patch) -> None:
-    monkeypatch.setattr("fencepost.conformance.protocols.registry.DEFAULT_PROTOCOL", replace(CLASSIC, scenarios=()))
+    monkeypatch.setattr("fencepost.conformance.run.registry.DEFAULT_PROTOCOL", replace(CLASSIC, scenarios=()))
     report = tmp_path / "r.json"
     settings = Settings(min_session_timeout=300, initial_rebalance_delay=100, offsets_partitions=2)
     with serve_in_thread(settings) as bootstrap:

@@ -8,14 +8,12 @@ from fencepost.conformance.reports.json_report import from_json, to_json
 from fencepost.conformance.reports.report import render_report
 from fencepost.conformance.results import Coverage, Report
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
-from fencepost.conformance.schedules.batches import BatchSpec
-from fencepost.conformance.schedules.bench import Bench
+from fencepost.conformance.run.engine import RunStatistics, describe_nearest, measure_coverage
+from fencepost.conformance.run.engines import BatchWorker
+from fencepost.conformance.run.falsify import Bench
+from fencepost.conformance.run.schedule import BatchSpec, ScheduleScope
 from fencepost.conformance.schedules.classic.generation import generate_schedules
 from fencepost.conformance.schedules.classic.protocol import ClassicSchedules, coverage_goals
-from fencepost.conformance.schedules.coverage import describe_nearest, measure_coverage
-from fencepost.conformance.schedules.scope import ScheduleScope
-from fencepost.conformance.schedules.statistics import RunStatistics
-from fencepost.conformance.schedules.virtual_engine import BatchWorker
 from fencepost.model.classic.catalogue import RULES
 from fencepost.traces.model_transitions import Transition
 

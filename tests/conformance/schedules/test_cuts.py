@@ -10,20 +10,18 @@ from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.serve import server
 from fencepost.adapters.target import Description
 from fencepost.adapters.wire.target import KafkaTarget, parse_target
-from fencepost.conformance.execution.play import play_scenario
 from fencepost.conformance.plan import ReplayOutcome, ReplayResult
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
-from fencepost.conformance.run.replay import replay_trace
-from fencepost.conformance.run.scenario_replay import NEVER_FAILED
-from fencepost.conformance.scenario.scenario import ScenarioRun
-from fencepost.conformance.schedules.bench import Bench
+from fencepost.conformance.run.falsify import Bench
+from fencepost.conformance.run.play import play_scenario
+from fencepost.conformance.run.replay import NEVER_FAILED, replay_trace
+from fencepost.conformance.run.schedule import Move, Schedule, ScheduleScope
 from fencepost.conformance.schedules.classic.generation import generate_schedules
 from fencepost.conformance.schedules.classic.interpreter import scenario_of
 from fencepost.conformance.schedules.classic.moves.cast import MemberRole
 from fencepost.conformance.schedules.classic.protocol import ClassicSchedules
-from fencepost.conformance.schedules.schedule import Move, Schedule
-from fencepost.conformance.schedules.scope import ScheduleScope
+from fencepost.conformance.subject import ScenarioRun
 from fencepost.model.errors import Error
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.files.trace_files import write_trace

@@ -12,20 +12,20 @@ from fencepost.adapters.bundled.classic.messages import Response
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.target import Target
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
-from fencepost.conformance.schedules.bench import Bench
-from fencepost.conformance.schedules.classic.draw import RandomDraw
-from fencepost.conformance.schedules.classic.generation import generate_schedules
-from fencepost.conformance.schedules.classic.interactions import INTERACTIONS, Family, choose_families
-from fencepost.conformance.schedules.classic.moves.registry import KINDS
-from fencepost.conformance.schedules.classic.protocol import ClassicSchedules
-from fencepost.conformance.schedules.falsify import (
+from fencepost.conformance.run.falsify import (
+    Bench,
     Counterexample,
     NoCounterexample,
     falsify,
     find_counterexample,
     schedule_source,
 )
-from fencepost.conformance.schedules.scope import ScheduleScope
+from fencepost.conformance.run.schedule import ScheduleScope
+from fencepost.conformance.schedules.classic.draw import RandomDraw
+from fencepost.conformance.schedules.classic.generation import generate_schedules
+from fencepost.conformance.schedules.classic.interactions import INTERACTIONS, Family, choose_families
+from fencepost.conformance.schedules.classic.moves.registry import KINDS
+from fencepost.conformance.schedules.classic.protocol import ClassicSchedules
 from fencepost.conformance.zoo.classic.bugs import COORDINATOR_BUGS
 from fencepost.model.errors import Error
 from fencepost.traces.events import Kind

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.conformance.execution.loop_lag import LoopLagMonitor
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
+from fencepost.conformance.run.play import LoopLagMonitor
 from fencepost.conformance.run.remote import RemoteRun
-from fencepost.conformance.scenario.scenario import ScenarioRun
+from fencepost.conformance.run.schedule import Move, Schedule, ScheduleScope
 from fencepost.conformance.schedules.classic.moves.cast import LONG, MemberRole
-from fencepost.conformance.schedules.schedule import Move, Schedule
-from fencepost.conformance.schedules.scope import ScheduleScope
+from fencepost.conformance.subject import ScenarioRun
 from fencepost.traces.events import Kind
 from tests.targets.running import RunningTarget
 

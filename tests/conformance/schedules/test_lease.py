@@ -9,7 +9,6 @@ from xml.etree import ElementTree
 
 import pytest
 
-from fencepost.conformance.execution.saving import TraceSaver
 from fencepost.conformance.plan import Plan, ReplayOutcome, ReplayResult
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.reports.json_report import ReportError, from_json, to_json
@@ -17,10 +16,9 @@ from fencepost.conformance.reports.junit import to_junit
 from fencepost.conformance.reports.report import render_replay, render_report
 from fencepost.conformance.results import Report, Verdict
 from fencepost.conformance.run.bundled import BundledRun
+from fencepost.conformance.run.falsify import Bench, Counterexample, NoCounterexample, TraceJudge, falsify
 from fencepost.conformance.run.replay import replay_in_process
-from fencepost.conformance.run.stream import consume, stream_events
-from fencepost.conformance.schedules.bench import Bench, TraceJudge
-from fencepost.conformance.schedules.falsify import Counterexample, NoCounterexample, falsify
+from fencepost.conformance.run.stream import TraceSaver, consume, stream_events
 from fencepost.model.frozen import evolve
 from fencepost.traces.events import Body, Event, Header
 from fencepost.traces.files.trace_files import open_trace

@@ -4,7 +4,7 @@ from functools import cache
 
 import pytest
 
-from fencepost.conformance.schedules.schedule import Schedule
+from fencepost.conformance.run.schedule import Schedule
 from fencepost.traces.events import Event
 from tests.benchmarks.planted_faults import BATCH_SIZE, PROTOCOL, is_violated, play
 from tests.conformance.schedules.planted_faults import FAULTS

@@ -11,7 +11,7 @@ import pytest
 
 from fencepost.conformance.cli import main
 from fencepost.conformance.protocols.classic import CLASSIC
-from fencepost.conformance.schedules.concurrent_engine import ConcurrentEngine
+from fencepost.conformance.run.engines import ConcurrentEngine
 from fencepost.conformance.zoo.classic.bugs import COORDINATOR_BUGS
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Kind
@@ -37,7 +37,7 @@ def faulty_server() -> Iterator[str]:
 def test_a_bug_is_found_made_short_saved_and_replayed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("fencepost.conformance.protocols.registry.DEFAULT_PROTOCOL", replace(CLASSIC, scenarios=()))
+    monkeypatch.setattr("fencepost.conformance.run.registry.DEFAULT_PROTOCOL", replace(CLASSIC, scenarios=()))
     monkeypatch.setattr(ConcurrentEngine, "shrink_seconds", SHRINK_SECONDS)
     report, folder, profile = tmp_path / "r.json", tmp_path / "failures", tmp_path / "p.toml"
     profile.write_text(PROFILE)

@@ -2,13 +2,12 @@
 
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
-from fencepost.conformance.schedules.bench import Bench
+from fencepost.conformance.run.falsify import Bench
+from fencepost.conformance.run.schedule import Move, Schedule, ScheduleScope
 from fencepost.conformance.schedules.classic.generation import generate_schedules
 from fencepost.conformance.schedules.classic.moves.cast import MemberRole
 from fencepost.conformance.schedules.classic.protocol import ClassicSchedules
 from fencepost.conformance.schedules.classic.shortcuts import outline_before_last, shortest_path
-from fencepost.conformance.schedules.schedule import Move, Schedule
-from fencepost.conformance.schedules.scope import ScheduleScope
 from fencepost.traces.events import Event, Kind
 
 SCOPE = ScheduleScope(BUNDLED_SETTINGS)

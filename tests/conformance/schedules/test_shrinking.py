@@ -6,12 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from fencepost.conformance.scenario.scenario import ScenarioRun
-from fencepost.conformance.schedules.batches import BatchSpec
-from fencepost.conformance.schedules.concurrent_engine import MIN_PATIENCE_SECONDS, ConcurrentEngine
-from fencepost.conformance.schedules.engine import Confirmation, Replay, ScheduleEngine
-from fencepost.conformance.schedules.schedule import Move, Schedule
-from fencepost.conformance.schedules.statistics import CandidateFailure, ScheduleResult
+from fencepost.conformance.run.engine import CandidateFailure, Confirmation, Replay, ScheduleEngine, ScheduleResult
+from fencepost.conformance.run.engines import MIN_PATIENCE_SECONDS, ConcurrentEngine
+from fencepost.conformance.run.schedule import BatchSpec, Move, Schedule
+from fencepost.conformance.subject import ScenarioRun
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.verdict import TraceVerdict, Violation

@@ -12,10 +12,10 @@ from fencepost.adapters.virtual_clock import VirtualClock
 from fencepost.conformance.cli import main
 from fencepost.conformance.protocols.classic import CLASSIC
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
-from fencepost.conformance.scenario.scenario import ScenarioRun
-from fencepost.conformance.schedules.bench import Bench
+from fencepost.conformance.run.falsify import Bench
+from fencepost.conformance.run.schedule import ScheduleScope
 from fencepost.conformance.schedules.classic.protocol import ClassicSchedules
-from fencepost.conformance.schedules.scope import ScheduleScope
+from fencepost.conformance.subject import ScenarioRun
 from fencepost.model.settings import Settings
 from fencepost.traces.verdict import violations_in
 from tests.support.served_coordinator import serve_in_thread
@@ -55,6 +55,6 @@ def test_without_grace_the_late_answers_are_seen_and_nothing_else() -> None:
 
 @pytest.mark.acceptance
 def test_a_server_on_slow_storage_keeps_the_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fencepost.conformance.protocols.registry.DEFAULT_PROTOCOL", replace(CLASSIC, scenarios=()))
+    monkeypatch.setattr("fencepost.conformance.run.registry.DEFAULT_PROTOCOL", replace(CLASSIC, scenarios=()))
     with serve_in_thread(SETTINGS, storage_delay_ms=SLOW_MS) as bootstrap:
         assert main(["test", f"kafka://{bootstrap}", "--schedules", "2", "--seed", "2"]) == 3

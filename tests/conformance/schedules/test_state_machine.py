@@ -8,7 +8,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
-from fencepost.conformance.schedules.bench import Bench
+from fencepost.conformance.run.falsify import Bench
 from fencepost.conformance.schedules.classic.protocol import ClassicSchedules
 from tests.conformance.schedules.planted_faults import FAULTS
 from tests.conformance.schedules.state_machine import SCOPE, InteractionMachine

@@ -7,17 +7,17 @@ from functools import partial
 
 import pytest
 
-from fencepost.conformance.execution.play import JudgeFunction
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
-from fencepost.conformance.scenario.scenario import ScenarioRun
-from fencepost.conformance.schedules.bench import Bench
-from fencepost.conformance.schedules.falsify import (
+from fencepost.conformance.run.falsify import (
+    Bench,
     Counterexample,
     NoCounterexample,
     find_counterexample,
     schedule_source,
 )
-from fencepost.conformance.schedules.schedule import Schedule
+from fencepost.conformance.run.play import JudgeFunction
+from fencepost.conformance.run.schedule import Schedule
+from fencepost.conformance.subject import ScenarioRun
 from fencepost.conformance.zoo.classic import coordinator_stand
 from fencepost.conformance.zoo.classic.coordinator_stand import (
     BUNDLED_SCHEDULES,

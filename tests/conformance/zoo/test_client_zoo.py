@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from fencepost.conformance.clients.classic import SCENARIOS as CLIENT_SCENARIOS
-from fencepost.conformance.clients.schedule_bench import ClientBench
+from fencepost.conformance.clients.schedules import ClientBench
 from fencepost.conformance.zoo.classic.client_stand import CLIENTS, hunt_mutant, shown_by
 from fencepost.conformance.zoo.classic.clients import CLIENT_BUGS, NOT_PUT_BACK
 from fencepost.conformance.zoo.classic.zoo import member_mutants

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from fencepost.adapters.bundled.classic.heartbeats import Heartbeats
-from fencepost.conformance.scenario.scenario import Scenario
+from fencepost.conformance.run.schedule import Move, Schedule
 from fencepost.conformance.scenarios.classic import ALL
 from fencepost.conformance.schedules.classic.interpreter import InterpretedSchedule
 from fencepost.conformance.schedules.classic.moves.cast import MemberRole
-from fencepost.conformance.schedules.schedule import Move, Schedule
+from fencepost.conformance.subject import Scenario
 from fencepost.conformance.zoo import hunt as hunt_module
 from fencepost.conformance.zoo import hunt_plan, measuring
 from fencepost.conformance.zoo.classic import coordinator_stand

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fencepost.conformance.assignors.random_groups import draw_group
+from fencepost.conformance.assignors.run import draw_group
 from fencepost.model.assignors.group import Assignment, ClusterTopics, GroupMember
 from fencepost.model.assignors.notation import as_sets, read_assignment, read_members, read_topics
 from fencepost.model.assignors.properties import PROPERTIES, broken_properties

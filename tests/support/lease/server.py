@@ -5,10 +5,9 @@ from dataclasses import asdict
 
 from fencepost.adapters.in_process import ImmediateTarget
 from fencepost.adapters.target import SendOptions
-from fencepost.conformance.protocols.description import ProtocolDescription
-from fencepost.conformance.scenario.context import ScenarioContext
-from fencepost.conformance.schedules.random_moves import RandomMoves
-from fencepost.conformance.schedules.schedule import Move, actor_label
+from fencepost.conformance.run.context import ScenarioContext
+from fencepost.conformance.run.protocol import ProtocolDescription
+from fencepost.conformance.run.schedule import Move, RandomMoves, actor_label
 from fencepost.traces.events import Body
 from tests.support.lease.judge import LeaseProtocol
 from tests.support.lease.protocol import HANDLERS, SPECIFICATION, Lease, LeaseStep, Request, expire

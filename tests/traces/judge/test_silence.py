@@ -8,14 +8,14 @@ import pytest
 from fencepost.adapters.bundled.classic.coordinator import Coordinator
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.virtual_clock import run_virtual
-from fencepost.conformance.execution.play import record_scenario
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
-from fencepost.conformance.scenario.context import ScenarioContext
-from fencepost.conformance.scenario.scenario import Scenario
+from fencepost.conformance.run.context import ScenarioContext
+from fencepost.conformance.run.play import record_scenario
+from fencepost.conformance.subject import Scenario
 from fencepost.model.errors import Error
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.judge.classic.partial_trace import ASSUMED_SETTINGS_REASON, MAX_UNSEEN_SESSION_MS
-from fencepost.traces.judge.classic.protocol import SILENCE_GRACE_MS
+from fencepost.traces.judge.groups.silence_watch import SILENCE_GRACE_MS
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.verdict import TraceVerdict
 from tests.support.faulty_coordinators import (

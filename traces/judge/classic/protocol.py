@@ -27,6 +27,7 @@ from fencepost.traces.judge.groups.group_judge import GroupJudge, TraceContext
 from fencepost.traces.judge.groups.judged_protocol import JudgedProtocol
 from fencepost.traces.judge.groups.partial_group import TraceGap
 from fencepost.traces.judge.groups.records import OperationRecord
+from fencepost.traces.judge.groups.silence_watch import SILENCE_GRACE_MS
 from fencepost.traces.judge.search.configuration import GroupOperation, Mismatch, Path
 from fencepost.traces.model_transitions import TransitionFields
 from fencepost.traces.verdict import CheckResult, Violation
@@ -37,8 +38,6 @@ UNAVAILABLE_REQUIREMENTS = frozenset(
     requirement for name in UNAVAILABLE_RULES for requirement in RULES[name].requirements
 ) | {"FAILOVER-11"}
 """The requirements that responses by these rules put to the test."""
-SILENCE_GRACE_MS = 5_000
-"""How much longer than the grace of a trace a response may be out where time is not virtual."""
 
 
 class ClassicProtocol(JudgedProtocol):

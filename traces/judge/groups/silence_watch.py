@@ -8,6 +8,8 @@ from fencepost.traces.judge.search.configuration import GroupOperation, Mismatch
 from fencepost.traces.judge.search.search import Search
 from fencepost.traces.judge.search.silence import GivenResponse, Overdue, SilenceSearch
 
+SILENCE_GRACE_MS = 5_000
+"""How much longer than the grace of a trace a response may be out where time is not virtual."""
 MISSING = "missing"
 """The field of a mismatch that is a response which was never seen."""
 MAX_UNANSWERED = 64

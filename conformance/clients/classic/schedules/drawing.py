@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
-from fencepost.conformance.schedules.schedule import Move, Value
+from fencepost.conformance.run.schedule import Move, Value
 from fencepost.model.errors import Error
 
 GROUP_APIS = ("JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit", "OffsetFetch", "FindCoordinator")

@@ -22,7 +22,7 @@ from fencepost.adapters.client.cluster import (
 )
 from fencepost.conformance.clients.classic.schedules.members import GroupParticipant, partition_counts
 from fencepost.conformance.clients.stage import ClientStage
-from fencepost.conformance.schedules.schedule import Move, actor_label
+from fencepost.conformance.run.schedule import Move, actor_label
 from fencepost.model.errors import Error
 from fencepost.model.wire.codec import Body
 from fencepost.traces.events import Kind

@@ -6,10 +6,10 @@ from random import Random
 
 from fencepost.conformance.clients.classic.schedules.drawing import draw_moves
 from fencepost.conformance.clients.classic.schedules.moves import KINDS, ClientSchedulePlay
-from fencepost.conformance.clients.schedule_protocol import SCHEDULE, ClientScheduleProtocol, schedule_body
+from fencepost.conformance.clients.protocol import SCHEDULE, ClientScheduleProtocol, schedule_body
 from fencepost.conformance.clients.stage import ClientStage
-from fencepost.conformance.scenario.scenario import Scenario
-from fencepost.conformance.schedules.schedule import GeneratedSchedule, Move, Schedule
+from fencepost.conformance.run.schedule import GeneratedSchedule, Move, Schedule
+from fencepost.conformance.subject import Scenario
 
 SETTLING_S = 2.0
 """How long a client may take beyond its patience to do what it owes."""

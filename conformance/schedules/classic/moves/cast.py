@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fencepost.adapters.target import SettingOrigin
-from fencepost.conformance.scenario.actors import RANGE, Call, Member
-from fencepost.conformance.scenario.context import ScenarioContext
-from fencepost.conformance.scenario.transactional_producer import TransactionalProducer
-from fencepost.conformance.schedules.schedule import Move, actor_label
+from fencepost.conformance.run.context import ScenarioContext
+from fencepost.conformance.run.requests import RANGE, Call, Member, TransactionalProducer
+from fencepost.conformance.run.schedule import Move, actor_label
 from fencepost.model.settings import NEW_MEMBER_TIMEOUT_MS
 from fencepost.traces.events import Body
 

@@ -1,8 +1,8 @@
 """Moves that are no ordinary request: requests sent twice, cut connections, crashes, restarts."""
 
+from fencepost.conformance.run.schedule import Move
 from fencepost.conformance.schedules.classic.moves.cast import Cast
 from fencepost.conformance.schedules.classic.moves.registry import move_kind
-from fencepost.conformance.schedules.schedule import Move
 
 
 @move_kind("again", "api", "depth")

@@ -1,9 +1,9 @@
 """Moves of administrators: DescribeGroups, ListGroups, DeleteGroups."""
 
 from fencepost.adapters.target import Description
+from fencepost.conformance.run.schedule import Move
 from fencepost.conformance.schedules.classic.moves.cast import Cast
 from fencepost.conformance.schedules.classic.moves.registry import move_kind
-from fencepost.conformance.schedules.schedule import Move
 from fencepost.traces.events import Order
 
 

@@ -2,10 +2,10 @@
 
 import asyncio
 
-from fencepost.conformance.scenario.actors import Call
+from fencepost.conformance.run.requests import Call
+from fencepost.conformance.run.schedule import Move
 from fencepost.conformance.schedules.classic.moves.cast import LONG, SHORT, UNKNOWN_ID, Actor, Cast, sent_body
 from fencepost.conformance.schedules.classic.moves.registry import SENDER_OPTIONS, move_kind
-from fencepost.conformance.schedules.schedule import Move
 from fencepost.model.errors import Error
 from fencepost.traces.events import Body
 

@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from fencepost.conformance.run.schedule import Move
 from fencepost.conformance.schedules.classic.moves.cast import ABSENT_TOPIC, Cast, sent_body
 from fencepost.conformance.schedules.classic.moves.groups import groups_of
 from fencepost.conformance.schedules.classic.moves.registry import SENDER_OPTIONS, move_kind
-from fencepost.conformance.schedules.schedule import Move
 from fencepost.traces.events import Body
 
 FIRST_BATCHED_VERSION = 8

@@ -3,8 +3,8 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from fencepost.conformance.run.schedule import Move
 from fencepost.conformance.schedules.classic.moves.cast import Cast
-from fencepost.conformance.schedules.schedule import Move
 
 MoveFunction = Callable[[Cast, Move], Awaitable[None]]
 

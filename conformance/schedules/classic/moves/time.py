@@ -2,9 +2,9 @@
 
 import asyncio
 
+from fencepost.conformance.run.schedule import Move
 from fencepost.conformance.schedules.classic.moves.cast import Cast
 from fencepost.conformance.schedules.classic.moves.registry import move_kind
-from fencepost.conformance.schedules.schedule import Move
 from fencepost.model.settings import NEW_MEMBER_TIMEOUT_MS
 
 BEFORE_DEADLINE_MS = 100

@@ -3,11 +3,10 @@
 from contextlib import suppress
 from typing import Any
 
-from fencepost.conformance.scenario.actors import Blocked
-from fencepost.conformance.scenario.transactional_producer import TransactionalProducer
+from fencepost.conformance.run.requests import Blocked, TransactionalProducer
+from fencepost.conformance.run.schedule import Move
 from fencepost.conformance.schedules.classic.moves.cast import Cast, Transaction
 from fencepost.conformance.schedules.classic.moves.registry import SENDER_OPTIONS, move_kind
-from fencepost.conformance.schedules.schedule import Move
 from fencepost.traces.events import Body
 
 TRANSACTION_TIMEOUT_MS = 600_000

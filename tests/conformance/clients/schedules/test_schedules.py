@@ -10,13 +10,13 @@ import pytest
 from fencepost.conformance.clients.classic.schedules.drawing import HARD_ERRORS, MILD_ERRORS, draw_moves
 from fencepost.conformance.clients.classic.schedules.moves import KINDS
 from fencepost.conformance.clients.classic.schedules.protocol import ClassicClientSchedules
-from fencepost.conformance.clients.replay import replay_client
+from fencepost.conformance.clients.judging import replay_client
+from fencepost.conformance.clients.protocol import schedule_body, schedule_in
 from fencepost.conformance.clients.run import ClientPlan, ClientRun
-from fencepost.conformance.clients.schedule_protocol import schedule_body, schedule_in
 from fencepost.conformance.plan import ReplayOutcome
 from fencepost.conformance.results import ExitCode
-from fencepost.conformance.scenario.scenario import ScenarioRun
-from fencepost.conformance.schedules.schedule import Move, Schedule
+from fencepost.conformance.run.schedule import Move, Schedule
+from fencepost.conformance.subject import ScenarioRun
 from fencepost.conformance.zoo.classic.client_stand import PROTOCOL
 from fencepost.conformance.zoo.classic.client_stand import make_bench as make_reference_bench
 from fencepost.conformance.zoo.classic.clients.reference import KINDS as KINDS_OF_CLIENTS
@@ -178,7 +178,7 @@ async def test_a_trace_that_names_nothing_is_refused(tmp_path: Path) -> None:
 
 
 def save(folder: Path, run: ScenarioRun) -> Path:
-    from fencepost.conformance.execution.saving import save_trace
+    from fencepost.conformance.run.stream import save_trace
 
     path = folder / "t.jsonl"
     save_trace(path, run.header, run.events)

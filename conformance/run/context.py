@@ -5,44 +5,30 @@ judge weighs the evidence after the scenario has ended.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any, TypeAlias
 
 from fencepost.adapters.target import TargetError
-from fencepost.conformance.scenario.actors import (
+from fencepost.conformance.run.requests import (
     CONSUMER,
     RANGE,
     RESPONSE_TIMEOUT_MS,
+    AdminRequests,
     Blocked,
     Call,
     Check,
     Member,
+    MembershipRequests,
+    OffsetRequests,
     Unanswered,
     Unsupported,
-    subscription,
 )
-from fencepost.conformance.scenario.admin_requests import AdminRequests
-from fencepost.conformance.scenario.membership_requests import MembershipRequests
-from fencepost.conformance.scenario.offset_requests import OffsetRequests
+from fencepost.conformance.subject import CheckedScenarios
 from fencepost.model.errors import COORDINATOR_NOT_READY, Error, error_name
 from fencepost.traces.events import Kind
-from fencepost.traces.judge.classic.protocol import SILENCE_GRACE_MS
 from fencepost.traces.judge.diagnosis.wording import errors_in
-
-__all__ = [
-    "CONSUMER",
-    "PREPARING",
-    "RANGE",
-    "RESPONSE_TIMEOUT_MS",
-    "Blocked",
-    "Call",
-    "Check",
-    "Member",
-    "ScenarioContext",
-    "Unanswered",
-    "Unsupported",
-    "subscription",
-]
+from fencepost.traces.judge.groups.silence_watch import SILENCE_GRACE_MS
 
 OneOrMore = str | tuple[str, ...]
 
@@ -336,3 +322,8 @@ class ScenarioContext(MembershipRequests, OffsetRequests, AdminRequests):
                     **({"may_close": True} if check.may_close else {}),
                 }
                 self.recorder.record(Kind.INTERNAL, "check", 0, body, of=request.sequence)
+
+
+ScenarioFunction = Callable[[ScenarioContext], Coroutine[Any, Any, None]]
+ScenarioFamily: TypeAlias = CheckedScenarios[ScenarioFunction]
+"""The scenarios of one module that test a coordinator."""

@@ -3,21 +3,34 @@
 A worker may hang, allocate without end, or be minutes into a task. It ignores Ctrl-C, which the command handles, and a
 thread in it waits for the end of a pipe whose other end the pool holds. The system closes that one too when the
 command is killed, so that no worker outlives it.
+
+Traces are judged in workers, so that members do not miss their heartbeats meanwhile. Who judges what: `play_scenario`
+judges where it plays unless it is given a judge function; a `ScenarioPool` has its runs judged by the function it was
+made with; a pool made without one leaves its runs unjudged, and whoever takes them judges them (`ConcurrentEngine` does
+so while the next schedules are played).
 """
 
+import asyncio
 import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from itertools import islice
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import TypeVar
 
+from fencepost.conformance.run.play import JudgeFunction
 from fencepost.model.errors import FencepostError
+from fencepost.traces.events import Event, Header
+from fencepost.traces.judge.judge import judge
+from fencepost.traces.verdict import TraceVerdict
+
+# -- worker processes -------------------------------------------------------------------------------------------------
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -116,3 +129,38 @@ def run_tasks(
                 yield under_way.pop(future), result
     except BrokenProcessPool:
         raise WorkerEnded(map(name, under_way.values())) from None
+
+
+# -- judging in processes beside the run ------------------------------------------------------------------------------
+
+JUDGE_PROCESSES = 2
+"""How many processes judge, and generate random schedules."""
+
+
+class JudgePool:
+    """Processes that judge traces. `executor` also takes other work that would hold up the run."""
+
+    def __init__(self, processes: int = JUDGE_PROCESSES) -> None:
+        self.workers = WorkerPool(processes)
+        self.executor = self.workers.executor
+
+    def start(self) -> None:
+        """Start the processes now instead of with the first trace."""
+        self.workers.start()
+
+    async def judge(self, header: Header, events: tuple[Event, ...]) -> TraceVerdict:
+        """Return the verdict on a trace. A `JudgeFunction`."""
+        return await asyncio.get_running_loop().run_in_executor(self.executor, judge, header, events)
+
+    def judge_with(self, decisions: Mapping[str, bool]) -> JudgeFunction:
+        """A judge function for random schedules: reference differences are decided already, and search is eager."""
+        work = partial(judge, decisions=dict(decisions), eager=True)
+
+        async def judge_schedule(header: Header, events: tuple[Event, ...]) -> TraceVerdict:
+            return await asyncio.get_running_loop().run_in_executor(self.executor, work, header, events)
+
+        return judge_schedule
+
+    def close(self) -> None:
+        """End the processes, whatever they are at, and drop all work: a trace may take minutes to judge."""
+        self.workers.end()

@@ -41,26 +41,165 @@ The engine knows no protocol and no target: the former is a `ScheduleProtocol`, 
 import asyncio
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from fencepost.adapters.virtual_clock import run_in_thread
-from fencepost.conformance.execution.saving import with_decisions
-from fencepost.conformance.scenario.scenario import ScenarioRun
-from fencepost.conformance.schedules.batches import BATCH_SIZE, BatchSpec
-from fencepost.conformance.schedules.protocol import ScheduleProtocol
-from fencepost.conformance.schedules.schedule import Schedule
-from fencepost.conformance.schedules.simplify import (
+from fencepost.conformance.results import Coverage
+from fencepost.conformance.run.schedule import (
+    BATCH_SIZE,
+    BatchSpec,
+    CoverageGoals,
+    GeneratedSchedule,
+    Schedule,
+    ScheduleProtocol,
     build_schedule,
     related_items,
     shrinkable_items,
     simplifications,
 )
-from fencepost.conformance.schedules.statistics import CandidateFailure, RunStatistics, ScheduleResult
+from fencepost.conformance.run.stream import with_decisions
+from fencepost.conformance.subject import ScenarioRun
+from fencepost.traces.model_transitions import Transition
 from fencepost.traces.shrinker import shrink_steps
-from fencepost.traces.verdict import violations_in
+from fencepost.traces.verdict import TraceVerdict, violations_in
+
+# -- statistics of the random schedules of a run ----------------------------------------------------------------------
+
+MAX_CANDIDATES = 3
+"""How many schedules that violate one requirement are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleResult:
+    """The result of one schedule. `undecided` is the reason if it could not be judged; `run` is kept if it violates
+    a requirement."""
+
+    generated: GeneratedSchedule
+    events: int
+    rules: Mapping[str, int]
+    transitions: Mapping[Transition, int]
+    violated: frozenset[str] = frozenset()
+    undecided: str = ""
+    run: ScenarioRun | None = None
+
+    @classmethod
+    def from_run(cls, generated: GeneratedSchedule, run: ScenarioRun) -> "ScheduleResult":
+        """The result of a schedule by its run."""
+        verdict = run.verdict
+        violated = run.verdict.violated
+        undecided = next(iter(verdict.inconclusive), "") or run.misconduct or run.blocked
+        kept = run if violated else None
+        return cls(generated, len(run.events), verdict.rules, verdict.transitions, violated, undecided, kept)
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateFailure:
+    """A schedule that violated a requirement once, and that run."""
+
+    schedule: Schedule
+    run: ScenarioRun
+
+    def run_named_after(self, requirement: str) -> ScenarioRun:
+        """The run under a name that ends in the requirement."""
+        scenario = self.run.scenario
+        return replace(self.run, scenario=replace(scenario, name=f"{scenario.name}-{requirement}"))
+
+
+@dataclass(slots=True)
+class RunStatistics:
+    """Counts over all schedules so far."""
+
+    schedules: int = 0
+    events: int = 0
+    rules: Counter[str] = field(default_factory=Counter)
+    transitions: Counter[Transition] = field(default_factory=Counter)
+    predicted: Counter[Transition] = field(default_factory=Counter)
+    undecided: dict[str, str] = field(default_factory=dict)
+    """The reason, by name of the schedule that could not be judged."""
+    candidate_failures: dict[str, list[CandidateFailure]] = field(default_factory=dict)
+    """By violated requirement, the shortest first."""
+
+    def add_result(self, result: ScheduleResult) -> None:
+        """Count a result, and keep its run if it is among the shortest that violate a requirement."""
+        self.schedules += 1
+        self.events += result.events
+        self.rules.update(result.rules)
+        self.transitions.update(result.transitions)
+        self.predicted.update(result.generated.transitions)
+        if result.undecided and not result.violated:
+            self.undecided[result.generated.schedule.name] = result.undecided
+        if result.run is None:
+            return
+        for requirement in sorted(result.violated):
+            known = self.candidate_failures.setdefault(requirement, [])
+            known.append(CandidateFailure(result.generated.schedule, result.run))
+            known.sort(key=lambda each: len(each.run.events))
+            del known[MAX_CANDIDATES:]
+
+
+# -- coverage of the model by a target --------------------------------------------------------------------------------
+
+INTERNAL_EVENT = "by itself"
+
+
+def measure_coverage(statistics: RunStatistics, goals: CoverageGoals, others: Iterable[TraceVerdict] = ()) -> Coverage:
+    """The coverage of the goals, and of the transitions predicted in this run, by its schedules and other traces."""
+    seen, rules_seen = Counter(statistics.transitions), set(statistics.rules)
+    for each in others:
+        seen.update(each.transitions)
+        rules_seen |= each.rules.keys()
+    possible = goals.transitions | statistics.predicted.keys()
+    missed = sorted(possible - seen.keys(), key=lambda one: (-nearness(one, seen), str(one)))
+    rules = sorted(goals.rules.keys() - rules_seen)
+    return Coverage(
+        schedules=statistics.schedules,
+        undecided=statistics.undecided,
+        transitions={str(each): seen[each] for each in sorted(seen)},
+        missed={str(each): describe_nearest(each, seen) for each in missed},
+        rules={rule: describe_nearest_rule(rule, goals.rules[rule], possible, seen) for rule in rules},
+    )
+
+
+def nearness(wanted: Transition, seen: Mapping[Transition, int]) -> int:
+    """3 if the event was seen in the state, 2 if the state was seen, 1 if the event was seen, else 0."""
+    if any((each.state, each.event) == (wanted.state, wanted.event) for each in seen):
+        return 3 if wanted.event != INTERNAL_EVENT else 2
+    if any(each.state == wanted.state for each in seen):
+        return 2
+    return int(any(each.event == wanted.event for each in seen))
+
+
+def describe_nearest(wanted: Transition, seen: Mapping[Transition, int]) -> str:
+    """How near the best schedule came to this transition, in words."""
+    at = Counter[str]()
+    states = events = 0
+    for each, times in seen.items():
+        states += times * (each.state == wanted.state)
+        events += times * (each.event == wanted.event)
+        if (each.state, each.event) == (wanted.state, wanted.event):
+            at[each.rule] += times
+    if at:
+        instead = ", ".join(f"{rule} ({times})" for rule, times in at.most_common(2))
+        return f"the state met the event, but then came {instead}"
+    if states:
+        return f"the state was there for {states} steps, the event came {events} times, never both at once"
+    return f"the state was never reached, the event came {events} times"
+
+
+def describe_nearest_rule(rule: str, guard: str, possible: Iterable[Transition], seen: Mapping[Transition, int]) -> str:
+    """How near the best schedule came to a rule, in words; its guard if no schedule is known to reach it."""
+    ways = [each for each in possible if each.rule == rule]
+    if not ways:
+        return f"no schedule is known to come there: {guard or 'it takes a failure of the target'}"
+    best = max(ways, key=lambda one: (nearness(one, seen), str(one)))
+    return f"{best.state}, {best.event}: {describe_nearest(best, seen)}"
+
+
+# -- the schedule engine ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

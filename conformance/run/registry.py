@@ -1,7 +1,7 @@
 """The protocols that can be tested, by the names that traces and addresses have for them, and the default one."""
 
 from fencepost.conformance.plan import BUNDLED
-from fencepost.conformance.protocols.description import ProtocolDescription
+from fencepost.conformance.run.protocol import ProtocolDescription
 from fencepost.model.protocols import default_protocol, find_protocol, load_part
 
 DEFAULT_PROTOCOL: ProtocolDescription = load_part(default_protocol().description)

@@ -1,28 +1,160 @@
-"""Random schedules over the network: hundreds of groups at once, and one restart per batch for all that need it.
+"""The schedule engines for targets: one in this process on virtual time, one over the network.
 
-While a batch is played the next one is generated and the last one judged, in processes beside this one.
+Over the network hundreds of groups are under way at once, with one restart per batch for all that need it. While a
+batch is played the next one is generated and the last one judged, in processes beside this one.
 """
 
 import asyncio
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count as counting
 from pathlib import Path
 
-from fencepost.conformance.execution.judge_pool import JudgePool
-from fencepost.conformance.execution.loop_lag import discard_if_lagging
-from fencepost.conformance.execution.pool import ScenarioPool
-from fencepost.conformance.execution.saving import write_run
-from fencepost.conformance.scenario.scenario import Scenario, ScenarioRun
-from fencepost.conformance.scenario.selection import required_capabilities
-from fencepost.conformance.schedules.batches import BatchSpec, generate_batch
-from fencepost.conformance.schedules.engine import Confirmation, Replay, ScheduleEngine
-from fencepost.conformance.schedules.protocol import TargetScheduleProtocol
-from fencepost.conformance.schedules.restart_batch import RestartBatch
-from fencepost.conformance.schedules.schedule import GeneratedSchedule, Schedule
-from fencepost.conformance.schedules.statistics import ScheduleResult
+from fencepost.adapters.virtual_clock import run_in_thread
+from fencepost.conformance.run.engine import Confirmation, Replay, ScheduleEngine, ScheduleResult
+from fencepost.conformance.run.falsify import Bench
+from fencepost.conformance.run.play import discard_if_lagging
+from fencepost.conformance.run.pool import RestartBarrier, RunCallback, ScenarioPool
+from fencepost.conformance.run.schedule import (
+    BatchSpec,
+    GeneratedSchedule,
+    Schedule,
+    TargetScheduleProtocol,
+    generate_batch,
+)
+from fencepost.conformance.run.stream import write_run
+from fencepost.conformance.run.workers import JudgePool, WorkerPool
+from fencepost.conformance.subject import Scenario, ScenarioRun, required_capabilities
+
+# -- the schedule engine for targets on virtual time ------------------------------------------------------------------
+
+WORKER_PROCESSES = 2
+MIN_FOR_PROCESSES = 200
+"""The number of schedules from which worker processes pay off."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchWorker:
+    """Plays batches of schedules on a bench. The folder `traces` gets every trace, if it is given."""
+
+    bench: Bench
+    traces: Path | None = None
+
+    def run_batch(self, spec: BatchSpec) -> list[ScheduleResult]:
+        """Generate and play the schedules of a batch."""
+        return [ScheduleResult.from_run(each, self.play_and_save(each.schedule, spec)) for each in generate_batch(spec)]
+
+    def play_and_save(self, schedule: Schedule, spec: BatchSpec) -> ScenarioRun:
+        """Play a schedule, and write its trace if traces are wanted."""
+        run = self.bench.play_decided(schedule, dict(spec.decisions))
+        if self.traces is not None:
+            write_run(self.traces, run)
+        return run
+
+
+class VirtualEngine(ScheduleEngine):
+    """Plays schedules one after the other, on virtual time."""
+
+    def __init__(
+        self,
+        worker: BatchWorker,
+        seed: int,
+        count: int,
+        decisions: dict[str, bool],
+        *,
+        may_start_processes: bool = True,
+    ) -> None:
+        super().__init__(worker.bench.protocol, seed, count, decisions)
+        self.worker = worker
+        self.pool: WorkerPool | None = None
+        if may_start_processes and count >= MIN_FOR_PROCESSES:
+            self.pool = WorkerPool(WORKER_PROCESSES)
+            self.pool.start()
+
+    async def play(self, rounds: Iterator[list[BatchSpec]], on_result: Callable[[ScheduleResult], None]) -> None:
+        """As `ScheduleEngine.play`."""
+        for specs in rounds:
+            async for results in self.batch_results(specs):
+                for result in results:
+                    on_result(result)
+
+    async def batch_results(self, specs: Sequence[BatchSpec]) -> AsyncIterator[list[ScheduleResult]]:
+        """The results of each batch of a round."""
+        if self.pool is None:
+            for spec in specs:
+                yield await run_in_thread(partial(self.worker.run_batch, spec))
+            return
+        loop = asyncio.get_running_loop()
+        for batch in [loop.run_in_executor(self.pool.executor, self.worker.run_batch, spec) for spec in specs]:
+            yield await batch
+
+    async def replay(self, schedules: Sequence[Schedule]) -> list[ScenarioRun]:
+        """As `ScheduleEngine.replay`."""
+        play = partial(self.worker.bench.play_decided, decisions=dict(self.decisions))
+        return [await run_in_thread(partial(play, each)) for each in schedules]
+
+    def close(self) -> None:
+        """End the worker processes, whatever they are playing."""
+        if self.pool is not None:
+            self.pool.end()
+
+
+# -- one restart for a batch of schedules -----------------------------------------------------------------------------
+
+Tasks = list[asyncio.Task[None]]
+
+
+def start_delays(generated: Sequence[GeneratedSchedule]) -> list[int]:
+    """How many milliseconds after the others each has to begin, for all to be ready for the restart together."""
+    lasts = max((each.restart_at or each.duration for each in generated), default=0)
+    return [lasts - each.restart_at if each.restart_at else 0 for each in generated]
+
+
+class RestartBatch:
+    """Some schedules on a target that can be restarted."""
+
+    def __init__(self, protocol: TargetScheduleProtocol, pool: ScenarioPool, on_run: RunCallback) -> None:
+        self.protocol = protocol
+        self.pool = pool
+        self.on_run = on_run
+        self.after_restart: Tasks = []
+        """Those that go on after the restart."""
+
+    async def play(self, generated: Sequence[GeneratedSchedule], previous: "RestartBatch") -> None:
+        """Play them up to the restart; `previous` has to end until then."""
+        meeting = RestartBarrier(1 + sum(each.restart_at > 0 for each in generated), self.pool.target.restart)
+        late = zip(generated, start_delays(generated), strict=True)
+        self.after_restart = [
+            asyncio.create_task(self.play_delayed(each, delay, meeting)) for each, delay in late if each.restart_at
+        ]
+        calm = [self.protocol.scenario_of(each.schedule) for each in generated if not each.restart_at]
+        await self.pool.play_concurrently(calm, "run", self.on_run)
+        await previous.finish()
+        await meeting.leave()
+        if self.after_restart:
+            await meeting.done.wait()
+            await self.pool.check_restart(meeting)
+
+    async def play_delayed(self, generated: GeneratedSchedule, delay: int, barrier: RestartBarrier) -> None:
+        """One that needs the restart."""
+        await asyncio.sleep(delay / 1000)
+        await self.pool.pacer.wait()
+        await self.pool.play_with_restart(self.protocol.scenario_of(generated.schedule), "run", self.on_run, barrier)
+
+    async def finish(self) -> None:
+        """Wait for those that go on after the restart."""
+        await asyncio.gather(*self.after_restart)
+
+    def cancel(self) -> None:
+        """Give up what goes on."""
+        for each in self.after_restart:
+            each.cancel()
+
+
+# -- random schedules over the network --------------------------------------------------------------------------------
 
 MAX_SHRINK_CONCURRENCY = 40
 """How many shorter schedules of one violation are tried side by side."""

@@ -1,8 +1,4 @@
-"""Playing many scenarios at once on a target that is reached over the network; one restart for all that need it.
-
-A target that goes down is a finding and not the end: it is started again, those that were interrupted are played again,
-and the one that brings the target down is looked for and played alone.
-"""
+"""Many scenarios at once on a target over the network, at its pace, with one restart for all that need it."""
 
 import asyncio
 import math
@@ -14,21 +10,100 @@ from itertools import count
 from types import MappingProxyType
 from typing import Any
 
-from fencepost.adapters.target import Description
-from fencepost.conformance.execution.crash_monitor import CrashMonitor, TargetGone, connection_losses
-from fencepost.conformance.execution.crash_search import (
+from fencepost.adapters.target import Description, TargetError
+from fencepost.conformance.run.crashes import (
+    CrashMonitor,
     Suspect,
+    TargetGone,
+    connection_losses,
     find_crashing_scenario,
     order_suspects,
     separate_moments,
 )
-from fencepost.conformance.execution.loop_lag import LoopLagMonitor, discard_if_lagging
-from fencepost.conformance.execution.pacing import Pacer
-from fencepost.conformance.execution.play import JudgeFunction, record_scenario
-from fencepost.conformance.execution.remote_target import RemoteTarget
-from fencepost.conformance.execution.restart_barrier import RestartBarrier
-from fencepost.conformance.scenario.scenario import Scenario, ScenarioRun
-from fencepost.conformance.scenario.selection import required_capabilities
+from fencepost.conformance.run.play import JudgeFunction, LoopLagMonitor, discard_if_lagging, record_scenario
+from fencepost.conformance.run.protocol import RemoteTarget
+from fencepost.conformance.subject import Scenario, ScenarioRun, required_capabilities
+
+# -- the pace ---------------------------------------------------------------------------------------------------------
+
+BUSY_FACTOR = 4
+"""A target is busy when a response takes this many times as long as the quickest one."""
+MIN_BUSY_SECONDS = 0.05
+"""A target with responses within this time is never busy."""
+PAUSE_SECONDS = 0.05
+MAX_WAIT_SECONDS = 2.0
+"""The longest delay of a start."""
+
+
+async def zero_lag() -> float:
+    """A response time of 0 s, for a target that is never busy."""
+    return 0.0
+
+
+class Pacer:
+    """Starts scenarios one after the other. `lag` measures how many seconds a response takes at present."""
+
+    def __init__(self, lag: Callable[[], Awaitable[float]] = zero_lag) -> None:
+        self.lag = lag
+        self.min_lag = float("inf")
+        self.lock = asyncio.Lock()
+
+    async def wait(self) -> None:
+        """Wait for the turn, and until the target is not busy, `MAX_WAIT_SECONDS` at most."""
+        async with self.lock:
+            loop = asyncio.get_running_loop()
+            deadline = loop.time() + MAX_WAIT_SECONDS
+            while await self.is_busy() and loop.time() < deadline:
+                await asyncio.sleep(PAUSE_SECONDS)
+
+    async def is_busy(self) -> bool:
+        """Responses take much longer than the quickest one so far."""
+        lag = await self.lag()
+        self.min_lag = min(self.min_lag, lag)
+        return lag > max(BUSY_FACTOR * self.min_lag, MIN_BUSY_SECONDS)
+
+
+# -- one restart of a target for many scenarios -----------------------------------------------------------------------
+
+
+class RestartBarrier:
+    """A barrier for `expected` scenarios: the target is restarted once, when the last of them asks for it."""
+
+    def __init__(self, expected: int, restart: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self.expected = expected
+        self.restart = restart
+        self.arrived = 0
+        self.started = False
+        self.done = asyncio.Event()
+        self.error: TargetError | None = None
+        """Why the target could not be restarted."""
+
+    async def wait(self) -> None:
+        """Wait until the target was restarted. Raises `TargetError` if it could not be."""
+        self.arrived += 1
+        await self.restart_if_complete()
+        await self.done.wait()
+        if self.error is not None:
+            raise TargetError(str(self.error))
+
+    async def leave(self) -> None:
+        """Expect one scenario less: it is finished or failed."""
+        self.expected -= 1
+        await self.restart_if_complete()
+
+    async def restart_if_complete(self) -> None:
+        """Restart the target if all expected scenarios wait for it; all of them get to know if it fails."""
+        if self.arrived and self.arrived >= self.expected and not self.started:
+            self.started = True
+            try:
+                await self.restart()
+            except TargetError as error:
+                self.error = error
+            finally:
+                self.done.set()
+
+
+# -- playing many scenarios at once on a target -----------------------------------------------------------------------
 
 MAX_CONCURRENCY = 120
 """How many scenarios are in flight."""
