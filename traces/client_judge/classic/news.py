@@ -9,11 +9,239 @@ from typing import Any
 from fencepost.model.assignors.consumer_protocol import NEWEST_VERSION, ConsumerProtocolError, decode_assignment
 from fencepost.model.assignors.group import TopicPartition
 from fencepost.model.errors import Error, error_name
-from fencepost.traces.client_judge.classic.growth import learn_growth_of_plan, subscribed_topics
-from fencepost.traces.client_judge.classic.heartbeats import judge_silence_of_waiting
-from fencepost.traces.client_judge.classic.knowledge import NO_GENERATION, Phase, Standing
-from fencepost.traces.client_judge.classic.state import EXCHANGE_APIS, ClientState, Debt, Exchange
+from fencepost.traces.client_judge.classic.application import Application, check_event
+from fencepost.traces.client_judge.classic.state import (
+    EXCHANGE_APIS,
+    NO_GENERATION,
+    STEADY,
+    ClientState,
+    Debt,
+    Exchange,
+    Phase,
+    Standing,
+)
 from fencepost.traces.events import Event, Operation
+
+# --- Metadata that tells how many partitions topics have, and the plans that a leader owes when topics grow.
+
+
+def learn_metadata(state: ClientState, event: Event) -> None:
+    """Metadata tells the partitions of topics: a leader that planned with others owes another plan."""
+    told = {row["name"]: len(row["partitions"]) for row in event.body.get("topics") or () if not row["error_code"]}
+    if any(state.topics.get(topic) != count for topic, count in told.items()):
+        state.former_topics.append((event.time, dict(state.topics)))
+    state.topics.update(told)
+    state.told_topics = frozenset(told)
+    rows = event.body.get("topics") or ()
+    for topic in rows:
+        for one in topic["partitions"]:
+            state.leaders[str(topic.get("name")), int(one["partition_index"])] = one.get("leader_id", -1)
+    state.topic_names.update({row["topic_id"]: row["name"] for row in rows if row.get("topic_id") and row.get("name")})
+    application = state.application
+    if application is not None and application.pattern and not state.debts and state.exchange_outstanding() is None:
+        fresh = sorted(name for name in told if re.fullmatch(application.pattern, name))
+        if not set(fresh) <= subscribed_topics(state):
+            news = f"Metadata told of {', '.join(fresh)}"
+            state.owe(Debt("MEMBER-28", "JoinGroup", event.time, event.sequence, news))
+    exchange, latest = state.exchange, state.knowledge.latest
+    is_subscribed = not told.keys().isdisjoint(subscribed_topics(state))
+    if is_subscribed:
+        state.told_at = event.sequence, event.time
+    if exchange is not None:
+        exchange.told_first = exchange.told_first if exchange.metadata else state.told_topics
+        exchange.metadata += 1
+        exchange.has_metadata |= is_subscribed
+    grown = grown_topics(state, told)
+    if not grown or exchange is None or latest.phase is not Phase.STABLE:
+        return
+    state.growth = event
+    news = f"Metadata told the partitions of {', '.join(grown)}"
+    is_joining = state.exchange_outstanding() is not None  # its plan is made with these numbers
+    if exchange.leads and not is_joining and not any(debt.api == "JoinGroup" for debt in state.debts.values()):
+        requirement = "MEMBER-09" if exchange.skips else "MEMBER-21"
+        state.owe(Debt(requirement, "JoinGroup", event.time, event.sequence, news))
+
+
+def learn_growth_of_plan(state: ClientState, subscribed: set[str], event: Event) -> None:
+    """The plan of a leader is in force: it owes another one if its topics have grown since it was sent."""
+    exchange = state.exchange
+    if exchange is None:
+        return
+    if exchange.leads and not exchange.skips:
+        grown = grown_topics(state, state.topics)
+        state.has_outgrown = bool(grown)
+        if grown:
+            told = f"Metadata told the partitions of {', '.join(grown)} after SyncGroup was sent"
+            state.owe(Debt("MEMBER-21", "JoinGroup", event.time, event.sequence, told))
+    else:
+        state.has_outgrown = state.has_planned and bool(grown_topics(state, state.topics))
+        state.has_planned = False
+        state.planned = {topic: state.topics[topic] for topic in subscribed & state.topics.keys()}
+
+
+def grown_topics(state: ClientState, told: Mapping[str, int]) -> list[str]:
+    """The topics with another number of partitions than the last plan was made with; for a leader also those that were
+    not there then."""
+    leads = state.exchange is not None and state.exchange.leads
+    fresh = subscribed_topics(state) - state.planned.keys() if leads and state.planned else set[str]()
+    return sorted(
+        name for name, count in told.items() if state.planned.get(name, 0 if name in fresh else count) != count
+    )
+
+
+def subscribed_topics(state: ClientState) -> set[str]:
+    """The topics that the last JoinGroup subscribes to."""
+    return {topic for one in state.subscriptions.values() for topic in one.topics}
+
+
+# --- The rhythm of a client's heartbeats and its clocks, held against what its application does.
+
+PASSING_ERRORS = frozenset({Error.UNKNOWN_SERVER_ERROR, Error.COORDINATOR_LOAD_IN_PROGRESS})
+"""The errors of heartbeats that may pass."""
+LEAVING_MS = 3_000
+"""How late a client that is not polled may leave, or stop its heartbeats."""
+SLOW_MS = 3_000
+"""How long an application has to do nothing to be slow."""
+
+
+def note_heartbeat(state: ClientState, operation: Operation, event: Event) -> None:
+    """A Heartbeat of a membership that the client has arrives."""
+    rhythm, application = state.rhythm, state.application
+    gap = event.time - rhythm.last
+    if rhythm.failed is not None and rhythm.usual:
+        waited = event.time - rhythm.failed
+        title, expected = "A heartbeat that failed is not repeated soon", f"less than {rhythm.usual} ms later"
+        state.check(waited < rhythm.usual, "HBT-14", operation, title, expected, f"{waited} ms later")
+    elif rhythm.last and rhythm.failed is None and (application is None or application.idle_since is None):
+        rhythm.gaps.append(gap)
+    rhythm.failed, rhythm.last = None, event.time
+    if rhythm.outage > state.rebalance_timeout > 0:
+        state.evidence.hold("HBT-15", event.sequence)
+        rhythm.outage = 0
+
+
+def note_heartbeat_response(state: ClientState, event: Event) -> None:
+    """The response to a Heartbeat leaves."""
+    if event.body.get("error_code", 0) in PASSING_ERRORS:
+        state.rhythm.failed = event.time
+
+
+def note_lookup(state: ClientState, event: Event, is_found: bool) -> None:
+    """The response to FindCoordinator leaves."""
+    rhythm = state.rhythm
+    if is_found and rhythm.lost_since is None:
+        return
+    if state.last_sign is not None:  # nobody was there to get a heartbeat
+        state.last_sign = event.time
+    if not is_found:
+        rhythm.lost_since = event.time if rhythm.lost_since is None else rhythm.lost_since
+    elif rhythm.lost_since is not None:
+        rhythm.outage, rhythm.lost_since, rhythm.found_at = event.time - rhythm.lost_since, None, event.time
+
+
+def is_looking_up(state: ClientState) -> bool:
+    """Whether the client knows no coordinator as far as it has said: it has asked for one and was told none."""
+    return state.rhythm.lost_since is not None or any(
+        each.api == "FindCoordinator" for each in state.outstanding.values()
+    )
+
+
+def has_no_coordinator(state: ClientState, time: int) -> bool:
+    """Whether the coordinator cannot be found, or does not respond: the client cannot ask it for offsets."""
+    return state.rhythm.lost_since is not None or state.is_unheard(time, state.knowledge.grace)
+
+
+def has_been_lost(state: ClientState, time: int) -> bool:
+    """Whether the coordinator could not be found for longer than the poll interval."""
+    rhythm = state.rhythm
+    lost = rhythm.outage if rhythm.lost_since is None else time - rhythm.lost_since
+    return lost > state.rebalance_timeout > 0
+
+
+def judge_end_of_idleness(state: ClientState, application: Application, event: Event) -> None:
+    """The application goes on after it has done nothing for a while: heartbeats came, or came no more."""
+    if application.idle_since is None or state.join is None:
+        return
+    idle, rhythm = event.time - application.idle_since, state.rhythm
+    silence = event.time - max(rhythm.last, application.idle_since)
+    limit = state.rebalance_timeout + LEAVING_MS
+    is_stable = state.knowledge.latest.phase is Phase.STABLE and state.rebalance_told is None
+    is_stable &= state.exchange_outstanding() is None
+    if state.instance is not None and application.has_interval and idle > limit and is_stable:
+        title, expected = "A static member sends heartbeats that is not polled", f"none after {limit} ms"
+        observed = f"one {idle - silence} ms after the last poll"
+        check_event(state.evidence, silence >= idle - limit, "HBT-07", event, title, expected, observed)
+        news = "its application did not poll"
+        state.leave_silently(Standing("", requirement="HBT-08", news=news, sequence=event.sequence, time=event.time))
+    elif application.has_interval and application.unpolled_time(event.time) > state.earliest_timeout:
+        state.may_have_left = True
+    elif SLOW_MS <= idle < state.earliest_timeout and is_stable and rhythm.usual:
+        allowed = STEADY * rhythm.usual + state.knowledge.grace
+        title, expected = "A slow application stops the heartbeats", f"one in {rhythm.usual} ms"
+        if may_be_silent(state, event, allowed):
+            return
+        check_event(state.evidence, silence <= allowed, "HBT-12", event, title, expected, f"none for {silence} ms")
+
+
+def note_overdue_poll(state: ClientState, application: Application, time: int) -> None:
+    """A client that is held up in a poll for as long as its poll interval may leave as one that is not polled."""
+    is_overdue = application.overdue_time(time) > state.earliest_timeout
+    if application.has_interval and state.join is not None and is_overdue:
+        state.may_have_left = True
+
+
+def judge_silence_of_waiting(state: ClientState, operation: Operation, time: int) -> None:
+    """Heartbeats come while SyncGroup has no response: not one in half a session timeout is unusual."""
+    waited = time - operation.sent_at
+    if waited > state.session_timeout / 2 and not state.has_sign_while_waiting:
+        title, observed = "No heartbeat while SyncGroup has no response", f"none for {waited} ms"
+        state.violate("HBT-03", operation, title, "heartbeats", observed)
+
+
+def may_be_silent(state: ClientState, event: Event, milliseconds: int) -> bool:
+    """Whether JoinGroup had no response until less than so long ago: before, no heartbeat was to come (HBT-04)."""
+    return state.exchange is not None and event.time - state.exchange.time <= milliseconds
+
+
+def note_slow_callback(state: ClientState, event: Event) -> None:
+    """A callback begins; a slow one is over, and heartbeats came meanwhile."""
+    takes = event.body.get("takes_ms", 0)
+    state.rhythm.callback = (event.time, takes) if takes >= SLOW_MS else None
+
+
+def judge_slow_callback(state: ClientState, event: Event) -> None:
+    """Something happens in the application: a slow callback is over by then (HBT-12)."""
+    rhythm, callback = state.rhythm, state.rhythm.callback
+    rhythm.callback = None
+    if callback is None or not rhythm.usual or state.knowledge.latest.phase is not Phase.STABLE:
+        return
+    begun, takes = callback
+    if takes >= state.earliest_timeout or event.time - begun < takes:
+        return
+    silence, allowed = event.time - max(rhythm.last, begun), STEADY * rhythm.usual + state.knowledge.grace
+    if may_be_silent(state, event, allowed):
+        return
+    title, expected = "A slow callback stops the heartbeats", f"one in {rhythm.usual} ms"
+    check_event(state.evidence, silence <= allowed, "HBT-12", event, title, expected, f"none for {silence} ms")
+
+
+def judge_clocks(state: ClientState, operation: Operation, event: Event) -> None:
+    """FindCoordinator, LeaveGroup or Heartbeat arrives: a JoinGroup that has just succeeded, after longer than a clock
+    runs, has started that anew."""
+    exchange = state.exchange
+    clock = min(state.session_timeout, state.rebalance_timeout)
+    if exchange is None or exchange.is_excused or not clock or exchange.time - exchange.operation.sent_at <= clock:
+        return
+    since = event.time - exchange.time
+    title, expected = (
+        "A clock goes on that JoinGroup has started anew",
+        f"{operation.api} no sooner than after {clock} ms",
+    )
+    if operation.api != "Heartbeat" and since < state.knowledge.grace and not state.is_ending:
+        state.violate("HBT-16", operation, title, expected, f"{operation.api} after {since} ms")
+    elif operation.api == "Heartbeat" and since >= state.knowledge.grace:
+        state.evidence.hold("HBT-16", event.sequence)
+
 
 MOVED = frozenset({Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE, Error.COORDINATOR_LOAD_IN_PROGRESS})
 ELSEWHERE = frozenset({Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE, Error.REQUEST_TIMED_OUT})

@@ -1,18 +1,244 @@
 """The state of a client that is followed: its knowledge, its open requests and its debts."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
 
-from fencepost.model.assignors.group import Subscription, TopicPartition
-from fencepost.traces.client_judge.classic.application import Application
-from fencepost.traces.client_judge.classic.buffers import Buffers
-from fencepost.traces.client_judge.classic.commits import Commits
-from fencepost.traces.client_judge.classic.groups import InventedGroups
-from fencepost.traces.client_judge.classic.knowledge import Knowledge, Standing
-from fencepost.traces.client_judge.classic.rhythm import Repeats, Rhythm
+from fencepost.model.assignors.checks import CHECKS, OWN_RULES, AssignorCheck, MissingPlan, PlanFailure, SeenPlans
+from fencepost.model.assignors.group import Assignment, Subscription, TopicPartition
+from fencepost.traces.client_judge.classic.application import Application, Buffers, Commits
 from fencepost.traces.client_judge.evidence import Evidence, build_violation
 from fencepost.traces.events import Event, Operation
 from fencepost.traces.verdict import Violation
+
+# --- The knowledge of a client of its membership: a standing after each piece of news, and those that it may have by
+# now.
+
+NO_GENERATION = -1
+
+
+class Phase(Enum):
+    """How far a client is with its membership."""
+
+    OUT = auto()
+    """In no group, or thrown out."""
+    JOINED = auto()
+    """Told a generation, not yet an assignment."""
+    STABLE = auto()
+    """Told an assignment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A membership as a client knows it after some news.
+
+    The next JoinGroup carries `member_id`, whatever it likes if that is None; `requirement` says so, "" if none does.
+    `sequence` and `time` are those of the news, and `news` tells it in words.
+    """
+
+    member_id: str | None
+    generation: int = NO_GENERATION
+    phase: Phase = Phase.OUT
+    assignment: frozenset[TopicPartition] = frozenset()
+    requirement: str = ""
+    news: str = "it has just started"
+    sequence: int = 0
+    time: int = 0
+
+
+@dataclass(slots=True)
+class Knowledge:
+    """The standings of a client in the order of the news, as far as they still matter. `grace` in milliseconds."""
+
+    grace: int
+    standings: list[Standing] = field(default_factory=lambda: [Standing("", requirement="MEMBER-02")])
+    former: list[Standing] = field(default_factory=list)
+    """Standings that the client has certainly left behind, with a generation."""
+
+    @property
+    def latest(self) -> Standing:
+        """The standing after the latest news."""
+        return self.standings[-1]
+
+    def learn(self, standing: Standing) -> None:
+        """There is news."""
+        self.standings.append(standing)
+
+    def settle(self, time: int) -> None:
+        """Everything that is older than the grace has arrived."""
+        arrived = sum(standing.time + self.grace <= time for standing in self.standings[1:])
+        self._leave_behind(arrived)
+
+    def show(self, sequence: int) -> None:
+        """A request shows that the news with this sequence number, and all before it, has arrived."""
+        arrived = sum(standing.sequence <= sequence for standing in self.standings[1:])
+        self._leave_behind(arrived)
+
+    def find(self, member_id: str, generation: int) -> Standing | None:
+        """The latest standing with this membership that the client may have, None if there is none."""
+        fitting = (each for each in reversed(self.standings) if has_membership(each, member_id, generation))
+        return next(fitting, None)
+
+    def had(self, member_id: str, generation: int) -> Standing | None:
+        """The former standing with this membership, None if the client was never told of it."""
+        return next((each for each in reversed(self.former) if has_membership(each, member_id, generation)), None)
+
+    def allowed_partitions(self) -> frozenset[TopicPartition]:
+        """All partitions that the client may hold to be its own."""
+        return frozenset[TopicPartition]().union(*(standing.assignment for standing in self.standings))
+
+    def _leave_behind(self, count: int) -> None:
+        self.former += (each for each in self.standings[:count] if each.generation != NO_GENERATION)
+        del self.standings[:count]
+
+
+def has_membership(standing: Standing, member_id: str, generation: int) -> bool:
+    """Whether a standing has this member id and this generation."""
+    return standing.member_id in (None, member_id) and standing.generation == generation != NO_GENERATION
+
+
+# --- The times of a client's heartbeats and of its lookups that failed, and its repeats of requests.
+
+STEADY = 3
+"""So many heartbeats show a rhythm, and a silence of so many is one."""
+
+
+@dataclass(slots=True)
+class Rhythm:
+    """When heartbeats came, and when the coordinator could not be found. Times in milliseconds."""
+
+    last: int = 0
+    gaps: list[int] = field(default_factory=list)
+    """The times between heartbeats while the application polled."""
+    failed: int | None = None
+    """When a heartbeat got an error that may pass, if none came since."""
+    lost_since: int | None = None
+    """When the first lookup failed, if none has succeeded since."""
+    callback: tuple[int, int] | None = None
+    """When a slow callback began, if it is under way, and how long it takes."""
+    found_at: int | None = None
+    """When a lookup succeeded after one that had failed."""
+    outage: int = 0
+    """How long the coordinator could not be found, the last time."""
+
+    @property
+    def usual(self) -> int:
+        """The longest time between heartbeats so far, 0 if there were too few."""
+        return max(self.gaps) if len(self.gaps) >= STEADY else 0
+
+
+@dataclass(slots=True)
+class Repeats:
+    """The repeats of a request to one API: when it failed last, if nothing came since, and how many came at once."""
+
+    failed: int | None = None
+    at_once: int = 0
+
+
+# --- Groups that the script has invented for a leader, held against the checks of the assignor that it is told to
+# use.
+
+CHECKS_BY_NAME: Mapping[tuple[str, str], AssignorCheck] = {
+    (assignor, check.name): check for check in CHECKS for assignor in check.names
+}
+"""The checks of each assignor, by its name and the name of the check."""
+REPEATED = "group-again"
+"""The annotation behind a plan that counts for nothing: the leader will be told of the group again."""
+PATIENCE_MS = 5_000
+"""How long a leader may take for a plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class InventedGroup:
+    """A group that the leader was told, with the topics of the check by their names on the wire."""
+
+    assignor: str
+    check: str
+    topics: Mapping[str, str]
+    sequence: int
+    time: int
+    is_last_try: bool
+    """Whether the leader was told of it before, and has joined again in the place of a plan."""
+
+    @property
+    def requirement(self) -> str:
+        """The requirement of the check."""
+        return self.check.partition(" ")[0]
+
+    @property
+    def is_odd(self) -> bool:
+        """Whether it is a group for which the assignors of Apache Kafka fail."""
+        return self.requirement in OWN_RULES
+
+
+@dataclass(slots=True)
+class InventedGroups:
+    """The plans for invented groups, by assignor and check, in their order; None where none came."""
+
+    told: InventedGroup | None = None
+    """The group that has no plan yet."""
+    plans: dict[tuple[str, str], list[Assignment | None]] = field(default_factory=dict)
+    planned: InventedGroup | None = None
+    """The group of the last plan."""
+    last: dict[tuple[str, str], int] = field(default_factory=dict)
+    """The sequence number of the last plan, or of the group without one."""
+
+    def tell(self, event: Event) -> None:
+        """The leader is told of a group, perhaps again; at another one before that it has failed then."""
+        body, is_again = event.body, bool(event.body["again"])
+        if self.told is not None and not is_again:
+            self._add(None, self.told.sequence)
+        self.told = InventedGroup(body["assignor"], body["check"], body["topics"], event.sequence, event.time, is_again)
+
+    def join(self) -> None:
+        """The leader joins again: for the second time in the place of a plan, it has failed."""
+        if self.told is not None and self.told.is_last_try:
+            self._add(None, self.told.sequence)
+
+    def take(self, plan: Assignment, sequence: int) -> None:
+        """The leader brings a plan."""
+        assert self.told is not None
+        topics = self.told.topics
+        own = {id: tuple((topics.get(name, name), number) for name, number in given) for id, given in plan.items()}
+        self._add(own, sequence)
+
+    def repeat(self) -> None:
+        """The last plan counts for nothing."""
+        if self.planned is not None:
+            self.plans[self.planned.assignor, self.planned.check].pop()
+            self.told, self.planned = replace(self.planned, is_last_try=False), None
+
+    def finish(self, time: int, has_ended: bool) -> None:
+        """The trace ends."""
+        if self.told is not None and (has_ended or time - self.told.time > PATIENCE_MS):
+            self._add(None, self.told.sequence)
+
+    def _add(self, plan: Assignment | None, sequence: int) -> None:
+        assert self.told is not None
+        key = self.told.assignor, self.told.check
+        self.plans.setdefault(key, []).append(plan)
+        self.last[key] = sequence
+        self.told, self.planned = None, self.told
+
+
+def judge_groups(groups: InventedGroups, evidence: Evidence) -> None:
+    """Each check whose groups have all been planned for holds, or does not."""
+    for (assignor, name), plans in groups.plans.items():
+        check = CHECKS_BY_NAME.get((assignor, name))
+        if check is None:
+            continue
+        try:
+            wrong = next(check.run(SeenPlans(plans).assign, assignor), None)
+        except PlanFailure as failure:
+            wrong = str(failure)
+        except MissingPlan:
+            continue
+        title, expected = f"{assignor} plans wrongly for {check.groups}", "a plan that keeps the rule"
+        violation = build_violation(
+            check.requirement, groups.last[assignor, name], title, expected, wrong or "", f"a group: {check.groups}"
+        )
+        evidence.judge(wrong is None, violation)
+
 
 COOPERATIVE_ASSIGNORS = frozenset({"cooperative-sticky"})
 """The assignors with well-known names that let a member keep its partitions while it joins."""
