@@ -12,8 +12,8 @@ from fencepost.adapters.wire.cluster import GROUP_KEY, RETRY_DELAY_S, AdminClien
 from fencepost.adapters.wire.connection import ConnectionLoss, ConnectionLossError, LossCause
 from fencepost.adapters.wire.group_requests import GroupRequests
 from fencepost.model.classic.messages.parsing import names_topics_by_id
-from fencepost.model.classic.messages.requests import MIN_TOPIC_ID_VERSION
 from fencepost.model.errors import COORDINATOR_NOT_READY, Error
+from fencepost.model.groups.messages import MIN_TOPIC_ID_VERSION
 from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import API_NAMES, VERSIONS, fit_body
 from fencepost.model.wire.java_hash import java_abs_hash

@@ -9,7 +9,7 @@ from fencepost.conformance.swarm.watch import SwarmWatch
 from fencepost.model.classic.member.client import Callback, CallbackKind
 from fencepost.model.classic.member.settings import ClientSettings
 from fencepost.model.classic.member.step import ClientInput, CommitOffsets
-from fencepost.model.classic.messages.requests import Partition
+from fencepost.model.groups.messages import Partition
 from fencepost.model.wire.codec import Body
 
 SWARM_PACE = Pace(cycle=0.25, metadata=5.0, fetch=0.5)

@@ -13,8 +13,8 @@ from fencepost.conformance.swarm.watch import SwarmWatch
 from fencepost.model.classic.member.client import assigned_partitions
 from fencepost.model.classic.member.member import MemberState
 from fencepost.model.classic.member.settings import ClientSettings, ResetPolicy
-from fencepost.model.classic.messages.requests import Partition
 from fencepost.model.frozen import evolve
+from fencepost.model.groups.messages import Partition
 
 WRITES = 10
 """How often records are written."""

@@ -6,7 +6,7 @@ Times are milliseconds. A member is one life of a process: one that starts again
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from fencepost.model.classic.messages.requests import Partition
+from fencepost.model.groups.messages import Partition
 
 MAX_VIOLATIONS = 20
 

@@ -20,7 +20,7 @@ coordinator, which know nothing of them.
 """
 
 from fencepost.model.classic.coordinator import dispatch, group_log, internal_actions
-from fencepost.model.classic.coordinator.state import Cluster, GroupState, StepResult
+from fencepost.model.classic.coordinator.state import GroupState, StepResult
 from fencepost.model.classic.core.join import update_member
 from fencepost.model.classic.core.join_phase import has_unsynced_member, prepare_rebalance, update_sync_timer
 from fencepost.model.classic.core.member_table import find, group_timeout, is_member, with_slot
@@ -44,6 +44,7 @@ from fencepost.model.classic.dialect import Dialect
 from fencepost.model.classic.messages.requests import Heartbeat, JoinGroup, Request, SyncGroup
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
+from fencepost.model.groups.protocol import Cluster
 from fencepost.model.logic import Truth, absent, and_, any_, emit, ite, not_, or_
 
 PROPOSED = Dialect(generation_waits_for_assignment=False)

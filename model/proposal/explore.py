@@ -10,7 +10,6 @@ from typing import Any, cast
 from fencepost.model.classic.coordinator import group_log
 from fencepost.model.classic.core.join import join
 from fencepost.model.classic.core.membership import heartbeat
-from fencepost.model.classic.core.sorts import HandleNumber, MemberId, OtherProtocolType, ProtocolName, numbered_id
 from fencepost.model.classic.core.state import (
     FREE,
     Choices,
@@ -46,6 +45,7 @@ from fencepost.model.frozen import evolve
 from fencepost.model.proposal import coordinator as proposal
 from fencepost.model.proposal import member as proposed_member
 from fencepost.model.proposal.member import Leadership
+from fencepost.model.sorts import HandleNumber, MemberId, OtherProtocolType, ProtocolName, numbered_id
 
 # One of the two groups: its coordinator with a log, two members, and what lies between them.
 

@@ -12,7 +12,6 @@ only if each of its SyncGroups in this generation was answered. What has to move
 from dataclasses import dataclass
 from typing import cast
 
-from fencepost.model.classic.core.sorts import Assignment, Handle, MemberId, PartitionFlags
 from fencepost.model.classic.core.state import (
     HeartbeatRequest,
     HeartbeatResponse,
@@ -34,6 +33,7 @@ from fencepost.model.classic.member.member import (
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
 from fencepost.model.logic import Time, and_, not_, or_
+from fencepost.model.sorts import Assignment, Handle, MemberId, PartitionFlags
 
 Plan = tuple[MemberId | None, ...]
 """Who gets each partition, None for nobody."""

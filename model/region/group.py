@@ -12,11 +12,9 @@ from fencepost.model.classic.core.join import join
 from fencepost.model.classic.core.join_phase import try_complete_join
 from fencepost.model.classic.core.member_table import find
 from fencepost.model.classic.core.membership import commit
-from fencepost.model.classic.core.sorts import MemberId, MetadataBytes, ProtocolName
 from fencepost.model.classic.core.state import (
     FREE,
     Choices,
-    CommitRequest,
     Context,
     Group,
     Holder,
@@ -30,6 +28,8 @@ from fencepost.model.classic.core.sync import sync
 from fencepost.model.classic.core.timers import expire_join, expire_member
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
+from fencepost.model.groups.messages import CommitRequest
+from fencepost.model.sorts import MemberId, MetadataBytes, ProtocolName
 
 PROTOCOLS = (Protocol(cast(ProtocolName, "range"), cast(MetadataBytes, b"")),)
 PRESENT, EARLIER = 1, 0

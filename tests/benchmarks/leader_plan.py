@@ -11,9 +11,9 @@ import argparse
 import time
 from collections.abc import Sequence
 
-from fencepost.model.classic.core.sorts import MemberId
 from fencepost.model.classic.core.state import MemberView
 from fencepost.model.classic.member.member import assignments
+from fencepost.model.sorts import MemberId
 
 
 def seconds_of(members: int) -> float:

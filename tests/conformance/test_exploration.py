@@ -14,11 +14,12 @@ from fencepost.conformance.reports.classic.exploration import SearchDisplay, pul
 from fencepost.conformance.results import ExitCode
 from fencepost.model.classic.core.member_table import NOWHERE, check_member
 from fencepost.model.classic.core.membership import renew_session, respond_to_commit
-from fencepost.model.classic.core.state import CommitRequest, Context, Group, Step
+from fencepost.model.classic.core.state import Context, Group, Step
 from fencepost.model.errors import Error
 from fencepost.model.explore.classic import coordinator_steps, group_model
 from fencepost.model.explore.classic.properties import PROPERTIES
 from fencepost.model.explore.search import SearchProgress
+from fencepost.model.groups.messages import CommitRequest
 
 Capture = pytest.CaptureFixture[str]
 TINY = ["explore", "--members", "1", "--ids", "1", "--generations", "1", "--slots", "1", "--requests", "3"]

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from fencepost.model.classic.coordinator.availability import Unavailable, refuse_unavailable
-from fencepost.model.classic.coordinator.state import Cluster, GroupState, StepResult
+from fencepost.model.classic.coordinator.state import GroupState, StepResult
 from fencepost.model.classic.core.state import (
-    CommitRequest,
     Context,
     Group,
     HeartbeatRequest,
@@ -22,30 +21,25 @@ from fencepost.model.classic.core.state import (
     SyncResponse,
 )
 from fencepost.model.classic.dialect import Dialect
-from fencepost.model.classic.messages.requests import (
+from fencepost.model.classic.messages.requests import Heartbeat, JoinGroup, LeaveGroup, Request, Response, SyncGroup
+from fencepost.model.errors import Error
+from fencepost.model.groups.messages import (
+    CommitRequest,
     DeleteGroup,
     DescribeGroup,
-    Heartbeat,
-    JoinGroup,
-    LeaveGroup,
+    DescribeGroupResponse,
+    ErrorResponse,
     ListGroups,
+    ListGroupsResponse,
     Offset,
     OffsetCommit,
     OffsetDelete,
     OffsetFetch,
-    Request,
-    SyncGroup,
-    TxnOffsetCommit,
-)
-from fencepost.model.classic.messages.responses import (
-    DescribeGroupResponse,
-    ErrorResponse,
-    ListGroupsResponse,
     OffsetFetchResponse,
     PartitionErrors,
-    Response,
+    TxnOffsetCommit,
 )
-from fencepost.model.errors import Error
+from fencepost.model.groups.protocol import Cluster
 from fencepost.model.settings import Settings
 from fencepost.traces.judge.classic.matching import compare_responses
 from fencepost.traces.judge.classic.observed_response import ObservedResponse

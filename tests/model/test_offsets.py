@@ -2,17 +2,17 @@
 
 import pytest
 
-from fencepost.model.classic.coordinator.deleted_offsets import NOTHING_DELETED
 from fencepost.model.classic.coordinator.dispatch import handle_request
+from fencepost.model.classic.coordinator.group_protocol import CLASSIC_GROUP
 from fencepost.model.classic.coordinator.internal_actions import restart_coordinator
-from fencepost.model.classic.coordinator.offsets import apply_transaction_marker, expired_offsets
-from fencepost.model.classic.coordinator.state import Cluster, GroupState
+from fencepost.model.classic.coordinator.state import GroupState
 from fencepost.model.classic.core.state import Context
 from fencepost.model.classic.dialect import Dialect
 from fencepost.model.classic.messages.parsing import Body, read_requests
-from fencepost.model.classic.messages.requests import Offset
-from fencepost.model.classic.messages.responses import OffsetFetchResponse, PartitionErrors
 from fencepost.model.errors import Error
+from fencepost.model.groups.messages import Offset, OffsetFetchResponse, PartitionErrors
+from fencepost.model.groups.offsets import apply_transaction_marker, expired_offsets
+from fencepost.model.groups.protocol import NOTHING_DELETED, Cluster
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Operation
 from fencepost.traces.judge.classic.matching import compare_responses
@@ -86,10 +86,13 @@ def test_null_metadata_is_noticed() -> None:
 
 def test_an_offset_may_go_when_its_own_retention_or_that_of_the_broker_is_over() -> None:
     kept = GroupState(offsets={("t", 0): Offset(7, committed=1_000, expires=5_000)})
-    assert [bool(expired_offsets(kept, now, 10_000)) for now in (4_999, 5_000)] == [False, True]
-    assert [bool(expired_offsets(kept, now, 2_000)) for now in (2_999, 3_000)] == [False, True]
-    asked_for_nothing = GroupState(offsets={("t", 0): Offset(7, committed=1_000)})
-    assert [bool(expired_offsets(asked_for_nothing, now, 2_000)) for now in (2_999, 3_000)] == [False, True]
+    assert [bool(expired_offsets(kept, now, 10_000, CLASSIC_GROUP)) for now in (4_999, 5_000)] == [False, True]
+    assert [bool(expired_offsets(kept, now, 2_000, CLASSIC_GROUP)) for now in (2_999, 3_000)] == [False, True]
+    plain = GroupState(offsets={("t", 0): Offset(7, committed=1_000)})
+    assert [bool(expired_offsets(plain, now, 2_000, CLASSIC_GROUP)) for now in (2_999, 3_000)] == [
+        False,
+        True,
+    ]
 
 
 def transactional_commit(state: GroupState, now: int) -> GroupState:
@@ -103,12 +106,12 @@ def test_the_retention_of_a_transactional_offset_begins_with_its_commit() -> Non
     (request,) = read_requests("EndTxn", 1, {"producer_id": 1, "committed": True}, 3, ("g",))
     ended = handle_request(pending, request, Context(101_000), CLUSTER).state
     kept = apply_transaction_marker(ended)
-    assert [bool(expired_offsets(kept, now, 60_000)) for now in (159_999, 160_000)] == [False, True]
+    assert [bool(expired_offsets(kept, now, 60_000, CLASSIC_GROUP)) for now in (159_999, 160_000)] == [False, True]
 
 
 def test_an_offset_under_an_open_transaction_may_go_and_its_group_stays() -> None:
     pending = transactional_commit(GroupState(offsets={("t", 0): Offset(7)}), 100_000)
-    assert expired_offsets(pending, 60_000, 60_000) == {("t", 0)}
+    assert expired_offsets(pending, 60_000, 60_000, CLASSIC_GROUP) == {("t", 0)}
     fetch, describe = (
         read_requests(api, 5, body, 4, ())[0]
         for api, body in (("OffsetFetch", FETCH), ("DescribeGroups", {"groups": ["g"]}))

@@ -8,19 +8,13 @@ from types import ModuleType
 
 import pytest
 
-from fencepost.model.classic.coordinator import dispatch, internal_actions, offsets
+from fencepost.model.classic.coordinator import dispatch, group_protocol, internal_actions
 from fencepost.model.classic.coordinator.dispatch import takes_slot
 from fencepost.model.classic.core import join, membership, sync, timers
-from fencepost.model.classic.core.state import (
-    CommitRequest,
-    HeartbeatRequest,
-    JoinRequest,
-    LeaveRequest,
-    Step,
-    SyncRequest,
-)
+from fencepost.model.classic.core.state import HeartbeatRequest, JoinRequest, LeaveRequest, Step, SyncRequest
 from fencepost.model.classic.theorems import dispatch_statements, scripted_run
 from fencepost.model.explore.classic import coordinator_steps
+from fencepost.model.groups.messages import CommitRequest
 from fencepost.model.proofs.classic import proof_events
 from fencepost.model.proofs.classic.proof_events import coordinator_events
 from tests.support.plain_values import build
@@ -29,7 +23,7 @@ CORE = (join, sync, membership, timers)
 USERS = {
     "prover": (proof_events,),
     "explorer": (coordinator_steps,),
-    "judge": (dispatch, offsets, internal_actions),
+    "judge": (dispatch, group_protocol, internal_actions),
     "proof of the dispatcher": (dispatch_statements, internal_actions),
 }
 HANDLERS = {"join", "sync", "heartbeat", "leave", "commit", "expire_member", "expire_join", "expire_sync"}

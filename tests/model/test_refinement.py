@@ -11,18 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from fencepost.model.classic.core import join_phase
 from fencepost.model.classic.core.membership import commit
-from fencepost.model.classic.core.sorts import MemberId
-from fencepost.model.classic.core.state import (
-    FREE,
-    CommitRequest,
-    Context,
-    Group,
-    Holder,
-    Phase,
-    Slot,
-    Step,
-    SyncRequest,
-)
+from fencepost.model.classic.core.state import FREE, Context, Group, Holder, Phase, Slot, Step, SyncRequest
 from fencepost.model.classic.core.sync import sync
 from fencepost.model.classic.dialect import Dialect
 from fencepost.model.classic.kernel import refinement
@@ -37,6 +26,8 @@ from fencepost.model.classic.kernel.refinement import (
 )
 from fencepost.model.classic.member import member as members
 from fencepost.model.classic.member.member import Member, MemberStep
+from fencepost.model.groups.messages import CommitRequest
+from fencepost.model.sorts import MemberId
 from tests.support import random_run
 from tests.support.plain_values import build
 from tests.support.random_run import OLDER, walk

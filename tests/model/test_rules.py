@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 HANDLERS = [
     *sorted((ROOT / "model" / "classic" / "core").glob("*.py")),
     *sorted((ROOT / "model" / "classic" / "coordinator").glob("*.py")),
+    *sorted((ROOT / "model" / "groups").glob("*.py")),
     *sorted((ROOT / "traces" / "judge").rglob("*.py")),
 ]
 PREFIXES = {name.split(".")[0] for name in RULES}

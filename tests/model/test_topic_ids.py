@@ -3,13 +3,13 @@
 import pytest
 
 from fencepost.model.classic.coordinator.dispatch import handle_request
-from fencepost.model.classic.coordinator.state import Cluster, GroupState
+from fencepost.model.classic.coordinator.state import GroupState
 from fencepost.model.classic.core.state import Context
 from fencepost.model.classic.dialect import Dialect
 from fencepost.model.classic.messages.parsing import Body, names_topics_by_id, read_requests
-from fencepost.model.classic.messages.requests import Offset, Topics
-from fencepost.model.classic.messages.responses import OffsetFetchResponse, PartitionErrors
 from fencepost.model.errors import Error
+from fencepost.model.groups.messages import Offset, OffsetFetchResponse, PartitionErrors, Topics
+from fencepost.model.groups.protocol import Cluster
 from fencepost.model.settings import Settings
 from fencepost.traces.judge.classic.matching import compare_responses
 from fencepost.traces.judge.classic.observed_response import ObservedResponse

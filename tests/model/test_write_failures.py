@@ -8,7 +8,6 @@ from fencepost.model.classic.coordinator.internal_actions import unload_group
 from fencepost.model.classic.coordinator.state import GroupState
 from fencepost.model.classic.coordinator.write_failures import WriteFailure, handle_write_failure, write_failure_error
 from fencepost.model.classic.core.state import (
-    CommitRequest,
     HeartbeatRequest,
     JoinRequest,
     JoinResponse,
@@ -17,20 +16,17 @@ from fencepost.model.classic.core.state import (
     SyncRequest,
 )
 from fencepost.model.classic.dialect import Dialect
-from fencepost.model.classic.messages.requests import (
+from fencepost.model.classic.messages.requests import Heartbeat, JoinGroup, LeaveGroup, Request, SyncGroup
+from fencepost.model.errors import Error
+from fencepost.model.groups.messages import (
+    CommitRequest,
     DeleteGroup,
-    Heartbeat,
-    JoinGroup,
-    LeaveGroup,
     Offset,
     OffsetCommit,
     OffsetDelete,
     OffsetFetch,
-    Request,
-    SyncGroup,
     TxnOffsetCommit,
 )
-from fencepost.model.errors import Error
 from tests.support.model_driver import SESSION_TIMEOUT_MS, ModelCoordinatorDriver, driver_in_phase
 from tests.support.plain_values import build
 

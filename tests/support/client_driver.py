@@ -5,7 +5,6 @@ from typing import Any
 
 from fencepost.model.assignors.consumer_protocol import decode_subscription, encode_assignment, encode_subscription
 from fencepost.model.assignors.group import Assign, Assignment, ClusterTopics, GroupMember, Subscription
-from fencepost.model.classic.core.sorts import AssignmentBytes, InstanceId
 from fencepost.model.classic.core.state import (
     HeartbeatResponse,
     JoinResponse,
@@ -41,18 +40,17 @@ from fencepost.model.classic.member.step import (
     Subscribe,
     TimePassed,
 )
-from fencepost.model.classic.messages.requests import (
-    Heartbeat,
-    JoinGroup,
-    LeaveGroup,
+from fencepost.model.classic.messages.requests import Heartbeat, JoinGroup, LeaveGroup, SyncGroup
+from fencepost.model.errors import Error
+from fencepost.model.groups.messages import (
     Offset,
     OffsetCommit,
     OffsetFetch,
+    OffsetFetchResponse,
     Partition,
-    SyncGroup,
+    PartitionErrors,
 )
-from fencepost.model.classic.messages.responses import OffsetFetchResponse, PartitionErrors
-from fencepost.model.errors import Error
+from fencepost.model.sorts import AssignmentBytes, InstanceId
 from tests.support.plain_values import build
 
 NONE = Error.NONE

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 
 from fencepost.model.classic.coordinator.dispatch import handle_request
 from fencepost.model.classic.coordinator.internal_actions import armed_timers, fire_timer
-from fencepost.model.classic.coordinator.state import Cluster, GroupState, Reply
-from fencepost.model.classic.core.sorts import MemberId
+from fencepost.model.classic.coordinator.state import GroupState, Reply
 from fencepost.model.classic.core.state import Choices, Context, Holder, Phase
 from fencepost.model.classic.dialect import Dialect
 from fencepost.model.classic.member.client import (
@@ -47,12 +46,14 @@ from fencepost.model.classic.member.step import (
     Subscribe,
     TimePassed,
 )
-from fencepost.model.classic.messages.requests import OffsetCommit, Partition, Request
-from fencepost.model.classic.messages.responses import PartitionErrors
+from fencepost.model.classic.messages.requests import Request
 from fencepost.model.errors import Error
 from fencepost.model.explore.classic.poll_loop.actions import with_handle
 from fencepost.model.frozen import evolve
+from fencepost.model.groups.messages import OffsetCommit, Partition, PartitionErrors
+from fencepost.model.groups.protocol import Cluster
 from fencepost.model.settings import Settings
+from fencepost.model.sorts import MemberId
 from tests.support.client_driver import ASSIGNORS
 from tests.support.swarm_events import SwarmEvent
 from tests.support.swarm_settings import BOTH, ONLY_COOPERATIVE, ONLY_RANGE, settings_of

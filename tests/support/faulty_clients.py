@@ -17,12 +17,12 @@ from fencepost.model.assignors.consumer_protocol import (
     encode_subscription,
 )
 from fencepost.model.assignors.group import Assign, Subscription
-from fencepost.model.classic.core.sorts import InstanceId
 from fencepost.model.classic.member.client import FindCoordinatorResponse
 from fencepost.model.classic.member.settings import RANGE, ROUND_ROBIN, STICKY, ClientSettings
 from fencepost.model.classic.member.step import ResponseArrived
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
+from fencepost.model.sorts import InstanceId
 from tests.support.client_scenarios import COOPERATIVE, EAGER
 from tests.support.faulty_assignors import FAULTY_ASSIGNORS
 from tests.support.wire_client import Tamper, Tell, WireClient, WireSubject, send_as_it_is, tell_as_it_is

@@ -11,10 +11,9 @@ from fencepost.model.classic.coordinator.internal_actions import (
     fire_timer,
     restart_coordinator,
 )
-from fencepost.model.classic.coordinator.state import Cluster, GroupState, StepResult
+from fencepost.model.classic.coordinator.state import GroupState, StepResult
 from fencepost.model.classic.core.state import (
     Choices,
-    CommitRequest,
     Context,
     Group,
     HeartbeatRequest,
@@ -26,17 +25,10 @@ from fencepost.model.classic.core.state import (
     SyncRequest,
 )
 from fencepost.model.classic.dialect import Dialect
-from fencepost.model.classic.messages.requests import (
-    Heartbeat,
-    JoinGroup,
-    LeaveGroup,
-    Offset,
-    OffsetCommit,
-    Request,
-    SyncGroup,
-)
-from fencepost.model.classic.messages.responses import Response
+from fencepost.model.classic.messages.requests import Heartbeat, JoinGroup, LeaveGroup, Request, Response, SyncGroup
 from fencepost.model.errors import Error
+from fencepost.model.groups.messages import CommitRequest, Offset, OffsetCommit
+from fencepost.model.groups.protocol import Cluster
 from fencepost.model.settings import Settings
 from tests.support.plain_values import build
 

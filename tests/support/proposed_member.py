@@ -5,7 +5,6 @@ What it sends and how it goes on is decided by the member core (`member.py`, `re
 
 from typing import Any
 
-from fencepost.model.classic.core.sorts import MemberId, ProtocolName
 from fencepost.model.classic.core.state import (
     HeartbeatRequest,
     HeartbeatResponse,
@@ -20,6 +19,7 @@ from fencepost.model.classic.member.member import MemberSettings, MemberStep
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
 from fencepost.model.proposal import member as resync
+from fencepost.model.sorts import MemberId, ProtocolName
 from fencepost.model.wire.codec import Body, decode_body, decode_response, encode_body, encode_request
 from tests.support.plain_values import build
 from tests.support.tcp_peer import RawClient, RunningServer

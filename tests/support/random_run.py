@@ -10,7 +10,6 @@ from fencepost.model.classic.coordinator.internal_actions import ArmedTimer, Tim
 from fencepost.model.classic.coordinator.state import GroupState
 from fencepost.model.classic.core.join import join
 from fencepost.model.classic.core.membership import commit, heartbeat, leave
-from fencepost.model.classic.core.sorts import Handle, HandleNumber
 from fencepost.model.classic.core.state import (
     Choices,
     CommitResponse,
@@ -32,6 +31,7 @@ from fencepost.model.classic.dialect import Dialect
 from fencepost.model.classic.kernel.refinement import KernelRun, follow_commit, follow_coordinator, follow_member
 from fencepost.model.classic.member import member as members
 from fencepost.model.classic.member.member import Member, MemberRequest, MemberSettings, MemberStep, PartitionCommit
+from fencepost.model.sorts import Handle, HandleNumber
 from tests.support.plain_values import build
 
 PARTITIONS = 2

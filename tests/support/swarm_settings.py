@@ -1,6 +1,5 @@
 """The settings of clients in a swarm."""
 
-from fencepost.model.classic.core.sorts import InstanceId
 from fencepost.model.classic.member.settings import (
     COOPERATIVE_STICKY,
     RANGE,
@@ -8,6 +7,7 @@ from fencepost.model.classic.member.settings import (
     ResetPolicy,
     Strategy,
 )
+from fencepost.model.sorts import InstanceId
 
 ONLY_RANGE: tuple[Strategy, ...] = (RANGE,)
 BOTH = (COOPERATIVE_STICKY, RANGE)

@@ -13,9 +13,9 @@ from fencepost.model.assignors.consumer_protocol import decode_subscription, enc
 from fencepost.model.assignors.group import ClusterTopics, GroupMember
 from fencepost.model.classic.member.settings import ClientSettings
 from fencepost.model.classic.member.step import ClientInput, ClientStep, ResponseArrived
-from fencepost.model.classic.messages.requests import Partition
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
+from fencepost.model.groups.messages import Partition
 from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import Body
 

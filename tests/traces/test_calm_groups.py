@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from fencepost.model.classic.coordinator import dispatch, offsets
+from fencepost.model.classic.coordinator import dispatch
 from fencepost.model.classic.core import membership
 from fencepost.model.classic.core.state import Context, Group, HeartbeatRequest, Step
 from fencepost.model.frozen import evolve
+from fencepost.model.groups import offsets
 from fencepost.traces.events import Event, Header, Kind, Lookahead
 from fencepost.traces.judge.classic import calm_group
 from fencepost.traces.judge.classic.calm_steps import CalmStep, learn_step
@@ -133,15 +134,15 @@ def heartbeat_with_deadline(group: Group, request: HeartbeatRequest, context: Co
     return membership.heartbeat(group, request, context)
 
 
-def commit_with_offset(of: Any, request: Any, context: Context, cluster: Any) -> Any:
+def commit_with_offset(of: Any, request: Any, context: Context, cluster: Any, protocol: Any) -> Any:
     """As the shipped one, which looks at the offsets that come."""
     assert all(offset.offset > -LATE for _, offset in request.offsets)
-    return ON_COMMIT(of, request, context, cluster)
+    return ON_COMMIT(of, request, context, cluster, protocol)
 
 
-def commit_that_forgets(of: Any, request: Any, context: Context, cluster: Any) -> Any:
+def commit_that_forgets(of: Any, request: Any, context: Context, cluster: Any, protocol: Any) -> Any:
     """As the shipped one, which keeps no older offsets."""
-    return ON_COMMIT(evolve(of, offsets={}), request, context, cluster)
+    return ON_COMMIT(evolve(of, offsets={}), request, context, cluster, protocol)
 
 
 ON_COMMIT = offsets.on_commit

@@ -13,9 +13,9 @@ from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.scenarios.classic import ALL
 from fencepost.model.classic.coordinator.state import GroupState, StepResult
-from fencepost.model.classic.core.state import FREE, CommitRequest, Group, Holder, Phase, Slot
+from fencepost.model.classic.core.state import FREE, Group, Holder, Phase, Slot
 from fencepost.model.classic.kernel.refinement import RefinementError
-from fencepost.model.classic.messages.requests import OffsetCommit
+from fencepost.model.groups.messages import CommitRequest, OffsetCommit
 from fencepost.traces.events import Event, Header
 from fencepost.traces.judge.classic.kernel_check import KernelCheck
 from fencepost.traces.judge.judge import Judge

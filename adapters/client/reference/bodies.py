@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fencepost.model.classic.core.sorts import AssignmentBytes
 from fencepost.model.classic.core.state import (
     HeartbeatResponse,
     JoinResponse,
@@ -22,17 +21,10 @@ from fencepost.model.classic.member.step import (
     SendRequest,
 )
 from fencepost.model.classic.messages.parsing import id_token
-from fencepost.model.classic.messages.requests import (
-    Heartbeat,
-    JoinGroup,
-    LeaveGroup,
-    Offset,
-    OffsetCommit,
-    OffsetFetch,
-    SyncGroup,
-)
-from fencepost.model.classic.messages.responses import OffsetFetchResponse, PartitionErrors
+from fencepost.model.classic.messages.requests import Heartbeat, JoinGroup, LeaveGroup, SyncGroup
 from fencepost.model.errors import Error
+from fencepost.model.groups.messages import Offset, OffsetCommit, OffsetFetch, OffsetFetchResponse, PartitionErrors
+from fencepost.model.sorts import AssignmentBytes
 from fencepost.model.wire.codec import Body
 
 

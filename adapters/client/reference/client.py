@@ -49,8 +49,8 @@ from fencepost.model.classic.member.step import (
     Subscribe,
     TimePassed,
 )
-from fencepost.model.classic.messages.requests import Partition
 from fencepost.model.errors import Error
+from fencepost.model.groups.messages import Partition
 from fencepost.model.wire.codec import Body, decode_response, encode_request
 
 VERSIONS: Mapping[str, int] = MappingProxyType(

@@ -33,9 +33,9 @@ from fencepost.model.classic.member.step import (
     Seek,
     Unsubscribe,
 )
-from fencepost.model.classic.messages.responses import PartitionErrors
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
+from fencepost.model.groups.messages import PartitionErrors
 from fencepost.model.settings import Settings
 from fencepost.traces.model_transitions import Transition
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from fencepost.model.classic.member.client import CallbackKind, Client, Position, is_returnable, position_of
-from fencepost.model.classic.messages.requests import Partition
 from fencepost.model.errors import Error
+from fencepost.model.groups.messages import Partition
 from fencepost.model.wire.codec import Body
 from fencepost.model.wire.records import Batch, decode_batches, records_of
 

@@ -18,15 +18,16 @@ from fencepost.model.classic.coordinator.internal_actions import (
     fire_timer,
     restart_coordinator,
 )
-from fencepost.model.classic.coordinator.state import Cluster, GroupState, StepResult
-from fencepost.model.classic.core.sorts import MemberId
+from fencepost.model.classic.coordinator.state import GroupState, StepResult
 from fencepost.model.classic.core.state import Choices, Context, JoinResponse, NoResponse
 from fencepost.model.classic.dialect import Dialect
 from fencepost.model.classic.messages import requests as model
-from fencepost.model.classic.messages import responses
 from fencepost.model.classic.messages.parsing import read_requests
+from fencepost.model.groups import messages as responses
+from fencepost.model.groups.protocol import Cluster
 from fencepost.model.logic import Time
 from fencepost.model.settings import Settings
+from fencepost.model.sorts import MemberId
 
 StepObserver = Callable[[GroupState, model.Request | None, StepResult], None]
 """Called for every step with the state before it, the request (None for a step of the coordinator's own) and the
@@ -105,7 +106,7 @@ class ModelCoordinator:
         self.producers[name] = producer, epoch + 1
         for group, state in self.group_states.items():
             if producer in state.epochs:
-                begin = model.InitProducerId(group, request.handle, producer, epoch + 1)
+                begin = responses.InitProducerId(group, request.handle, producer, epoch + 1)
                 result = handle_request(state, begin, self.step_context(now), self.cluster)
                 self.apply_result(group, state, begin, result)
         fields = {"error_code": 0, "producer_id": producer, "producer_epoch": epoch + 1}
@@ -134,7 +135,7 @@ class ModelCoordinator:
         return (deadline for state in self.group_states.values() for deadline in armed_deadlines(state))
 
 
-def response_body(response: responses.Response) -> dict[str, Any]:
+def response_body(response: model.Response) -> dict[str, Any]:
     """The fields of a response that members read."""
     if isinstance(response, JoinResponse):
         rows = [

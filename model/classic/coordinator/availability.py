@@ -3,10 +3,9 @@
 
 from enum import Enum
 
-from fencepost.model.classic.coordinator.admin import on_list
 from fencepost.model.classic.coordinator.dispatch import handle_request
-from fencepost.model.classic.coordinator.offsets import missing_partition_error, partition_exists
-from fencepost.model.classic.coordinator.state import Cluster, GroupState, StepResult, respond
+from fencepost.model.classic.coordinator.group_protocol import CLASSIC_GROUP
+from fencepost.model.classic.coordinator.state import GroupState, StepResult, respond
 from fencepost.model.classic.core.state import (
     Context,
     HeartbeatResponse,
@@ -15,32 +14,28 @@ from fencepost.model.classic.core.state import (
     SyncResponse,
 )
 from fencepost.model.classic.dialect import Dialect, dialect_of
-from fencepost.model.classic.messages.requests import (
+from fencepost.model.classic.messages.requests import Heartbeat, JoinGroup, LeaveGroup, Request, Response, SyncGroup
+from fencepost.model.errors import Error
+from fencepost.model.frozen import evolve
+from fencepost.model.groups.admin import on_list
+from fencepost.model.groups.messages import (
     DeleteGroup,
     DescribeGroup,
+    DescribeGroupResponse,
     EndTxn,
-    Heartbeat,
+    ErrorResponse,
     InitProducerId,
-    JoinGroup,
-    LeaveGroup,
     ListGroups,
+    ListGroupsResponse,
     OffsetCommit,
     OffsetDelete,
     OffsetFetch,
-    Request,
-    SyncGroup,
-    TxnOffsetCommit,
-)
-from fencepost.model.classic.messages.responses import (
-    DescribeGroupResponse,
-    ErrorResponse,
-    ListGroupsResponse,
     OffsetFetchResponse,
     PartitionErrors,
-    Response,
+    TxnOffsetCommit,
 )
-from fencepost.model.errors import Error
-from fencepost.model.frozen import evolve
+from fencepost.model.groups.offsets import missing_partition_error, partition_exists
+from fencepost.model.groups.protocol import Cluster
 
 
 class Unavailable(Enum):
@@ -116,10 +111,8 @@ def is_checked_first(rule: str, reason: Unavailable, dialect: Dialect) -> bool:
 
 def list_while_loading(state: GroupState, request: ListGroups) -> StepResult:
     """Some partition of the node is loading: the error comes with the groups known so far (DIV-14)."""
-    (known,) = on_list(state, request).replies
-    assert isinstance(known.response, ListGroupsResponse)
-    partial = evolve(known.response, error=Unavailable.LOADING.error)
-    return respond(state, request, partial, Unavailable.LOADING.rule)
+    _, known, _ = on_list(state, request, CLASSIC_GROUP)
+    return respond(state, request, evolve(known, error=Unavailable.LOADING.error), Unavailable.LOADING.rule)
 
 
 def error_response_to(request: Request, error: Error, dialect: Dialect, cluster: Cluster) -> Response:

@@ -4,9 +4,9 @@
 responses and the rule that applied. The same function judges recorded responses.
 """
 
-from fencepost.model.classic.coordinator import admin, offsets
 from fencepost.model.classic.coordinator.group_log import becomes_empty, group_record, writes_record
-from fencepost.model.classic.coordinator.state import Cluster, GroupState, Reply, StepResult, respond
+from fencepost.model.classic.coordinator.group_protocol import CLASSIC_GROUP
+from fencepost.model.classic.coordinator.state import GroupState, Reply, StepResult, respond
 from fencepost.model.classic.core.join import join
 from fencepost.model.classic.core.membership import heartbeat, leave
 from fencepost.model.classic.core.state import (
@@ -24,25 +24,23 @@ from fencepost.model.classic.core.state import (
     SyncResponse,
 )
 from fencepost.model.classic.core.sync import sync
-from fencepost.model.classic.messages.requests import (
+from fencepost.model.classic.messages.requests import Heartbeat, JoinGroup, LeaveGroup, Request, Response, SyncGroup
+from fencepost.model.classic.messages.subscription import subscribed_topics
+from fencepost.model.errors import Error
+from fencepost.model.frozen import evolve
+from fencepost.model.groups import admin, offsets
+from fencepost.model.groups.messages import (
     DeleteGroup,
     DescribeGroup,
     EndTxn,
-    Heartbeat,
     InitProducerId,
-    JoinGroup,
-    LeaveGroup,
     ListGroups,
     OffsetCommit,
     OffsetDelete,
     OffsetFetch,
-    Request,
-    SyncGroup,
     TxnOffsetCommit,
 )
-from fencepost.model.classic.messages.subscription import subscribed_topics
-from fencepost.model.errors import Error
-from fencepost.model.frozen import evolve
+from fencepost.model.groups.protocol import Cluster
 from fencepost.model.logic import Truth, absent, not_
 
 
@@ -52,7 +50,7 @@ def handle_request(state: GroupState, request: Request, context: Context, cluste
         case Heartbeat():
             return on_heartbeat(state, request, context)
         case OffsetCommit():
-            return offsets.on_commit(state, request, context, cluster)
+            return answer(request, offsets.on_commit(state, request, context, cluster, CLASSIC_GROUP))
         case JoinGroup():
             return on_join(state, request, context, cluster)
         case SyncGroup():
@@ -60,21 +58,27 @@ def handle_request(state: GroupState, request: Request, context: Context, cluste
         case LeaveGroup():
             return on_leave(state, request, context)
         case TxnOffsetCommit():
-            return offsets.on_transactional_commit(state, request, context, cluster)
+            return answer(request, offsets.on_transactional_commit(state, request, context, cluster, CLASSIC_GROUP))
         case InitProducerId():
-            return offsets.on_init_producer(state, request, context)
+            return answer(request, offsets.on_init_producer(state, request, context))
         case EndTxn():
-            return offsets.on_end_transaction(state, request, context)
+            return answer(request, offsets.on_end_transaction(state, request, context))
         case OffsetFetch():
-            return offsets.on_fetch(state, request, context, cluster)
+            return answer(request, offsets.on_fetch(state, request, context, cluster, CLASSIC_GROUP))
         case OffsetDelete():
-            return offsets.on_delete(state, request, context, cluster)
+            return answer(request, offsets.on_delete_offsets(state, request, context, cluster, CLASSIC_GROUP))
         case DescribeGroup():
-            return admin.on_describe(state, request)
+            return answer(request, admin.on_describe(state, request, CLASSIC_GROUP))
         case ListGroups():
-            return admin.on_list(state, request)
+            return answer(request, admin.on_list(state, request, CLASSIC_GROUP))
         case DeleteGroup():
-            return admin.on_delete(state, request)
+            return answer(request, admin.on_delete(state, request, CLASSIC_GROUP))
+
+
+def answer(request: Request, answered: tuple[GroupState, Response, str]) -> StepResult:
+    """The outcome of a request that only the world beside the members is about."""
+    state, response, rule = answered
+    return respond(state, request, response, rule)
 
 
 def apply_core_step(state: GroupState, step: Step, context: Context) -> StepResult:

@@ -3,10 +3,8 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from fencepost.model.classic.coordinator.deleted_offsets import NOTHING_DELETED
 from fencepost.model.classic.coordinator.dispatch import apply_core_step
 from fencepost.model.classic.coordinator.group_log import load_record
-from fencepost.model.classic.coordinator.offsets import apply_transaction_marker
 from fencepost.model.classic.coordinator.state import GroupState, Reply, StepResult
 from fencepost.model.classic.core.member_table import is_member
 from fencepost.model.classic.core.state import Context, Group, Holder, JoinResponse, Step, SyncResponse
@@ -14,7 +12,8 @@ from fencepost.model.classic.core.timers import expire_join, expire_member, expi
 from fencepost.model.classic.dialect import dialect_of
 from fencepost.model.classic.messages.subscription import subscribed_topics
 from fencepost.model.errors import Error
-from fencepost.model.frozen import evolve
+from fencepost.model.groups.offsets import apply_transaction_marker, load_deleted_offsets
+from fencepost.model.groups.protocol import NOTHING_DELETED
 from fencepost.model.logic import Time
 
 
@@ -93,7 +92,7 @@ def unload_group(state: GroupState) -> StepResult:
 def restart_coordinator(state: GroupState, context: Context) -> StepResult:
     """The world as a new coordinator loads it from the log (coordinator.md 5.2)."""
     if state.deleted != NOTHING_DELETED:
-        state = load_deleted_offsets(state, context)
+        state = load_deleted_offsets(state, dialect_of(context))
     stored = state.stored
     if stored is not None and stored.generation == 0 and not dialect_of(context).new_group_is_stored:
         stored = None
@@ -114,14 +113,3 @@ def restart_coordinator(state: GroupState, context: Context) -> StepResult:
         state.epochs,
     )
     return StepResult(after, (), loaded.rule)
-
-
-def load_deleted_offsets(state: GroupState, context: Context) -> GroupState:
-    """The world before it is loaded, with the offsets that were deleted in the coordinator but not in its log."""
-    if dialect_of(context).deleted_offsets_stay_deleted:
-        return evolve(state, deleted=NOTHING_DELETED)
-    deleted = state.deleted
-    producers = dict.fromkeys((*state.pending, *deleted.pending))
-    pending = {one: {**deleted.pending.get(one, {}), **state.pending.get(one, {})} for one in producers}
-    offsets = {**deleted.committed, **state.offsets}
-    return evolve(state, offsets=offsets, pending=pending, deleted=NOTHING_DELETED)

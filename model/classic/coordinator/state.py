@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from fencepost.model.classic.coordinator.deleted_offsets import NOTHING_DELETED, DeletedOffsets, PendingOffsets
 from fencepost.model.classic.core.state import Group
-from fencepost.model.classic.messages.requests import Offset, Partition, Request, TopicNames, Topics, handle_of
-from fencepost.model.classic.messages.responses import Response
+from fencepost.model.classic.messages.requests import Request, Response, handle_of
 from fencepost.model.frozen import fast_frozen
+from fencepost.model.groups.messages import Offset, Partition
+from fencepost.model.groups.protocol import NOTHING_DELETED, DeletedOffsets, PendingOffsets
 from fencepost.model.logic import Time
-from fencepost.model.settings import Settings
 
 
 @fast_frozen
@@ -40,20 +39,6 @@ class GroupState:
             return 0
         slots = tuple((slot.id, slot.join, slot.sync, slot.deadline) for slot in group.slots)
         return hash((group.phase, group.generation, group.join_deadline, slots))
-
-
-@fast_frozen
-@dataclass(frozen=True, slots=True)
-class Cluster:
-    """The target around the group: its settings, the topics that exist (None: not known), and their names by id.
-
-    `missing` are partitions that do not exist, where the topics are not known.
-    """
-
-    settings: Settings
-    topics: Topics | None = None
-    names: TopicNames = field(default_factory=dict, hash=False)
-    missing: frozenset[Partition] = frozenset()
 
 
 @fast_frozen

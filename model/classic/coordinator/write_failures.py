@@ -8,25 +8,25 @@ from collections.abc import Mapping
 from enum import Enum
 
 from fencepost.model.classic.coordinator.dispatch import apply_core_step, handle_request
-from fencepost.model.classic.coordinator.state import Cluster, GroupState, Reply, StepResult, respond
+from fencepost.model.classic.coordinator.state import GroupState, Reply, StepResult, respond
 from fencepost.model.classic.core.join_phase import prepare_rebalance
 from fencepost.model.classic.core.member_table import find, find_instance, rearm, with_slot
 from fencepost.model.classic.core.state import Context, Holder, JoinResponse, Step, SyncResponse
 from fencepost.model.classic.dialect import Dialect, dialect_of
-from fencepost.model.classic.messages.requests import (
+from fencepost.model.classic.messages.requests import JoinGroup, Request, Response, SyncGroup, handle_of
+from fencepost.model.errors import Error
+from fencepost.model.frozen import evolve
+from fencepost.model.groups.messages import (
     DeleteGroup,
-    JoinGroup,
+    ErrorResponse,
     OffsetCommit,
     OffsetDelete,
     OffsetFetch,
-    Request,
-    SyncGroup,
+    OffsetFetchResponse,
+    PartitionErrors,
     TxnOffsetCommit,
-    handle_of,
 )
-from fencepost.model.classic.messages.responses import ErrorResponse, OffsetFetchResponse, PartitionErrors, Response
-from fencepost.model.errors import Error
-from fencepost.model.frozen import evolve
+from fencepost.model.groups.protocol import Cluster
 
 
 class WriteFailure(Enum):

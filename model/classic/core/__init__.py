@@ -3,5 +3,5 @@
 Plain functions on frozen values that also run on symbolic ones, so that the code that judges is the code that
 is proved. Here `if` forks on single values only; loops over slots use the connectives of `logic`; tokens (ids,
 names, metadata, assignments) are only compared and passed on; numbers are only added and compared. Versions,
-validation, offsets and admin calls live in `model/classic/coordinator`, never here.
+validation and loading live in `model/classic/coordinator`, offsets and admin calls in `model/groups`, never here.
 """

@@ -14,7 +14,6 @@ from fencepost.model.classic.core.member_table import (
     supports,
     with_slot,
 )
-from fencepost.model.classic.core.sorts import MemberId
 from fencepost.model.classic.core.state import (
     Context,
     Group,
@@ -31,6 +30,7 @@ from fencepost.model.classic.core.static_replacement import replace_static
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
 from fencepost.model.logic import Truth, absent, and_, emit, not_, or_
+from fencepost.model.sorts import MemberId
 
 
 def refusal(request: JoinRequest, error: Error, member: MemberId | None) -> tuple[Output, ...]:

@@ -43,7 +43,6 @@ with the same votes, comes in with the context (LAT-02, LAT-03), so that a step 
 
 from fencepost.model.classic.core.member_table import all_joined, group_timeout, is_member, no_members, rearm
 from fencepost.model.classic.core.protocol_selection import choose_leader, has_rejoined, metadata_for, select_protocol
-from fencepost.model.classic.core.sorts import MemberId
 from fencepost.model.classic.core.state import (
     FREE,
     Context,
@@ -58,6 +57,7 @@ from fencepost.model.classic.core.state import (
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
 from fencepost.model.logic import Time, Truth, absent, and_, any_, emit, ite, not_, or_
+from fencepost.model.sorts import MemberId
 
 Progress = tuple[Group, tuple[Output, ...]]
 """A group on its way through a step, and the answers so far."""

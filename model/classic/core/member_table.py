@@ -1,10 +1,10 @@
 """Who is in the group: look-up, membership checks, adding, removing and the predicates over all slots."""
 
-from fencepost.model.classic.core.sorts import InstanceId, MemberId, Millis, ProtocolName
 from fencepost.model.classic.core.state import FREE, Context, Group, Holder, JoinRequest, Phase, Protocol, Slot
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
 from fencepost.model.logic import Time, Truth, absent, all_, and_, any_, count, ite, largest, not_, or_
+from fencepost.model.sorts import InstanceId, MemberId, Millis, ProtocolName
 
 NOWHERE = -1
 """The index of a slot that does not exist."""

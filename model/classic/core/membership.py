@@ -10,9 +10,7 @@ from fencepost.model.classic.core.member_table import (
     rearm,
     with_slot,
 )
-from fencepost.model.classic.core.sorts import InstanceId, MemberId
 from fencepost.model.classic.core.state import (
-    CommitRequest,
     CommitResponse,
     Context,
     Group,
@@ -28,7 +26,9 @@ from fencepost.model.classic.core.state import (
     Step,
 )
 from fencepost.model.errors import Error
+from fencepost.model.groups.messages import CommitRequest
 from fencepost.model.logic import Time, absent, and_, emit, not_, or_
+from fencepost.model.sorts import InstanceId, MemberId
 
 
 def heartbeat(group: Group, request: HeartbeatRequest, context: Context) -> Step:

@@ -1,9 +1,9 @@
 """The election of a protocol (coordinator.md 4.1) and of a leader (4.3)."""
 
 from fencepost.model.classic.core.member_table import is_member, offered_by_all
-from fencepost.model.classic.core.sorts import MemberId, Metadata, ProtocolName
 from fencepost.model.classic.core.state import Group, Slot
 from fencepost.model.logic import Truth, absent, all_, and_, any_, count, ite, not_, or_
+from fencepost.model.sorts import MemberId, Metadata, ProtocolName
 
 
 def vote(group: Group, slot: Slot) -> ProtocolName | None:

@@ -3,7 +3,10 @@
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from fencepost.model.classic.core.sorts import (
+from fencepost.model.errors import Error
+from fencepost.model.frozen import fast_frozen
+from fencepost.model.logic import Time, Truth
+from fencepost.model.sorts import (
     Assignment,
     ClientId,
     Handle,
@@ -14,9 +17,6 @@ from fencepost.model.classic.core.sorts import (
     ProtocolName,
     ProtocolType,
 )
-from fencepost.model.errors import Error
-from fencepost.model.frozen import fast_frozen
-from fencepost.model.logic import Time, Truth
 
 
 class Phase(IntEnum):
@@ -150,17 +150,6 @@ class LeaveRequest:
 
     handle: Handle
     entries: tuple[tuple[MemberId | None, InstanceId | None], ...]
-
-
-@fast_frozen
-@dataclass(frozen=True, slots=True)
-class CommitRequest:
-    """The membership part of OffsetCommit."""
-
-    handle: Handle
-    member: MemberId | None
-    instance: InstanceId | None
-    generation: int
 
 
 @fast_frozen

@@ -9,7 +9,6 @@ from fencepost.model.classic.core.join_phase import (
 )
 from fencepost.model.classic.core.member_table import rearm, with_slot
 from fencepost.model.classic.core.protocol_selection import select_protocol
-from fencepost.model.classic.core.sorts import MemberId
 from fencepost.model.classic.core.state import (
     Context,
     Group,
@@ -23,6 +22,7 @@ from fencepost.model.classic.core.state import (
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
 from fencepost.model.logic import Truth, and_, emit, ite, not_, or_
+from fencepost.model.sorts import MemberId
 
 
 def replace_static(group: Group, index: int, request: JoinRequest, context: Context) -> Step:

@@ -2,7 +2,6 @@
 
 from fencepost.model.classic.core.join_phase import update_sync_timer
 from fencepost.model.classic.core.member_table import check_member, is_member, rearm, with_slot
-from fencepost.model.classic.core.sorts import Assignment, MemberId
 from fencepost.model.classic.core.state import (
     Context,
     Group,
@@ -17,6 +16,7 @@ from fencepost.model.classic.core.state import (
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
 from fencepost.model.logic import Truth, absent, and_, emit, ite, not_, or_
+from fencepost.model.sorts import Assignment, MemberId
 
 
 def sync_error(group: Group, request: SyncRequest, error: Error, rule: str) -> Step:

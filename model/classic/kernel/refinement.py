@@ -11,8 +11,7 @@ from typing import Any, TypeAlias
 
 from fencepost.model.classic.core.member_table import is_member
 from fencepost.model.classic.core.protocol_selection import metadata_for
-from fencepost.model.classic.core.sorts import PartitionFlags
-from fencepost.model.classic.core.state import CommitRequest, CommitResponse, CoreResponse, Group, JoinResponse, Phase
+from fencepost.model.classic.core.state import CommitResponse, CoreResponse, Group, JoinResponse, Phase
 from fencepost.model.classic.kernel.actions import ACTIONS, FiniteRelation, Kernel, adopt, finite_relation
 from fencepost.model.classic.member.member import (
     NO_GENERATION,
@@ -23,7 +22,9 @@ from fencepost.model.classic.member.member import (
 )
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
+from fencepost.model.groups.messages import CommitRequest
 from fencepost.model.logic import Token
+from fencepost.model.sorts import PartitionFlags
 
 KernelAction: TypeAlias = tuple[str, tuple[Any, ...]]
 """An action of the kernel and its arguments."""

@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from fencepost.model.assignors.group import Assign
-from fencepost.model.classic.core.sorts import HandleNumber, PartitionFlags
-from fencepost.model.classic.core.state import CommitRequest, HeartbeatRequest
+from fencepost.model.classic.core.state import HeartbeatRequest
 from fencepost.model.classic.member.member import NO_GENERATION, Member, MemberState, new_member
 from fencepost.model.classic.member.settings import ClientSettings
-from fencepost.model.classic.messages.requests import Offset, Partition
-from fencepost.model.classic.messages.responses import Response
+from fencepost.model.classic.messages.requests import Response
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
+from fencepost.model.groups.messages import CommitRequest, Offset, Partition
 from fencepost.model.logic import Time
+from fencepost.model.sorts import HandleNumber, PartitionFlags
 
 
 class CallbackKind(Enum):

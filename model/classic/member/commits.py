@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable
 
-from fencepost.model.classic.core.sorts import Handle
-from fencepost.model.classic.core.state import CommitRequest, CommitResponse, SyncResponse
+from fencepost.model.classic.core.state import CommitResponse, SyncResponse
 from fencepost.model.classic.member import member as core
 from fencepost.model.classic.member.client import (
     CallbackKind,
@@ -30,11 +29,11 @@ from fencepost.model.classic.member.commit_results import (
 from fencepost.model.classic.member.lookup import COORDINATOR_MOVED, find_coordinator, lose_coordinator
 from fencepost.model.classic.member.member import MemberState, MemberStep, PartitionCommit
 from fencepost.model.classic.member.step import ClientStep, CommitOffsets, RaiseFailure, SendRequest, join_steps, then
-from fencepost.model.classic.messages.requests import Offset, OffsetCommit, Partition
-from fencepost.model.classic.messages.responses import PartitionErrors
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
+from fencepost.model.groups.messages import CommitRequest, Offset, OffsetCommit, Partition, PartitionErrors
 from fencepost.model.logic import Time
+from fencepost.model.sorts import Handle
 
 COMMIT_VERSION = 9
 """The newest version that names topics by their names."""

@@ -18,8 +18,8 @@ from fencepost.model.classic.member.client import (
 )
 from fencepost.model.classic.member.commits import commit_given_up, complete_core
 from fencepost.model.classic.member.step import CallListener, ClientStep, RaiseFailure, then
-from fencepost.model.classic.messages.requests import Partition
 from fencepost.model.frozen import evolve
+from fencepost.model.groups.messages import Partition
 
 
 def call_listener(

@@ -68,8 +68,8 @@ from fencepost.model.classic.member.step import (
     join_steps,
     then,
 )
-from fencepost.model.classic.messages.responses import OffsetFetchResponse, PartitionErrors
 from fencepost.model.frozen import evolve
+from fencepost.model.groups.messages import OffsetFetchResponse, PartitionErrors
 
 CONTINUES = (ResponseArrived, ListenerReturned, CoordinatorDisconnected, TimePassed)
 """The inputs after which a poll that is under way goes on."""

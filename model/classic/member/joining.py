@@ -14,14 +14,6 @@ from fencepost.model.assignors.consumer_protocol import (
     encode_subscription,
 )
 from fencepost.model.assignors.group import ClusterTopics, GroupMember, Subscription
-from fencepost.model.classic.core.sorts import (
-    AssignmentBytes,
-    HandleNumber,
-    InstanceId,
-    MemberId,
-    Metadata,
-    MetadataBytes,
-)
 from fencepost.model.classic.core.state import (
     JoinRequest,
     JoinResponse,
@@ -51,10 +43,12 @@ from fencepost.model.classic.member.lookup import COORDINATOR_MOVED, back_off_jo
 from fencepost.model.classic.member.member import NO_GENERATION, MemberState
 from fencepost.model.classic.member.settings import MAX_REASON_LENGTH, RebalanceProtocol, Strategy, UserData
 from fencepost.model.classic.member.step import ClientStep
-from fencepost.model.classic.messages.requests import JoinGroup, Partition, SyncGroup
+from fencepost.model.classic.messages.requests import JoinGroup, SyncGroup
 from fencepost.model.classic.messages.subscription import CONSUMER
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
+from fencepost.model.groups.messages import Partition
+from fencepost.model.sorts import AssignmentBytes, HandleNumber, InstanceId, MemberId, Metadata, MetadataBytes
 
 RETRIED_AT_ONCE = frozenset(
     {

@@ -29,8 +29,8 @@ from fencepost.model.classic.member.step import (
     Subscribe,
     then,
 )
-from fencepost.model.classic.messages.requests import Partition
 from fencepost.model.frozen import evolve
+from fencepost.model.groups.messages import Partition
 
 CLOSED_REASON = "the consumer is being closed"
 UNSUBSCRIBED_REASON = "the consumer unsubscribed from all topics"

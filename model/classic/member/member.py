@@ -8,18 +8,7 @@ positions and backoff stand around this module. A request gets a handle that no 
 from dataclasses import dataclass
 from enum import IntEnum
 
-from fencepost.model.classic.core.sorts import (
-    Assignment,
-    Handle,
-    InstanceId,
-    MemberId,
-    Millis,
-    PartitionFlags,
-    ProtocolName,
-    ProtocolType,
-)
 from fencepost.model.classic.core.state import (
-    CommitRequest,
     CommitResponse,
     HeartbeatRequest,
     HeartbeatResponse,
@@ -33,7 +22,18 @@ from fencepost.model.classic.core.state import (
 )
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
+from fencepost.model.groups.messages import CommitRequest
 from fencepost.model.logic import Truth, absent, and_, any_, holds, ite, not_, or_
+from fencepost.model.sorts import (
+    Assignment,
+    Handle,
+    InstanceId,
+    MemberId,
+    Millis,
+    PartitionFlags,
+    ProtocolName,
+    ProtocolType,
+)
 
 NO_GENERATION = -1
 

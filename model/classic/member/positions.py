@@ -17,10 +17,9 @@ from fencepost.model.classic.member.client import (
 from fencepost.model.classic.member.lookup import COORDINATOR_MOVED, add_unanswered, lose_coordinator, send_request
 from fencepost.model.classic.member.settings import ResetPolicy
 from fencepost.model.classic.member.step import ClientStep, PausePartition, ReturnRecords, Seek, SendRequest
-from fencepost.model.classic.messages.requests import OffsetFetch, Partition
-from fencepost.model.classic.messages.responses import NO_OFFSET, OffsetFetchResponse
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
+from fencepost.model.groups.messages import NO_OFFSET, OffsetFetch, OffsetFetchResponse, Partition
 
 OFFSET_FETCH_VERSION = 7
 """The first version that can ask for stable offsets (KIP-447)."""

@@ -16,8 +16,8 @@ from fencepost.model.classic.member.client import (
 from fencepost.model.classic.member.commits import commit_before_rebalance, give_up_commit_before_rebalance
 from fencepost.model.classic.member.completion import call_listener
 from fencepost.model.classic.member.step import ClientStep, RaiseFailure, then
-from fencepost.model.classic.messages.requests import Partition
 from fencepost.model.frozen import evolve
+from fencepost.model.groups.messages import Partition
 
 
 def notice_changes(client: Client, context: ClientContext) -> ClientStep:

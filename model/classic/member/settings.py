@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 
-from fencepost.model.classic.core.sorts import InstanceId, Millis, ProtocolName
 from fencepost.model.classic.member.member import MemberSettings
 from fencepost.model.errors import FencepostError
+from fencepost.model.sorts import InstanceId, Millis, ProtocolName
 
 JOIN_SLACK_MS = 5_000
 """How much longer than the poll interval a client waits for the response to its JoinGroup (MEMBER-32)."""

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fencepost.model.classic.core.sorts import Millis
 from fencepost.model.classic.member.client import (
     Callback,
     Client,
@@ -16,7 +15,9 @@ from fencepost.model.classic.member.client import (
     TopicCounts,
 )
 from fencepost.model.classic.member.settings import ClientSettings
-from fencepost.model.classic.messages.requests import Partition, Request
+from fencepost.model.classic.messages.requests import Request
+from fencepost.model.groups.messages import Partition
+from fencepost.model.sorts import Millis
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,36 +4,26 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from fencepost.model.classic.core.sorts import Handle, HandleNumber
-from fencepost.model.classic.core.state import (
-    CommitRequest,
-    HeartbeatRequest,
-    JoinRequest,
-    LeaveRequest,
-    Protocol,
-    SyncRequest,
-)
-from fencepost.model.classic.messages.requests import (
+from fencepost.model.classic.core.state import HeartbeatRequest, JoinRequest, LeaveRequest, Protocol, SyncRequest
+from fencepost.model.classic.messages.requests import Heartbeat, JoinGroup, LeaveGroup, Request, SyncGroup
+from fencepost.model.errors import Error
+from fencepost.model.groups.messages import (
     MIN_TOPIC_ID_VERSION,
+    CommitRequest,
     DeleteGroup,
     DescribeGroup,
     EndTxn,
-    Heartbeat,
-    JoinGroup,
-    LeaveGroup,
     ListGroups,
     Offset,
     OffsetCommit,
     OffsetDelete,
     OffsetFetch,
     Partition,
-    Request,
-    SyncGroup,
     TopicNames,
     TxnOffsetCommit,
 )
-from fencepost.model.errors import Error
 from fencepost.model.logic import Token
+from fencepost.model.sorts import Handle, HandleNumber
 
 Body = Mapping[str, Any]
 """A message by field name (Kafka's schema names in snake case)."""

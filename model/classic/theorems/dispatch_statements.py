@@ -10,23 +10,17 @@ from typing import Any
 
 from fencepost.model.classic.coordinator.dispatch import handle_request, takes_slot, with_free_slot
 from fencepost.model.classic.coordinator.group_log import group_record, writes_record
-from fencepost.model.classic.coordinator.offsets import partition_exists
-from fencepost.model.classic.coordinator.state import Cluster, GroupState, Reply
+from fencepost.model.classic.coordinator.state import GroupState, Reply
 from fencepost.model.classic.core.join import join
 from fencepost.model.classic.core.membership import commit, heartbeat, leave
 from fencepost.model.classic.core.state import CommitResponse, Context, Group, Holder, Step
 from fencepost.model.classic.core.sync import sync
-from fencepost.model.classic.messages.requests import (
-    Heartbeat,
-    JoinGroup,
-    LeaveGroup,
-    OffsetCommit,
-    Partition,
-    SyncGroup,
-)
-from fencepost.model.classic.messages.responses import PartitionErrors
+from fencepost.model.classic.messages.requests import Heartbeat, JoinGroup, LeaveGroup, SyncGroup
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
+from fencepost.model.groups.messages import OffsetCommit, Partition, PartitionErrors
+from fencepost.model.groups.offsets import partition_exists
+from fencepost.model.groups.protocol import Cluster
 from fencepost.model.logic import Truth, absent, and_, any_, not_, or_
 from fencepost.model.statement import implies, statement
 

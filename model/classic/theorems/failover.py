@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from fencepost.model.classic.core.member_table import is_member, no_members
-from fencepost.model.classic.core.sorts import Assignment, MemberId
 from fencepost.model.classic.core.state import Group, Output, Phase, SyncRequest, SyncResponse
 from fencepost.model.classic.theorems.ghost_state import GhostState, GroupRecord, JoinResponseSent
 from fencepost.model.classic.theorems.lemmas import (
@@ -47,6 +46,7 @@ from fencepost.model.classic.theorems.step_statements import (
 from fencepost.model.classic.theorems.unconditional import WHATEVER_CLIENTS_SEND
 from fencepost.model.errors import Error
 from fencepost.model.logic import Truth, all_, and_, any_, or_
+from fencepost.model.sorts import Assignment, MemberId
 from fencepost.model.statement import Statement, implies, statement
 
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Protocol, Self
 
 from fencepost.model.classic.core.member_table import is_member
-from fencepost.model.classic.core.sorts import Assignment, Handle, InstanceId, MemberId
 from fencepost.model.classic.core.state import (
     Group,
     HeartbeatRequest,
@@ -24,6 +23,7 @@ from fencepost.model.classic.core.state import (
 from fencepost.model.classic.member.member import NO_GENERATION, Member, MemberRequest, PartitionCommit
 from fencepost.model.frozen import evolve
 from fencepost.model.logic import Truth, absent, all_, and_, any_, holds, ite, not_, or_
+from fencepost.model.sorts import Assignment, Handle, InstanceId, MemberId
 
 
 @dataclass(frozen=True, slots=True)

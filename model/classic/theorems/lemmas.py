@@ -1,7 +1,6 @@
 """The lemmas that make the theorems inductive: each holds in every reachable state."""
 
 from fencepost.model.classic.core.member_table import is_member
-from fencepost.model.classic.core.sorts import Assignment, Handle, MemberId
 from fencepost.model.classic.core.state import Group, Holder, JoinRequest, Phase, SyncRequest
 from fencepost.model.classic.member.member import NO_GENERATION, MemberState
 from fencepost.model.classic.theorems.ghost_state import (
@@ -14,6 +13,7 @@ from fencepost.model.classic.theorems.ghost_state import (
 )
 from fencepost.model.errors import Error
 from fencepost.model.logic import Truth, absent, all_, and_, any_, holds, not_, or_
+from fencepost.model.sorts import Assignment, Handle, MemberId
 from fencepost.model.statement import implies, statement
 
 

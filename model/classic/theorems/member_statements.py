@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from fencepost.model.classic.core.sorts import Handle
 from fencepost.model.classic.core.state import (
-    CommitRequest,
     CommitResponse,
     HeartbeatRequest,
     HeartbeatResponse,
@@ -21,7 +19,9 @@ from fencepost.model.classic.member.member import (
     SentRequest,
 )
 from fencepost.model.errors import Error
+from fencepost.model.groups.messages import CommitRequest
 from fencepost.model.logic import Truth, absent, all_, and_, any_, not_, or_
+from fencepost.model.sorts import Handle
 from fencepost.model.statement import implies, statement
 
 

@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from fencepost.model.classic.core.sorts import InstanceId, OtherProtocolType, ProtocolName
-from fencepost.model.classic.core.state import CommitRequest
 from fencepost.model.classic.dialect import Dialect
 from fencepost.model.classic.member import member as members
 from fencepost.model.classic.member.member import MemberRequest, MemberSettings, PartitionCommit
@@ -19,7 +17,9 @@ from fencepost.model.classic.theorems.ghost_state import (
 from fencepost.model.classic.theorems.scripted_run import ScriptedRun
 from fencepost.model.classic.theorems.statements import one_assignee, one_leader
 from fencepost.model.errors import Error
+from fencepost.model.groups.messages import CommitRequest
 from fencepost.model.logic import Truth, and_, not_
+from fencepost.model.sorts import InstanceId, OtherProtocolType, ProtocolName
 from fencepost.model.statement import Statement, implies, statement
 
 CLAIMS, RANGE = OtherProtocolType("claims"), ProtocolName("range")

@@ -2,7 +2,6 @@
 
 from fencepost.model.classic.core.member_table import is_member, no_members, offered_by_all
 from fencepost.model.classic.core.protocol_selection import metadata_for
-from fencepost.model.classic.core.sorts import Handle, MemberId, PartitionFlags
 from fencepost.model.classic.core.state import Group, JoinRequest, Phase, Protocol, Slot, SyncRequest
 from fencepost.model.classic.member.member import Member, MemberState, PartitionCommit
 from fencepost.model.classic.theorems.ghost_state import (
@@ -15,6 +14,7 @@ from fencepost.model.classic.theorems.ghost_state import (
 from fencepost.model.classic.theorems.lemmas import partition_count
 from fencepost.model.errors import Error
 from fencepost.model.logic import Truth, absent, all_, and_, any_, holds, not_, or_
+from fencepost.model.sorts import Handle, MemberId, PartitionFlags
 from fencepost.model.statement import implies, statement
 
 

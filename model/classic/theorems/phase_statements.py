@@ -1,7 +1,6 @@
 """The theorems about how a round goes on: who is awaited, when a phase ends, and what is answered to whom."""
 
 from fencepost.model.classic.core.member_table import is_member, offered_by_all
-from fencepost.model.classic.core.sorts import Handle, InstanceId, MemberId, ProtocolName
 from fencepost.model.classic.core.state import (
     Group,
     Holder,
@@ -18,6 +17,7 @@ from fencepost.model.classic.theorems.lemmas import is_generation_active
 from fencepost.model.classic.theorems.step_statements import CoordinatorStep, TimerExpiry
 from fencepost.model.errors import Error
 from fencepost.model.logic import Truth, absent, all_, and_, any_, count, not_, or_
+from fencepost.model.sorts import Handle, InstanceId, MemberId, ProtocolName
 from fencepost.model.statement import implies, statement
 
 

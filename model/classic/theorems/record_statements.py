@@ -1,7 +1,6 @@
 """The theorems about what a group records of its members, and about how their rounds and memberships end."""
 
 from fencepost.model.classic.core.member_table import is_member
-from fencepost.model.classic.core.sorts import InstanceId, MemberId
 from fencepost.model.classic.core.state import (
     Group,
     Holder,
@@ -17,6 +16,7 @@ from fencepost.model.classic.theorems.ghost_state import has_member
 from fencepost.model.classic.theorems.step_statements import CoordinatorStep, TimerExpiry, TimerKind, join_responses
 from fencepost.model.errors import Error
 from fencepost.model.logic import Truth, absent, all_, and_, any_, not_, or_
+from fencepost.model.sorts import InstanceId, MemberId
 from fencepost.model.statement import implies, statement
 
 

@@ -1,9 +1,7 @@
 """The theorems about what becomes of requests and timers in single steps: nothing is lost, time is given whole."""
 
 from fencepost.model.classic.core.member_table import is_member
-from fencepost.model.classic.core.sorts import Handle
 from fencepost.model.classic.core.state import (
-    CommitRequest,
     CoreResponse,
     HeartbeatRequest,
     Holder,
@@ -29,7 +27,9 @@ from fencepost.model.classic.theorems.step_statements import (
     begins_generation,
 )
 from fencepost.model.errors import Error
+from fencepost.model.groups.messages import CommitRequest
 from fencepost.model.logic import Truth, absent, all_, and_, any_, not_, or_
+from fencepost.model.sorts import Handle
 from fencepost.model.statement import implies, statement
 
 REFUSED = (

@@ -8,13 +8,12 @@ from collections.abc import Callable
 from itertools import product
 from typing import Any
 
-from fencepost.model.classic.coordinator.admin import on_delete
 from fencepost.model.classic.coordinator.dispatch import apply_core_step, takes_slot, with_free_slot
+from fencepost.model.classic.coordinator.group_protocol import CLASSIC_GROUP
 from fencepost.model.classic.coordinator.internal_actions import restart_coordinator
 from fencepost.model.classic.coordinator.state import GroupState
 from fencepost.model.classic.core.join import join
 from fencepost.model.classic.core.membership import commit, heartbeat, leave
-from fencepost.model.classic.core.sorts import Handle, HandleNumber, numbered_id
 from fencepost.model.classic.core.state import (
     FREE,
     Choices,
@@ -36,7 +35,6 @@ from fencepost.model.classic.core.timers import expire_join
 from fencepost.model.classic.dialect import Dialect
 from fencepost.model.classic.member import member as members
 from fencepost.model.classic.member.member import MemberRequest, MemberSettings, MemberStep, PartitionCommit
-from fencepost.model.classic.messages.requests import DeleteGroup
 from fencepost.model.classic.theorems.ghost_state import (
     CommitAccepted,
     ConcreteGhostState,
@@ -49,6 +47,9 @@ from fencepost.model.classic.theorems.ghost_state import (
     record_request,
 )
 from fencepost.model.errors import Error
+from fencepost.model.groups.admin import on_delete
+from fencepost.model.groups.messages import DeleteGroup
+from fencepost.model.sorts import Handle, HandleNumber, numbered_id
 from fencepost.model.statement import Statement
 
 SLOT_COUNT = 4
@@ -162,10 +163,10 @@ class ScriptedRun:
 
     def delete_group(self) -> None:
         """The empty group is deleted, and a new one of that name comes into being."""
-        outcome = on_delete(self.state, DeleteGroup("", self.next_number()))
-        assert outcome.state.group is None
+        deleted, _, rule = on_delete(self.state, DeleteGroup("", self.next_number()), CLASSIC_GROUP)
+        assert deleted.group is None
         self.state = GroupState(self._new_group())
-        self.log.append(f"deletion: {outcome.rule}")
+        self.log.append(f"deletion: {rule}")
 
     def violations_of(self, statement: Statement, newest: int = 1_000_000) -> list[tuple[Any, ...]]:
         """For what the statement does not hold, among the newest so many facts."""

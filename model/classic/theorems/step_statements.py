@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from fencepost.model.classic.core.member_table import is_member, offered_by_all
-from fencepost.model.classic.core.sorts import Assignment
 from fencepost.model.classic.core.state import (
-    CommitRequest,
     Group,
     HeartbeatRequest,
     HeartbeatResponse,
@@ -28,7 +26,9 @@ from fencepost.model.classic.core.state import (
 from fencepost.model.classic.theorems.ghost_state import CommitAccepted, has_member
 from fencepost.model.classic.theorems.lemmas import is_generation_active, partition_count
 from fencepost.model.errors import Error
+from fencepost.model.groups.messages import CommitRequest
 from fencepost.model.logic import Time, Truth, absent, all_, and_, any_, holds, not_, or_
+from fencepost.model.sorts import Assignment
 from fencepost.model.statement import implies, statement
 
 

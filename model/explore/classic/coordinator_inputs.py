@@ -5,7 +5,17 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, cast
 
-from fencepost.model.classic.core.sorts import (
+from fencepost.model.classic.core.state import (
+    CoreDialect,
+    Group,
+    HeartbeatRequest,
+    JoinRequest,
+    LeaveRequest,
+    Protocol,
+    SyncRequest,
+)
+from fencepost.model.groups.messages import CommitRequest
+from fencepost.model.sorts import (
     AssignmentBytes,
     ClientId,
     Handle,
@@ -17,16 +27,6 @@ from fencepost.model.classic.core.sorts import (
     ProtocolName,
     ProtocolType,
     numbered_id,
-)
-from fencepost.model.classic.core.state import (
-    CommitRequest,
-    CoreDialect,
-    Group,
-    HeartbeatRequest,
-    JoinRequest,
-    LeaveRequest,
-    Protocol,
-    SyncRequest,
 )
 
 RANGE, OTHER = "range", ProtocolName("other")

@@ -7,11 +7,9 @@ from itertools import product
 from fencepost.model.classic.coordinator.dispatch import takes_slot
 from fencepost.model.classic.core.join import join
 from fencepost.model.classic.core.membership import commit, heartbeat, leave
-from fencepost.model.classic.core.sorts import Handle, HandleNumber, numbered_id
 from fencepost.model.classic.core.state import (
     FREE,
     Choices,
-    CommitRequest,
     CommitResponse,
     Context,
     Group,
@@ -50,6 +48,8 @@ from fencepost.model.explore.transition_system import (
     Value,
 )
 from fencepost.model.frozen import evolve
+from fencepost.model.groups.messages import CommitRequest
+from fencepost.model.sorts import Handle, HandleNumber, numbered_id
 
 
 @dataclass(frozen=True, slots=True)

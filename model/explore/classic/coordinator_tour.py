@@ -3,15 +3,13 @@
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 
-from fencepost.model.classic.coordinator.admin import on_describe
+from fencepost.model.classic.coordinator.group_protocol import CLASSIC_GROUP
 from fencepost.model.classic.coordinator.state import GroupState
 from fencepost.model.classic.core.join import join
 from fencepost.model.classic.core.membership import commit, heartbeat, leave
-from fencepost.model.classic.core.sorts import numbered_id
 from fencepost.model.classic.core.state import FREE, Choices, Context, Group, Slot, Step
 from fencepost.model.classic.core.sync import sync
 from fencepost.model.classic.core.timers import expire_join, expire_member, expire_sync
-from fencepost.model.classic.messages.requests import DescribeGroup
 from fencepost.model.explore.classic.absent_group import empty_group_step
 from fencepost.model.explore.classic.coordinator_inputs import (
     Input,
@@ -25,6 +23,9 @@ from fencepost.model.explore.classic.coordinator_inputs import (
     sync_request,
 )
 from fencepost.model.explore.tours import Machine, Reaction
+from fencepost.model.groups.admin import on_describe
+from fencepost.model.groups.messages import DescribeGroup
+from fencepost.model.sorts import numbered_id
 
 __all__ = ["CoordinatorDriver", "Input", "TourState", "Universe", "coordinator_machine"]
 
@@ -189,6 +190,5 @@ def sent_responses(step: Step, now: int) -> tuple[Hashable, ...]:
 
 def describe_state(state: TourState) -> Reaction[TourState]:
     """What DescribeGroups shows, clients included."""
-    outcome = on_describe(GroupState(state.group), DescribeGroup("", 0, 5))
-    shown = tuple(reply.response for reply in outcome.replies)
-    return Reaction(state, outcome.rule, responses=(*shown, tuple(slot.client for slot in state.group.slots)))
+    _, shown, rule = on_describe(GroupState(state.group), DescribeGroup("", 0, 5), CLASSIC_GROUP)
+    return Reaction(state, rule, responses=(shown, tuple(slot.client for slot in state.group.slots)))

@@ -8,7 +8,6 @@ from dataclasses import replace
 from itertools import combinations
 
 from fencepost.model.classic.coordinator.group_log import group_record, load_record, writes_record
-from fencepost.model.classic.core.sorts import MemberId
 from fencepost.model.classic.core.state import FREE, Context, Group, Holder, JoinResponse, Step
 from fencepost.model.classic.dialect import Dialect
 from fencepost.model.errors import Error
@@ -24,6 +23,7 @@ from fencepost.model.explore.classic.state_layout import (
 )
 from fencepost.model.explore.transition_system import Action, Check, Transition, TransitionSystem
 from fencepost.model.frozen import evolve
+from fencepost.model.sorts import MemberId
 
 
 class FailoverModel(GroupModel):

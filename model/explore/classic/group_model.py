@@ -10,10 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import permutations, product
 
-from fencepost.model.classic.core.sorts import Handle, HandleNumber, MemberId
 from fencepost.model.classic.core.state import (
     FREE,
-    CommitRequest,
     CommitResponse,
     Group,
     HeartbeatRequest,
@@ -53,7 +51,9 @@ from fencepost.model.explore.transition_system import (
     Value,
 )
 from fencepost.model.frozen import evolve
+from fencepost.model.groups.messages import CommitRequest
 from fencepost.model.logic import holds
+from fencepost.model.sorts import Handle, HandleNumber, MemberId
 
 COMMIT_HANDLE = HandleNumber(1)
 """The handle of every commit: nobody looks at it."""

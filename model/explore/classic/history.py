@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, Self
 
-from fencepost.model.classic.core.sorts import Handle, MemberId, numbered_id
 from fencepost.model.classic.core.state import (
     CommitResponse,
     Context,
@@ -44,6 +43,7 @@ from fencepost.model.explore.classic.state_layout import (
 )
 from fencepost.model.explore.transition_system import Action, Check, Column, Transition, TransitionSystem, Value
 from fencepost.model.logic import Truth
+from fencepost.model.sorts import Handle, MemberId, numbered_id
 from fencepost.model.statement import Statement
 
 RELEVANT_ERRORS = (Error.NONE, Error.MEMBER_ID_REQUIRED)

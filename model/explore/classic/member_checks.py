@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 
-from fencepost.model.classic.core.sorts import HandleNumber
 from fencepost.model.classic.core.state import HeartbeatRequest, HeartbeatResponse, JoinResponse, LeaveRequest
 from fencepost.model.classic.member import member as members
 from fencepost.model.classic.member.member import Member, MemberStep, PartitionCommit
@@ -16,6 +15,7 @@ from fencepost.model.classic.theorems.member_statements import (
 from fencepost.model.errors import Error
 from fencepost.model.explore.classic.step_checks import StepFindings
 from fencepost.model.frozen import evolve
+from fencepost.model.sorts import HandleNumber
 
 LOST_MEMBERSHIP = (Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION)
 

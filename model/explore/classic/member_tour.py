@@ -9,17 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Literal
 
-from fencepost.model.classic.core.sorts import (
-    Handle,
-    HandleNumber,
-    MemberId,
-    PartitionFlags,
-    ProtocolName,
-    ProtocolType,
-    numbered_id,
-)
 from fencepost.model.classic.core.state import (
-    CommitRequest,
     CommitResponse,
     HeartbeatRequest,
     HeartbeatResponse,
@@ -31,6 +21,16 @@ from fencepost.model.classic.member import member as members
 from fencepost.model.classic.member.member import NO_GENERATION, Member, MemberSettings, MemberStep
 from fencepost.model.errors import Error
 from fencepost.model.explore.tours import Machine, Reaction
+from fencepost.model.groups.messages import CommitRequest
+from fencepost.model.sorts import (
+    Handle,
+    HandleNumber,
+    MemberId,
+    PartitionFlags,
+    ProtocolName,
+    ProtocolType,
+    numbered_id,
+)
 
 NONE: Literal[0] = 0
 CURRENT, OLD, NEXT = HandleNumber(1), HandleNumber(2), HandleNumber(3)

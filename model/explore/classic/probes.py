@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from fencepost.model.classic.core.join import join
 from fencepost.model.classic.core.member_table import is_member, with_slot
-from fencepost.model.classic.core.sorts import HandleNumber, ProtocolName, numbered_id
 from fencepost.model.classic.core.state import (
     FREE,
     Choices,
@@ -30,6 +29,7 @@ from fencepost.model.errors import Error
 from fencepost.model.explore.classic.state_layout import CoordinatorState
 from fencepost.model.explore.classic.step_checks import has_error
 from fencepost.model.frozen import evolve
+from fencepost.model.sorts import HandleNumber, ProtocolName, numbered_id
 from fencepost.model.statement import Statement
 
 HANDLE = HandleNumber(1_000_000)

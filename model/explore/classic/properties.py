@@ -5,17 +5,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from fencepost.model.classic.core.membership import commit
-from fencepost.model.classic.core.sorts import Assignment, HandleNumber
-from fencepost.model.classic.core.state import (
-    CommitRequest,
-    CommitResponse,
-    Context,
-    Group,
-    Holder,
-    JoinResponse,
-    Phase,
-    Step,
-)
+from fencepost.model.classic.core.state import CommitResponse, Context, Group, Holder, JoinResponse, Phase, Step
 from fencepost.model.classic.core.timers import expire_join, expire_sync
 from fencepost.model.classic.member.member import (
     NO_GENERATION,
@@ -31,7 +21,9 @@ from fencepost.model.explore.classic.state_layout import COORDINATOR, PROCESS, C
 from fencepost.model.explore.classic.step_checks import ABOUT_COMMITS, ABOUT_STEPS, STALE_COMMIT_REFUSED
 from fencepost.model.explore.search import DEADLOCK
 from fencepost.model.explore.transition_system import Check, PropertyKind
+from fencepost.model.groups.messages import CommitRequest
 from fencepost.model.logic import Token
+from fencepost.model.sorts import Assignment, HandleNumber
 from fencepost.model.statement import Statement
 
 LED_PHASES = (Phase.COMPLETING, Phase.STABLE)

@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from fencepost.model.classic.core.membership import heartbeat
-from fencepost.model.classic.core.sorts import HandleNumber, MemberId
 from fencepost.model.classic.core.state import (
     Context,
     HeartbeatRequest,
@@ -33,6 +32,7 @@ from fencepost.model.explore.classic.state_layout import (
 from fencepost.model.explore.search import Row
 from fencepost.model.explore.transition_system import Action, Transition, TransitionSystem, Value
 from fencepost.model.logic import holds
+from fencepost.model.sorts import HandleNumber, MemberId
 
 NO_BOUND = 1 << 40
 HEARTBEATING_STATES = (MemberState.COMPLETING_REBALANCE, MemberState.STABLE)

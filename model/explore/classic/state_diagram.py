@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from fencepost.model.classic.catalogue import RULES
-from fencepost.model.classic.core.sorts import InstanceId, ProtocolName
-from fencepost.model.classic.core.state import CommitRequest, JoinRequest, Phase, Protocol
+from fencepost.model.classic.core.state import JoinRequest, Phase, Protocol
 from fencepost.model.classic.member.member import NO_GENERATION, MemberRequest, MemberState, PartitionCommit
 from fencepost.model.explore.classic.coordinator_inputs import Universe, joinings
 from fencepost.model.explore.classic.coordinator_tour import coordinator_machine
@@ -31,6 +30,8 @@ from fencepost.model.explore.engine import explore_system
 from fencepost.model.explore.tours import Input, Machine, State, transition_graph
 from fencepost.model.explore.transition_system import Value
 from fencepost.model.explore.transition_tables import TransitionTables
+from fencepost.model.groups.messages import CommitRequest
+from fencepost.model.sorts import InstanceId, ProtocolName
 
 PHASE_FAMILIES = ("join", "sync", "heartbeat", "leave", "commit", "timer")
 """The families of rules that the phases are about."""

@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass, field
 
-from fencepost.model.classic.core.sorts import MemberId, ProtocolName
-from fencepost.model.classic.core.state import CommitRequest, CoreDialect, CoreResponse, Group, HeartbeatRequest
+from fencepost.model.classic.core.state import CoreDialect, CoreResponse, Group, HeartbeatRequest
 from fencepost.model.classic.member.member import Member, MemberSettings
+from fencepost.model.groups.messages import CommitRequest
 from fencepost.model.logic import Token
+from fencepost.model.sorts import MemberId, ProtocolName
 
 NEWER = CoreDialect()
 

@@ -8,9 +8,7 @@ from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any, Protocol
 
-from fencepost.model.classic.core.sorts import Handle
 from fencepost.model.classic.core.state import (
-    CommitRequest,
     Group,
     HeartbeatRequest,
     JoinRequest,
@@ -33,6 +31,8 @@ from fencepost.model.explore.classic.state_layout import (
 from fencepost.model.explore.search import Row
 from fencepost.model.explore.transition_system import Value
 from fencepost.model.frozen import evolve
+from fencepost.model.groups.messages import CommitRequest
+from fencepost.model.sorts import Handle
 
 ID_FIELDS: Mapping[type, tuple[str, ...]] = {
     Slot: ("id",),

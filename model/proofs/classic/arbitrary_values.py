@@ -4,17 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from fencepost.model.classic.core.sorts import (
-    Assignment,
-    ClientId,
-    Handle,
-    InstanceId,
-    MemberId,
-    Metadata,
-    PartitionFlags,
-    ProtocolName,
-    ProtocolType,
-)
 from fencepost.model.classic.core.state import MemberView, Protocol, Slot
 from fencepost.model.classic.theorems.ghost_state import GhostState
 from fencepost.model.logic import absent, and_, not_, or_
@@ -27,6 +16,17 @@ from fencepost.model.proofs.symbolic_values import (
     name_term,
 )
 from fencepost.model.proofs.terms import Term
+from fencepost.model.sorts import (
+    Assignment,
+    ClientId,
+    Handle,
+    InstanceId,
+    MemberId,
+    Metadata,
+    PartitionFlags,
+    ProtocolName,
+    ProtocolType,
+)
 
 
 @dataclass(slots=True)

@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from fencepost.model.classic.coordinator.state import Cluster, GroupState
+from fencepost.model.classic.coordinator.state import GroupState
 from fencepost.model.classic.core.state import (
-    CommitRequest,
     Context,
     Group,
     HeartbeatRequest,
@@ -21,15 +20,10 @@ from fencepost.model.classic.core.state import (
     SyncRequest,
 )
 from fencepost.model.classic.dialect import Dialect
-from fencepost.model.classic.messages.requests import (
-    Heartbeat,
-    JoinGroup,
-    LeaveGroup,
-    Offset,
-    OffsetCommit,
-    SyncGroup,
-)
+from fencepost.model.classic.messages.requests import Heartbeat, JoinGroup, LeaveGroup, SyncGroup
 from fencepost.model.classic.theorems.dispatch_statements import DispatchedStep, MemberRequest, dispatch_request
+from fencepost.model.groups.messages import CommitRequest, Offset, OffsetCommit
+from fencepost.model.groups.protocol import Cluster
 from fencepost.model.proofs.classic.arbitrary_values import GroupSymbols
 from fencepost.model.proofs.classic.proof_events import EventResult, ProofEvent, Situation, any_context
 from fencepost.model.settings import Settings

@@ -7,7 +7,6 @@ from typing import Any
 from fencepost.model.classic.core.join import join
 from fencepost.model.classic.core.membership import commit, heartbeat, leave, rebalance_after_leave, remove_entry
 from fencepost.model.classic.core.state import (
-    CommitRequest,
     CommitResponse,
     Context,
     Group,
@@ -39,6 +38,7 @@ from fencepost.model.classic.theorems.ghost_state import (
 from fencepost.model.classic.theorems.member_statements import HeardResponse, MemberAction, MemberChange
 from fencepost.model.classic.theorems.step_statements import CoordinatorStep, Input, TimerExpiry, TimerKind
 from fencepost.model.errors import Error
+from fencepost.model.groups.messages import CommitRequest
 from fencepost.model.logic import Token, Truth, absent, any_, not_, or_
 from fencepost.model.proofs.classic.arbitrary_values import GroupSymbols
 from fencepost.model.proofs.classic.symbolic_history import SymbolicGhostState

@@ -5,10 +5,10 @@ from typing import Any, Self
 
 import z3
 
-from fencepost.model.classic.core.sorts import Handle, MemberId
 from fencepost.model.logic import Truth, and_
 from fencepost.model.proofs.symbolic_values import SymbolicNumber, SymbolicToken, formula, name_term, number_term
 from fencepost.model.proofs.terms import Term, alternative, application, equation, identical, is_false, is_true, numeral
+from fencepost.model.sorts import Handle, MemberId
 
 _PERSON = z3.Function("person", z3.IntSort(), z3.IntSort())
 _HOLDER = z3.Function("holder", z3.IntSort(), z3.IntSort())

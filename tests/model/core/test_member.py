@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 
 from fencepost.model.classic.core.join import join
 from fencepost.model.classic.core.membership import commit, heartbeat, leave
-from fencepost.model.classic.core.sorts import Handle, HandleNumber, MemberId
 from fencepost.model.classic.core.state import (
     FREE,
     Choices,
@@ -33,6 +32,7 @@ from fencepost.model.classic.member.member import (
     new_member,
 )
 from fencepost.model.errors import Error
+from fencepost.model.sorts import Handle, HandleNumber, MemberId
 from tests.support.plain_values import build
 
 EAGER = build(MemberSettings, names=("range",))

@@ -11,7 +11,7 @@ from fencepost.model.classic.catalogue import RULES
 from fencepost.model.classic.core import join, join_phase, member_table, membership, sync, timers
 from fencepost.model.classic.core.member_table import NOWHERE, check_member
 from fencepost.model.classic.core.membership import renew_session, respond_to_commit
-from fencepost.model.classic.core.state import CommitRequest, Context, Group, Step
+from fencepost.model.classic.core.state import Context, Group, Step
 from fencepost.model.classic.member import member
 from fencepost.model.classic.theorems.member_statements import MEMBER_THEOREMS
 from fencepost.model.classic.theorems.request_statements import STEP_THEOREMS
@@ -53,6 +53,7 @@ from fencepost.model.explore.engine import (
 from fencepost.model.explore.search import PlainSearch, Row, SearchProgress
 from fencepost.model.explore.transition_system import TransitionSystem, Value
 from fencepost.model.explore.transition_tables import TransitionTables
+from fencepost.model.groups.messages import CommitRequest
 from tests.model.proofs.mutation import mutant
 
 ONE = ModelConfig((untimed_member(),))

@@ -13,8 +13,9 @@ from fencepost.model.classic.member.step import (
     ReturnRecords,
     Unsubscribe,
 )
-from fencepost.model.classic.messages.requests import Heartbeat, JoinGroup, OffsetCommit, OffsetFetch
+from fencepost.model.classic.messages.requests import Heartbeat, JoinGroup
 from fencepost.model.errors import Error
+from fencepost.model.groups.messages import OffsetCommit, OffsetFetch
 from tests.support.client_driver import (
     BY_HAND,
     COOPERATIVE,

@@ -16,9 +16,9 @@ from fencepost.model.classic.member.step import (
     TimePassed,
     Unsubscribe,
 )
-from fencepost.model.classic.messages.requests import Heartbeat, JoinGroup, Offset, OffsetCommit, OffsetFetch
-from fencepost.model.classic.messages.responses import OffsetFetchResponse, PartitionErrors
+from fencepost.model.classic.messages.requests import Heartbeat, JoinGroup
 from fencepost.model.errors import Error
+from fencepost.model.groups.messages import Offset, OffsetCommit, OffsetFetch, OffsetFetchResponse, PartitionErrors
 from tests.support.client_driver import (
     BY_HAND,
     COOPERATIVE,

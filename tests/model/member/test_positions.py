@@ -17,9 +17,8 @@ from fencepost.model.classic.member.step import (
     Seek,
     TimePassed,
 )
-from fencepost.model.classic.messages.requests import Offset, OffsetFetch, Partition
-from fencepost.model.classic.messages.responses import NO_OFFSET, OffsetFetchResponse
 from fencepost.model.errors import Error
+from fencepost.model.groups.messages import NO_OFFSET, Offset, OffsetFetch, OffsetFetchResponse, Partition
 from tests.support.client_driver import BY_HAND, NONE, P0, P1, ClientDriver, reaches
 
 STRICT = ClientSettings(auto_commit=False, reset_policy=ResetPolicy.NONE)

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from fencepost.model.classic.core.sorts import HandleNumber
 from fencepost.model.classic.core.state import HeartbeatRequest, HeartbeatResponse, JoinResponse, MemberView
 from fencepost.model.classic.member.member import Member, MemberSettings, MemberState
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
 from fencepost.model.proposal import member as resync
+from fencepost.model.sorts import HandleNumber
 from tests.support.plain_values import build
 
 NONE = (False, False)

@@ -8,15 +8,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fencepost.model.assignors.consumer_protocol import encode_assignment
-from fencepost.model.classic.coordinator import offsets as coordinator_offsets
+from fencepost.model.classic.coordinator import group_protocol
 from fencepost.model.classic.core.state import CommitResponse, Output, Step
 from fencepost.model.classic.member import commits, joining, polling
 from fencepost.model.classic.member import member as core
 from fencepost.model.classic.member.settings import Strategy
 from fencepost.model.classic.member.step import ClientStep
-from fencepost.model.classic.messages.requests import Offset
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
+from fencepost.model.groups.messages import Offset
 from tests.support.client_swarm import ClientSwarm, SwarmViolation
 from tests.support.swarm_events import KINDS, SwarmEvent
 from tests.support.swarm_settings import BOTH, ONLY_COOPERATIVE, ONLY_RANGE
@@ -138,7 +138,7 @@ def ignore_claims(claimed: Any, view: Any, plan: Any, partition: int) -> bool:
 FAULTS = [
     ("revoked before assigned", core, "gets_partition", ignore_claims),
     ("one owner", joining, "encode_plan", everything_to_everyone),
-    ("no commit of a fenced member", coordinator_offsets, "commit", accept_any_commit),
+    ("no commit of a fenced member", group_protocol, "commit", accept_any_commit),
     ("commits follow records", commits, "offsets_to_commit", one_too_many),
     ("the group settles", polling, "send_join", lambda client, context: ClientStep(client)),
 ]

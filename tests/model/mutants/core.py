@@ -47,7 +47,8 @@ IMPORT_TIME_MODULE = BY_NAME["frozen"]
 """The module that makes the values' classes."""
 SHARED_MODULES = (
     BY_NAME["state"],
-    "fencepost.model.classic.core.sorts",
+    "fencepost.model.sorts",
+    "fencepost.model.groups.messages",
     "fencepost.model.explore.classic.coordinator_inputs",
 )
 """Modules of values: shared, so that they can be compared with the shipped ones."""

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from fencepost.model.classic.catalogue import RULES
-from fencepost.model.classic.coordinator import dispatch, offsets
-from fencepost.model.classic.coordinator.state import Cluster, GroupState
-from fencepost.model.classic.core.state import Choices, CommitRequest, Context, HeartbeatRequest, JoinRequest, Protocol
+from fencepost.model.classic.coordinator import dispatch
+from fencepost.model.classic.coordinator.state import GroupState
+from fencepost.model.classic.core.state import Choices, Context, HeartbeatRequest, JoinRequest, Protocol
 from fencepost.model.classic.dialect import Dialect
-from fencepost.model.classic.messages.requests import Heartbeat, JoinGroup, Offset, OffsetCommit
+from fencepost.model.classic.messages.requests import Heartbeat, JoinGroup
 from fencepost.model.classic.theorems.dispatch_statements import (
     DISPATCH_THEOREMS,
     REFUSALS,
@@ -19,6 +19,9 @@ from fencepost.model.classic.theorems.dispatch_statements import (
     dispatch_request,
 )
 from fencepost.model.errors import Error
+from fencepost.model.groups import offsets
+from fencepost.model.groups.messages import CommitRequest, Offset, OffsetCommit
+from fencepost.model.groups.protocol import Cluster
 from fencepost.model.proofs.classic.dispatch_events import KNOWN, MISSING, TOPICS, dispatch_events
 from fencepost.model.proofs.classic.induction import EventVerdict, ProofSize, prove_event
 from fencepost.model.settings import Settings

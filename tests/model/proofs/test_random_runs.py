@@ -6,7 +6,6 @@ from random import Random
 
 import pytest
 
-from fencepost.model.classic.core.sorts import InstanceId, ProtocolName
 from fencepost.model.classic.core.state import (
     CommitResponse,
     HeartbeatRequest,
@@ -21,6 +20,7 @@ from fencepost.model.classic.theorems.ghost_state import JoinResponseSent, SyncR
 from fencepost.model.classic.theorems.non_theorems import COOPERATIVE, DYNAMIC, STATIC
 from fencepost.model.classic.theorems.scripted_run import SLOT_COUNT, ScriptedRun
 from fencepost.model.proofs.classic.induction import STATEMENTS
+from fencepost.model.sorts import InstanceId, ProtocolName
 
 PARTITIONS = 2
 RANGE, STICKY = ProtocolName("range"), ProtocolName("cooperative-sticky")

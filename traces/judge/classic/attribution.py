@@ -6,9 +6,9 @@ from fencepost.model.catalogue.specification import Rule
 from fencepost.model.classic.catalogue import RULES
 from fencepost.model.classic.core.state import Group, Holder, LeaveResponse, Phase
 from fencepost.model.classic.messages.parsing import NO_TOPIC_NAMES
-from fencepost.model.classic.messages.requests import LeaveGroup, TopicNames
-from fencepost.model.classic.messages.responses import OffsetFetchResponse, PartitionErrors
+from fencepost.model.classic.messages.requests import LeaveGroup
 from fencepost.model.errors import Error
+from fencepost.model.groups.messages import OffsetFetchResponse, PartitionErrors, TopicNames
 from fencepost.traces.events import Body, Operation
 from fencepost.traces.judge.classic.field_differences import describe_differences
 from fencepost.traces.judge.classic.matching import partition_rows

@@ -15,8 +15,9 @@ from fencepost.model.classic.coordinator.internal_actions import armed_deadlines
 from fencepost.model.classic.coordinator.state import GroupState
 from fencepost.model.classic.core.state import Slot
 from fencepost.model.classic.messages.parsing import read_requests
-from fencepost.model.classic.messages.requests import Heartbeat, Offset, OffsetCommit, Partition
+from fencepost.model.classic.messages.requests import Heartbeat
 from fencepost.model.frozen import evolve, evolver
+from fencepost.model.groups.messages import Offset, OffsetCommit, Partition
 from fencepost.traces.events import Body, Operation, Order
 from fencepost.traces.judge.classic.calm_steps import (
     CalmStep,

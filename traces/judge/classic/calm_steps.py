@@ -11,10 +11,11 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 from fencepost.model.classic.coordinator.dispatch import handle_request
 from fencepost.model.classic.coordinator.state import GroupState
-from fencepost.model.classic.core.state import Choices, CommitRequest, Group, Slot
+from fencepost.model.classic.core.state import Choices, Group, Slot
 from fencepost.model.classic.dialect import Dialect
-from fencepost.model.classic.messages.requests import Heartbeat, Offset, OffsetCommit
+from fencepost.model.classic.messages.requests import Heartbeat
 from fencepost.model.frozen import evolve
+from fencepost.model.groups.messages import CommitRequest, Offset, OffsetCommit
 from fencepost.traces.events import Body, Operation
 from fencepost.traces.judge.classic.nondeterminism import DialectProbe
 from fencepost.traces.judge.classic.opaque_values import REST, Opaque, OpaqueMapping, OpaqueTime, OpaqueValueRead

@@ -4,8 +4,9 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from fencepost.model.classic.messages.requests import EndTxn, InitProducerId, ListGroups, Request
+from fencepost.model.classic.messages.requests import Request
 from fencepost.model.errors import COORDINATOR_NOT_READY
+from fencepost.model.groups.messages import EndTxn, InitProducerId, ListGroups
 from fencepost.model.wire.java_hash import java_abs_hash
 from fencepost.traces.events import Body, Operation
 from fencepost.traces.judge.diagnosis.wording import errors_in, format_observed

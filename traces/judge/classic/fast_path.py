@@ -10,8 +10,9 @@ from fencepost.model.classic.coordinator.internal_actions import armed_deadlines
 from fencepost.model.classic.coordinator.state import Reply
 from fencepost.model.classic.core.state import Choices, Phase
 from fencepost.model.classic.dialect import Dialect
-from fencepost.model.classic.messages.requests import Heartbeat, OffsetCommit
+from fencepost.model.classic.messages.requests import Heartbeat
 from fencepost.model.frozen import evolver
+from fencepost.model.groups.messages import OffsetCommit
 from fencepost.traces.events import Operation, Order
 from fencepost.traces.judge.classic.matching import compare_with_choices
 from fencepost.traces.judge.classic.nondeterminism import DialectProbe

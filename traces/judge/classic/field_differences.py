@@ -5,8 +5,8 @@ from typing import Any
 
 from fencepost.model.classic.coordinator.state import GroupState
 from fencepost.model.classic.core.state import NoResponse, Phase
-from fencepost.model.classic.messages.requests import TopicNames
 from fencepost.model.errors import error_name
+from fencepost.model.groups.messages import TopicNames
 from fencepost.traces.events import Operation
 from fencepost.traces.judge.classic.matching import fill_difference
 from fencepost.traces.judge.classic.observed_response import ObservedResponse

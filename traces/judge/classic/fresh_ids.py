@@ -5,7 +5,7 @@ from typing import Any
 
 from fencepost.model.classic.coordinator.state import GroupState
 from fencepost.model.classic.core.state import Group, Holder, JoinResponse, Slot
-from fencepost.model.classic.messages.responses import Response
+from fencepost.model.classic.messages.requests import Response
 from fencepost.model.frozen import evolve
 from fencepost.traces.judge.search.configuration import Configuration
 from fencepost.traces.judge.search.difference import FreshId

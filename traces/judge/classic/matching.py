@@ -8,7 +8,6 @@ only where a requirement names the field.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from fencepost.model.classic.coordinator.admin import DEAD
 from fencepost.model.classic.core.state import (
     CommitResponse,
     HeartbeatResponse,
@@ -19,18 +18,20 @@ from fencepost.model.classic.core.state import (
     SyncResponse,
 )
 from fencepost.model.classic.messages.parsing import Body, topic_of
-from fencepost.model.classic.messages.requests import Partition, TopicNames
-from fencepost.model.classic.messages.responses import (
+from fencepost.model.classic.messages.requests import Response
+from fencepost.model.errors import Error
+from fencepost.model.groups.admin import DEAD
+from fencepost.model.groups.messages import (
     NO_OFFSET,
     DescribeGroupResponse,
     ErrorResponse,
     ListGroupsResponse,
     MemberDescription,
     OffsetFetchResponse,
+    Partition,
     PartitionErrors,
-    Response,
+    TopicNames,
 )
-from fencepost.model.errors import Error
 from fencepost.traces.judge.classic.observed_response import (
     ObservedResponse,
     is_case_decisive,

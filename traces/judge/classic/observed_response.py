@@ -2,13 +2,12 @@
 
 from dataclasses import dataclass, field
 
-from fencepost.model.classic.coordinator.admin import CLASSIC
+from fencepost.model.classic.coordinator.group_protocol import CLASSIC
 from fencepost.model.classic.core.state import JoinResponse
 from fencepost.model.classic.messages.parsing import NO_TOPIC_NAMES, Body
-from fencepost.model.classic.messages.requests import Partition, TopicNames
-from fencepost.model.classic.messages.responses import ListGroupsResponse
 from fencepost.model.errors import COORDINATOR_NOT_READY, Error
 from fencepost.model.frozen import fast_frozen
+from fencepost.model.groups.messages import ListGroupsResponse, Partition, TopicNames
 
 PARTITION_APIS = frozenset({"OffsetCommit", "OffsetDelete", "TxnOffsetCommit"})
 """The APIs that refuse partitions which do not exist."""

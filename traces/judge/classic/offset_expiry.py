@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 
-from fencepost.model.classic.coordinator.offsets import expired_offsets
-from fencepost.model.classic.coordinator.state import Cluster, GroupState
+from fencepost.model.classic.coordinator.group_protocol import CLASSIC_GROUP
+from fencepost.model.classic.coordinator.state import GroupState
 from fencepost.model.classic.core.state import Phase
-from fencepost.model.classic.messages.requests import OffsetFetch, Partition, TopicNames
 from fencepost.model.frozen import evolve
+from fencepost.model.groups.messages import OffsetFetch, Partition, TopicNames
+from fencepost.model.groups.offsets import expired_offsets
+from fencepost.model.groups.protocol import Cluster
 from fencepost.traces.events import Body
 from fencepost.traces.judge.classic.matching import offset_fetch_rows
 from fencepost.traces.judge.classic.unseen import unseen_of
@@ -20,7 +22,7 @@ def maybe_expired_offsets(
     before, doubtful = configuration.world, unseen_of(configuration).maybe_expired
     if before.offsets and before.group is not None and after.group is not None:
         if before.group.phase is not after.group.phase:
-            doubtful = doubtful | expired_offsets(before, now, retention)
+            doubtful = doubtful | expired_offsets(before, now, retention, CLASSIC_GROUP)
         if doubtful and before.offsets is not after.offsets:
             doubtful = frozenset(each for each in doubtful if before.offsets.get(each) is after.offsets.get(each))
     return doubtful if after.offsets else frozenset()
@@ -39,7 +41,7 @@ def states_after_cleanup(
     due = unseen.last_cleanup is None or now >= unseen.last_cleanup + settings.retention_check_interval
     if not empty and not isinstance(request, OffsetFetch):
         return
-    doubtful = unseen.maybe_expired | expired_offsets(world, now, settings.offsets_retention)
+    doubtful = unseen.maybe_expired | expired_offsets(world, now, settings.offsets_retention, CLASSIC_GROUP)
     if empty and due and doubtful.issuperset(world.offsets):
         yield GroupState(deleted=world.deleted)
     gone = missing_offsets(part, request, doubtful, cluster.names) if isinstance(request, OffsetFetch) else frozenset()

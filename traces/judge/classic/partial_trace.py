@@ -12,18 +12,10 @@ from typing import Any
 
 from fencepost.model.classic.coordinator.state import GroupState
 from fencepost.model.classic.core.state import FREE, Group, Phase
-from fencepost.model.classic.messages.requests import (
-    Heartbeat,
-    JoinGroup,
-    LeaveGroup,
-    Offset,
-    OffsetCommit,
-    OffsetFetch,
-    Partition,
-    SyncGroup,
-)
+from fencepost.model.classic.messages.requests import Heartbeat, JoinGroup, LeaveGroup, SyncGroup
 from fencepost.model.errors import COORDINATOR_NOT_READY, Error
 from fencepost.model.frozen import evolve
+from fencepost.model.groups.messages import Offset, OffsetCommit, OffsetFetch, Partition
 from fencepost.traces.events import Body, Operation
 from fencepost.traces.judge.classic.matching import offset_fetch_bodies, offset_fetch_rows
 from fencepost.traces.judge.classic.offset_expiry import is_offset_unset

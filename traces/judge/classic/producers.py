@@ -6,12 +6,12 @@ The transaction coordinator is not judged. What it tells a producer is taken as 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from fencepost.model.classic.coordinator.offsets import on_init_producer
 from fencepost.model.classic.core.state import Choices
 from fencepost.model.classic.dialect import Dialect
-from fencepost.model.classic.messages.requests import EndTxn, InitProducerId, TxnOffsetCommit
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
+from fencepost.model.groups.messages import EndTxn, InitProducerId, TxnOffsetCommit
+from fencepost.model.groups.offsets import on_init_producer
 from fencepost.traces.events import Body, Operation
 from fencepost.traces.judge.classic.stepping import CoordinatorStepper
 from fencepost.traces.judge.diagnosis.wording import errors_in
@@ -80,9 +80,9 @@ def begin_epoch(
     known = configuration.world.epochs.get(request.producer)
     if known is not None and errors_in(response) <= CONCURRENT_TRANSACTIONS:
         context = stepper.step_context(now, Choices(), Dialect())
-        begun = on_init_producer(configuration.world, evolve(request, epoch=known + 1), context)
-        if begun.state is not configuration.world:
-            yield evolve(ignore_request(configuration, part), world=begun.state)
+        begun, _, _ = on_init_producer(configuration.world, evolve(request, epoch=known + 1), context)
+        if begun is not configuration.world:
+            yield evolve(ignore_request(configuration, part), world=begun)
 
 
 def refuse_by_epoch(

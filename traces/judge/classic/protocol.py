@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from fencepost.model.classic.catalogue import CLASSIC, RULES
 from fencepost.model.classic.messages.parsing import read_requests
-from fencepost.model.classic.messages.requests import EndTxn, InitProducerId, ListGroups, Request
+from fencepost.model.classic.messages.requests import Request
 from fencepost.model.errors import COORDINATOR_NOT_READY
+from fencepost.model.groups.messages import EndTxn, InitProducerId, ListGroups
 from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import encode_body
 from fencepost.traces.events import Body, Event, Header, Operation, Order

@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 
 from fencepost.model.classic.core.state import HeartbeatResponse, JoinResponse, LeaveResponse
-from fencepost.model.classic.messages.responses import (
+from fencepost.model.errors import Error
+from fencepost.model.frozen import evolve
+from fencepost.model.groups.messages import (
     DescribeGroupResponse,
     ListGroupsResponse,
     OffsetFetchResponse,
     PartitionErrors,
 )
-from fencepost.model.errors import Error
-from fencepost.model.frozen import evolve
 from fencepost.traces.events import Body
 from fencepost.traces.judge.classic.unseen import unseen_of
 from fencepost.traces.judge.diagnosis.diagnosis import Diagnosis, Recovery

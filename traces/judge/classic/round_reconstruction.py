@@ -3,11 +3,11 @@
 from dataclasses import dataclass, field
 
 from fencepost.model.classic.coordinator.state import GroupState
-from fencepost.model.classic.core.sorts import Assignment, AssignmentBytes, MemberId
 from fencepost.model.classic.core.state import FREE, Group, Holder, Phase, Slot
 from fencepost.model.classic.messages.requests import Heartbeat, JoinGroup, LeaveGroup, SyncGroup
 from fencepost.model.classic.messages.subscription import subscribed_topics
 from fencepost.model.errors import Error
+from fencepost.model.sorts import Assignment, AssignmentBytes, MemberId
 from fencepost.traces.events import Body
 from fencepost.traces.judge.search.configuration import GroupOperation
 from fencepost.traces.judge.search.time_interval import TimeInterval

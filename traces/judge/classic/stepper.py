@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from fencepost.model.classic.messages.requests import InitProducerId, JoinGroup, TxnOffsetCommit
+from fencepost.model.classic.messages.requests import JoinGroup
 from fencepost.model.frozen import evolve
+from fencepost.model.groups.messages import InitProducerId, TxnOffsetCommit
 from fencepost.traces.events import Operation, Order
 from fencepost.traces.judge.classic.calm_group import CalmGroup
 from fencepost.traces.judge.classic.calm_steps import CalmStep, is_calm

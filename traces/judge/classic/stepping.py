@@ -8,12 +8,13 @@ from typing import Any, TypeAlias
 
 from fencepost.model.classic.coordinator import internal_actions
 from fencepost.model.classic.coordinator.dispatch import handle_request
-from fencepost.model.classic.coordinator.state import Cluster, GroupState, StepResult
+from fencepost.model.classic.coordinator.state import GroupState, StepResult
 from fencepost.model.classic.core.state import Choices, Context, NoResponse, Phase
 from fencepost.model.classic.dialect import Dialect
-from fencepost.model.classic.messages.responses import Response
+from fencepost.model.classic.messages.requests import Response
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
+from fencepost.model.groups.protocol import Cluster
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Operation, Order
 from fencepost.traces.judge.classic.fresh_ids import resolve_ids

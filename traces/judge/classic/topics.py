@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from fencepost.model.classic.coordinator.state import Cluster
 from fencepost.model.classic.messages.parsing import names_topics_by_id
+from fencepost.model.groups.protocol import Cluster
 from fencepost.model.settings import Settings
 from fencepost.model.wire.primitives import ZERO_UUID
 from fencepost.traces.events import Body, Operation

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from fencepost.model.classic.messages.requests import Partition
 from fencepost.model.frozen import evolve, fast_frozen
+from fencepost.model.groups.messages import Partition
 from fencepost.traces.judge.search.configuration import Configuration
 from fencepost.traces.judge.search.time_interval import Instant, cap_at, high
 

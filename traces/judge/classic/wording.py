@@ -13,14 +13,14 @@ from fencepost.model.classic.core.state import (
     Slot,
     SyncResponse,
 )
-from fencepost.model.classic.messages.responses import (
+from fencepost.model.classic.messages.requests import Response
+from fencepost.model.errors import Error
+from fencepost.model.groups.messages import (
     DescribeGroupResponse,
     ListGroupsResponse,
     OffsetFetchResponse,
     PartitionErrors,
-    Response,
 )
-from fencepost.model.errors import Error
 from fencepost.traces.events import Body
 from fencepost.traces.judge.diagnosis.wording import errors_in, format_value
 

@@ -18,10 +18,9 @@ from fencepost.model.classic.member.client import (
 )
 from fencepost.model.classic.member.member import Member, MemberState, MemberStep, PartitionCommit, SentRequest
 from fencepost.model.classic.member.step import ClientStep, Poll, then
-from fencepost.model.classic.messages.requests import Offset
-from fencepost.model.classic.messages.responses import OffsetFetchResponse
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
+from fencepost.model.groups.messages import Offset, OffsetFetchResponse
 
 commit_bugs = client_family(Side.MEMBER)
 THROWN_OUT = (Error.ILLEGAL_GENERATION, Error.UNKNOWN_MEMBER_ID)

@@ -11,8 +11,8 @@ from fencepost.model.classic.member import client as values
 from fencepost.model.classic.member import positions
 from fencepost.model.classic.member.client import Client, ClientContext, position_of
 from fencepost.model.classic.member.step import ClientStep, PausePartition
-from fencepost.model.classic.messages.responses import OffsetFetchResponse
 from fencepost.model.frozen import evolve
+from fencepost.model.groups.messages import OffsetFetchResponse
 
 fetching = client_family(Side.FETCHER)
 

@@ -13,7 +13,6 @@ from fencepost.conformance.zoo.fault import FaultFamily, Patch, Side, replace_fu
 from fencepost.conformance.zoo.mutants import Mutant, all_mutants, apply_mutant, load_changed, source_of
 from fencepost.conformance.zoo.operators import GUARD_OPERATORS, OPERATORS
 from fencepost.model.classic import member
-from fencepost.model.classic.core.sorts import InstanceId
 from fencepost.model.classic.member.settings import (
     COOPERATIVE_STICKY,
     RANGE,
@@ -23,6 +22,7 @@ from fencepost.model.classic.member.settings import (
     ResetPolicy,
 )
 from fencepost.model.frozen import evolve
+from fencepost.model.sorts import InstanceId
 
 EAGER = ClientSettings(
     strategies=(RANGE, ROUND_ROBIN),

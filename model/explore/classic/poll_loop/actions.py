@@ -6,7 +6,6 @@ from fencepost.model.assignors.group import Assign, Assignment, ClusterTopics, G
 from fencepost.model.classic.coordinator.dispatch import handle_request
 from fencepost.model.classic.coordinator.internal_actions import armed_timers, fire_timer
 from fencepost.model.classic.coordinator.state import Reply
-from fencepost.model.classic.core.sorts import HandleNumber, MemberId
 from fencepost.model.classic.core.state import Choices, Context, HeartbeatResponse
 from fencepost.model.classic.dialect import Dialect
 from fencepost.model.classic.member.client import (
@@ -51,6 +50,7 @@ from fencepost.model.explore.classic.poll_loop.world import (
 )
 from fencepost.model.frozen import evolve
 from fencepost.model.logic import Time
+from fencepost.model.sorts import HandleNumber, MemberId
 
 
 def assign_to_first(members: Sequence[GroupMember], cluster: ClusterTopics) -> Assignment:

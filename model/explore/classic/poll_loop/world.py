@@ -3,15 +3,16 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from fencepost.model.classic.coordinator.state import Cluster, GroupState
-from fencepost.model.classic.core.sorts import HandleNumber
+from fencepost.model.classic.coordinator.state import GroupState
 from fencepost.model.classic.core.state import Group, Holder, Slot
 from fencepost.model.classic.member.client import Client, ClientResponse, new_client
 from fencepost.model.classic.member.settings import RANGE, ClientDialect, ClientSettings, ResetPolicy
-from fencepost.model.classic.messages.requests import Partition
 from fencepost.model.frozen import evolve
+from fencepost.model.groups.messages import Partition
+from fencepost.model.groups.protocol import Cluster
 from fencepost.model.logic import Time
 from fencepost.model.settings import Settings
+from fencepost.model.sorts import HandleNumber
 
 TICK_MS = 1_000
 PARTITION: Partition = ("t", 0)
