@@ -5,24 +5,14 @@ subject that has the fault, the requirements that it may be called by, where it 
 in. Whoever draws faults needs no more.
 """
 
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache
 from types import MappingProxyType, TracebackType
 from typing import Any, Generic, TypeVar
 
 from fencepost.conformance.zoo.mutants import Mutant
-
-PATCHED = (
-    "fencepost.model.classic.member",
-    "fencepost.model.assignors",
-    "fencepost.adapters.client.reference",
-    "fencepost.conformance.zoo",
-)
-"""The packages in which a replaced function is replaced, wherever it is imported."""
 
 
 class Side(StrEnum):
@@ -61,27 +51,6 @@ class Patch:
             getattr(owner, name)
             self._stack.callback(delattr, owner, name)
         setattr(owner, name, value)
-
-
-def replace_function(patch: Patch, function: Any, value: Any) -> None:
-    """Replace a function of a module there, and in every module that has imported it."""
-    for module, name in places_of(function):
-        patch.replace(module, name, value)
-
-
-@cache
-def places_of(function: Any) -> tuple[tuple[Any, str], ...]:
-    """The modules that have a function, and its name in each. Raises `ValueError` if none has it."""
-    places = tuple(
-        (module, name)
-        for key, module in tuple(sys.modules.items())
-        if key.startswith(PATCHED)
-        for name, each in tuple(vars(module).items())
-        if each is function
-    )
-    if not places:
-        raise ValueError(f"no module has {function!r}")
-    return places
 
 
 INVENTED = "invented"

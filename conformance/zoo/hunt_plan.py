@@ -79,7 +79,8 @@ class HuntPlan:
 
     def run_all(self, pool: Executor, faults: Sequence[Fault[Any]], show: Callable[[Progress], None]) -> None:
         """Run all hunts and comparisons. Raises `WorkerEnded`."""
-        tasks = sorted((task for each in faults for task in self.tasks(each)), key=task_order)
+        tasks = [task for each in faults for task in self.tasks(each)]
+        tasks.sort(key=lambda task: (task.strategy, task.seed))  # those with the same schedules share the caches
         self.run_hunts(pool, [task for task in tasks if is_first(task)], show)
         self.compare(pool, [each.id for each in self.not_found(faults) if each.mutant], show)
         self.run_hunts(
@@ -130,13 +131,8 @@ def with_progress(
 
 
 def name_task(task: HuntTask) -> str:
-    """The name of the faulty coordinator that is hunted."""
+    """The name of the fault that is hunted."""
     return task.name
-
-
-def task_order(task: HuntTask) -> tuple[str, int]:
-    """A sort key that puts hunts with the same schedules together, so that they share the caches."""
-    return task.strategy, task.seed
 
 
 def is_first(task: HuntTask) -> bool:

@@ -14,8 +14,8 @@ from typing import Any
 
 from fencepost.adapters.client.reference.client import ReferenceClient
 from fencepost.adapters.client.reference.fetcher import Fetcher, ReturnedRecords
-from fencepost.conformance.zoo.classic.clients.reference import COOPERATIVE, client_family
-from fencepost.conformance.zoo.fault import Patch, Side, by_id, replace_function
+from fencepost.conformance.zoo.classic.clients.reference import COOPERATIVE, client_family, replace_function
+from fencepost.conformance.zoo.fault import Patch, Side, by_id
 from fencepost.model.assignors import general, racks
 from fencepost.model.assignors.claims import CONTESTED
 from fencepost.model.assignors.group import GroupMember, subscriber_positions

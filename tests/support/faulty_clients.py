@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from fencepost.conformance.clients.classic.groups import requirements_of
-from fencepost.conformance.zoo.classic.clients.reference import make_subject
-from fencepost.conformance.zoo.fault import INVENTED, Fault, Patch, Side, replace_function
+from fencepost.conformance.zoo.classic.clients.reference import make_subject, replace_function
+from fencepost.conformance.zoo.fault import INVENTED, Fault, Patch, Side
 from fencepost.model.assignors.consumer_protocol import (
     decode_assignment,
     decode_subscription,

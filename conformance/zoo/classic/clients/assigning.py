@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fencepost.conformance.zoo.classic.clients.reference import client_family
-from fencepost.conformance.zoo.fault import Patch, Side, replace_function
+from fencepost.conformance.zoo.classic.clients.reference import client_family, replace_function
+from fencepost.conformance.zoo.fault import Patch, Side
 from fencepost.model.assignors import audiences, claims, group, quotas, round_robin, sticky, sticky_group, uniform
 from fencepost.model.assignors import general as general_branch
 from fencepost.model.assignors import range as range_assignor

@@ -4,8 +4,8 @@ from typing import Any
 
 from fencepost.adapters.client.reference.client import ReferenceClient
 from fencepost.conformance.zoo.classic.clients.membership import NEVER, stop_consuming
-from fencepost.conformance.zoo.classic.clients.reference import COOPERATIVE, LATEST, client_family
-from fencepost.conformance.zoo.fault import Patch, Side, replace_function
+from fencepost.conformance.zoo.classic.clients.reference import COOPERATIVE, LATEST, client_family, replace_function
+from fencepost.conformance.zoo.fault import Patch, Side
 from fencepost.model.classic.member import commit_results, commits, completion, leaving, polling, positions
 from fencepost.model.classic.member import member as core
 from fencepost.model.classic.member.client import (

@@ -5,8 +5,8 @@ from typing import Any
 
 from fencepost.adapters.client.reference.client import ReferenceClient
 from fencepost.adapters.client.reference.fetcher import CompletedFetch, Fetcher, ReturnedRecords
-from fencepost.conformance.zoo.classic.clients.reference import COOPERATIVE, client_family
-from fencepost.conformance.zoo.fault import Patch, Side, replace_function
+from fencepost.conformance.zoo.classic.clients.reference import COOPERATIVE, client_family, replace_function
+from fencepost.conformance.zoo.fault import Patch, Side
 from fencepost.model.classic.member import client as values
 from fencepost.model.classic.member import positions
 from fencepost.model.classic.member.client import Client, ClientContext, position_of

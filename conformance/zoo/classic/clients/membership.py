@@ -2,8 +2,14 @@
 
 from typing import Any
 
-from fencepost.conformance.zoo.classic.clients.reference import COOPERATIVE, EAGER, NO_AUTO_COMMIT, client_family
-from fencepost.conformance.zoo.fault import Patch, Side, replace_function
+from fencepost.conformance.zoo.classic.clients.reference import (
+    COOPERATIVE,
+    EAGER,
+    NO_AUTO_COMMIT,
+    client_family,
+    replace_function,
+)
+from fencepost.conformance.zoo.fault import Patch, Side
 from fencepost.model.classic.core.state import JoinResponse, SyncResponse
 from fencepost.model.classic.member import (
     completion,

@@ -1,6 +1,7 @@
 """The reference client that has the bugs: its settings, and the mutants of its model."""
 
 import pkgutil
+import sys
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
@@ -9,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from fencepost.adapters.client.reference.driver import ReferenceSubject
-from fencepost.conformance.zoo.fault import FaultFamily, Patch, Side, replace_function
+from fencepost.conformance.zoo.fault import FaultFamily, Patch, Side
 from fencepost.conformance.zoo.mutants import Mutant, all_mutants, apply_mutant, load_changed, source_of
 from fencepost.conformance.zoo.operators import GUARD_OPERATORS, OPERATORS
 from fencepost.model.classic import member
@@ -67,6 +68,38 @@ def client_family(subject: Side) -> FaultFamily[ClientSettings]:
 def make_subject(settings: ClientSettings) -> ReferenceSubject:
     """A reference client that the kit drives; a mutant replaces this function."""
     return ReferenceSubject(settings, is_driven=True)
+
+
+# -- replaced functions ------------------------------------------------------------------------------------------------
+
+PATCHED = (
+    "fencepost.model.classic.member",
+    "fencepost.model.assignors",
+    "fencepost.adapters.client.reference",
+    "fencepost.conformance.zoo",
+)
+"""The packages in which a replaced function is replaced, wherever it is imported."""
+
+
+def replace_function(patch: Patch, function: Any, value: Any) -> None:
+    """Replace a function of a module there, and in every module that has imported it."""
+    for module, name in places_of(function):
+        patch.replace(module, name, value)
+
+
+@cache
+def places_of(function: Any) -> tuple[tuple[Any, str], ...]:
+    """The modules that have a function, and its name in each. Raises `ValueError` if none has it."""
+    places = tuple(
+        (module, name)
+        for key, module in tuple(sys.modules.items())
+        if key.startswith(PATCHED)
+        for name, each in tuple(vars(module).items())
+        if each is function
+    )
+    if not places:
+        raise ValueError(f"no module has {function!r}")
+    return places
 
 
 # -- mutants -------------------------------------------------------------------------------------------------------

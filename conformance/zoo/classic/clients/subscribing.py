@@ -3,8 +3,8 @@
 from typing import Any
 
 from fencepost.adapters.client.reference.client import ReferenceClient
-from fencepost.conformance.zoo.classic.clients.reference import COOPERATIVE, MIXED, client_family
-from fencepost.conformance.zoo.fault import Patch, Side, replace_function
+from fencepost.conformance.zoo.classic.clients.reference import COOPERATIVE, MIXED, client_family, replace_function
+from fencepost.conformance.zoo.fault import Patch, Side
 from fencepost.model.assignors import consumer_protocol
 from fencepost.model.assignors.consumer_protocol import encode_assignment
 from fencepost.model.classic.member import (
