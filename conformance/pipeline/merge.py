@@ -8,7 +8,6 @@ import json
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import nsmallest
-from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -226,15 +225,6 @@ class ReportPart:
         by_members = shortest_failures(self.member_failures, MAX_SHOWN_FAILURES)
         shown = ((each.requirement, each.failure) for each in by_members)
         return replace(self.members.add_to(report, shown), provenance=provenance)
-
-
-def merge_findings(findings: Iterable[Finding], seconds: float) -> Report:
-    """The report on some findings, which are in any order."""
-    part, by_trace = ReportPart(), attrgetter("trace")
-    told = (each for each in findings if each.kind in REPORT_KINDS)
-    for trace, mine in groupby(sorted(told, key=by_trace), key=by_trace):
-        part.add_trace(trace, mine)
-    return part.build_report(seconds)
 
 
 def ranked_failures(rows: Iterable[FindingRow]) -> Iterator[RankedFailure]:

@@ -25,6 +25,13 @@ MAX_HELD = 500
 Row: TypeAlias = Mapping[str, Any]
 OVERVIEW_KINDS = ("rebalance", "stuck", "lag", "longest-wait", "unowned", "owned-twice", EXAMINED, *INVARIANTS)
 """The kinds of findings and the queries that are looked at."""
+INVARIANT_SENTENCES = {
+    "one-leader": ("one leader per generation", "joins"),
+    "no-stale-commit": ("no commit of a stale generation accepted", "accepted commits"),
+    "one-owner": ("each partition owned at most once in a generation", "assignments"),
+}
+"""What each invariant says, and what it looks at."""
+PHASES = {"Preparing": "PreparingRebalance", "Completing": "CompletingRebalance"}
 
 
 @dataclass(slots=True)
@@ -118,15 +125,6 @@ class Overview:
     def is_violated(self) -> bool:
         """Whether a query found a violation."""
         return any(self.rows[name].count for name in INVARIANTS)
-
-
-INVARIANT_SENTENCES = {
-    "one-leader": ("one leader per generation", "joins"),
-    "no-stale-commit": ("no commit of a stale generation accepted", "accepted commits"),
-    "one-owner": ("each partition owned at most once in a generation", "assignments"),
-}
-"""What each invariant says, and what it looks at."""
-PHASES = {"Preparing": "PreparingRebalance", "Completing": "CompletingRebalance"}
 
 
 def overview_lines(overview: Overview) -> list[str]:

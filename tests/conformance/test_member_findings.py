@@ -7,7 +7,6 @@ import pytest
 
 from fencepost.conformance.analysis.trace_report import MAX_MEMBER_FAILURES, judge_files
 from fencepost.conformance.cli import main
-from fencepost.conformance.pipeline.merge import merge_findings
 from fencepost.conformance.pipeline.shard_findings import shard_findings
 from fencepost.conformance.reports.json_report import from_json, to_json
 from fencepost.conformance.reports.junit import to_junit
@@ -16,6 +15,7 @@ from fencepost.conformance.results import ExitCode, Report, Verdict
 from fencepost.traces.files.trace_files import write_trace
 from fencepost.traces.pipeline.corpus import Corpus
 from tests.support.member_recording import RECORDED, MemberRecording, record_stable_member, record_wrong_member
+from tests.support.same_reports import merge_findings
 from tests.support.shards import findings_in
 
 

@@ -1,12 +1,18 @@
 """Corpora in tests: an ingest without Spark, the rows of tables, and an exception that stands for a killed writer."""
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fencepost.traces.pipeline.corpus import Corpus, CorpusWriter, InputFile, InputRow
-from fencepost.traces.pipeline.files import open_parquet
+from fencepost.traces.pipeline.files import Location, open_parquet
 from fencepost.traces.pipeline.ingest import IngestResult, make_ingest_task, open_trace_file
+from fencepost.traces.pipeline.judge_corpus import Finding
+from fencepost.traces.pipeline.parallel import files_below
+from fencepost.traces.pipeline.queries import EXAMINED
+from fencepost.traces.pipeline.results import FINDINGS_FOLDER
 from fencepost.traces.pipeline.tables import INPUTS, SCHEMAS, TableWriter
 
 FETCH: dict[str, object] = {
@@ -58,3 +64,33 @@ def commit_input(corpus: Corpus, input: str) -> None:
     """Commit an input without other rows, as another process would."""
     writer = corpus.start_writing()
     assert not writer.append([input], write_input(writer, input))
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusResults:
+    """Reads the tables of a judged corpus, without Spark."""
+
+    folder: Location
+
+    def findings(self, kind: str, columns: Sequence[str] = Finding._fields) -> Iterator[dict[str, Any]]:
+        """Yield the findings of one kind, with these columns."""
+        for file in files_below(self.folder, f"{FINDINGS_FOLDER}/kind={kind}").values():
+            for batch in open_parquet(file).iter_batches(columns=[each for each in columns if each != "kind"]):
+                for row in batch.to_pylist():
+                    yield {**row, "kind": kind}
+
+    def finding_values(self, kind: str) -> Iterator[dict[str, Any]]:
+        """Yield the decoded values of the findings of one kind, each with its trace."""
+        for row in self.findings(kind, ("trace", "value")):
+            yield {**json.loads(row["value"]), "trace": row["trace"]}
+
+    def examined_counts(self) -> dict[str, int]:
+        """The number of responses that each invariant looked at, by its name, and of assignments that name no partition
+        as `unnamed`."""
+        return next(self.query_rows(EXAMINED))
+
+    def query_rows(self, name: str) -> Iterator[dict[str, Any]]:
+        """Yield the rows of a query."""
+        for file in files_below(self.folder, name).values():
+            for batch in open_parquet(file).iter_batches():
+                yield from batch.to_pylist()

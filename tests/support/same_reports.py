@@ -1,16 +1,19 @@
 """The report of the pipeline on some traces, without Spark, beside that of `fencepost judge`."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 
 from fencepost.conformance.analysis.trace_report import judge_files
-from fencepost.conformance.pipeline.merge import merge_findings
+from fencepost.conformance.pipeline.merge import REPORT_KINDS, ReportPart
 from fencepost.conformance.pipeline.shard_findings import shard_findings
 from fencepost.conformance.reports.report import render_report
 from fencepost.conformance.results import ExitCode, Report
 from fencepost.traces.pipeline.corpus import Corpus
+from fencepost.traces.pipeline.judge_corpus import Finding
 from tests.support.shards import findings_in
 
 OUTCOMES = {ExitCode.COULD_NOT_RUN: ExitCode.INCONCLUSIVE}
@@ -22,6 +25,15 @@ def pipeline_report(paths: Sequence[Path], split: int = 10**9) -> Report:
     rows = list(findings_in(Corpus(Path(), 3), paths, split, shard_findings))
     random.Random(1).shuffle(rows)
     return merge_findings(rows, 0)
+
+
+def merge_findings(findings: Iterable[Finding], seconds: float) -> Report:
+    """The report on some findings, which are in any order."""
+    part, by_trace = ReportPart(), attrgetter("trace")
+    told = (each for each in findings if each.kind in REPORT_KINDS)
+    for trace, mine in groupby(sorted(told, key=by_trace), key=by_trace):
+        part.add_trace(trace, mine)
+    return part.build_report(seconds)
 
 
 def text_of(report: Report) -> str:

@@ -28,6 +28,9 @@ from fencepost.traces.pipeline.tables import EVENTS, INPUTS, QUARANTINE, TRACES,
 
 BATCH_BYTES_PER_CORE = 1 << 28
 """Size of a batch in bytes of input for each core; a batch is committed as a whole."""
+OpenInput: TypeAlias = Callable[[InputFile], AbstractContextManager[RowReader]]
+"""Runs on a worker: makes an input a trace, for as long as its rows are read. Raises `FencepostError` and `OSError`."""
+TRACE_SUFFIXES = (".jsonl", ".jsonl.gz")
 
 
 @dataclass(slots=True)
@@ -53,8 +56,6 @@ class IngestResult:
 
 IngestTask: TypeAlias = Callable[[list[InputFile]], IngestResult]
 """Runs on a worker: writes the rows of some inputs."""
-OpenInput: TypeAlias = Callable[[InputFile], AbstractContextManager[RowReader]]
-"""Runs on a worker: makes an input a trace, for as long as its rows are read. Raises `FencepostError` and `OSError`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,9 +255,6 @@ def batch_by_size(inputs: Sequence[InputFile], limit: int) -> Iterator[list[Inpu
         size += each.size
     if batch:
         yield batch
-
-
-TRACE_SUFFIXES = (".jsonl", ".jsonl.gz")
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,31 @@ from fencepost.traces.pipeline.shard_plan import Shard, ShardRows
 from fencepost.traces.pipeline.tables import QUARANTINE, SCHEMAS, TRACES
 from fencepost.traces.pipeline.trace_rows import Run, RunReader
 
+UNREADABLE = "unreadable"
+"""The kind of finding that says which file could not be read, or not to its end, and why."""
+WHOLE_COLUMNS = ("line", "intact", "bucket", "text")
+"""What the judge of a whole trace reads, of the table of events."""
+SHARD_COLUMNS = (*WHOLE_COLUMNS, "kind", "api", "error")
+NOT_READY = pa.array(sorted(map(int, COORDINATOR_NOT_READY)), pa.int32())
+MESSAGES = pa.array(["request", "response"])
+APIS = pa.array(sorted(UNRELATED_APIS))
+KINDS = pa.array(sorted(UNRELATED_KINDS))
+FINDINGS_PER_BATCH = 2_000
+"""Number of findings in a record batch."""
+FINDING_SCHEMA = pa.schema(
+    [
+        ("trace", pa.string()),
+        ("bucket", pa.int32()),
+        ("kind", pa.string()),
+        ("sequence", pa.int64()),
+        ("time", pa.int64()),
+        ("group", pa.string()),
+        ("value", pa.string()),
+    ]
+)
+ShardLine: TypeAlias = tuple[int, bytes, bool]
+"""A line of a shard: its number in the trace, the line, and whether it belongs to no other shard."""
+
 
 class ShardJudge:
     """The judge of one shard, and the states that it sees classic groups in. Raises `UnknownProtocol`.
@@ -89,19 +114,6 @@ def pair_shard_operations(events: Iterable[tuple[int, Event]]) -> Iterator[Paire
         yield moment
 
 
-UNREADABLE = "unreadable"
-"""The kind of finding that says which file could not be read, or not to its end, and why."""
-WHOLE_COLUMNS = ("line", "intact", "bucket", "text")
-"""What the judge of a whole trace reads, of the table of events."""
-SHARD_COLUMNS = (*WHOLE_COLUMNS, "kind", "api", "error")
-NOT_READY = pa.array(sorted(map(int, COORDINATOR_NOT_READY)), pa.int32())
-MESSAGES = pa.array(["request", "response"])
-APIS = pa.array(sorted(UNRELATED_APIS))
-KINDS = pa.array(sorted(UNRELATED_KINDS))
-FINDINGS_PER_BATCH = 2_000
-"""Number of findings in a record batch."""
-
-
 class Finding(NamedTuple):
     """A finding in a shard. `value` is JSON; its keys depend on `kind` (CORPUS.md lists the kinds)."""
 
@@ -114,21 +126,6 @@ class Finding(NamedTuple):
     value: str
 
 
-FINDING_SCHEMA = pa.schema(
-    [
-        ("trace", pa.string()),
-        ("bucket", pa.int32()),
-        ("kind", pa.string()),
-        ("sequence", pa.int64()),
-        ("time", pa.int64()),
-        ("group", pa.string()),
-        ("value", pa.string()),
-    ]
-)
-
-
-ShardLine: TypeAlias = tuple[int, bytes, bool]
-"""A line of a shard: its number in the trace, the line, and whether it belongs to no other shard."""
 ShardAnalysis: TypeAlias = Callable[[Shard, Header, ShardJudge, Iterator[PairedEvent]], Iterator[Finding]]
 """Has the events of a shard judged, and says what came of it."""
 

@@ -38,6 +38,10 @@ StageProgress = Callable[[int, int, str], None]
 """As `PartProgress`, with what is done."""
 POLL_SECONDS = 0.5
 """Seconds between two queries of a job's progress."""
+Part = TypeVar("Part")
+Result = TypeVar("Result")
+ROWS_PER_BATCH = 5_000
+PARTS_PER_CORE = 3
 
 
 class HasSize(Protocol):
@@ -48,8 +52,6 @@ class HasSize(Protocol):
 
 
 Item = TypeVar("Item", bound=HasSize)
-Part = TypeVar("Part")
-Result = TypeVar("Result")
 
 
 def core_count(spark: Spark) -> int:
@@ -137,10 +139,6 @@ def error_line(cause: BaseException) -> str:
         if last:
             return last[0].strip()
     return first_error_line(cause)
-
-
-ROWS_PER_BATCH = 5_000
-PARTS_PER_CORE = 3
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,17 @@ GENERATION_FIELDS = (
     ("incarnation", pa.int64()),
     ("generation", pa.int32()),
 )
+IDENTITY_COLUMNS = (*GENERATION_COLUMNS, "sequence", "error", "member_id", "instance", "leader")
+EXAMINED = "examined"
+"""The name of the table with what the invariants look at."""
+FrameQuery: TypeAlias = Callable[[DataFrame], DataFrame]
+PERIOD = "member_id string, generation int, partitions array<string>, since long, until long, end string"
+"""The value of a finding of the kind `ownership`."""
+PARTITION_COLUMNS = ("trace", "group", "partition")
+GAP = "gap"
+POLL_SHARES = "poll-shares"
+POLL_COLUMNS = ("trace", "connection", "member", "intact", "poll_counts")
+"""What that query reads of the events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +322,6 @@ def count_examined(events: pa.Table) -> Counter[str]:
     return Counter({name: pc.sum(mask).as_py() or 0 for name, mask in masks.items()})
 
 
-IDENTITY_COLUMNS = (*GENERATION_COLUMNS, "sequence", "error", "member_id", "instance", "leader")
 INVARIANTS: Mapping[str, Query] = {
     "one-leader": Query(
         IDENTITY_COLUMNS,
@@ -340,8 +350,6 @@ INVARIANTS: Mapping[str, Query] = {
     ),
 }
 """Queries whose rows are violations."""
-EXAMINED = "examined"
-"""The name of the table with what the invariants look at."""
 EXAMINED_SCHEMA = pa.schema([(name, pa.int64()) for name in (*INVARIANTS, "unnamed")])
 VIEWS: Mapping[str, Query] = {
     "longest-wait": Query(
@@ -378,13 +386,6 @@ VIEWS: Mapping[str, Query] = {
 }
 """Queries for information."""
 QUERIES: Mapping[str, Query] = {**INVARIANTS, **VIEWS}
-
-
-FrameQuery: TypeAlias = Callable[[DataFrame], DataFrame]
-PERIOD = "member_id string, generation int, partitions array<string>, since long, until long, end string"
-"""The value of a finding of the kind `ownership`."""
-PARTITION_COLUMNS = ("trace", "group", "partition")
-GAP = "gap"
 
 
 def read_periods(findings: DataFrame) -> DataFrame:
@@ -461,6 +462,3 @@ def earlier() -> WindowSpec:
 PERIOD_QUERIES: Mapping[str, FrameQuery] = {"unowned": unowned_times, "owned-twice": owned_twice}
 """Queries about the periods in which members had partitions, which the judge finds in recordings. A gap in a recording
 is in no period, and is nobody's fault: time behind one is not counted."""
-POLL_SHARES = "poll-shares"
-POLL_COLUMNS = ("trace", "connection", "member", "intact", "poll_counts")
-"""What that query reads of the events."""

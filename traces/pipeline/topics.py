@@ -40,6 +40,17 @@ FIXED_SETTINGS = {
     "log_level": 0,
 }
 OFFSET_GONE = "records %s to %s of partition %s were removed from the topic before they were read"
+SOURCE_NAME = "fencepost-topic"
+RECORD_COLUMNS = "partition int, offset long, key string, value binary"
+RECORD_SCHEMA = pa.schema(
+    [("partition", pa.int32()), ("offset", pa.int64()), ("key", pa.string()), ("value", pa.binary())]
+)
+RECORDS_PER_TASK = 500_000
+DEFAULT_RECORDS_PER_BATCH = 200_000
+"""Maximum number of records in one micro-batch of a stream."""
+ROWS_PER_BATCH = 5_000
+TOPIC_OPTION = "secret.topic"
+"""The option with the topic as JSON; Spark leaves options with such a name out of what it logs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,19 +192,6 @@ def key_text(key: str | bytes | None) -> str:
 def is_header_line(line: bytes) -> bool:
     """Whether a line begins a trace. No event has the header's first key, unless deep in a body."""
     return line.lstrip()[:64].replace(b" ", b"").startswith(b'{"fencepost_trace":')
-
-
-SOURCE_NAME = "fencepost-topic"
-RECORD_COLUMNS = "partition int, offset long, key string, value binary"
-RECORD_SCHEMA = pa.schema(
-    [("partition", pa.int32()), ("offset", pa.int64()), ("key", pa.string()), ("value", pa.binary())]
-)
-RECORDS_PER_TASK = 500_000
-DEFAULT_RECORDS_PER_BATCH = 200_000
-"""Maximum number of records in one micro-batch of a stream."""
-ROWS_PER_BATCH = 5_000
-TOPIC_OPTION = "secret.topic"
-"""The option with the topic as JSON; Spark leaves options with such a name out of what it logs."""
 
 
 class RangePartition(InputPartition):

@@ -47,16 +47,13 @@ def locate_rows(spark: Spark, corpus: Corpus) -> Runs:
         with ThreadPoolExecutor(FILES_AT_ONCE) as pool:
             found = list(pool.map(lambda file: list(find_runs(file.location)), files))
     else:
-        found = map_parallel(spark, files, runs_in, lambda done, total: None)
+        found = map_parallel(
+            spark, files, lambda part: [run for file in part for run in find_runs(file.location)], lambda *_: None
+        )
     runs: dict[str, list[Run]] = {}
     for trace, run in sorted((each for part in found for each in part), key=lambda each: each[1].line):
         runs.setdefault(trace, []).append(run)
     return runs
-
-
-def runs_in(files: Sequence[SizedFile]) -> list[tuple[str, Run]]:
-    """The runs in some files, each with its trace."""
-    return [each for file in files for each in find_runs(file.location)]
 
 
 def find_runs(file: str) -> Iterator[tuple[str, Run]]:
@@ -155,16 +152,12 @@ def group_recordings(files: Iterable[TraceFile]) -> list[RecordingFiles]:
     """The files of each trace. A part after which events are missing is the last of its trace."""
     found: list[list[TraceFile]] = []
     for file in sorted(files, key=lambda each: (each.recording, each.part, each.trace)):
-        if not found or not continues_recording(found[-1][-1], file):
+        before = found[-1][-1] if found else file
+        is_next = is_next_part((before.recording, before.part), (file.recording, file.part))
+        if not found or not is_next or before.flawed is not None or file.continued is None:
             found.append([])
         found[-1].append(file)
     return list(found)
-
-
-def continues_recording(before: TraceFile, file: TraceFile) -> bool:
-    """Whether `file` continues where `before` ended."""
-    is_next = is_next_part((before.recording, before.part), (file.recording, file.part))
-    return is_next and before.flawed is None and file.continued is not None
 
 
 def line_offsets(whole: RecordingFiles) -> list[tuple[TraceFile, int, int]]:

@@ -19,8 +19,9 @@ from fencepost.model.errors import Error
 from fencepost.traces.events import Kind
 from fencepost.traces.files.trace_files import open_trace, write_trace
 from fencepost.traces.pipeline.corpus import Corpus
-from fencepost.traces.pipeline.results import CorpusResults, replace_folder
+from fencepost.traces.pipeline.results import replace_folder
 from tests.support.altered_traces import altered_trace
+from tests.support.corpus_tables import CorpusResults
 from tests.support.faulty_regions import FAULTS
 from tests.support.pcap_writer import PORT, PcapWriter, write_heartbeats
 from tests.support.random_client import random_trace

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from fencepost.conformance.pipeline.merge import MAX_OPEN_LINES, MAX_SHOWN_FAILURES, merge_findings
+from fencepost.conformance.pipeline.merge import MAX_OPEN_LINES, MAX_SHOWN_FAILURES
 from fencepost.conformance.pipeline.overview import CorpusSummary, merge_summaries, overview_lines, summarize_rows
 from fencepost.conformance.reports.typed import to_plain
 from fencepost.conformance.results import ExitCode, Failure, Verdict
 from fencepost.model.classic.catalogue import CLASSIC
 from fencepost.traces.pipeline.judge_corpus import Finding
+from tests.support.same_reports import merge_findings
 
 
 def finding(trace: str, kind: str, /, **value: Any) -> Finding:

@@ -23,11 +23,11 @@ from fencepost.traces.judge.minimize import minimize_trace
 from fencepost.traces.pipeline import PipelineError
 from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.query_corpus import query_corpus
-from fencepost.traces.pipeline.results import CorpusResults, fold_here, judge_corpus
+from fencepost.traces.pipeline.results import fold_here, judge_corpus
 from fencepost.traces.pipeline.shard_plan import plan_parts
 from fencepost.traces.pipeline.spark_session import DAEMON_MODULE
 from tests.support.altered_traces import altered_trace, write_in_parts
-from tests.support.corpus_tables import ingest_here
+from tests.support.corpus_tables import CorpusResults, ingest_here
 from tests.support.faulty_regions import FAULTS as REGION_FAULTS
 from tests.support.member_recording import RECORDED, T0, record_stable_member, record_wrong_member
 from tests.support.push.faults import FAULTS as PUSH_FAULTS

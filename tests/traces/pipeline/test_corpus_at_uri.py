@@ -17,11 +17,11 @@ from fencepost.traces.pipeline import PipelineError
 from fencepost.traces.pipeline import corpus as corpus_module
 from fencepost.traces.pipeline.corpus import Corpus, CorpusWriter, compact, forget
 from fencepost.traces.pipeline.files import find_files, resolve_location
-from fencepost.traces.pipeline.results import CorpusResults, create_folder
+from fencepost.traces.pipeline.results import create_folder
 from fencepost.traces.pipeline.tables import EVENTS, INPUTS, QUARANTINE, TABLES, TRACES, TableWriter
 from fencepost.traces.pipeline.trace_rows import extract_trace
 from tests.support.altered_traces import altered_trace
-from tests.support.corpus_tables import commit_input, ingest_here, read_rows, write_input
+from tests.support.corpus_tables import CorpusResults, commit_input, ingest_here, read_rows, write_input
 from tests.support.object_store import ObjectStore, run_object_store
 
 pytestmark = pytest.mark.extra("moto")

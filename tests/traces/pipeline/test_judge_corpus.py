@@ -27,7 +27,7 @@ from fencepost.traces.pipeline.ingest import ingest
 from fencepost.traces.pipeline.judge_corpus import Finding, ShardJudge, pair_shard_operations, read_shards
 from fencepost.traces.pipeline.queries import INVARIANTS
 from fencepost.traces.pipeline.query_corpus import query_corpus
-from fencepost.traces.pipeline.results import CorpusResults, find_unreadable, fold_here, fold_on_workers, judge_corpus
+from fencepost.traces.pipeline.results import find_unreadable, fold_here, fold_on_workers, judge_corpus
 from fencepost.traces.pipeline.rows import (
     Row,
     RowReader,
@@ -38,7 +38,7 @@ from fencepost.traces.pipeline.tables import TRACES
 from fencepost.traces.pipeline.trace_rows import group_recordings
 from fencepost.traces.verdict import FieldDifference, TraceVerdict, Violation
 from tests.support.altered_traces import altered_trace, judge_alone, summarize_verdicts, write_in_parts
-from tests.support.corpus_tables import FETCH, inputs_of
+from tests.support.corpus_tables import FETCH, CorpusResults, inputs_of
 from tests.support.shards import file_of, findings_in, is_in_shard, is_own
 
 TRACES_IN_CI = 40

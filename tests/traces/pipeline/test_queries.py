@@ -294,16 +294,19 @@ def test_the_shares_of_partitions_in_what_polls_return(spark: SparkSession, corp
 
 
 HEADER = Header("s", Order.TOTAL, "virtual", Settings(), 0)
-LATER_RESTART = [Event(4, 0, 0, "", Kind.FAULT, "restart", 0, {})]
+SECOND_END = [Event(4, 0, 0, "", Kind.FAULT, "restart", 0, {})]
 FIRST = join_events(0, 1)
 SECOND = events_at(LATER, join_events(1, 1, "n", "n"))
 SPLIT_INCARNATIONS: dict[str, tuple[list[Event], str]] = {
     "stale commit": (FIRST + join_events(1, 2) + events_at(LATER, commit_events(2, 1) + commit_events(3, 2)), "stale"),
     "commit of the generation": (FIRST + commit_events(1, 1) + events_at(LATER, commit_events(2, 1)), ""),
-    "stale commit after a restart": (FIRST + join_events(1, 2) + LATER_RESTART + events_at(LATER, commit_events(3, 1)), ""),
+    "stale commit after a restart": (
+        FIRST + join_events(1, 2) + SECOND_END + events_at(LATER, commit_events(3, 1)),
+        "",
+    ),
     "two leaders": (FIRST + SECOND + events_at(2 * LATER, sync_events(2, "m")), "leader"),
     "two leaders, nobody there meanwhile": (FIRST + SECOND, ""),
-    "two leaders of two terms": (FIRST + LATER_RESTART + events_at(LATER, join_events(3, 1, "n", "n")), ""),
+    "two leaders of two terms": (FIRST + SECOND_END + events_at(LATER, join_events(3, 1, "n", "n")), ""),
     "two owners": (
         FIRST
         + sync_events(1, "m")
