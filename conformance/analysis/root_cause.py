@@ -25,7 +25,7 @@ from fencepost.model.catalogue.specification import Rule, Specification
 from fencepost.model.errors import Error, error_name
 from fencepost.traces.events import Kind
 from fencepost.traces.judge.diagnosis.wording import errors_in
-from fencepost.traces.judge.groups.silence_watch import MISSING
+from fencepost.traces.judge.groups.group_judge import MISSING
 from fencepost.traces.verdict import PASSING, UNCLASSIFIED, CheckResult, CheckStatus, Violation, violations_in
 
 # -- the names of violations of random schedules ----------------------------------------------------------------------

@@ -36,7 +36,7 @@ from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.files.trace_files import open_trace
-from fencepost.traces.judge.groups.silence_watch import MISSING
+from fencepost.traces.judge.groups.group_judge import MISSING
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.verdict import (
     UNCLASSIFIED,

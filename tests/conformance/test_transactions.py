@@ -24,7 +24,7 @@ from fencepost.conformance.scenarios.classic.transactions import Producer, begin
 from fencepost.conformance.subject import Scenario
 from fencepost.model.classic.catalogue import CATALOGUE
 from fencepost.traces.events import Body
-from fencepost.traces.judge.classic.overdue_cleanup import MAX_CLEANUP_PASSES
+from fencepost.traces.judge.classic.overdue import MAX_CLEANUP_PASSES
 from fencepost.traces.verdict import TraceVerdict
 from tests.support.faulty_coordinators import altering_coordinator
 

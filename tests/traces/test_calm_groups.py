@@ -15,9 +15,16 @@ from fencepost.model.frozen import evolve
 from fencepost.model.groups import offsets
 from fencepost.traces.events import Event, Header, Kind, Lookahead
 from fencepost.traces.judge.classic import calm_group
-from fencepost.traces.judge.classic.calm_steps import CalmStep, learn_step
-from fencepost.traces.judge.classic.opaque_values import REST, Opaque, OpaqueMapping, OpaqueTime, OpaqueValueRead
-from fencepost.traces.judge.groups.repetition_check import RepetitionError
+from fencepost.traces.judge.classic.calm_group import (
+    REST,
+    CalmStep,
+    Opaque,
+    OpaqueMapping,
+    OpaqueTime,
+    OpaqueValueRead,
+    learn_step,
+)
+from fencepost.traces.judge.groups.group_judge import RepetitionError
 from fencepost.traces.judge.judge import Judge
 from tests.acceptance.verdict_corpus.compare import RECORDINGS, read
 from tests.support.altered_traces import altered_trace

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from fencepost.traces.events import Event, Kind
-from fencepost.traces.judge.classic import fast_path
+from fencepost.traces.judge.classic import calm_group
 from fencepost.traces.judge.classic.stepper import ClassicStepper
 from fencepost.traces.judge.classic.stepping import CoordinatorStepper
 from fencepost.traces.judge.judge import judge
@@ -38,7 +38,7 @@ def with_wrong_error(events: tuple[Event, ...], source: random.Random) -> tuple[
 @pytest.mark.parametrize("spoil", [False, True])
 def test_both_ways_lead_to_the_same_verdict(spoil: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     found = {True: 0, False: 0}
-    plain: FastPath = fast_path.take_fast_path
+    plain: FastPath = calm_group.take_fast_path
 
     def count_fast_path(of: CoordinatorStepper, one: Configuration, part: GroupOperation) -> Configuration | None:
         after = plain(of, one, part)

@@ -9,7 +9,7 @@ from fencepost.traces.history.builder import GroupTimeline, TimelineBuilder, Tra
 from fencepost.traces.history.log_steps import LogSteps
 from fencepost.traces.history.messages import RESPONSE_HANDLERS, MessageSteps, OffsetTable
 from fencepost.traces.history.model_steps import ModelSteps
-from fencepost.traces.judge.groups.partial_group import PartialGroup
+from fencepost.traces.judge.groups.judged_protocol import PartialGroup
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.judge.search.configuration import Path
 from fencepost.traces.message_fields import named_groups

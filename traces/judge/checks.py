@@ -6,9 +6,8 @@ from functools import cached_property
 from typing import Any
 
 from fencepost.traces.events import Event
+from fencepost.traces.judge.groups.group_judge import MISSING, OperationRecord
 from fencepost.traces.judge.groups.judged_protocol import JudgedProtocol
-from fencepost.traces.judge.groups.records import OperationRecord
-from fencepost.traces.judge.groups.silence_watch import MISSING
 from fencepost.traces.verdict import CheckResult, CheckStatus, Violation
 
 

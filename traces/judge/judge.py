@@ -6,10 +6,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fencepost.model.frozen import evolve
 from fencepost.traces.events import REQUEST, RESPONSE, Event, Header, Kind, Lookahead, Operation, Order
 from fencepost.traces.judge.checks import checked_sequence, evaluate_check
-from fencepost.traces.judge.groups.group_judge import AdvanceObserver, GroupJudge, StepObserver, TraceContext
-from fencepost.traces.judge.groups.partial_group import PartialGroup, TraceGap
-from fencepost.traces.judge.groups.records import GroupFindings
-from fencepost.traces.judge.groups.trace_follower import TraceFollower
+from fencepost.traces.judge.groups.group_judge import (
+    AdvanceObserver,
+    GroupFindings,
+    GroupJudge,
+    StepObserver,
+    TraceContext,
+)
+from fencepost.traces.judge.groups.judged_protocol import PartialGroup, TraceFollower, TraceGap
 from fencepost.traces.judge.registry import DEFAULT_PROTOCOL, MakeProtocol
 from fencepost.traces.judge.search.configuration import GroupOperation, Request
 from fencepost.traces.judge.search.eager import EAGER_BEAM_WIDTH

@@ -8,8 +8,8 @@ from fencepost.model.push.group import NO_INTEREST, RegisterRequest, UnusableInt
 from fencepost.model.push.specification import PUSH
 from fencepost.model.push.wire import NO_COORDINATOR
 from fencepost.traces.events import FAULT, INTERNAL, REQUEST, Event, Header, Operation
+from fencepost.traces.judge.groups.group_judge import GroupFindings
 from fencepost.traces.judge.groups.judged_protocol import JudgedProtocol
-from fencepost.traces.judge.groups.records import GroupFindings
 from fencepost.traces.push.diagnosis import PushDiagnosis, Topics, diagnose_start, missing_partitions, name_owed
 from fencepost.traces.push.facts import ChannelTimes, MemberFacts, PushEvidence
 from fencepost.traces.push.group import FollowedGroup, PendingRegistration, TooManyWorlds

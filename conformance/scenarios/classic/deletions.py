@@ -5,7 +5,7 @@ from fencepost.conformance.run.requests import Call, Member
 from fencepost.conformance.scenarios.classic.commits import is_commit_accepted
 from fencepost.conformance.scenarios.classic.neighbours import check_bystander, commit_in_bystander, find_neighbours
 from fencepost.conformance.scenarios.classic.partitions import ABSENT_TOPIC
-from fencepost.traces.judge.classic.overdue_cleanup import MAX_CLEANUP_PASSES
+from fencepost.traces.judge.classic.overdue import MAX_CLEANUP_PASSES
 
 deletions = ScenarioFamily()
 

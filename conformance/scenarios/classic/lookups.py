@@ -6,7 +6,7 @@ from fencepost.conformance.scenarios.classic.commits import is_commit_accepted
 from fencepost.conformance.scenarios.classic.descriptions import list_groups_nearby
 from fencepost.conformance.scenarios.classic.neighbours import find_coordinator_body, first_coordinator
 from fencepost.model.errors import Error
-from fencepost.traces.judge.classic.coordinator_lookup import FIRST_BATCHED_VERSION, OFFSETS_TOPIC
+from fencepost.traces.judge.classic.failover import FIRST_BATCHED_VERSION, OFFSETS_TOPIC
 
 lookups = ScenarioFamily()
 

@@ -15,7 +15,7 @@ from fencepost.conformance.schedules.classic.schedule_builder import ScheduleBui
 from fencepost.conformance.schedules.classic.simulation import Simulation
 from fencepost.model.classic.coordinator.state import GroupState, StepResult
 from fencepost.model.classic.messages.requests import Request
-from fencepost.traces.judge.classic.transitions import transition_of
+from fencepost.traces.judge.classic.calm_group import transition_of
 from fencepost.traces.model_transitions import Transition
 
 INTERACTION_MODULES = (

@@ -15,7 +15,7 @@ from fencepost.conformance.subject import Scenario
 from fencepost.model.errors import Error
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.judge.classic.partial_trace import ASSUMED_SETTINGS_REASON, MAX_UNSEEN_SESSION_MS
-from fencepost.traces.judge.groups.silence_watch import SILENCE_GRACE_MS
+from fencepost.traces.judge.groups.group_judge import SILENCE_GRACE_MS
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.verdict import TraceVerdict
 from tests.support.faulty_coordinators import (

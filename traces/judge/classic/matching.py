@@ -6,8 +6,10 @@ only where a requirement names the field.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from fencepost.model.classic.coordinator.group_protocol import CLASSIC
 from fencepost.model.classic.core.state import (
     CommitResponse,
     HeartbeatResponse,
@@ -17,9 +19,10 @@ from fencepost.model.classic.core.state import (
     NoResponse,
     SyncResponse,
 )
-from fencepost.model.classic.messages.parsing import Body, topic_of
+from fencepost.model.classic.messages.parsing import NO_TOPIC_NAMES, Body, topic_of
 from fencepost.model.classic.messages.requests import Response
-from fencepost.model.errors import Error
+from fencepost.model.errors import COORDINATOR_NOT_READY, Error
+from fencepost.model.frozen import fast_frozen
 from fencepost.model.groups.admin import DEAD
 from fencepost.model.groups.messages import (
     NO_OFFSET,
@@ -32,13 +35,55 @@ from fencepost.model.groups.messages import (
     PartitionErrors,
     TopicNames,
 )
-from fencepost.traces.judge.classic.observed_response import (
-    ObservedResponse,
-    is_case_decisive,
-    is_nothing_elsewhere,
-    is_refused_in_any_way,
-)
 from fencepost.traces.judge.search.difference import FreshId, ResponseDifference, differences_over_choices
+
+# --- A response as it came, and what of it is allowed beyond the response of the model.
+
+PARTITION_APIS = frozenset({"OffsetCommit", "OffsetDelete", "TxnOffsetCommit"})
+"""The APIs that refuse partitions which do not exist."""
+
+
+@fast_frozen
+@dataclass(frozen=True, slots=True)
+class ObservedResponse:
+    """A response as it came, and the request it belongs to. `names` are those of topics by their ids."""
+
+    api: str
+    version: int
+    request: Body
+    response: Body
+    group: str
+    names: TopicNames = field(default_factory=lambda: NO_TOPIC_NAMES)
+
+
+def missing_partitions(response: Body, names: TopicNames) -> frozenset[Partition]:
+    """The partitions of which a response says that they do not exist."""
+    return frozenset(
+        (topic.get("name") or names.get(topic.get("topic_id", ""), ""), row["partition_index"])
+        for topic in response.get("topics") or ()
+        for row in topic["partitions"]
+        if row["error_code"] == Error.UNKNOWN_TOPIC_OR_PARTITION
+    )
+
+
+def is_refused_in_any_way(expected: JoinResponse, observed: ObservedResponse) -> bool:
+    """Whether a pending id came with an instance id and got an error, whichever (JOIN-14)."""
+    request, error = observed.request, observed.response.get("error_code")
+    named = request.get("member_id") and request.get("group_instance_id") is not None
+    return bool(expected.error == Error.UNKNOWN_SERVER_ERROR and named and error and error not in COORDINATOR_NOT_READY)
+
+
+def is_nothing_elsewhere(row: Body) -> bool:
+    """Whether a row says that there is no offset in the place that version 0 reads, which is not the group's."""
+    return row.get("error_code") == Error.UNKNOWN_TOPIC_OR_PARTITION and row.get("committed_offset") == -1
+
+
+def is_case_decisive(expected: ListGroupsResponse, observed: ObservedResponse) -> bool:
+    """Whether a filter names the state or the type of the group in another case only."""
+    states, types = observed.request.get("states_filter") or (), observed.request.get("types_filter") or ()
+    in_another_case = (bool(states) and expected.state not in states) or (bool(types) and CLASSIC not in types)
+    return expected.listed and in_another_case
+
 
 View = TypeVar("View", MemberView, MemberDescription)
 OPERATIONS_NOT_REQUESTED = -2147483648

@@ -1,15 +1,27 @@
 """Every outcome of one step: over the choices the protocol leaves open and the dialects not yet decided."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, cast
 
 from fencepost.model.classic.coordinator.state import GroupState, StepResult
 from fencepost.model.classic.core.member_table import accepts, is_member
-from fencepost.model.classic.core.state import Choices, Context, Group, Phase
+from fencepost.model.classic.core.state import Choices, Context, Group, Holder, JoinResponse, Phase, Slot
 from fencepost.model.classic.dialect import NOT_BUILT, Dialect
-from fencepost.model.classic.messages.requests import JoinGroup, Request
-from fencepost.traces.judge.search.configuration import Decisions
+from fencepost.model.classic.messages.parsing import names_topics_by_id
+from fencepost.model.classic.messages.requests import JoinGroup, Request, Response
+from fencepost.model.errors import Error
+from fencepost.model.frozen import evolve, fast_frozen
+from fencepost.model.groups.messages import Partition
+from fencepost.model.groups.protocol import Cluster
+from fencepost.model.settings import Settings
+from fencepost.model.wire.primitives import ZERO_UUID
+from fencepost.traces.events import Body, Operation
+from fencepost.traces.judge.search.configuration import Configuration, Decisions
+from fencepost.traces.judge.search.difference import FreshId
+from fencepost.traces.judge.search.time_interval import Instant, cap_at, high
+from fencepost.traces.verdict import Violation
 
 REPLACEMENT_PREFIX = "join.replace.stable"
 """How the rules begin by which a static member comes back to a stable group."""
@@ -123,3 +135,193 @@ def has_choice(before: GroupState, outcome: StepResult) -> bool:
         return False
     completed = before.group is None or after.generation != before.group.generation
     return (completed and after.phase is Phase.COMPLETING) or outcome.rule.startswith(REPLACEMENT_PREFIX)
+
+
+# --- Ids that a target issued unseen, once a response shows them.
+
+
+def resolve_state_ids(world: GroupState, shown: Mapping[FreshId, str]) -> GroupState:
+    """The world with ids in the place of those that were not known before."""
+    return evolve(
+        world,
+        group=resolve_group_ids(world.group, shown),
+        stored=resolve_group_ids(world.stored, shown),
+    )
+
+
+def resolve_group_ids(group: Group | None, shown: Mapping[FreshId, str]) -> Group | None:
+    """The group with known ids."""
+    if group is None:
+        return None
+
+    def resolve_slot(slot: Slot) -> Slot:
+        held: Any = slot.id
+        known = slot.holder is not Holder.NOBODY and isinstance(held, FreshId) and held in shown
+        return evolve(slot, id=shown[held]) if known else slot
+
+    leader = shown.get(group.leader, group.leader) if isinstance(group.leader, FreshId) else group.leader
+    return evolve(group, slots=tuple(resolve_slot(slot) for slot in group.slots), leader=leader)
+
+
+def resolve_response_ids(response: Response, shown: Mapping[FreshId, str]) -> Response:
+    """A response that was given with fresh ids, with those known now."""
+    if not isinstance(response, JoinResponse):
+        return response
+
+    def resolve(token: Any) -> Any:
+        return shown.get(token, token) if isinstance(token, FreshId) else token
+
+    members = tuple(evolve(view, id=resolve(view.id)) for view in response.members)
+    return evolve(response, member=resolve(response.member), leader=resolve(response.leader), members=members)
+
+
+def resolve_ids(configuration: Configuration, shown: Mapping[FreshId, str]) -> Configuration:
+    """The configuration with ids in the place of fresh ones that a response has shown."""
+    predicted = tuple((handle, resolve_response_ids(response, shown)) for handle, response in configuration.predicted)
+    return evolve(configuration, world=resolve_state_ids(configuration.world, shown), predicted=predicted)
+
+
+# --- The cluster's topics as a trace shows them: their numbers of partitions, and their names by id (KIP-516).
+
+
+class KnownTopics:
+    """The topics as far as they are known: given by the schedule, or read from Metadata responses."""
+
+    def __init__(self) -> None:
+        self.partition_counts: dict[str, int] | None = None
+        self.names: dict[str, str] = {}
+        self.has_all_ids = False
+        """The schedule gave the ids of all topics."""
+        self.revision = 0
+        """How often something was learned."""
+
+    def learn_from_annotation(self, body: Body) -> None:
+        """Learn topics from an annotation of the schedule."""
+        self.revision += 1
+        self.partition_counts = {**(self.partition_counts or {}), **body["topics"]}
+        if "ids" in body:
+            self.has_all_ids = True
+            self.names |= {topic_id: name for name, topic_id in body["ids"].items()}
+
+    def learn_from_metadata(self, response: Body) -> None:
+        """Read the ids in a response to Metadata."""
+        for topic in response.get("topics") or ():
+            name, topic_id = topic.get("name"), topic.get("topic_id", ZERO_UUID)
+            if name and topic_id != ZERO_UUID and self.names.get(topic_id) != name:
+                self.names[topic_id] = name
+                self.revision += 1
+
+    def has_unknown_ids(self, operation: Operation) -> bool:
+        """The request or its response goes by ids that may be those of any topic."""
+        if self.has_all_ids or not names_topics_by_id(operation.api, operation.version):
+            return False
+        return any(
+            each not in self.names for body in (operation.body, operation.response) for each in topic_ids_in(body)
+        )
+
+    def cluster(self, settings: Settings) -> Cluster:
+        """A target with these topics; what is learned of names later counts too."""
+        return Cluster(settings, self.partition_counts, self.names)
+
+
+def topic_ids_in(value: Any) -> Iterator[str]:
+    """Every topic id in a message."""
+    if isinstance(value, list | tuple):
+        for each in value:
+            yield from topic_ids_in(each)
+    elif isinstance(value, dict):
+        if "topic_id" in value:
+            yield value["topic_id"]
+        for each in value.values():
+            yield from topic_ids_in(each)
+
+
+# --- Events of a group that no response shows: a restart, a clean-up of offsets.
+
+
+@fast_frozen
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """The part of a configuration that the model does not have."""
+
+    loading: bool = False
+    """The coordinator was restarted and has not yet shown that it is ready."""
+    is_moved: bool = False
+    """Since a move began, another node has taken the group over."""
+    last_cleanup: int | None = None
+    """The earliest that the last clean-up pass can have been; the next comes a period later."""
+    maybe_expired: frozenset[Partition] = frozenset()
+    """Offsets that a clean-up pass may have removed."""
+
+
+NOTHING_UNSEEN = Unseen()
+
+
+def unseen_of(configuration: Configuration) -> Unseen:
+    """What may have happened unseen in this configuration."""
+    unseen = configuration.unseen
+    return unseen if isinstance(unseen, Unseen) else NOTHING_UNSEEN
+
+
+def finish_loading(configuration: Configuration, now: Instant) -> Configuration:
+    """The configuration at the first response after a restart: by now the group is loaded and sessions have begun."""
+    unseen = unseen_of(configuration)
+    if not unseen.loading:
+        return configuration
+    ready = evolve(configuration, unseen=evolve(unseen, loading=False))
+    group = configuration.world.group
+    if group is None:
+        return ready
+    slots = tuple(
+        evolve(slot, deadline=cap_at(slot.deadline, high(now) + slot.session_timeout)) for slot in group.slots
+    )
+    return evolve(ready, world=evolve(configuration.world, group=evolve(group, slots=slots)))
+
+
+# --- Which groups of a trace existed before, and which of them were seen to be gone since.
+
+FIRST_GENERATION = ("GEN-01",)
+RECREATED_GROUP = ("GEN-13",)
+LIFETIME_APIS = frozenset({"JoinGroup", "DeleteGroups", "DescribeGroups"})
+"""Requests whose responses tell that a group exists or is gone."""
+
+
+@dataclass(slots=True)
+class GroupLifetimes:
+    """The groups that had a generation, and those of them that a response has shown to be gone since."""
+
+    existed_at: dict[str, int] = field(default_factory=dict)
+    """By group, the time of the first response that told a generation."""
+    gone: set[str] = field(default_factory=set)
+    latest: Operation | None = None
+    """The operation whose response is being judged; nothing follows from it for its own violations."""
+
+    def on_response(self, operation: Operation) -> None:
+        """Learn from the response before this one."""
+        latest, self.latest = self.latest, operation
+        if latest is not None and latest.api in LIFETIME_APIS:
+            self.learn(latest)
+
+    def learn(self, operation: Operation) -> None:
+        """Learn from a response."""
+        body = operation.response or {}
+        if operation.api == "JoinGroup" and body.get("error_code") == Error.NONE:
+            group = str(operation.body.get("group_id"))
+            self.existed_at.setdefault(group, operation.responded_at or operation.sent_at)
+            self.gone.discard(group)
+        elif operation.api == "DeleteGroups":
+            absent = (Error.NONE, Error.GROUP_ID_NOT_FOUND)
+            self.gone |= {row.get("group_id") for row in body.get("results") or () if row.get("error_code") in absent}
+        elif operation.api == "DescribeGroups":
+            self.gone |= {row.get("group_id") for row in body.get("groups") or () if row.get("group_state") == "Dead"}
+
+    def attribute(self, violation: Violation, operation: Operation) -> Violation:
+        """The violation; of a first generation of a group that existed before, with the requirement about that.
+
+        No requirement says anything if nothing but an error showed that the group was gone.
+        """
+        existed_at = self.existed_at.get(violation.group)
+        if violation.requirements != FIRST_GENERATION or existed_at is None or existed_at > operation.sent_at:
+            return violation
+        found = RECREATED_GROUP if violation.group in self.gone else ()
+        return replace(violation, requirements=found)

@@ -10,25 +10,18 @@ from fencepost.model.groups.messages import EndTxn, InitProducerId, ListGroups
 from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import encode_body
 from fencepost.traces.events import Body, Event, Header, Operation, Order
-from fencepost.traces.judge.classic.attribution import build_violation
-from fencepost.traces.judge.classic.calm_steps import CALM_APIS
-from fencepost.traces.judge.classic.coordinator_lookup import LookupCheck, unusual_lookup_fields
-from fencepost.traces.judge.classic.group_lifetimes import GroupLifetimes
+from fencepost.traces.judge.classic.attribution import build_violation, recover
+from fencepost.traces.judge.classic.calm_group import CALM_APIS, transition_fields
+from fencepost.traces.judge.classic.failover import LookupCheck, unusual_lookup_fields
 from fencepost.traces.judge.classic.log_steps import LogStepCheck
-from fencepost.traces.judge.classic.overdue_cleanup import READING_APIS, CleanupWatch
+from fencepost.traces.judge.classic.nondeterminism import GroupLifetimes, KnownTopics
+from fencepost.traces.judge.classic.overdue import READING_APIS, CleanupWatch
 from fencepost.traces.judge.classic.partial_trace import ClassicPartialGroup
-from fencepost.traces.judge.classic.producers import KnownProducers
-from fencepost.traces.judge.classic.recovery import recover
-from fencepost.traces.judge.classic.stepper import ClassicStepper
-from fencepost.traces.judge.classic.topics import KnownTopics
-from fencepost.traces.judge.classic.transitions import transition_fields
+from fencepost.traces.judge.classic.stepper import ClassicStepper, KnownProducers
 from fencepost.traces.judge.diagnosis.diagnosis import Diagnosis, Recovery
 from fencepost.traces.judge.diagnosis.wording import errors_in
-from fencepost.traces.judge.groups.group_judge import GroupJudge, TraceContext
-from fencepost.traces.judge.groups.judged_protocol import JudgedProtocol
-from fencepost.traces.judge.groups.partial_group import TraceGap
-from fencepost.traces.judge.groups.records import OperationRecord
-from fencepost.traces.judge.groups.silence_watch import SILENCE_GRACE_MS
+from fencepost.traces.judge.groups.group_judge import SILENCE_GRACE_MS, GroupJudge, OperationRecord, TraceContext
+from fencepost.traces.judge.groups.judged_protocol import JudgedProtocol, TraceGap
 from fencepost.traces.judge.search.configuration import GroupOperation, Mismatch, Path
 from fencepost.traces.model_transitions import TransitionFields
 from fencepost.traces.verdict import CheckResult, Violation

@@ -8,31 +8,216 @@ from typing import Any, TypeAlias
 
 from fencepost.model.classic.coordinator import internal_actions
 from fencepost.model.classic.coordinator.dispatch import handle_request
+from fencepost.model.classic.coordinator.group_protocol import CLASSIC_GROUP
 from fencepost.model.classic.coordinator.state import GroupState, StepResult
-from fencepost.model.classic.core.state import Choices, Context, NoResponse, Phase
+from fencepost.model.classic.core.member_table import NOWHERE, find
+from fencepost.model.classic.core.state import FREE, Choices, Context, Group, Holder, NoResponse, Phase, Slot
 from fencepost.model.classic.dialect import Dialect
-from fencepost.model.classic.messages.requests import Response
+from fencepost.model.classic.messages.requests import Heartbeat, JoinGroup, Request, Response, SyncGroup
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
+from fencepost.model.groups.messages import OffsetFetch, Partition, TopicNames
+from fencepost.model.groups.offsets import expired_offsets
 from fencepost.model.groups.protocol import Cluster
 from fencepost.model.settings import Settings
-from fencepost.traces.events import Operation, Order
-from fencepost.traces.judge.classic.fresh_ids import resolve_ids
-from fencepost.traces.judge.classic.matching import compare_responses
+from fencepost.traces.events import Body, Operation, Order
+from fencepost.traces.judge.classic.matching import (
+    PARTITION_APIS,
+    ObservedResponse,
+    compare_responses,
+    missing_partitions,
+    offset_fetch_rows,
+)
 from fencepost.traces.judge.classic.nondeterminism import (
     StepFunction,
+    Unseen,
     outcomes_over_choices,
+    resolve_ids,
     settle_question_of_room,
+    unseen_of,
 )
-from fencepost.traces.judge.classic.observed_response import PARTITION_APIS, ObservedResponse, missing_partitions
-from fencepost.traces.judge.classic.offset_expiry import maybe_expired_offsets
-from fencepost.traces.judge.classic.reduction import normalize_members
-from fencepost.traces.judge.classic.unseen import Unseen, unseen_of
 from fencepost.traces.judge.diagnosis.wording import errors_in
 from fencepost.traces.judge.search.configuration import Configuration, Decisions, GroupOperation, Mismatch
 from fencepost.traces.judge.search.difference import FreshId, ResponseDifference
 from fencepost.traces.judge.search.stepper import Stepper
-from fencepost.traces.judge.search.time_interval import Instant, high
+from fencepost.traces.judge.search.time_interval import Instant, TimeInterval, high, low
+
+# --- Offsets whose retention is over: a pass may have removed them, or not, until a response shows which (LAT-17).
+
+
+def maybe_expired_offsets(
+    configuration: Configuration, after: GroupState, now: int, retention: int
+) -> frozenset[Partition]:
+    """The offsets in doubt after a step to this world. What may be removed depends on the phase that ends here."""
+    before, doubtful = configuration.world, unseen_of(configuration).maybe_expired
+    if before.offsets and before.group is not None and after.group is not None:
+        if before.group.phase is not after.group.phase:
+            doubtful = doubtful | expired_offsets(before, now, retention, CLASSIC_GROUP)
+        if doubtful and before.offsets is not after.offsets:
+            doubtful = frozenset(each for each in doubtful if before.offsets.get(each) is after.offsets.get(each))
+    return doubtful if after.offsets else frozenset()
+
+
+def states_after_cleanup(
+    configuration: Configuration, part: GroupOperation, now: int, cluster: Cluster
+) -> Iterator[GroupState]:
+    """The worlds in which offsets that this response shows to be gone, or the whole group, were removed."""
+    world, request, settings = configuration.world, part.request, cluster.settings
+    if world.group is None:
+        return
+    # A transaction whose pending offsets were deleted keeps the group on the older coordinator alone.
+    empty = world.group.phase is Phase.EMPTY and not any(world.pending.values())
+    unseen = unseen_of(configuration)
+    due = unseen.last_cleanup is None or now >= unseen.last_cleanup + settings.retention_check_interval
+    if not empty and not isinstance(request, OffsetFetch):
+        return
+    doubtful = unseen.maybe_expired | expired_offsets(world, now, settings.offsets_retention, CLASSIC_GROUP)
+    if empty and due and doubtful.issuperset(world.offsets):
+        yield GroupState(deleted=world.deleted)
+    gone = missing_offsets(part, request, doubtful, cluster.names) if isinstance(request, OffsetFetch) else frozenset()
+    if gone:
+        yield evolve(world, offsets={where: offset for where, offset in world.offsets.items() if where not in gone})
+
+
+def missing_offsets(
+    part: GroupOperation, request: OffsetFetch, doubtful: frozenset[Partition], names: TopicNames
+) -> frozenset[Partition]:
+    """Which of these offsets are not there by the response to an OffsetFetch."""
+    operation = part.operation
+    if not doubtful or operation.response is None:
+        return frozenset()
+    rows = offset_fetch_rows(operation.version, operation.response, request.group, names)
+    asked = doubtful if request.partitions is None else doubtful.intersection(request.partitions)
+    return frozenset(where for where in asked if where not in rows or is_offset_unset(rows[where]))
+
+
+def is_offset_unset(row: Body) -> bool:
+    """The row says that nothing was committed."""
+    return row.get("error_code") == 0 and row.get("committed_offset") == -1
+
+
+# --- Fewer configurations without losing an explanation: requests that commute, and states that mean the same.
+
+READ_ONLY_RULES = frozenset(
+    {
+        "heartbeat.invalid-group",
+        "heartbeat.unknown-group",
+        "heartbeat.empty",
+        "heartbeat.unknown-member",
+        "heartbeat.fenced",
+        "heartbeat.other-generation",
+        "fetch.unknown-group",
+        "fetch.offsets",
+        "describe.unknown-group",
+        "describe.group",
+        "describe.stable",
+        "list.unknown-group",
+        "list.filtered",
+        "list.group",
+        "commit.nothing-to-ask",
+        "commit.unknown-group",
+        "commit.simple-in-active",
+        "commit.unknown-member",
+        "commit.fenced",
+        "commit.other-generation",
+        "commit.completing",
+        "leave.invalid-group",
+        "leave.unknown-group",
+        "leave.nobody",
+        "delete.unknown-group",
+        "delete.active",
+        "offset-delete.invalid-group",
+        "offset-delete.unknown-group",
+        "offset-delete.active",
+        "join.invalid-group",
+        "join.invalid-session-timeout",
+        "join.fenced",
+        "join.completing.same-protocols",
+        "join.stable.same-protocols",
+        "sync.incomplete",
+        "sync.invalid-group",
+        "sync.fenced",
+        "sync.preparing",
+    }
+)
+"""Rules that change nothing, of requests that could change nothing later and still get the same response."""
+SESSION_RULES = frozenset({"heartbeat.preparing", "heartbeat.completing", "heartbeat.stable"})
+"""Rules that begin the member's session anew. Sessions that begin within one span of time are not distinguished."""
+UNKNOWN_MEMBER_RULES = frozenset({"join.unknown-group", "join.unknown-member", "sync.unknown-member", "sync.empty"})
+"""Rules that refuse an id for good, unless it waits to be used."""
+COMMUTING_ERRORS: Mapping[str, frozenset[int] | None] = {
+    "Heartbeat": None,
+    "OffsetFetch": None,
+    "DescribeGroups": None,
+    "ListGroups": None,
+    "OffsetCommit": None,
+    "LeaveGroup": None,
+    "DeleteGroups": None,
+    "OffsetDelete": None,
+    "JoinGroup": frozenset({0, 24, 25, 26, 82}),
+    "SyncGroup": frozenset({0, 22, 23, 24, 25, 27, 82}),
+}
+"""The APIs, and where it matters the errors, with which a request may be such a one."""
+
+
+def may_commute(api: str, response: Mapping[str, Any] | None) -> bool:
+    """The response is one that such a request may get: a quick look before the model is asked."""
+    if response is None or api not in COMMUTING_ERRORS:
+        return False
+    if api == "OffsetCommit":
+        return errors_in(response) != {Error.NONE}
+    errors = COMMUTING_ERRORS[api]
+    return errors is None or response.get("error_code") in errors
+
+
+def is_commutative(before: GroupState, request: Request, rule: str, after: GroupState) -> bool:
+    """Handled by this rule, the request may be taken as handled at once."""
+    if rule in READ_ONLY_RULES:
+        return after is before
+    group = before.group
+    if rule in UNKNOWN_MEMBER_RULES:
+        return after is before and not is_pending_id(group, request)
+    if rule in SESSION_RULES and group is not None and isinstance(request, Heartbeat):
+        place = find(group, request.core.member, Holder.MEMBER)
+        return place != NOWHERE and not group.slots[place].is_new
+    if rule == "sync.other-generation" and group is not None and isinstance(request, SyncGroup):
+        return after is before and request.core.generation < group.generation
+    return rule == "sync.stable"
+
+
+def is_pending_id(group: Group | None, request: Request) -> bool:
+    """The id of the request is one whose owner is yet to come back."""
+    if group is None or not isinstance(request, JoinGroup | SyncGroup):
+        return False
+    return find(group, request.core.member, Holder.PENDING) != NOWHERE
+
+
+def normalize_members(world: GroupState, before: Group | None, slack: int) -> GroupState:
+    """The state with its member table in one order, so that equal states are found equal.
+
+    A session may have begun with either of two requests handled within `slack` milliseconds: it ends with the later
+    one.
+    """
+    group = world.group
+    if group is None:
+        return world
+    known = {} if before is None else {slot.id: slot for slot in before.slots if slot.armed and not slot.is_new}
+    held = [extend_session(slot, known.get(slot.id), slack) for slot in group.slots if slot.holder is not Holder.NOBODY]
+    return evolve(world, group=evolve(group, slots=(*sorted(held, key=lambda slot: str(slot.id)), FREE)))
+
+
+def extend_session(slot: Slot, before: Slot | None, slack: int) -> Slot:
+    """The slot with its session ending no earlier than it was going to, if that is hardly later."""
+    if before is None or not slot.armed:
+        return slot
+    deadline = extend_deadline(slot.deadline, before.deadline, slack)
+    return slot if deadline is slot.deadline else evolve(slot, deadline=deadline)
+
+
+def extend_deadline(deadline: Instant, before: Instant, slack: int) -> Instant:
+    """The deadline, no earlier than the one before it if that is hardly later."""
+    return TimeInterval(low(deadline), high(before)) if 0 < high(before) - high(deadline) <= slack else deadline
+
 
 IMMEDIATE_JOIN_ERRORS = frozenset(
     {

@@ -4,23 +4,252 @@ A group judge follows its group until the trace ends or it stops: at a violation
 search says that nothing can be decided any more.
 """
 
-from collections.abc import Callable, Mapping
+from abc import abstractmethod
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from functools import cache
+from typing import Protocol, TypeAlias
 
 from fencepost.model.frozen import evolve, evolver
 from fencepost.model.settings import Settings
-from fencepost.traces.events import Operation
-from fencepost.traces.judge.diagnosis.diagnosis import Diagnoser
-from fencepost.traces.judge.groups.protocol import GroupProtocol
-from fencepost.traces.judge.groups.records import GroupFindings, OperationRecords, rule_set
-from fencepost.traces.judge.groups.repetition_check import check_repetition
-from fencepost.traces.judge.groups.silence_watch import SilenceWatch, missing_response
-from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, Mismatch, Path
+from fencepost.traces.events import Body, Operation
+from fencepost.traces.judge.diagnosis.diagnosis import Diagnoser, Diagnosis, Recovery
+from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, Mismatch, Path, Request, State
 from fencepost.traces.judge.search.restart import configurations_after_move, configurations_after_restart
 from fencepost.traces.judge.search.search import Search
-from fencepost.traces.judge.search.stepper import MAX_CONFIGURATIONS, SearchLimitExceeded
+from fencepost.traces.judge.search.silence import GivenResponse, Overdue, SilenceSearch
+from fencepost.traces.judge.search.stepper import MAX_CONFIGURATIONS, RepeatedStep, SearchLimitExceeded, Stepper
+from fencepost.traces.model_transitions import TransitionFields
 from fencepost.traces.verdict import Violation
+
+# --- The records of the operations of a trace, and the findings in one group.
+
+MAX_RECORDS = 20_000
+"""How many judged operations are remembered for checks that come later."""
+
+
+@cache
+def rule_set(rule: str) -> frozenset[str]:
+    """The rule alone; one set for all operations that it explains."""
+    return frozenset((rule,))
+
+
+@dataclass(slots=True)
+class OperationRecord:
+    """The record of one operation: the rules that explain it, and the unusual fields and violations of its response."""
+
+    rules: frozenset[str] = frozenset()
+    unusual_fields: frozenset[str] = frozenset()
+    violation: Violation | None = None
+    tolerated: tuple[Violation, ...] = ()
+    """Violations after which the rest of the response still means the same."""
+    has_response: bool = False
+    is_closed: bool = False
+    """The target closed its connection."""
+    undecided_reason: str = ""
+
+    def add_rule(self, rule: str) -> None:
+        """Remember a rule that explains the operation."""
+        self.rules = self.rules | rule_set(rule) if self.rules else rule_set(rule)
+
+
+class OperationRecords(OrderedDict[int, OperationRecord]):
+    """The latest operations of a trace by handle."""
+
+    def of(self, handle: int) -> OperationRecord:
+        """Return the record of an operation; if it is new, the oldest may make room for it."""
+        known = self.get(handle)
+        if known is None:
+            known = self[handle] = OperationRecord()
+            if len(self) > MAX_RECORDS:
+                self.popitem(last=False)
+        return known
+
+
+@dataclass(slots=True)
+class GroupFindings:
+    """The findings in one group: violations, counts of settled steps by rule and by transition, and open questions."""
+
+    violations: list[Violation] = field(default_factory=list)
+    rules: Counter[str] = field(default_factory=Counter)
+    transitions: Counter[TransitionFields] = field(default_factory=Counter)
+    inconclusive: list[str] = field(default_factory=list)
+
+    def add(self, other: "GroupFindings") -> None:
+        """Add what came to light later."""
+        self.violations += other.violations
+        self.rules.update(other.rules)
+        self.transitions.update(other.transitions)
+        self.inconclusive += other.inconclusive
+
+
+# --- The interface of a protocol to the judge of one group: the part that the search does not need.
+
+
+class GroupProtocol(Protocol):
+    """Reads the messages of one trace for the judges of its groups. `JudgedProtocol` is the whole interface."""
+
+    @abstractmethod
+    def requests_in(self, operation: Operation, groups: Iterable[str]) -> Iterable[Request]:
+        """The request as each group sees it that it concerns; `groups` are those known so far.
+
+        Raises AttributeError, KeyError or TypeError if it is not well formed.
+        """
+
+    @abstractmethod
+    def new_stepper(self, group: str, settings: Settings) -> Stepper:
+        """A stepper for a group of which nothing was seen yet."""
+
+    @abstractmethod
+    def build_violation(self, group: str, part: GroupOperation, mismatch: Mismatch, rules: frozenset[str]) -> Violation:
+        """The mismatch in words; `rules` are those that explain the operation as far as it is settled."""
+
+    def recover(self, diagnosis: Diagnosis, body: Body, operations: Mapping[int, GroupOperation]) -> Recovery | None:
+        """Where to go on after the mismatches of a diagnosis, the last of them in the response `body`; None if that is
+        not beyond doubt."""
+        return None
+
+    def silence_grace(self) -> int | None:
+        """How long after its latest moment a response may still be out, in ms; None: silence is never a violation."""
+        return None
+
+    def is_handled_by_coordinator(self, part: GroupOperation) -> bool:
+        """Whether it is the coordinator of the group that has to respond, so that its silence means something."""
+        return True
+
+    def is_sign_of_life(self, part: GroupOperation) -> bool:
+        """Whether the response shows that the coordinator of the group is alive and in charge."""
+        return part.operation.response is not None and self.is_handled_by_coordinator(part)
+
+    def undecidable_reason(self, part: GroupOperation) -> str:
+        """Why an operation cannot be judged; empty if it can."""
+        return ""
+
+    def excuse_for(self, part: GroupOperation) -> str:
+        """Why a response without an explanation is no violation; empty if it is one."""
+        return ""
+
+    def transition_of(self, step: Path) -> TransitionFields | None:
+        """The transition of the model that a step is; None if it is not one."""
+        return None
+
+
+# --- Operations of a group that get no response, and the signs of life that make their silence a violation.
+
+SILENCE_GRACE_MS = 5_000
+"""How much longer than the grace of a trace a response may be out where time is not virtual."""
+MISSING = "missing"
+"""The field of a mismatch that is a response which was never seen."""
+MAX_UNANSWERED = 64
+"""How many operations without a response are watched in a group."""
+
+
+@dataclass(slots=True)
+class Unanswered:
+    """An operation without a response, as far as the trace is known ahead."""
+
+    part: GroupOperation
+    sent_in: State
+    """The state in which it was sent, in one of the configurations."""
+    settled: GivenResponse | None = None
+    """The response that the model gave it, by a step that is settled."""
+    given_by: int | None = None
+    """The time, in milliseconds, by which the model had given it a response in some configuration."""
+
+
+class SilenceWatch:
+    """Watches the operations of one group that get no response."""
+
+    def __init__(self, protocol: GroupProtocol, search: Search) -> None:
+        self.protocol = protocol
+        self.search = search
+        self.grace = protocol.silence_grace()
+        self.unanswered: dict[int, Unanswered] = {}
+        """By handle, in the order sent."""
+
+    def watch(self, part: GroupOperation) -> None:
+        """Watch an operation whose response is not known ahead."""
+        is_judged = self.grace is not None and self.protocol.is_handled_by_coordinator(part)
+        if is_judged and len(self.unanswered) < MAX_UNANSWERED:
+            self.unanswered[part.operation.handle] = Unanswered(part, self.search.configurations[0].world)
+
+    def on_step(self, step: Path) -> None:
+        """Note which of the operations a settled step responds to."""
+        for reply in step.outcome.replies if step.outcome is not None else ():
+            if reply.handle in self.unanswered:
+                self.unanswered[reply.handle].settled = GivenResponse(step.rule, reply.response)
+
+    def overdue_operations(self, alive: GroupOperation, last_time: int) -> Iterator[tuple[Unanswered, Overdue]]:
+        """The operations whose response was overdue, by the grace, when the coordinator got a request that it responds
+        to. What was seen of the group before ends at `last_time`, in milliseconds."""
+        if self.grace is None or not self.protocol.is_sign_of_life(alive):
+            return
+        for handle, one in list(self.unanswered.items()):
+            operation = one.part.operation
+            # What a lost request would have got is no part of a configuration: equal ones are merged.
+            if operation.response is not None or operation.lost:
+                del self.unanswered[handle]
+                continue
+            if self.is_behind_another(one):
+                continue
+            overdue = self.find_overdue(one, alive.operation.sent_at - self.grace, last_time)
+            if overdue is not None:
+                yield one, overdue
+
+    def is_behind_another(self, one: Unanswered) -> bool:
+        """Whether an older request on the same connection has no response: a broker reads them one by one."""
+        operation = one.part.operation
+        older = (each.operation for handle, each in self.search.open_operations.items() if handle < operation.handle)
+        return any(each.connection == operation.connection for each in older)
+
+    def find_overdue(self, one: Unanswered, moment: int, last_time: int) -> Overdue | None:
+        """The operation, if its response had to be out before `moment`, in milliseconds, in every configuration."""
+        search = SilenceSearch(self.search, one.part, moment, one.settled)
+        overdue = search.find_overdue()
+        if search.is_futile:
+            del self.unanswered[one.part.operation.handle]
+        if overdue is None or not search.was_given:
+            return overdue
+        # When exactly the model gave it is not known any more, but it was no later than what was seen then.
+        one.given_by = last_time if one.given_by is None else one.given_by
+        return overdue if one.given_by < moment else None
+
+
+def missing_response(one: Unanswered, overdue: Overdue) -> Mismatch:
+    """The mismatch of an overdue operation."""
+    given, state = overdue.given, overdue.configuration.world
+    handle = one.part.operation.handle
+    return Mismatch(handle, frozenset({MISSING}), given.response, given.rule, state, sent_in=one.sent_in)
+
+
+# --- The check of repeated steps: each is taken anew and has to come to the same.
+
+
+class RepetitionError(Exception):
+    """A step comes to something else than the one that it was taken to repeat."""
+
+
+def check_repetition(
+    protocol: GroupProtocol, search: Search, before: Configuration, operation: Operation, step: RepeatedStep
+) -> None:
+    """Take a step that `search` has repeated in the configuration `before` anew, as it was taken the first time.
+
+    Raises `RepetitionError`.
+    """
+    stepper = search.stepper.copy()
+    (request,) = protocol.requests_in(operation, ())
+    anew, part = Search(stepper, [before]), GroupOperation(operation, request)
+    found = anew.configurations = anew.on_request(part)
+    if operation.handle in stepper.open_operations and operation.responded_at is not None:
+        found = anew.on_response(part, operation.responded_at)
+    if found != search.configurations or operation.handle in stepper.open_operations:
+        raise RepetitionError(f"request {operation.handle - 1}: {found} instead of {search.configurations}")
+    (after,) = found
+    transition = None if after.path is None else protocol.transition_of(after.path)
+    if after.path is None or after.path.rule != step.rule or transition != step.transition:
+        raise RepetitionError(f"request {operation.handle - 1}: {after.path} instead of {step}")
+
 
 NO_FIELDS: frozenset[tuple[int, str]] = frozenset()
 MAX_PENDING_STEPS = 1_000
