@@ -209,7 +209,7 @@ ADDRESS_FORMS = "host:port, kafka://host:port or kafka+ssl://host:port"
 _ADDRESS = re.compile(r"(?:\[([0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|([^\s:/\[\]@?#,]+)):([0-9]{1,5})")
 
 
-class CredentialsError(FencepostError):
+class CredentialsError(TargetError):
     """The text holds a user or a password beside an address; the message does not repeat it."""
 
 
@@ -243,6 +243,25 @@ def parse_bootstrap(text: str) -> Bootstrap | None:
     addresses = [parse_address(part) for part in hosts.split(",")]
     found = tuple(each for each in addresses if each is not None)
     return Bootstrap(found, (scheme + mark).lower() == TLS_SCHEME) if len(found) == len(addresses) else None
+
+
+def parse_target(text: str) -> Bootstrap:
+    """The bootstrap addresses of a target that is not bundled. Raises `TargetError`."""
+    found = parse_bootstrap(text)
+    if found is not None:
+        return found
+    from difflib import get_close_matches
+
+    if get_close_matches(text.lower(), ["bundled"], cutoff=0.7):
+        raise TargetError(f"{text!r} is no target; did you mean 'bundled'?")
+    raise TargetError(f"{text!r} is no target: {describe_bad_port(text) or f'write bundled, {ADDRESS_FORMS}'}")
+
+
+def describe_bad_port(text: str) -> str:
+    """What is wrong with the port of an address, "" if nothing is or it has none."""
+    ports = re.findall(r":([0-9]+)(?=,|\s*$)", text)
+    wrong = next((port for port in ports if len(port) > 5 or not 0 < int(port) < 65_536), "")
+    return f"its port is {wrong}, which is not from 1 to 65535" if wrong else ""
 
 
 def format_address(host: str, port: int) -> str:

@@ -7,15 +7,12 @@ from contextlib import suppress
 
 from fencepost.adapters.security.authentication import PLAINTEXT, Security
 from fencepost.adapters.target import (
-    ADDRESS_FORMS,
     Address,
     Bootstrap,
-    CredentialsError,
     Description,
     TargetError,
     TraceBuilder,
     format_url,
-    parse_bootstrap,
 )
 from fencepost.adapters.wire import discovery
 from fencepost.adapters.wire.channel import WireChannel
@@ -47,17 +44,6 @@ MAX_CONNECTING = 4
 
 MAX_AGREEING_S = 20.0
 """How long nodes may take to agree on who coordinates a group, in seconds."""
-
-
-def parse_target(text: str) -> Bootstrap:
-    """The bootstrap addresses that `text` writes. Raises `TargetError`."""
-    try:
-        found = parse_bootstrap(text)
-    except CredentialsError as error:
-        raise TargetError(str(error)) from None
-    if found is None:
-        raise TargetError(f"{text!r} is no target: write bundled, {ADDRESS_FORMS}")
-    return found
 
 
 def bootstrap_addresses(address: Address | Bootstrap | None) -> tuple[Address, ...]:

@@ -46,8 +46,13 @@ def main(arguments: Sequence[str] | None = None, runner: "Runner | None" = None)
 
     `runner` tests, replays, judges and serves; the default is `fencepost.conformance.run.runner`.
     """
-    words = sys.argv[1:] if arguments is None else arguments
+    words = list(sys.argv[1:] if arguments is None else arguments)
     console = Console()
+    if words[:1] == ["help"]:
+        words = [*words[1:], "--help"]
+    if not words:
+        console.print(build_parser(words).format_help())
+        return 2  # nothing was judged: the code of a conformant target would be wrong
     try:
         options = build_parser(words).parse_args(words)
     except SystemExit as leave:  # argparse has printed the help or the usage error

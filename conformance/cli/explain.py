@@ -3,11 +3,14 @@
 import argparse
 
 from fencepost.conformance.cli.console import Console
+from fencepost.conformance.cli.options import requirement_pattern
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `fencepost explain`."""
-    parser.add_argument("patterns", metavar="ID", nargs="+", help="JOIN-29 or a pattern such as 'JOIN-*'")
+    parser.add_argument(
+        "patterns", metavar="ID", nargs="+", type=requirement_pattern, help="JOIN-29 or a pattern such as 'JOIN-*'"
+    )
 
 
 def run(options: argparse.Namespace, console: Console) -> int:

@@ -38,6 +38,7 @@ def run_judge(options: argparse.Namespace, console: Console) -> int:
     from fencepost.traces.events import collect_rarely
 
     paths = tuple(find_traces(options.traces))
+    refuse_reports(paths)
     check_outputs(report_paths(options), inputs=paths)
     files = ReportFiles(console, report_paths(options))
     with files.write_failure("recorded traces"), console.progress() as progress, collect_rarely():
@@ -46,6 +47,15 @@ def run_judge(options: argparse.Namespace, console: Console) -> int:
     files.write(report)
     files.show(report, options.quiet)
     return files.exit_code(report.exit_code())
+
+
+def refuse_reports(paths: Sequence[Path]) -> None:
+    """Raises `SourceError` for a report or its page, which a command of its own shows."""
+    from fencepost.conformance.cli.files import SourceError, SourceKind, kind_of
+
+    for path in paths:
+        if path.suffix in (".json", ".html") and kind_of(path) is not SourceKind.TRACE:
+            raise SourceError(f"{path}: a report, not a trace; fencepost report shows it")
 
 
 def ignore_progress(progress: "Progress") -> None:

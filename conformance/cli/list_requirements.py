@@ -4,6 +4,7 @@ import argparse
 import json
 
 from fencepost.conformance.cli.console import Console
+from fencepost.conformance.cli.options import requirement_pattern
 
 SUBJECTS = {"coordinator": "", "client": "  of clients"}
 """What is said of a family by the subject of its requirements, if it is not its name."""
@@ -11,7 +12,9 @@ SUBJECTS = {"coordinator": "", "client": "  of clients"}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `fencepost list`."""
-    parser.add_argument("patterns", metavar="PATTERN", nargs="*", help="JOIN-29 or 'JOIN-*' (default: all)")
+    parser.add_argument(
+        "patterns", metavar="PATTERN", nargs="*", type=requirement_pattern, help="JOIN-29 or 'JOIN-*' (default: all)"
+    )
     parser.add_argument("--json", action="store_true", help="as JSON, to standard output")
 
 

@@ -185,6 +185,14 @@ _MAX_PORT = 65_535
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
+def requirement_pattern(text: str) -> str:
+    """The pattern of requirement ids that a text means in whatever spelling: JOIN-04 by join-4, Join04 or join-04, and
+    JOIN-* by join-*. Other texts stay as they are."""
+    if found := re.fullmatch(r"([A-Za-z]+)[-_ ]?([0-9]+)", text):
+        return f"{found[1].upper()}-{found[2]:0>2}"
+    return text.upper() if re.fullmatch(r"[A-Za-z]+-[0-9?*]+", text) else text
+
+
 def location(text: str) -> Path | str:
     """A path, which may be given as a `file:` URI; other URIs stay as they are."""
     scheme, separator, _ = text.partition("://")
@@ -225,7 +233,7 @@ def topic_partitions(text: str) -> tuple[str, int]:
 def port(text: str) -> int:
     """The port of a peer, 1 to 65535."""
     if not _is_number(text) or not 0 < int(text) <= _MAX_PORT:
-        raise ArgumentTypeError(f"{text!r} is not a port")
+        raise ArgumentTypeError(f"{text!r} is not a port, which is a number from 1 to 65535")
     return int(text)
 
 
@@ -244,14 +252,15 @@ def address(text: str) -> tuple[str, int]:
 
 def bootstrap(text: str) -> "Bootstrap":
     """The addresses of a cluster, which may be URLs."""
-    from fencepost.adapters.target import CredentialsError, parse_bootstrap
+    from fencepost.adapters.target import CredentialsError, describe_bad_port, parse_bootstrap
 
     try:
         found = parse_bootstrap(text)
     except CredentialsError as error:
         raise ArgumentTypeError(str(error)) from None
     if found is None:
-        raise ArgumentTypeError(f"{text!r} is not host:port")
+        problem = describe_bad_port(text)
+        raise ArgumentTypeError(f"{text!r} is not host:port{problem and f': {problem}'}")
     return found
 
 
@@ -318,6 +327,7 @@ SELECTION = (
         "--only",
         "PATTERN",
         "requirements to test, such as JOIN-29 or 'JOIN-*' (default: all)",
+        requirement_pattern,
         nargs="+",
         repeats=True,
     ),
@@ -325,6 +335,7 @@ SELECTION = (
         "--exclude",
         "PATTERN",
         "requirements to leave out; scenarios that show others as well are played all the same",
+        requirement_pattern,
         nargs="+",
         repeats=True,
     ),

@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 START_S = 30.0
 """How long a client may take to its first JoinGroup."""
 KINDS = ("eager", "cooperative", "mixed", "upgrade")
-SWARM_TARGET_HELP = "bundled, or the bootstrap address of a broker such as kafka://host:port"
 
 
 # --- test
@@ -55,6 +54,7 @@ SWARM_TARGET_HELP = "bundled, or the bootstrap address of a broker such as kafka
 
 def run_test(options: argparse.Namespace, console: Console) -> int:
     """Test the target; its report is printed and written as soon as it is there, whatever ended the run."""
+    options.target = take_target(options)
     from fencepost.conformance.cli.files import ReportFiles, check_outputs
     from fencepost.conformance.events import RunFinished
     from fencepost.conformance.reports.progress import VerboseDisplay
@@ -86,11 +86,11 @@ def run_test(options: argparse.Namespace, console: Console) -> int:
 
 
 def plan_of(options: argparse.Namespace) -> "Plan":
-    """The plan that the options describe. Raises `UsageError` without a target."""
+    """The plan that the options describe."""
     from fencepost.conformance.plan import Plan
 
     plan = Plan(
-        target=take_target(options),
+        target=options.target,
         patterns=tuple(options.only),
         smoke=options.smoke,
         slow=options.slow,
@@ -110,9 +110,15 @@ def plan_of(options: argparse.Namespace) -> "Plan":
 
 
 def take_target(options: argparse.Namespace) -> str:
-    """The target, taken out of the patterns if it was written behind them, "" for that of the profile. Raises
-    `UsageError` without either."""
+    """The target, taken out of the patterns if it was written behind them, "" for that of the profile.
+
+    Raises `UsageError` without either, and at once `TargetError` for a word that cannot be a target.
+    """
     if options.target is not None:
+        if not is_target(options.target):  # whether there is such a scheme is known to the protocols
+            from fencepost.adapters.target import parse_target
+
+            parse_target(options.target)
         return str(options.target)
     for patterns in (options.only, options.exclude):
         if patterns and is_target(patterns[-1]):
@@ -274,7 +280,7 @@ def run_swarm(options: argparse.Namespace, console: Console) -> int:
 async def start_swarm(target: str, plan: "SwarmPlan", console: Console, is_verbose: bool) -> "SwarmOutcome":
     """Run a swarm on a target: the bundled coordinator on virtual time, or a broker. Raises `TargetError`."""
     from fencepost.adapters.client.reference.links import TcpNetwork
-    from fencepost.adapters.target import parse_bootstrap
+    from fencepost.adapters.target import parse_target
     from fencepost.adapters.virtual_clock import run_virtual_in_thread
     from fencepost.conformance.plan import BUNDLED
     from fencepost.conformance.swarm.bundled import run_bundled
@@ -286,9 +292,7 @@ async def start_swarm(target: str, plan: "SwarmPlan", console: Console, is_verbo
 
     if target == BUNDLED:
         return await run_virtual_in_thread(run_bundled(plan, tell))
-    bootstrap = parse_bootstrap(target)
-    if bootstrap is None:
-        raise UsageError("swarm", f"{target!r} is no target: {SWARM_TARGET_HELP}")
+    bootstrap = parse_target(target)
     if bootstrap.wants_tls:
         raise UsageError("swarm", "the members of a swarm speak no TLS; name an address without it")
     return await make_run(plan, TcpNetwork(bootstrap.addresses[0]), tell).run()
@@ -391,7 +395,7 @@ COMMANDS = {
     "swarm": Command(
         run_swarm,
         (
-            Option("target", "TARGET", SWARM_TARGET_HELP),
+            Option("target", "TARGET", "bundled, or the bootstrap address of a broker such as kafka://host:port"),
             Option("--members", "N", "reference members", count, 30),
             Option("--kind", None, "how they rebalance", default="eager", choices=KINDS),
             Option("--partitions", "N", "of their topic", count, 30),

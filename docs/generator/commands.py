@@ -13,7 +13,8 @@ EXIT_CODES: Mapping[ExitCode, str] = {
     ExitCode.CONFORMANT: "nothing that was checked is violated; `replay`: FIXED; `prove`, `explore`: all holds",
     ExitCode.VIOLATION: "a violation; `replay`: STILL FAILS or DIFFERENT; `report --compare`: newly broken; "
     "`badge --check`, `registry check`: something does not follow",
-    ExitCode.COULD_NOT_RUN: "the run was impossible: usage, target, input or output, told in one line",
+    ExitCode.COULD_NOT_RUN: "the run was impossible: usage, target, input or output, told in one line; and "
+    "`fencepost` alone, which shows the help as `fencepost help` does, since nothing was judged",
     ExitCode.INCONCLUSIVE: "the run was cut short, or something that was put to the test stayed undecided",
 }
 

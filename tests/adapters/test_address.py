@@ -2,8 +2,15 @@
 
 import pytest
 
-from fencepost.adapters.target import Bootstrap, TargetError, format_address, format_url, parse_address, parse_bootstrap
-from fencepost.adapters.wire.target import parse_target
+from fencepost.adapters.target import (
+    Bootstrap,
+    TargetError,
+    format_address,
+    format_url,
+    parse_address,
+    parse_bootstrap,
+    parse_target,
+)
 
 
 @pytest.mark.parametrize(

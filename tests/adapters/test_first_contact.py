@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from fencepost.adapters.target import Description, SettingOrigin, TargetError
+from fencepost.adapters.target import Description, SettingOrigin, TargetError, parse_target
 from fencepost.adapters.wire.discovery import MAX_PROBED_METADATA, round_delay
-from fencepost.adapters.wire.target import KafkaTarget, parse_target
+from fencepost.adapters.wire.target import KafkaTarget
 from fencepost.model.settings import SETTING_OF_CONFIG, Settings
 from fencepost.model.wire.codec import DecodedRequest
 from tests.support.fake_broker import DISCONNECT, KAFKA_CONFIGS, SILENCE, FakeBroker, ScriptedResponse, serve_brokers

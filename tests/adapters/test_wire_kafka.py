@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.adapters.target import Description, SendOptions, TraceBuilder
+from fencepost.adapters.target import Description, SendOptions, TraceBuilder, parse_target
 from fencepost.adapters.wire.channel import WireChannel
 from fencepost.adapters.wire.process_control import ProcessControl
-from fencepost.adapters.wire.target import KafkaTarget, parse_target
+from fencepost.adapters.wire.target import KafkaTarget
 from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Body, Header, Kind, Order

@@ -247,6 +247,48 @@ def test_a_mistyped_option_or_action_is_guessed(words: str, line: str, capsys: C
     assert capsys.readouterr().err == f"{line} (see {command} --help)\n"
 
 
+def test_the_program_alone_shows_its_help_and_is_no_success(capsys: Capture) -> None:
+    assert main([]) == 2
+    alone = capsys.readouterr().out
+    assert main(["help"]) == main(["--help"]) == 0
+    assert capsys.readouterr().out == alone * 2
+
+
+def test_help_of_a_command(capsys: Capture) -> None:
+    assert main(["explain", "--help"]) == 0
+    asked = capsys.readouterr().out
+    assert main(["help", "explain"]) == 0
+    assert capsys.readouterr().out == asked
+    assert main(["help", "explian"]) == 2
+    assert "did you mean 'explain'?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("spelling", ["JOIN-04", "join-04", "Join-4", "join4", "JOIN_04", "join 4"])
+def test_an_id_is_taken_in_any_spelling(spelling: str, capsys: Capture) -> None:
+    assert main(["explain", spelling]) == 0
+    assert capsys.readouterr().out.startswith("JOIN-04 ")
+    runner = FakeRunner()
+    assert main(["test", "--only", spelling, "join-0?", "--exclude", spelling, "kafka://my-1"], runner) == 0
+    (plan,) = runner.calls
+    assert isinstance(plan, Plan)
+    assert (plan.patterns, plan.excluded, plan.target) == (("JOIN-04", "JOIN-0?"), ("JOIN-04",), "kafka://my-1")
+
+
+@pytest.mark.parametrize("name", ["report.json", "report.html"])
+def test_a_report_is_not_judged(name: str, tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / name
+    assert main(["test", "bundled", f"--{path.suffix[1:]}", str(path)], FakeRunner()) == 0
+    assert main(["judge", str(path)]) == 2
+    assert capsys.readouterr().err == f"fencepost: {path}: a report, not a trace; fencepost report shows it\n"
+
+
+def test_judge_is_quiet(tmp_path: Path, capsys: Capture) -> None:
+    trace = tmp_path / "t.jsonl"
+    assert main(["judge", str(trace), "--quiet"], FakeRunner()) == 0
+    shown = capsys.readouterr()
+    assert shown.out.count("\n") == 1 and not shown.err
+
+
 @pytest.mark.parametrize("option", ["-V", "--version"])
 def test_version(option: str, capsys: Capture) -> None:
     assert main([option]) == 0
@@ -313,7 +355,7 @@ PROCESS = """
 import os, signal, sys
 import fencepost._command as command
 import fencepost.conformance.cli as cli
-def run(arguments):
+def run():
     {before}
     return 0
 cli.main = run

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.adapters.target import TargetError, TraceBuilder
-from fencepost.adapters.wire.target import KafkaTarget, parse_target
+from fencepost.adapters.target import TargetError, TraceBuilder, parse_target
+from fencepost.adapters.wire.target import KafkaTarget
 from fencepost.conformance.cli import main
 from fencepost.conformance.run.crashes import CrashMonitor
 from fencepost.conformance.run.play import LoopLagMonitor

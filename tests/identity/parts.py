@@ -17,8 +17,8 @@ from typing import Any
 
 import fencepost
 import fencepost.testing
-from fencepost._command import run_arguments
 from fencepost.adapters.virtual_clock import run_virtual
+from fencepost.conformance.cli import main
 from fencepost.conformance.reports.json_report import to_json
 from fencepost.conformance.run.stream import save_trace
 from tests.support.client_scenarios import COOPERATIVE, EAGER, make_run
@@ -44,7 +44,7 @@ def ask(*arguments: str) -> tuple[int, str]:
     os.chdir(ROOT)
     with redirect_stdout(output), redirect_stderr(io.StringIO()):
         try:
-            code = run_arguments(list(arguments))
+            code = main(list(arguments))
         except SystemExit as ended:
             code = int(ended.code or 0)
     return code, output.getvalue()

@@ -8,8 +8,8 @@ import pytest
 
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.serve import server
-from fencepost.adapters.target import Description
-from fencepost.adapters.wire.target import KafkaTarget, parse_target
+from fencepost.adapters.target import Description, parse_target
+from fencepost.adapters.wire.target import KafkaTarget
 from fencepost.conformance.plan import ReplayOutcome, ReplayResult
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
