@@ -30,12 +30,12 @@ COMMANDS = {
     "judge": ("judge", "judge recorded traces, without a target"),
     "record": ("record", "record real clients on a real cluster"),
     "import": ("record", "make traces of logs and captures"),
-    "serve": ("serve", "serve the bundled coordinator to clients"),
-    "list": ("list_requirements", "list the requirements"),
-    "explain": ("explain", "explain requirements"),
+    "serve": ("record", "serve the bundled coordinator to clients"),
+    "list": ("model", "list the requirements"),
+    "explain": ("model", "explain requirements"),
     "zoo": ("zoo", "hunt known bugs, put back into the bundled coordinator and client"),
-    "prove": ("prove", "prove the theorems of the model"),
-    "explore": ("explore", "model-check small groups exhaustively"),
+    "prove": ("model", "prove the theorems of the model"),
+    "explore": ("model", "model-check small groups exhaustively"),
     "pipeline": ("pipeline", "judge large trace corpora on Spark"),
 }
 """The module and the help line of each command."""
@@ -114,10 +114,5 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     for name, (module_name, summary) in COMMANDS.items():
         subparser = commands.add_parser(name, help=summary, allow_abbrev=False)
         if name == chosen:
-            module = import_module(f"{__name__}.{module_name}")
-            if hasattr(module, "COMMANDS"):
-                module.COMMANDS[name].add_to(subparser)
-            else:
-                module.add_arguments(subparser)
-                subparser.set_defaults(run=module.run)
+            import_module(f"{__name__}.{module_name}").COMMANDS[name].add_to(subparser)
     return parser

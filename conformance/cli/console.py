@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 MAX_LINE = 500
 """The longest line about an error, in characters: ids and keys in a file may have any length."""
+COULD_NOT_RUN, CUT_SHORT = 2, 3
+"""Two of the `ExitCode`s, which come with the catalogue: a command that fails early does not wait for that."""
 INTERRUPTED_EARLY = "interrupted before anything was judged"
 _KEPT = MAX_LINE // 2 - 3
 
@@ -60,17 +62,13 @@ class Console:
 
     def fail(self, reason: str | BaseException) -> int:
         """Complain of `reason` in one line; returns the exit code of a command that could not run."""
-        from fencepost.conformance.results import ExitCode
-
         self.log(reason if isinstance(reason, str) else error_line(reason))
-        return ExitCode.COULD_NOT_RUN
+        return COULD_NOT_RUN
 
     def interrupt(self, reason: str = "") -> int:
         """Say why a command was cut short and reports nothing; returns its exit code."""
-        from fencepost.conformance.results import ExitCode
-
         self.log(reason or INTERRUPTED_EARLY)
-        return ExitCode.INCONCLUSIVE
+        return CUT_SHORT
 
     @contextmanager
     def progress(self) -> "Iterator[ProgressDisplay]":

@@ -95,13 +95,6 @@ def write_output(path: Path, text: str, console: Console) -> bool:
     return True
 
 
-def ending_of(error: BaseException) -> Ending:
-    """How a run ended before anything was judged, by the error that it raised."""
-    if isinstance(error, KeyboardInterrupt):
-        return Ending(EndKind.INTERRUPTED, str(error) or INTERRUPTED_EARLY)
-    return Ending(EndKind.NOT_STARTED, error_line(error))
-
-
 @dataclass(slots=True)
 class ReportFiles:
     """Consumes the events of a run: writes its report as soon as it is there.
@@ -143,7 +136,9 @@ class ReportFiles:
         except BaseException as error:
             if not self.written:
                 results = tuple(RequirementResult(id, Verdict.NOT_OBSERVED) for id in requirements)
-                ended = ending_of(error)
+                ended = Ending(EndKind.NOT_STARTED, error_line(error))
+                if isinstance(error, KeyboardInterrupt):
+                    ended = Ending(EndKind.INTERRUPTED, str(error) or INTERRUPTED_EARLY)
                 self.write(
                     Report({"name": target}, 0, results, cut_short=True, ended=ended, specification=specification)
                 )

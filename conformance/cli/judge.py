@@ -97,6 +97,7 @@ def find_traces(paths: Sequence[Path]) -> Iterator[Path]:
 
 def run_replay(options: argparse.Namespace, console: Console) -> int:
     """Replay the trace against the target and print the outcome."""
+    from fencepost.conformance.clients.judging import find_client_traces
     from fencepost.conformance.plan import ReplayOutcome
     from fencepost.conformance.reports.report import render_replay
     from fencepost.conformance.results import ExitCode
@@ -106,7 +107,7 @@ def run_replay(options: argparse.Namespace, console: Console) -> int:
         return write_test(options.trace, options.output, console)
     if options.output is not None:
         raise UsageError("replay", "-o is for --as-test")
-    is_of_client = is_readable_client_trace(options.trace)
+    is_of_client = bool(find_client_traces([options.trace]))  # what cannot be read is told where it is read
     if is_of_client and (not options.target or options.profile is not None):
         raise UsageError("replay", "the trace of a client; name the command of a client behind --, and no profile")
     if options.command and not is_of_client:
@@ -128,13 +129,6 @@ def run_replay(options: argparse.Namespace, console: Console) -> int:
         console.log(each)
     console.print(render_replay(result, colour=console.has_colour(), width=console.width()))
     return exit_codes[result.outcome]
-
-
-def is_readable_client_trace(path: Path) -> bool:
-    """Whether a file is the trace of a client; what cannot be read is told where it is read."""
-    from fencepost.conformance.clients.judging import find_client_traces
-
-    return bool(find_client_traces([path]))
 
 
 def replay_with(trace: Path, command: tuple[str, ...]) -> "Coroutine[Any, Any, ReplayResult]":

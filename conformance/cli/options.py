@@ -5,7 +5,7 @@ import difflib
 import re
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import unquote, urlsplit
@@ -33,8 +33,8 @@ class Option:
 
     `names` has a space between several. A flag has neither `metavar` nor `choices`; any other option has a value, which
     `read` makes of the text. The help ends with the `default`, unless `tells_default` is false. An option that repeats
-    collects its values in a list. One that `sets` a value is a flag for it, in the field `dest`. An option with
-    `protocols` says nothing about others.
+    collects its values in a list. One that `sets` a value is a flag for it, in the field `dest`. Where there are
+    `choices`, the first one is the default; a function makes them where that takes time.
     """
 
     names: str
@@ -43,44 +43,30 @@ class Option:
     read: Callable[[str], Any] = str
     default: Any = None
     nargs: str | None = None
-    choices: Sequence[str] = ()
+    choices: Sequence[str] | Callable[[], Sequence[str]] = ()
     repeats: bool = False
     required: bool = False
     tells_default: bool = True
     dest: str | None = None
     sets: Any = None
-    protocols: tuple[str, ...] = ()
-
-    @property
-    def is_flag(self) -> bool:
-        """Whether it has no value."""
-        return self.metavar is None and not self.choices
-
-    @property
-    def unset(self) -> Any:
-        """Its value where it is not given."""
-        return [] if self.repeats else False if self.is_flag and self.sets is None else self.default
-
-    @property
-    def field(self) -> str:
-        """The name of its value among the parsed options."""
-        return self.dest or self.names.split()[-1].lstrip("-").replace("-", "_")
 
     def add_to(self, parser: "argparse._ActionsContainer") -> None:
         """Add the option to a parser, or to a group of one."""
-        keywords: dict[str, Any] = {"help": self.help}
+        choices = self.choices() if callable(self.choices) else self.choices
+        text = self.help.replace("{choices}", " or ".join(choices))
+        keywords: dict[str, Any] = {"dest": self.dest, "required": self.required or None, "help": text}
         if self.sets is not None:
             keywords |= {"action": "store_const", "const": self.sets}
-        elif self.is_flag:
+        elif self.metavar is None and not choices:
             keywords |= {"action": "store_true"}
         else:
-            keywords |= {"metavar": self.metavar, "type": self.read, "nargs": self.nargs, "default": self.default}
+            keywords |= {"metavar": self.metavar, "type": self.read, "nargs": self.nargs, "choices": choices or None}
+            keywords["default"] = choices[0] if choices and self.default is None else self.default
         if self.repeats:
             keywords |= {"action": "extend" if self.nargs else "append", "default": []}
-        elif self.default is not None and self.tells_default:
-            shown = f"{self.default:g}" if isinstance(self.default, float) else self.default
-            keywords["help"] = f"{self.help} (default: {shown})".lstrip()
-        keywords |= {"choices": self.choices or None, "required": self.required or None, "dest": self.dest}
+        elif (default := keywords.get("default")) is not None and self.tells_default:
+            shown = f"{default:g}" if isinstance(default, float) else default
+            keywords["help"] = f"{text} (default: {shown})".lstrip()
         parser.add_argument(*self.names.split(), **{name: each for name, each in keywords.items() if each is not None})
 
 
@@ -100,10 +86,13 @@ Act = Callable[[argparse.Namespace, Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command: what it runs, and its options. The actions of a command with several are commands with their own
-    options, which `act` names among the parsed ones; `metavar` stands for their names."""
+    """A command: what it runs, and its options.
 
-    run: Run | Act
+    Actions of a command are commands with their own options; `metavar` stands for their names. If the command has
+    something to run as well, that finds what the action does as `act` among the parsed options.
+    """
+
+    run: Run | Act | None = None
     options: tuple[Option | OneOf, ...] = ()
     usage: str | None = None
     epilog: str | None = None
@@ -121,24 +110,40 @@ class Command:
                     each.add_to(group)
             else:
                 option.add_to(parser)
-        parser.set_defaults(**{runner: self.run})
+        if self.run is not None:
+            parser.set_defaults(**{runner: self.run}, default_of=parser.get_default)
         if self.actions:
             actions = parser.add_subparsers(required=True, metavar=self.metavar)
             for name, (summary, action) in self.actions.items():
-                action.add_to(actions.add_parser(name, help=summary, allow_abbrev=False), "act")
-
-    def refuse_foreign_options(self, name: str, options: argparse.Namespace) -> None:
-        """Raise `UsageError` for an option that is given and says nothing about the protocol."""
-        flat = (each for option in self.options for each in (option.options if isinstance(option, OneOf) else [option]))
-        for option in flat:
-            is_given = getattr(options, option.field) != option.unset
-            if is_given and option.protocols and options.protocol not in option.protocols:
-                raise UsageError(name, f"--{option.field.replace('_', '-')} says nothing about {options.protocol}")
+                subparser = actions.add_parser(name, help=summary, allow_abbrev=False)
+                action.add_to(subparser, runner if self.run is None else "act")
 
 
-def for_protocols(protocols: Sequence[str], *options: Option) -> tuple[Option, ...]:
-    """The options as those of these protocols alone."""
-    return tuple(replace(option, protocols=tuple(protocols)) for option in options)
+def protocols_for(command: str) -> list[str]:
+    """The names of the protocols that a command knows, the default one first."""
+    from fencepost.model.protocols import protocols_with
+
+    return list(protocols_with(lambda entry: entry.commands.get(command, "")))
+
+
+def choose_protocol(command: str) -> Option:
+    """The argument that names one of the protocols that a command knows; it comes after all options."""
+    return Option("protocol", "PROTOCOL", "{choices}", choices=lambda: protocols_for(command), nargs="?")
+
+
+def run_protocol(command: str, options: argparse.Namespace, console: Console) -> int:
+    """Run the command for the protocol that the options name."""
+    from fencepost.model.protocols import load_part, registered_protocols
+
+    run: Run = load_part(registered_protocols()[options.protocol].commands[command])
+    return run(options, console)
+
+
+def refuse_options(options: argparse.Namespace, command: str, understood: frozenset[str]) -> None:
+    """Raise `UsageError` for an option that is given and says nothing about the protocol."""
+    for name, value in vars(options).items():
+        if name not in {*understood, "protocol", "run", "default_of"} and value != options.default_of(name):
+            raise UsageError(command, f"--{name.replace('_', '-')} says nothing about {options.protocol}")
 
 
 # --- the parser

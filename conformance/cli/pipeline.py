@@ -1,19 +1,29 @@
 """`fencepost pipeline`: traces ingested, judged, watched and produced in bulk, on Spark."""
 
 import argparse
+import json
 import threading
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from fencepost.conformance.cli import corpus_commands, topics
-from fencepost.conformance.cli.argument_types import count, location, port
 from fencepost.conformance.cli.console import Console, handle_signals
-from fencepost.conformance.cli.options import PROFILE, TARGET_HELP
+from fencepost.conformance.cli.options import (
+    PROFILE,
+    REPORT_FILES,
+    TARGET_HELP,
+    Command,
+    Option,
+    count,
+    location,
+    port,
+    report_paths,
+    setting,
+)
 from fencepost.conformance.cli.record import cluster_options
-from fencepost.conformance.cli.report_options import add_report_options, report_paths
-from fencepost.conformance.cli.spark_options import add_spark_options, spark_conf
 
 if TYPE_CHECKING:
     from fencepost.conformance.pipeline.overview import CorpusSummary
@@ -21,114 +31,20 @@ if TYPE_CHECKING:
     from fencepost.conformance.results import Report
     from fencepost.traces.pipeline.imports import Importer
     from fencepost.traces.pipeline.ingest import IngestSummary
+    from fencepost.traces.pipeline.topics import Topic
 
 BUCKETS = 16
 WATCH_BUCKETS = 4
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the stages of `fencepost pipeline` and their arguments."""
-    stages = parser.add_subparsers(required=True, metavar="COMMAND")
-    for name, summary, add, run_stage in (
-        ("ingest", "read traces into a corpus of Parquet files", _add_ingest, run_ingest),
-        ("judge", "judge a corpus, and query its invariants", _add_judge, run_judge),
-        ("watch", "judge traces as they land in a folder", _add_watch, run_watch),
-        ("campaign", "test a target with many seeds at once", _add_campaign, run_campaign),
-    ):
-        stage = stages.add_parser(name, help=summary, allow_abbrev=False)
-        stage.set_defaults(run_stage=run_stage)
-        add(stage)
-        add_spark_options(stage)
-    corpus_commands.add_stages(stages)
-
-
-def _add_ingest(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "traces",
-        metavar="PATH",
-        nargs="+",
-        type=location,
-        help="a trace, or a folder with traces (*.jsonl, *.jsonl.gz); a path, a URI (s3://, hdfs://), or a topic of "
-        "lines of traces (kafka://HOST:PORT/TOPIC)",
-    )
-    parser.add_argument(
-        "--to", metavar="CORPUS", type=location, required=True, help="the corpus: a folder, or a URI (s3://)"
-    )
-    parser.add_argument(
-        "--from",
-        dest="source",
-        choices=("traces", "logs", "captures", "request-logs", "recordings"),
-        default="traces",
-        help="kind of PATH: traces, logs or request logs of Kafka brokers, packet captures, or recordings of several "
-        "recorders to join (default: traces)",
-    )
-    parser.add_argument("--port", metavar="P", type=port, action="append", help="of captures: a broker's port (9092)")
-    parser.add_argument(
-        "--profile", metavar="F", type=Path, help="of captures and request logs: settings and grace of the cluster"
-    )
-    parser.add_argument(
-        "--buckets",
-        metavar="N",
-        type=count,
-        default=BUCKETS,
-        help=f"number of buckets for the groups of a new corpus (default: {BUCKETS})",
-    )
-    parser.add_argument(
-        "--unended", action="store_true", help="of topics: also take traces that are not over, as they are"
-    )
-    topics.add_kafka(parser)
-
-
-def _add_judge(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("corpus", metavar="CORPUS", type=location, help=corpus_commands.CORPUS_HELP)
-    parser.add_argument("--to", metavar="DIR", type=location, help="folder for the tables (default: CORPUS/judged)")
-    parser.add_argument("--queries", action="store_true", help="query the invariants only, without judging")
-    add_report_options(parser)
-
-
-def _add_watch(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "landing",
-        metavar="FOLDER",
-        type=location,
-        help="folder that complete trace files are moved to, or a topic of lines of traces (kafka://HOST:PORT/TOPIC)",
-    )
-    parser.add_argument("--to", metavar="DIR", type=Path, required=True, help="folder for the findings and checkpoint")
-    parser.add_argument("--once", action="store_true", help="end when everything in FOLDER is judged")
-    topics.add_kafka(parser)
-    parser.add_argument(
-        "--buckets",
-        metavar="N",
-        type=count,
-        default=WATCH_BUCKETS,
-        help=f"number of buckets for the groups of a trace, the same each time (default: {WATCH_BUCKETS})",
-    )
-
-
-def _add_campaign(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("target", metavar="TARGET", help=TARGET_HELP)
-    parser.add_argument(
-        "--to", metavar="CORPUS", type=location, required=True, help="the campaign's corpus: a folder, or a URI (s3://)"
-    )
-    parser.add_argument("--seeds", metavar="N", type=count, required=True, help="seeds 1 to N")
-    parser.add_argument(
-        "--schedules", metavar="N", type=count, default=40, help="random schedules of each seed (default: 40)"
-    )
-    parser.add_argument(
-        "--full", action="store_true", help="run all scenarios for each seed (default: the smoke scenarios)"
-    )
-    parser.add_argument("--profile", metavar="F", type=Path, help=PROFILE.help)
-    add_report_options(parser)
-
-
-def run(options: argparse.Namespace, console: Console) -> int:
+def run_pipeline(options: argparse.Namespace, console: Console) -> int:
     """Run the chosen stage; without the extra `spark`, name the package that is missing."""
     try:
         from fencepost.traces.pipeline import PipelineError
 
         exit_code: int
         try:
-            exit_code = options.run_stage(options, console)
+            exit_code = options.act(options, console)
         except PipelineError as error:
             return console.fail(error)
     except ImportError as missing:
@@ -137,6 +53,17 @@ def run(options: argparse.Namespace, console: Console) -> int:
         extra = "kafka" if missing.name == "confluent_kafka" else "spark"
         return console.fail(f"the pipeline needs {missing.name}: pip install 'fencepost[{extra}]'")
     return exit_code
+
+
+def spark_conf(options: argparse.Namespace) -> dict[str, str]:
+    """The settings for Spark that the options name. Raises `PipelineError`."""
+    from fencepost.traces.pipeline.spark_session import archive_settings
+
+    packed = {} if options.archives is None else archive_settings(options.archives, options.master)
+    return {**packed, **dict(options.conf)}
+
+
+# --- ingest
 
 
 def run_ingest(options: argparse.Namespace, console: Console) -> int:
@@ -149,7 +76,7 @@ def run_ingest(options: argparse.Namespace, console: Console) -> int:
 
     unended: list[str] = []
     with console.progress() as display:
-        importer, read = importer_of(options), topics.topics_of(options)
+        importer, read = importer_of(options), topics_of(options)
         files = [each for each in options.traces if not is_topic(each)]
         check_inputs(files)
         corpus = Corpus.create(options.to, options.buckets)
@@ -184,7 +111,8 @@ def print_ingested(done: "IngestSummary", unended: Sequence[str], console: Conso
     if done.flaws:
         console.print_line("\n".join(flaw_lines(done.flaws)))
     if unended:
-        console.print_line("\n".join(topics.unended_lines(unended)))
+        title = f"{len(unended)} traces are not over, and are left to a later ingest (--unended takes them):"
+        console.print_line("\n".join(list_some(title, unended)))
     if done.failed:
         more = f" (and {len(done.failed) - 1} more)" if len(done.failed) > 1 else ""
         return console.fail(f"{done.failed[0]}{more}")
@@ -196,12 +124,29 @@ def print_ingested(done: "IngestSummary", unended: Sequence[str], console: Conso
 
 def flaw_lines(flaws: Sequence[str]) -> list[str]:
     """The files that could not be read, or not to their end, with the reasons."""
+    return list_some(f"{len(flaws)} files could not be read, or not to their end:", flaws)
+
+
+def list_some(title: str, found: Sequence[str]) -> list[str]:
+    """A title, the first of what was found, and how many more there are."""
     from fencepost.conformance.reports.layout import escape_unprintable
     from fencepost.conformance.reports.report import MAX_OPEN_SHOWN
 
-    shown = [f"  {escape_unprintable(flaw)}" for flaw in flaws[:MAX_OPEN_SHOWN]]
-    more = [f"  and {len(flaws) - len(shown)} more"] if len(flaws) > len(shown) else []
-    return [f"{len(flaws)} files could not be read, or not to their end:", *shown, *more]
+    shown = [f"  {escape_unprintable(each)}" for each in found[:MAX_OPEN_SHOWN]]
+    return [title, *shown, *([f"  and {len(found) - len(shown)} more"] if len(found) > len(shown) else [])]
+
+
+def topics_of(options: argparse.Namespace) -> "list[Topic]":
+    """The topics among the inputs. Raises `PipelineError`."""
+    from fencepost.traces.pipeline import PipelineError
+    from fencepost.traces.pipeline.topics import find_topic, is_topic
+
+    found = [find_topic(each, dict(options.kafka)) for each in options.traces if is_topic(each)]
+    if found and options.source != "traces":
+        raise PipelineError(f"{found[0].uri}: a topic has lines of traces, not {options.source}")
+    if not found and (options.kafka or options.unended):
+        raise PipelineError("--kafka and --unended are for topics: kafka://HOST:PORT/TOPIC")
+    return found
 
 
 def importer_of(options: argparse.Namespace) -> "Importer | None":
@@ -225,6 +170,9 @@ def importer_of(options: argparse.Namespace) -> "Importer | None":
     if options.profile:
         raise PipelineError(f"--profile is for captures and request logs, not for {options.source}")
     return {"logs": LOG_IMPORTER, "recordings": recording_importer()}.get(options.source)
+
+
+# --- judge
 
 
 def run_judge(options: argparse.Namespace, console: Console) -> int:
@@ -284,9 +232,52 @@ def print_queried(found: "CorpusSummary", tables: str, console: Console, *, is_e
     return ExitCode.INCONCLUSIVE if flaws or is_empty else ExitCode.CONFORMANT
 
 
+# --- watch
+
+
+@dataclass(slots=True)
+class WatchedFindings:
+    """What a watch has found: the violations that stand, and whether lines or files were not judged."""
+
+    violations: Counter[tuple[str, int, str]] = field(default_factory=Counter)
+    is_open: bool = False
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Add a finding."""
+        key = (row["trace"], row["bucket"], row["value"])
+        if row["kind"] == "violation":
+            self.violations[key] += 1
+        elif row["kind"] == "withdrawn" and self.violations[key]:
+            self.violations[key] -= 1
+        self.is_open = self.is_open or row["kind"] in ("quarantine", "unjudged")
+
+
+def unread_line(path: Path, reason: str) -> str:
+    """A file that `fencepost pipeline watch` passes over, in one line."""
+    from fencepost.conformance.reports.layout import escape_unprintable
+
+    return escape_unprintable(f"{path}: not read: {reason}")
+
+
+def finding_line(row: Mapping[str, Any]) -> str:
+    """A finding of `fencepost pipeline watch` in one line."""
+    from fencepost.conformance.reports.layout import escape_unprintable
+
+    value = json.loads(row["value"])
+    if row["kind"] == "quarantine":
+        return escape_unprintable(f"{row['path']}:{value['line']}: in quarantine: {value['reason']}")
+    if row["kind"] == "unjudged":
+        return escape_unprintable(f"{row['path']}: not judged any more: {value['reason']}")
+    word = "VIOLATION" if row["kind"] == "violation" else "withdrawn"
+    broken = ", ".join(value["requirements"]) or "no requirement"
+    difference = f"observed {value['observed']}; allowed {' or '.join(value['allowed'])}"
+    return escape_unprintable(
+        f"{word} {broken}: {value['group']!r}, {value['api']}, event {row['sequence']}: {difference}; {row['path']}"
+    )
+
+
 def run_watch(options: argparse.Namespace, console: Console) -> int:
     """Judge traces as they land, and print each finding, until a signal or with --once until all are judged."""
-    from fencepost.conformance.cli.watched_findings import WatchedFindings, finding_line, unread_line
     from fencepost.conformance.results import ExitCode
     from fencepost.traces.pipeline import PipelineError
     from fencepost.traces.pipeline.files import resolve_location
@@ -345,6 +336,9 @@ def run_watch(options: argparse.Namespace, console: Console) -> int:
     return ExitCode.CONFORMANT if ended and not found.is_open else ExitCode.INCONCLUSIVE
 
 
+# --- campaign
+
+
 def run_campaign(options: argparse.Namespace, console: Console) -> int:
     """Test a target with many seeds, and print and write one report of all."""
     from fencepost.conformance.pipeline.campaign import check_plan, run_seeds
@@ -369,14 +363,14 @@ def run_campaign(options: argparse.Namespace, console: Console) -> int:
 
 def check_report_files(options: argparse.Namespace) -> None:
     """Raises `OutputError` and `OSError` for files of the report that cannot be written."""
-    from fencepost.conformance.cli.outputs import check_outputs
+    from fencepost.conformance.cli.files import check_outputs
 
     check_outputs(report_paths(options))
 
 
 def write_reports(options: argparse.Namespace, report: "Report", console: Console) -> int:
     """Write the report to its files and return the exit code."""
-    from fencepost.conformance.cli.outputs import ReportFiles
+    from fencepost.conformance.cli.files import ReportFiles
     from fencepost.conformance.results import ExitCode
 
     files = ReportFiles(console, report_paths(options))
@@ -401,3 +395,147 @@ class StageProgress:
         seconds = time.monotonic() - self.started_at
         total = -(-total // self.unit)
         self.display(Progress(min(total, -(-done // self.unit)), total, seconds, 0, current, self.unit_name))
+
+
+# --- what needs no Spark
+
+
+def run_compact(options: argparse.Namespace, console: Console) -> int:
+    """Put the small files of a corpus together."""
+    from fencepost.conformance.results import ExitCode
+    from fencepost.traces.pipeline.corpus import Corpus, compact
+
+    before, after = compact(Corpus.open(options.corpus))
+    console.print_line(f"{before} files are {after} now; the corpus is {options.corpus}")
+    return ExitCode.CONFORMANT
+
+
+def run_extract(options: argparse.Namespace, console: Console) -> int:
+    """Write the trace of a finding to a file."""
+    from fencepost.conformance.results import ExitCode
+    from fencepost.traces.pipeline.corpus import Corpus
+    from fencepost.traces.pipeline.trace_rows import extract_trace
+
+    events = extract_trace(Corpus.open(options.corpus), options.finding, options.output)
+    console.print_line(f"{events} events; the trace is {options.output}: fencepost replay and fencepost judge take it")
+    return ExitCode.CONFORMANT
+
+
+def run_forget(options: argparse.Namespace, console: Console) -> int:
+    """Take an input with all its rows out of a corpus."""
+    from fencepost.conformance.results import ExitCode
+    from fencepost.traces.pipeline.corpus import Corpus, forget
+
+    counts = forget(Corpus.open(options.corpus), options.input)
+    console.print_line(f"{counts.lines} lines of {options.input} are out of {options.corpus}")
+    return ExitCode.CONFORMANT
+
+
+def run_pack(options: argparse.Namespace, console: Console) -> int:
+    """Pack Fencepost and what its workers need."""
+    from fencepost.conformance.results import ExitCode
+    from fencepost.traces.pipeline.spark_session import pack_environment
+
+    size = pack_environment(options.output)
+    console.print_line(
+        f"{size >> 20} MiB for workers with the Python of this machine; --archives takes {options.output}"
+    )
+    return ExitCode.CONFORMANT
+
+
+# --- the commands
+
+_CORPUS = Option("corpus", "CORPUS", "a corpus: a folder, or a URI (s3://)", location)
+_KAFKA = Option(
+    "--kafka",
+    "KEY=VALUE",
+    "of topics: a setting of the client, by librdkafka's name (security.protocol=SSL); repeatable",
+    setting,
+    repeats=True,
+)
+_SPARK = (
+    Option("--master", "URL", "Spark's master", default="local[*]"),
+    Option(
+        "--archives",
+        "FILE",
+        "a packed environment for the workers of a cluster: of `fencepost pipeline pack`, or of conda-pack",
+        Path,
+    ),
+    Option("--conf", "KEY=VALUE", "a setting for Spark; repeatable", setting, repeats=True),
+)
+_INGEST = (
+    Option(
+        "traces",
+        "PATH",
+        "a trace, or a folder with traces (*.jsonl, *.jsonl.gz); a path, a URI (s3://, hdfs://), or a topic of lines "
+        "of traces (kafka://HOST:PORT/TOPIC)",
+        location,
+        nargs="+",
+    ),
+    Option("--to", "CORPUS", "the corpus: a folder, or a URI (s3://)", location, required=True),
+    Option(
+        "--from",
+        help="kind of PATH: traces, logs or request logs of Kafka brokers, packet captures, or recordings of several "
+        "recorders to join",
+        choices=("traces", "logs", "captures", "request-logs", "recordings"),
+        dest="source",
+    ),
+    Option("--port", "P", "of captures: a broker's port (9092)", port, repeats=True),
+    Option("--profile", "F", "of captures and request logs: settings and grace of the cluster", Path),
+    Option("--buckets", "N", "number of buckets for the groups of a new corpus", count, BUCKETS),
+    Option("--unended", help="of topics: also take traces that are not over, as they are"),
+    _KAFKA,
+    *_SPARK,
+)
+_JUDGE = (
+    _CORPUS,
+    Option("--to", "DIR", "folder for the tables (default: CORPUS/judged)", location),
+    Option("--queries", help="query the invariants only, without judging"),
+    *REPORT_FILES,
+    *_SPARK,
+)
+_WATCH = (
+    Option(
+        "landing",
+        "FOLDER",
+        "folder that complete trace files are moved to, or a topic of lines of traces (kafka://HOST:PORT/TOPIC)",
+        location,
+    ),
+    Option("--to", "DIR", "folder for the findings and checkpoint", Path, required=True),
+    Option("--once", help="end when everything in FOLDER is judged"),
+    _KAFKA,
+    Option("--buckets", "N", "number of buckets for the groups of a trace, the same each time", count, WATCH_BUCKETS),
+    *_SPARK,
+)
+_CAMPAIGN = (
+    Option("target", "TARGET", TARGET_HELP),
+    Option("--to", "CORPUS", "the campaign's corpus: a folder, or a URI (s3://)", location, required=True),
+    Option("--seeds", "N", "seeds 1 to N", count, required=True),
+    Option("--schedules", "N", "random schedules of each seed", count, 40),
+    Option("--full", help="run all scenarios for each seed (default: the smoke scenarios)"),
+    PROFILE,
+    *REPORT_FILES,
+    *_SPARK,
+)
+_EXTRACT = (
+    _CORPUS,
+    Option("--finding", "TRACE[:EVENT]", "the trace, and the event, as a report names them", required=True),
+    Option("-o --output", "TRACE", "a new file for the trace", Path, required=True),
+)
+_FORGET = (_CORPUS, Option("input", "INPUT", "the name of an input as it was ingested, 'seed N', or a topic"))
+_PACK = (Option("-o --output", "FILE", "a new archive (.tar.gz), for --archives", Path, required=True),)
+COMMANDS = {
+    "pipeline": Command(
+        run_pipeline,
+        actions={
+            "ingest": ("read traces into a corpus of Parquet files", Command(run_ingest, _INGEST)),
+            "judge": ("judge a corpus, and query its invariants", Command(run_judge, _JUDGE)),
+            "watch": ("judge traces as they land in a folder", Command(run_watch, _WATCH)),
+            "campaign": ("test a target with many seeds at once", Command(run_campaign, _CAMPAIGN)),
+            "compact": ("put small files of a corpus together", Command(run_compact, (_CORPUS,))),
+            "extract": ("write a trace of a corpus to a file", Command(run_extract, _EXTRACT)),
+            "forget": ("take an input out of a corpus", Command(run_forget, _FORGET)),
+            "pack": ("pack Fencepost for the workers of a cluster", Command(run_pack, _PACK)),
+        },
+    )
+}

@@ -1,22 +1,31 @@
-"""The commands that make traces of what others do: `record` real clients, and `import` logs and captures."""
+"""The commands for real clients and brokers: `record` them, `import` their logs and captures, and `serve` clients."""
 
 import argparse
 import signal
 from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fencepost.conformance.cli.console import Console
+from fencepost.conformance.cli.console import Console, run_interruptible
 from fencepost.conformance.cli.options import (
     EVERYTHING,
     FORCE,
     Command,
     Option,
+    address,
     bootstrap,
     listening_address,
+    listening_port,
+    node_count,
     port,
+    protocols_for,
+    refuse_options,
+    run_protocol,
     seconds,
     size,
+    topic_partitions,
     whole,
 )
 
@@ -165,16 +174,68 @@ def cluster_options(options: argparse.Namespace) -> "tuple[Settings | None, int]
     return settings, DEFAULT_GRACE_MS if profile.grace is None else profile.grace
 
 
+# --- serve
+
+
+def serve_classic(options: argparse.Namespace, console: Console) -> int:
+    """Serve until Ctrl-C; the bootstrap address is printed once the server listens."""
+    from fencepost.conformance.results import ExitCode
+    from fencepost.conformance.run import runner
+
+    own = {"host", "port", "storage", "slow_storage", "dialect", "nodes", "runner"}
+    refuse_options(options, "serve", frozenset(own))
+    serve = (options.runner or runner).serve
+    try:
+        serving = serve(
+            options.host,
+            options.port,
+            options.storage,
+            console.print_line,
+            options.slow_storage,
+            options.nodes,
+            options.dialect,
+        )
+        run_interruptible(serving)
+    except KeyboardInterrupt:
+        console.log("stopped")
+    return ExitCode.CONFORMANT
+
+
+def list_dialects() -> list[str]:
+    """The dialects of the bundled coordinator."""
+    from fencepost.model.protocols import protocols_with
+
+    return ["kafka", *protocols_with(lambda entry: entry.coordinator)]
+
+
 # --- the commands
 
 _PROFILE = Option("--profile", "F", "settings and grace of the cluster, in TOML", Path)
 _OUTPUT = Option("-o --output", "TRACE", "the trace to write", Path, required=True)
 
 
-def _files(help: str) -> Option:
-    return Option("files", "FILE", help, Path, nargs="+")
-
-
+_FILE = Option("files", "FILE", read=Path, nargs="+")
+_LOG = (replace(_FILE, help="a log; several are sorted by time"), _OUTPUT, FORCE)
+_CAPTURE = (
+    replace(_FILE, help="a capture; several are merged"),
+    Option("--port", "P", "a broker's port (default: 9092)", port, repeats=True),
+    EVERYTHING,
+    _PROFILE,
+    _OUTPUT,
+    FORCE,
+)
+_REQUEST_LOG = (
+    replace(_FILE, help="a request log; parts, and those of all brokers, are merged"),
+    _PROFILE,
+    _OUTPUT,
+    FORCE,
+)
+_RECORDINGS = (
+    replace(_FILE, help="a recording, or a part of one"),
+    Option("--skew", "MS", "how much the recorders' clocks differ at most", whole, 10),
+    _OUTPUT,
+    FORCE,
+)
 COMMANDS = {
     "record": Command(
         run_record,
@@ -206,44 +267,56 @@ COMMANDS = {
     "import": Command(
         run_import,
         actions={
-            "log": (
-                "the log of an Apache Kafka broker, 3.9 or 4.x",
-                Command(import_log_files, (_files("a log; several are sorted by time"), _OUTPUT, FORCE)),
-            ),
+            "log": ("the log of an Apache Kafka broker, 3.9 or 4.x", Command(import_log_files, _LOG)),
             "capture": (
                 "a packet capture (pcap, pcapng) of Kafka's port",
-                Command(
-                    import_capture_files,
-                    (
-                        _files("a capture; several are merged"),
-                        Option("--port", "P", "a broker's port (default: 9092)", port, repeats=True),
-                        EVERYTHING,
-                        _PROFILE,
-                        _OUTPUT,
-                        FORCE,
-                    ),
-                ),
+                Command(import_capture_files, _CAPTURE),
             ),
             "request-log": (
                 "the request log of Apache Kafka (kafka.request.logger at DEBUG)",
-                Command(
-                    import_request_log_files,
-                    (_files("a request log; parts, and those of all brokers, are merged"), _PROFILE, _OUTPUT, FORCE),
-                ),
+                Command(import_request_log_files, _REQUEST_LOG),
             ),
             "recordings": (
                 "what several recorders of one cluster wrote, as one trace",
-                Command(
-                    import_recording_files,
-                    (
-                        _files("a recording, or a part of one"),
-                        Option("--skew", "MS", "how much the recorders' clocks differ at most", whole, 10),
-                        _OUTPUT,
-                        FORCE,
-                    ),
-                ),
+                Command(import_recording_files, _RECORDINGS),
             ),
         },
         metavar="KIND",
+    ),
+    "serve": Command(
+        partial(run_protocol, "serve"),
+        (
+            Option("--host", "HOST", "address to listen on", default="127.0.0.1"),
+            Option("--port", "PORT", "port to listen on, 0 for any", listening_port, 9092),
+            Option("--storage", "DIR", "keep groups and offsets here (default: in memory)", Path),
+            Option("--slow-storage", "MS", "delay every write by MS milliseconds", whole, 0),
+            Option(
+                "--dialect",
+                help="as Kafka's coordinator, or as the proposal of client-side assignment has it",
+                choices=list_dialects,
+            ),
+            Option(
+                "--nodes",
+                "N",
+                "serve N nodes, all but the first at free ports; SIGUSR1 has the next one coordinate all groups",
+                node_count,
+                1,
+                tells_default=False,
+            ),
+            Option(
+                "--topic",
+                "NAME=N",
+                "push: a topic with N partitions; may be given several times",
+                topic_partitions,
+                repeats=True,
+            ),
+            Option(
+                "--zookeeper",
+                "HOST:PORT",
+                "push: keep paths and sessions in this ZooKeeper (default: in memory)",
+                address,
+            ),
+            Option("--protocol", help="", choices=lambda: protocols_for("serve")),
+        ),
     ),
 }

@@ -10,7 +10,7 @@ from fencepost.conformance.cli.options import REPORT_FILES, Command, OneOf, Opti
 
 if TYPE_CHECKING:
     from fencepost.conformance.reports.badge import Badge
-    from fencepost.conformance.results import ExitCode, Report
+    from fencepost.conformance.results import Report
 
 TIERS = ("core", "limits", "transactions", "durability", "cluster")
 
@@ -20,6 +20,7 @@ TIERS = ("core", "limits", "transactions", "durability", "cluster")
 
 def run_report(options: argparse.Namespace, console: Console) -> int:
     """Show saved reports, or the report on traces, and write it to files."""
+    from fencepost.conformance.analysis.causes import compare_reports
     from fencepost.conformance.cli.files import RENDERERS, ReportFiles, check_outputs, write_output
     from fencepost.conformance.reports.comparison import describe_comparison, describe_reports
     from fencepost.conformance.reports.html import render_html
@@ -48,7 +49,8 @@ def run_report(options: argparse.Namespace, console: Console) -> int:
     files.write(report)
     if old is not None:
         files.print(render_text(describe_comparison(old, report)))
-        return files.exit_code(compared_code(old, report))
+        is_worse = compare_reports(old, report).is_worse
+        return files.exit_code(ExitCode.VIOLATION if is_worse else ExitCode.CONFORMANT)
     files.show(report)
     return files.exit_code(report.exit_code())
 
@@ -162,14 +164,6 @@ def compared_renderers(old: "Report") -> "Mapping[str, Callable[[Report], str]]"
     }
 
 
-def compared_code(old: "Report", new: "Report") -> "ExitCode":
-    """The exit code of a comparison."""
-    from fencepost.conformance.analysis.causes import compare_reports
-    from fencepost.conformance.results import ExitCode
-
-    return ExitCode.VIOLATION if compare_reports(old, new).is_worse else ExitCode.CONFORMANT
-
-
 # --- badge
 
 
@@ -215,12 +209,6 @@ def read_text(path: Path) -> str | None:
 
 
 # --- registry
-
-
-def run_registry(options: argparse.Namespace, console: Console) -> int:
-    """Do what the action says."""
-    code: int = options.act(options, console)
-    return code
 
 
 def check_registry(options: argparse.Namespace, console: Console) -> int:
@@ -285,6 +273,15 @@ def reproduce_entry(options: argparse.Namespace, console: Console) -> int:
 # --- the commands
 
 _REGISTRY = Option("path", "PATH", "a registry, or a folder in it", Path)
+_CHECK = Command(check_registry, (_REGISTRY,), epilog="The exit code is 1 if something is wrong with an entry.")
+_BUILD = Command(
+    build_registry, (Option("-o --output", "DIR", "the folder of the site", Path, required=True), _REGISTRY)
+)
+_REPRODUCE = Command(
+    reproduce_entry,
+    (Option("--target", "TARGET", "run it on this target (default: that of its profile)"), _REGISTRY),
+    epilog="The exit code is 1 if a requirement is decided otherwise.",
+)
 COMMANDS = {
     "report": Command(
         run_report,
@@ -317,7 +314,7 @@ COMMANDS = {
                 ),
                 required=True,
             ),
-            Option("--tier", None, "the requirements to count", default="core", choices=TIERS),
+            Option("--tier", help="the requirements to count", choices=TIERS),
             Option("--max-age", "D", "an older report is outdated: 90d (default: none)", days),
             Option("--link", "URL", "address of the report (default: its file name)"),
         ),
@@ -326,30 +323,10 @@ COMMANDS = {
         "forged as a whole is not detected.",
     ),
     "registry": Command(
-        run_registry,
         actions={
-            "check": (
-                "check entries, before they are committed and after",
-                Command(check_registry, (_REGISTRY,), epilog="The exit code is 1 if something is wrong with an entry."),
-            ),
-            "build": (
-                "make the site of a registry",
-                Command(
-                    build_registry,
-                    (Option("-o --output", "DIR", "the folder of the site", Path, required=True), _REGISTRY),
-                ),
-            ),
-            "reproduce": (
-                "run the plan of an entry again and compare",
-                Command(
-                    reproduce_entry,
-                    (
-                        Option("--target", "TARGET", "run it on this target (default: that of its profile)"),
-                        _REGISTRY,
-                    ),
-                    epilog="The exit code is 1 if a requirement is decided otherwise.",
-                ),
-            ),
+            "check": ("check entries, before they are committed and after", _CHECK),
+            "build": ("make the site of a registry", _BUILD),
+            "reproduce": ("run the plan of an entry again and compare", _REPRODUCE),
         },
         metavar="ACTION",
     ),

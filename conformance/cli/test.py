@@ -63,7 +63,8 @@ def run_test(options: argparse.Namespace, console: Console) -> int:
 
     plan = plan_of(options)
     requirements = runner.requirements_of(plan)
-    require_libraries(plan)
+    if plan.tours and find_spec("networkx") is None:
+        raise ModuleNotFoundError(name="networkx")
     check_outputs(report_paths(options), {"--save": options.save, "--traces": options.traces}, [options.profile])
     files = ReportFiles(console, report_paths(options))
 
@@ -131,12 +132,6 @@ def take_target(options: argparse.Namespace) -> str:
 def is_target(word: str) -> bool:
     """Whether a word is a target and no pattern of requirements."""
     return word == "bundled" or "://" in word
-
-
-def require_libraries(plan: "Plan") -> None:
-    """Raises `ModuleNotFoundError` now if the plan needs a library that is not installed."""
-    if plan.tours and find_spec("networkx") is None:
-        raise ModuleNotFoundError(name="networkx")
 
 
 # --- test-client
@@ -397,7 +392,7 @@ COMMANDS = {
         (
             Option("target", "TARGET", "bundled, or the bootstrap address of a broker such as kafka://host:port"),
             Option("--members", "N", "reference members", count, 30),
-            Option("--kind", None, "how they rebalance", default="eager", choices=KINDS),
+            Option("--kind", help="how they rebalance", choices=KINDS),
             Option("--partitions", "N", "of their topic", count, 30),
             Option("--lasts", "S", "how long things happen", duration, 60.0),
             Option("--settle-seconds", "S", "what the group may take after", duration, 60.0),

@@ -5,14 +5,14 @@ import json
 from collections.abc import Sequence
 
 from fencepost.conformance.cli.console import Console
-from fencepost.conformance.cli.protocols import refuse_options
+from fencepost.conformance.cli.options import refuse_options
 from fencepost.conformance.results import ExitCode
 from fencepost.model.proposal.explore import STARTS, FoundDifference
 
 
 def explore(options: argparse.Namespace, console: Console) -> int:
     """Search for every difference, print each with its run, and write them to a file."""
-    from fencepost.conformance.cli.outputs import check_outputs
+    from fencepost.conformance.cli.files import check_outputs
     from fencepost.model.explore.search import NO_LIMIT
     from fencepost.model.proposal.explore import find_differences
 

@@ -4,12 +4,12 @@ import argparse
 from collections.abc import Callable
 
 from fencepost.conformance.cli.console import Console
-from fencepost.conformance.cli.protocols import refuse_options
+from fencepost.conformance.cli.options import refuse_options
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Serve until Ctrl-C; the bootstrap addresses are printed once the brokers listen."""
-    from fencepost.conformance.cli.interruption import run_interruptible
+    from fencepost.conformance.cli.console import run_interruptible
     from fencepost.conformance.results import ExitCode
 
     refuse_options(options, "serve", frozenset({"host", "port", "nodes", "topic", "zookeeper"}))

@@ -9,6 +9,7 @@ from typing import Any
 
 from fencepost.conformance.zoo.fault import Fault, Side
 from fencepost.conformance.zoo.hunt import HuntResult, HuntTask
+from fencepost.model.errors import FencepostError
 from fencepost.model.protocols import load_part, protocols_with
 
 
@@ -39,7 +40,7 @@ class ProtocolZoo:
     find_difference: Callable[[Fault[Any]], str]
 
 
-class UnknownFault(Exception):
+class UnknownFault(FencepostError):
     """A pattern matches no fault; the message is one clear line."""
 
 

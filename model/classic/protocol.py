@@ -14,8 +14,8 @@ CLASSIC = ProtocolEntry(
     description="fencepost.conformance.protocols.classic:CLASSIC",
     zoo="fencepost.conformance.zoo.classic.zoo:CLASSIC_ZOO",
     commands={
-        "explore": "fencepost.conformance.cli.explore:run_classic",
-        "prove": "fencepost.conformance.cli.prove:run_classic",
-        "serve": "fencepost.conformance.cli.serve:run_classic",
+        "explore": "fencepost.conformance.cli.model:explore_classic",
+        "prove": "fencepost.conformance.cli.model:prove_classic",
+        "serve": "fencepost.conformance.cli.record:serve_classic",
     },
 )

@@ -13,8 +13,8 @@ PUSH = ProtocolEntry(
     words="fencepost.conformance.push.protocol:WORDS",
     description="fencepost.conformance.push.protocol:PUSH",
     commands={
-        "explore": "fencepost.conformance.cli.kernels:explore",
-        "prove": "fencepost.conformance.cli.kernels:prove",
+        "explore": "fencepost.conformance.cli.model:explore_holes",
+        "prove": "fencepost.conformance.cli.model:prove_kernel",
         "serve": "fencepost.conformance.push.serve:run",
     },
 )

@@ -13,8 +13,8 @@ REGION = ProtocolEntry(
     words="fencepost.conformance.region.protocol:WORDS",
     description="fencepost.conformance.region.protocol:REGION",
     commands={
-        "explore": "fencepost.conformance.cli.kernels:explore",
-        "prove": "fencepost.conformance.cli.kernels:prove",
+        "explore": "fencepost.conformance.cli.model:explore_holes",
+        "prove": "fencepost.conformance.cli.model:prove_kernel",
         "serve": "fencepost.conformance.region.serve:run",
     },
 )

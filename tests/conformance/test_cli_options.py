@@ -278,6 +278,7 @@ def test_an_id_is_taken_in_any_spelling(spelling: str, capsys: Capture) -> None:
 def test_a_report_is_not_judged(name: str, tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / name
     assert main(["test", "bundled", f"--{path.suffix[1:]}", str(path)], FakeRunner()) == 0
+    capsys.readouterr()
     assert main(["judge", str(path)]) == 2
     assert capsys.readouterr().err == f"fencepost: {path}: a report, not a trace; fencepost report shows it\n"
 

@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from fencepost.conformance.cli import main
-from fencepost.conformance.cli.watched_findings import WatchedFindings
+from fencepost.conformance.cli.pipeline import WatchedFindings
 from fencepost.model.errors import Error
 from fencepost.traces.events import Kind
 from fencepost.traces.files.trace_files import open_trace, write_trace

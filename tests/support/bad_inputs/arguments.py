@@ -24,7 +24,6 @@ COUNTS = {
 }
 """Options with a number, and a command that has them."""
 USAGE = (
-    ("no command", "", "COMMAND"),
     ("unknown command", "frobnicate", "frobnicate"),
     ("mistyped command", "tset bundled", "'test'"),
     ("unknown option", "--frobnicate", "COMMAND"),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from fencepost.conformance.cli.argument_types import location
+from fencepost.conformance.cli.options import location
 from fencepost.traces.files.trace_files import write_trace
 from fencepost.traces.pipeline import PipelineError
 from fencepost.traces.pipeline.corpus import Corpus
