@@ -9,8 +9,7 @@ from fencepost.model.classic.theorems.failover import ACROSS_FAILOVERS, FAILOVER
 from fencepost.model.classic.theorems.unconditional import WHATEVER_CLIENTS_SEND
 from fencepost.model.errors import Error
 from fencepost.model.logic import Truth, absent, and_, any_, or_
-from fencepost.model.proofs.classic.arbitrary_values import GroupSymbols
-from fencepost.model.proofs.classic.failover_events import GroupLog, failover_events, with_log
+from fencepost.model.proofs.classic.dispatch_events import GroupLog, failover_events, with_log
 from fencepost.model.proofs.classic.proof_events import (
     EventResult,
     ProofEvent,
@@ -18,6 +17,7 @@ from fencepost.model.proofs.classic.proof_events import (
     after_coordinator_step,
     any_context,
 )
+from fencepost.model.proofs.classic.symbolic_history import GroupSymbols
 from fencepost.model.proofs.symbolic_values import formula, number_term
 from fencepost.model.proofs.terms import Term
 from fencepost.model.proposal.coordinator import (

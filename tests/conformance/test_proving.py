@@ -11,8 +11,7 @@ from fencepost.conformance.reports.classic.proofs import Proof, real_run_length
 from fencepost.conformance.results import ExitCode
 from fencepost.model.classic.core import membership
 from fencepost.model.proofs import solver
-from fencepost.model.proofs.classic.counterexample import InductionCounterexample
-from fencepost.model.proofs.classic.induction import ProofSize
+from fencepost.model.proofs.classic.induction import InductionCounterexample, ProofSize
 from fencepost.model.proofs.registry.handler_results import IN_ONE_TERM, start_inductions
 from fencepost.model.proofs.registry.results import prove_room
 from fencepost.model.proofs.registry.theorem_result import TheoremResult

@@ -14,8 +14,7 @@ from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.scenarios.classic import ALL
 from fencepost.model.classic.catalogue import RULES
-from fencepost.model.proofs.classic.induction import ProofSize, prepare_query
-from fencepost.model.proofs.classic.inductions import DISPATCH, KAFKA_FAILOVERS, ONE_TERM
+from fencepost.model.proofs.classic.induction import DISPATCH, KAFKA_FAILOVERS, ONE_TERM, ProofSize, prepare_query
 
 SMALL = ProofSize(slots=2, partitions=1)
 MANY_PATHS = ("leave-two", "leave-two-settled-each")

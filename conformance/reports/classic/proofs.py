@@ -10,8 +10,8 @@ from typing import Any
 
 from fencepost.conformance.results import ExitCode
 from fencepost.conformance.run.workers import WorkerPool
+from fencepost.model.explore.classic.history import ReachableViolation, ViolationSearchResult, find_violations
 from fencepost.model.explore.classic.state_layout import COORDINATOR
-from fencepost.model.explore.classic.violation_search import ReachableViolation, ViolationSearchResult, find_violations
 from fencepost.model.explore.engine import PathStep
 from fencepost.model.proofs.classic.induction import STATEMENTS, ProofSize
 from fencepost.model.proofs.registry.handler_results import start_inductions

@@ -31,7 +31,6 @@ from fencepost.model.classic.core.timers import expire_join, expire_member, expi
 from fencepost.model.classic.member.member import MemberRequest, PartitionCommit
 from fencepost.model.classic.theorems.step_statements import CoordinatorStep, CoreRequest, Input, TimerExpiry, TimerKind
 from fencepost.model.errors import Error
-from fencepost.model.explore.classic.absent_group import empty_group_step
 from fencepost.model.explore.classic.properties import violated_property
 from fencepost.model.explore.classic.state_layout import (
     COORDINATOR,
@@ -41,6 +40,7 @@ from fencepost.model.explore.classic.state_layout import (
     IncomingResponse,
     ModelConfig,
     column_of,
+    empty_group_step,
 )
 from fencepost.model.explore.classic.step_checks import NO_FINDINGS, StepFindings, judge_step
 from fencepost.model.explore.transition_system import (

@@ -10,7 +10,6 @@ from fencepost.model.classic.core.membership import commit, heartbeat, leave
 from fencepost.model.classic.core.state import FREE, Choices, Context, Group, Slot, Step
 from fencepost.model.classic.core.sync import sync
 from fencepost.model.classic.core.timers import expire_join, expire_member, expire_sync
-from fencepost.model.explore.classic.absent_group import empty_group_step
 from fencepost.model.explore.classic.coordinator_inputs import (
     Input,
     TourState,
@@ -22,6 +21,7 @@ from fencepost.model.explore.classic.coordinator_inputs import (
     leave_request,
     sync_request,
 )
+from fencepost.model.explore.classic.state_layout import empty_group_step
 from fencepost.model.explore.tours import Machine, Reaction
 from fencepost.model.groups.admin import on_describe
 from fencepost.model.groups.messages import DescribeGroup

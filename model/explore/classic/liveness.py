@@ -18,15 +18,9 @@ from fencepost.model.classic.core.state import (
     FREE,
     Slot,
 )
-from fencepost.model.explore.classic.quiet_model import QuietModel, UnboundedModel
-from fencepost.model.explore.classic.reductions import ReducedGroupModel
-from fencepost.model.explore.classic.state_layout import (
-    COORDINATOR,
-    Bounds,
-    CoordinatorState,
-    ModelConfig,
-)
-from fencepost.model.explore.classic.symmetry import Canonicalizer
+from fencepost.model.explore.classic.group_model import QuietModel, UnboundedModel
+from fencepost.model.explore.classic.state_layout import COORDINATOR, Bounds, CoordinatorState, ModelConfig
+from fencepost.model.explore.classic.symmetry import Canonicalizer, ReducedGroupModel
 from fencepost.model.explore.fair_runs import RowNumbers, RunGraph, end_components
 from fencepost.model.explore.search import PlainSearch, Row
 from fencepost.model.explore.transition_tables import TransitionTables

@@ -16,9 +16,8 @@ from fencepost.model.classic.member.member import (
 from fencepost.model.classic.theorems import registry, step_statements
 from fencepost.model.classic.theorems.member_statements import MEMBER_THEOREMS
 from fencepost.model.errors import Error
-from fencepost.model.explore.classic.probes import PROBES
 from fencepost.model.explore.classic.state_layout import COORDINATOR, PROCESS, CoordinatorState, ProcessState, column_of
-from fencepost.model.explore.classic.step_checks import ABOUT_COMMITS, ABOUT_STEPS, STALE_COMMIT_REFUSED
+from fencepost.model.explore.classic.step_checks import ABOUT_COMMITS, ABOUT_STEPS, PROBES, STALE_COMMIT_REFUSED
 from fencepost.model.explore.search import DEADLOCK
 from fencepost.model.explore.transition_system import Check, PropertyKind
 from fencepost.model.groups.messages import CommitRequest

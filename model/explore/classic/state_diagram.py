@@ -14,7 +14,6 @@ from fencepost.model.classic.member.member import NO_GENERATION, MemberRequest, 
 from fencepost.model.explore.classic.coordinator_inputs import Universe, joinings
 from fencepost.model.explore.classic.coordinator_tour import coordinator_machine
 from fencepost.model.explore.classic.member_tour import member_machine
-from fencepost.model.explore.classic.reductions import ReducedGroupModel
 from fencepost.model.explore.classic.state_layout import (
     COMMIT,
     COORDINATOR,
@@ -26,6 +25,7 @@ from fencepost.model.explore.classic.state_layout import (
     column_of,
     untimed_member,
 )
+from fencepost.model.explore.classic.symmetry import ReducedGroupModel
 from fencepost.model.explore.engine import explore_system
 from fencepost.model.explore.tours import Input, Machine, State, transition_graph
 from fencepost.model.explore.transition_system import Value

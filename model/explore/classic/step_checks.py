@@ -4,14 +4,20 @@ A statement of the form "if this then that" holds of a step without "this" and s
 witness: a step or a state in which it says something. A search that meets none of them has shown nothing.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from fencepost.model.classic.core.member_table import is_member
+from fencepost.model.classic.core.join import join
+from fencepost.model.classic.core.member_table import is_member, with_slot
 from fencepost.model.classic.core.state import (
+    FREE,
+    Choices,
     CommitResponse,
+    Context,
     CoreResponse,
+    Group,
+    HeartbeatRequest,
     HeartbeatResponse,
     Holder,
     JoinRequest,
@@ -19,13 +25,27 @@ from fencepost.model.classic.core.state import (
     LeaveRequest,
     NoResponse,
     Phase,
+    Protocol,
+    Slot,
     SyncRequest,
     SyncResponse,
 )
-from fencepost.model.classic.member.member import MemberRequest, PartitionCommit
+from fencepost.model.classic.core.sync import sync
+from fencepost.model.classic.core.timers import expire_member
+from fencepost.model.classic.member import member as members
+from fencepost.model.classic.member.member import Member, MemberRequest, MemberStep, PartitionCommit
 from fencepost.model.classic.theorems import registry
+from fencepost.model.classic.theorems.admission_statements import refusals_name_members, size_is_limited
 from fencepost.model.classic.theorems.ghost_state import CommitAccepted, has_member
-from fencepost.model.classic.theorems.request_statements import STEP_THEOREMS, has_id, is_refused
+from fencepost.model.classic.theorems.member_statements import (
+    MEMBER_THEOREMS,
+    HeardResponse,
+    MemberAction,
+    MemberChange,
+    is_in_time,
+)
+from fencepost.model.classic.theorems.record_statements import is_waiting, who_waits_stays
+from fencepost.model.classic.theorems.request_statements import STEP_THEOREMS, has_id, is_refused, sync_names_protocol
 from fencepost.model.classic.theorems.step_statements import (
     CoordinatorStep,
     TimerExpiry,
@@ -35,6 +55,10 @@ from fencepost.model.classic.theorems.step_statements import (
     no_commit_before_assignment,
 )
 from fencepost.model.errors import Error
+from fencepost.model.explore.classic.state_layout import CoordinatorState
+from fencepost.model.frozen import evolve
+from fencepost.model.sorts import HandleNumber, ProtocolName, numbered_id
+from fencepost.model.statement import Statement
 
 ABOUT_STEPS = tuple(one for one in STEP_THEOREMS if one.subjects == (CoordinatorStep,))
 ABOUT_COMMITS = (no_commit_before_assignment,)
@@ -231,3 +255,194 @@ WITNESSES: Mapping[str, Callable[[CoordinatorStep], bool]] = {
     "T40": joins_nobody,
 }
 """By the name of a property: the steps of which it says something."""
+
+
+# --- The theorems about members, checked of every step of a member in a search, and the witnesses in each step.
+
+LOST_MEMBERSHIP = (Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION)
+
+
+def judge_member_step(before: Member, cause: MemberAction | HeardResponse, step: MemberStep) -> StepFindings:
+    """Check the theorems of a step of a member."""
+    change = MemberChange(before, cause, step.member, step.sent_requests)
+    violated = next((one.id for one in MEMBER_THEOREMS if not one.holds(change)), "")
+    return StepFindings(violated, tuple(name for name, shows in MEMBER_WITNESSES.items() if shows(change)))
+
+
+def probe_member(member: Member) -> StepFindings:
+    """What the theorems say of steps that a search does without, each tried for its own sake.
+
+    It clears a response that comes too late, and lets everybody join at any moment, who lost a request or not.
+    """
+    quiet = evolve(member, rejoins=False)
+    found = judge_member_step(quiet, MemberAction.DISCONNECT, members.disconnect(quiet))
+    earlier = HeartbeatRequest(0, member.id, member.settings.instance, member.generation - 1)
+    unknown = HeartbeatResponse(Error.UNKNOWN_MEMBER_ID)
+    heard = members.on_heartbeat_response(member, earlier, unknown)
+    found += judge_member_step(member, HeardResponse(unknown, earlier), heard)
+    other, refused = HandleNumber(member.waiting + 1), JoinResponse(Error.UNKNOWN_MEMBER_ID)
+    heard = members.on_join_response(member, other, refused, other, ())
+    return found + judge_member_step(member, HeardResponse(refused, other), heard)
+
+
+def hears_late(change: MemberChange) -> bool:
+    """A response to an earlier request says that the membership is over."""
+    heard = change.input
+    if not isinstance(heard, HeardResponse) or is_in_time(change.before, heard):
+        return False
+    return heard.response.error in LOST_MEMBERSHIP
+
+
+def hears_of_end(change: MemberChange) -> bool:
+    """The member is told in time that its id or its generation is over."""
+    heard = change.input
+    if not isinstance(heard, HeardResponse) or not is_in_time(change.before, heard):
+        return False
+    return heard.response.error in LOST_MEMBERSHIP
+
+
+def says_that_it_leaves(change: MemberChange) -> bool:
+    """A LeaveGroup is sent."""
+    return any(one.when and isinstance(one.request, LeaveRequest) for one in change.sent)
+
+
+def commits(change: MemberChange) -> bool:
+    """A commit is sent."""
+    return any(one.when and isinstance(one.request, PartitionCommit) for one in change.sent)
+
+
+def loses_request(change: MemberChange) -> bool:
+    """A connection ends while the member waits, and nothing else has it join."""
+    lost = change.input is MemberAction.DISCONNECT and change.before.waiting != 0
+    return lost and not change.before.rejoins
+
+
+MEMBER_WITNESSES: Mapping[str, Callable[[MemberChange], bool]] = {
+    "T43": hears_late,
+    "T44": hears_of_end,
+    "T45": says_that_it_leaves,
+    "T46": commits,
+    "T47": loses_request,
+}
+"""By the name of a property: the steps of which it says something."""
+
+
+# --- What no member of a search sends, asked of each state of the coordinator: a request for its own sake.
+
+HANDLE = HandleNumber(1_000_000)
+"""No request of a search has it."""
+OTHER = ProtocolName("other")
+MOMENT = Context(now=0)
+LIMIT = 1
+"""The size of group that a JoinGroup is probed with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A statement about steps, with what is tried in each state of the coordinator because of it."""
+
+    steps: Callable[[CoordinatorState], Iterator[CoordinatorStep]]
+    shows: Callable[[CoordinatorStep], bool]
+    """The statement says something of the step."""
+    statement: Statement
+    sentence: str
+    """What is tried."""
+
+    def is_kept(self, coordinator: CoordinatorState) -> bool:
+        """The statement holds of each step that the probe makes."""
+        return all(self.statement.holds(step) for step in self.steps(coordinator))
+
+    def is_shown(self, coordinator: CoordinatorState) -> bool:
+        """It says something of one of them."""
+        return any(map(self.shows, self.steps(coordinator)))
+
+
+def syncs_by_other_protocol(coordinator: CoordinatorState) -> Iterator[CoordinatorStep]:
+    """Each member's SyncGroup for the present generation, that names another protocol."""
+    group = coordinator.group
+    for slot in members_of(group):
+        request = SyncRequest(HANDLE, slot.id, slot.instance, group.generation, group.protocol_type, OTHER, ())
+        step = sync(group, request, MOMENT)
+        yield CoordinatorStep(group, request, 0, step.group, step.outputs, MOMENT.max_group_size)
+
+
+def joins_of_too_many(coordinator: CoordinatorState) -> Iterator[CoordinatorStep]:
+    """JoinGroup of each member and of a newcomer, where the group may have one member."""
+    yield from probe_joins(coordinator, LIMIT, lambda slot: slot.protocols)
+
+
+def joins_by_other_protocol(coordinator: CoordinatorState) -> Iterator[CoordinatorStep]:
+    """JoinGroup of each member and of a newcomer, with a protocol that nobody else offers."""
+    yield from probe_joins(coordinator, MOMENT.max_group_size, lambda _: (Protocol(OTHER, None),))
+
+
+def probe_joins(
+    coordinator: CoordinatorState, limit: int, offers: Callable[[Slot], tuple[Protocol, ...]]
+) -> Iterator[CoordinatorStep]:
+    """JoinGroup of each member, and of one newcomer without an id and one with an unknown id, with the protocols that
+    `offers` has for the slot; the newcomers offer what the first member does."""
+    group = evolve(coordinator.group, slots=(*coordinator.group.slots, FREE))
+    members = members_of(group)
+    fresh, unknown = (numbered_id(coordinator.last_id + place) for place in (1, 2))
+    moment = evolve(MOMENT, choices=Choices(fresh), max_group_size=limit)
+    newcomers = (evolve(one, id=given, instance=None) for one in members[:1] for given in (None, unknown))
+    for slot in (*members, *newcomers):
+        request = JoinRequest(
+            HANDLE, slot.id, slot.instance, group.protocol_type, offers(slot), 0, 0, requires_id=False, can_skip=True
+        )
+        step = join(group, request, moment)
+        yield CoordinatorStep(group, request, 0, step.group, step.outputs, limit)
+
+
+def members_of(group: Group) -> tuple[Slot, ...]:
+    """The slots with members."""
+    return tuple(slot for slot in group.slots if is_member(slot))
+
+
+def timers_of_waiting(coordinator: CoordinatorState) -> Iterator[CoordinatorStep]:
+    """The timer of each member that waits, as if it ran out now."""
+    for index, slot in enumerate(coordinator.group.slots):
+        if is_waiting(slot):
+            group = with_slot(coordinator.group, index, evolve(slot, armed=True))
+            step = expire_member(group, index, MOMENT)
+            timer = TimerExpiry(TimerKind.MEMBER, index)
+            yield CoordinatorStep(group, timer, 0, step.group, step.outputs, MOMENT.max_group_size)
+
+
+def is_refused_with(error: Error) -> Callable[[CoordinatorStep], bool]:
+    """A JoinGroup is refused with this error."""
+    return lambda step: has_error(step, JoinResponse, error)
+
+
+def is_timer(step: CoordinatorStep) -> bool:
+    """A timer fires."""
+    return isinstance(step.input, TimerExpiry)
+
+
+def is_in_generation(step: CoordinatorStep) -> bool:
+    """A protocol is selected."""
+    return step.before.protocol is not None
+
+
+PROBES: Mapping[str, Probe] = {
+    "T23": Probe(
+        syncs_by_other_protocol, is_in_generation, sync_names_protocol, "a SyncGroup of each member by another protocol"
+    ),
+    "T28": Probe(timers_of_waiting, is_timer, who_waits_stays, "the timer of each member that waits"),
+    "T41": Probe(
+        joins_of_too_many,
+        is_refused_with(Error.GROUP_MAX_SIZE_REACHED),
+        size_is_limited,
+        "a JoinGroup of each member and of a newcomer where one member may be in the group",
+    ),
+    "T42": Probe(
+        joins_by_other_protocol,
+        is_refused_with(Error.INCONSISTENT_GROUP_PROTOCOL),
+        refusals_name_members,
+        "a JoinGroup of each member and of a newcomer by another protocol",
+    ),
+}
+"""By the name of a property: the probes by which a search gets to see what it speaks of.
+
+The members of a search offer one protocol, nothing limits its group, and it does without the timers of those who wait.
+"""

@@ -7,16 +7,17 @@ it, and of what the event sends.
 
 import itertools
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import z3
 
-from fencepost.model.classic.core.state import FREE, Group, JoinRequest, Slot, SyncRequest
-from fencepost.model.classic.member.member import PartitionCommit
+from fencepost.model.classic.core.state import FREE, Group, JoinRequest, JoinResponse, Slot, Step, SyncRequest
+from fencepost.model.classic.member.member import MemberStep, PartitionCommit
 from fencepost.model.classic.theorems.dispatch_statements import DISPATCH_THEOREMS
-from fencepost.model.classic.theorems.failover import FAILOVERS_WHATEVER_CLIENTS_SEND
+from fencepost.model.classic.theorems.failover import ACROSS_FAILOVERS, FAILOVERS_WHATEVER_CLIENTS_SEND, KEPT_BY_KAFKA
 from fencepost.model.classic.theorems.ghost_state import (
     CommitAccepted,
     GhostState,
@@ -31,15 +32,21 @@ from fencepost.model.classic.theorems.request_statements import STEP_THEOREMS
 from fencepost.model.classic.theorems.statements import THEOREMS
 from fencepost.model.classic.theorems.unconditional import WHATEVER_CLIENTS_SEND
 from fencepost.model.frozen import evolve
-from fencepost.model.logic import Truth, not_, or_
-from fencepost.model.proofs.classic.arbitrary_values import GroupSymbols
-from fencepost.model.proofs.classic.proof_events import EventResult, ProofEvent, Situation
-from fencepost.model.proofs.classic.symbolic_history import SymbolicGhostState
+from fencepost.model.logic import Token, Truth, not_, or_
+from fencepost.model.proofs.classic.dispatch_events import dispatch_events, failover_events
+from fencepost.model.proofs.classic.proof_events import (
+    EventResult,
+    ProofEvent,
+    Situation,
+    coordinator_events,
+    member_events,
+)
+from fencepost.model.proofs.classic.symbolic_history import GroupSymbols, SymbolicGhostState
 from fencepost.model.proofs.induction import Goal, check_goals
 from fencepost.model.proofs.solver import LimitedSolver
 from fencepost.model.proofs.symbolic_execution import execute_paths
 from fencepost.model.proofs.symbolic_values import formula
-from fencepost.model.proofs.term_evaluation import TermKeys
+from fencepost.model.proofs.term_evaluation import TermKeys, TermReader, model_reader, to_plain
 from fencepost.model.proofs.terms import Term, address, clear_terms, is_true
 from fencepost.model.statement import Statement
 
@@ -331,3 +338,148 @@ def values_before(situation: Situation, others: ValuesByType) -> ValuesByType:
     for message in situation.arriving:
         terms.setdefault(type(message), []).append(message)
     return terms
+
+
+# --- Counterexamples to induction in plain values, and their replay by the same handlers outside the proof.
+
+
+def without_fillers(value: Any) -> Any:
+    """Entries for no member and nameless protocols stand for nothing."""
+    if isinstance(value, Slot | JoinRequest):
+        return replace(value, protocols=tuple(one for one in value.protocols if one.name is not None))
+    if isinstance(value, JoinResponse):
+        return replace(value, members=tuple(view for view in value.members if view.id is not None))
+    if isinstance(value, SyncRequest):
+        return replace(value, assignments=tuple(entry for entry in value.assignments if entry[0] is not None))
+    return value
+
+
+def plain_group(value: Any, read: TermReader, token: Callable[[int], Token] = lambda number: number or None) -> Any:
+    """The value in plain values, without fillers."""
+    return to_plain(value, read, token, without_fillers)
+
+
+@dataclass(frozen=True, slots=True)
+class InductionCounterexample:
+    """A counterexample to induction in plain values: before the event all statements hold, after it one does not."""
+
+    event: str
+    statement: str
+    subject: Any
+    """The group, its record or the member before the event."""
+    arguments: tuple[Any, ...]
+    result: Any
+    """What the proof says comes of it."""
+    about: tuple[Any, ...]
+    """What the statement is broken for."""
+
+
+def decode_refutation(event: ProofEvent, refutation: Refutation) -> InductionCounterexample:
+    """The refutation in plain values."""
+    read, situation = model_reader(refutation.model), refutation.situation
+    return InductionCounterexample(
+        event=event.name,
+        statement=refutation.statement.id,
+        subject=plain_group(event.subject(situation), read),
+        arguments=plain_group(situation.arguments, read),
+        result=keep_sent(plain_group(refutation.happened.result, read)),
+        about=tuple(plain_group(one, read) for one in refutation.arguments if not isinstance(one, SymbolicGhostState)),
+    )
+
+
+def replay_handler(event: ProofEvent, example: InductionCounterexample) -> Any:
+    """What the same handler makes of the counterexample outside the proof."""
+    return keep_sent(event.handler(example.subject, *example.arguments))
+
+
+def keep_sent(step: Any) -> Any:
+    """A step with what is really sent, and only that."""
+    if isinstance(step, Step):
+        sent = tuple(replace(one, response=without_fillers(one.response)) for one in step.outputs if one.when)
+        return replace(step, outputs=sent)
+    assert isinstance(step, MemberStep)
+    return replace(
+        step,
+        sent_requests=tuple(
+            replace(one, request=without_fillers(one.request)) for one in step.sent_requests if one.when
+        ),
+    )
+
+
+# --- The inductions about coordinator and members: which statements are proved together, over which events.
+
+SLOWEST_FIRST = ("leave-two-settled-each", "leave-two", "join", "leave")
+
+
+@dataclass(frozen=True, slots=True)
+class Induction:
+    """Statements that are proved together, and the events that have to keep them, by the number of slots."""
+
+    name: str
+    statements: tuple[Statement, ...]
+    events: Callable[[int], Iterable[ProofEvent]]
+    own_size: ProofSize | None = None
+    """Its size where it does not depend on the chosen one."""
+
+    def event_names(self, size: ProofSize) -> list[str]:
+        """The names of its events. The slowest come first, so that no process is left alone with one at the end."""
+        names = [event.name for event in self.events(size.slots)]
+        slow = [name for name in SLOWEST_FIRST if name in names]
+        return [*slow, *(name for name in names if name not in slow)]
+
+
+def events_of_one_term(slots: int) -> Iterable[ProofEvent]:
+    """Everything that can happen in one term of a coordinator."""
+    return (*coordinator_events(slots), *member_events())
+
+
+ONE_TERM = Induction("term", STATEMENTS, events_of_one_term)
+KAFKA_FAILOVERS = Induction("failover", KEPT_BY_KAFKA, partial(failover_events, early=False))
+"""Of Kafka's dialects."""
+EARLY_FAILOVERS = Induction("early", ACROSS_FAILOVERS, partial(failover_events, early=True))
+"""Of the design that stores a generation before JoinGroup is answered."""
+DISPATCH = Induction("dispatch", DISPATCH_THEOREMS, dispatch_events, ProofSize(slots=2, partitions=1))
+"""Of the dispatcher: single steps from any state of a group. It looks for free slots in the table, and no further."""
+INDUCTIONS = {one.name: one for one in (ONE_TERM, KAFKA_FAILOVERS, EARLY_FAILOVERS, DISPATCH)}
+
+
+@dataclass(frozen=True, slots=True)
+class EventProof:
+    """What a process is to prove: that one event keeps the statements of its induction."""
+
+    induction: str
+    event: str
+    size: ProofSize
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class EventOutcome:
+    """The proof of one event in plain values, which another process can hand over; times in seconds."""
+
+    event: str
+    possible: bool
+    undecided: tuple[str, ...]
+    counterexamples: tuple[InductionCounterexample, ...]
+    rules: frozenset[str]
+    """The rules that applied on its paths."""
+    seconds: float
+    longest: float
+
+
+def prove_named_event(proof: EventProof) -> EventOutcome:
+    """Prove that the event keeps every statement of its induction."""
+    induction = INDUCTIONS[proof.induction]
+    size = induction.own_size or proof.size
+    (event,) = (one for one in induction.events(size.slots) if one.name == proof.event)
+    verdict = prove_event(event, induction.statements, size, proof.seed)
+    examples = tuple(decode_refutation(event, refuted) for refuted in verdict.refutations)
+    return EventOutcome(
+        proof.event,
+        verdict.possible,
+        verdict.undecided,
+        examples,
+        verdict.rules,
+        verdict.seconds,
+        verdict.longest,
+    )

@@ -40,8 +40,7 @@ from fencepost.model.classic.theorems.step_statements import CoordinatorStep, In
 from fencepost.model.errors import Error
 from fencepost.model.groups.messages import CommitRequest
 from fencepost.model.logic import Token, Truth, absent, any_, not_, or_
-from fencepost.model.proofs.classic.arbitrary_values import GroupSymbols
-from fencepost.model.proofs.classic.symbolic_history import SymbolicGhostState
+from fencepost.model.proofs.classic.symbolic_history import GroupSymbols, SymbolicGhostState
 from fencepost.model.proofs.symbolic_values import SymbolicNumber, SymbolicToken, formula, number_term
 from fencepost.model.proofs.terms import Term
 

@@ -10,8 +10,7 @@ from typing import Any
 import z3
 
 from fencepost.model.logic import Token
-from fencepost.model.proofs.classic.counterexample import keep_sent, plain_group
-from fencepost.model.proofs.classic.induction import STATEMENTS, ProofSize, prepare_query
+from fencepost.model.proofs.classic.induction import STATEMENTS, ProofSize, keep_sent, plain_group, prepare_query
 from fencepost.model.proofs.classic.proof_events import ProofEvent
 from fencepost.model.proofs.symbolic_values import SymbolicBool, SymbolicClaims, SymbolicNumber, SymbolicToken
 from fencepost.model.proofs.term_evaluation import Program, Value

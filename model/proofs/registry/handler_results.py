@@ -7,8 +7,8 @@ from fencepost.model.classic.theorems.dispatch_statements import DISPATCH_THEORE
 from fencepost.model.classic.theorems.failover import FAILOVER_THEOREMS, KEPT_BY_KAFKA, assignment_is_stored
 from fencepost.model.classic.theorems.member_statements import MEMBER_THEOREMS
 from fencepost.model.classic.theorems.registry import REGISTRY
-from fencepost.model.proofs.classic.induction import ALONE, ProofSize, initially_false
-from fencepost.model.proofs.classic.inductions import (
+from fencepost.model.proofs.classic.induction import (
+    ALONE,
     DISPATCH,
     EARLY_FAILOVERS,
     KAFKA_FAILOVERS,
@@ -16,6 +16,8 @@ from fencepost.model.proofs.classic.inductions import (
     EventOutcome,
     EventProof,
     Induction,
+    ProofSize,
+    initially_false,
     prove_named_event,
 )
 from fencepost.model.proofs.registry.theorem_result import Progress, TheoremResult

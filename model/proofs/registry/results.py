@@ -9,8 +9,7 @@ from fencepost.model.classic.theorems.registry import REGISTRY
 from fencepost.model.draining.non_theorems import FALSE_CLAIMS
 from fencepost.model.proofs.assignors.theorems import assignor_lemmas
 from fencepost.model.proofs.classic import kernel_proofs
-from fencepost.model.proofs.classic.cooperative_proofs import cooperative_lemmas
-from fencepost.model.proofs.classic.rebalance_proofs import rebalance_lemmas
+from fencepost.model.proofs.classic.kernel_proofs import cooperative_lemmas, rebalance_lemmas
 from fencepost.model.proofs.draining import waiting
 from fencepost.model.proofs.induction import Lemma, LemmaResult, findings
 from fencepost.model.proofs.registry.handler_results import dispatch_sentences, failover_sentences, handler_sentences

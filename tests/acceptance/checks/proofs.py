@@ -14,8 +14,7 @@ from typing import Any
 from fencepost.model.explore.classic.state_layout import Bounds, ModelConfig, untimed_member
 from fencepost.model.proofs.assignors.theorems import assignor_lemmas
 from fencepost.model.proofs.classic import kernel_proofs
-from fencepost.model.proofs.classic.cooperative_proofs import cooperative_lemmas
-from fencepost.model.proofs.classic.rebalance_proofs import rebalance_lemmas
+from fencepost.model.proofs.classic.kernel_proofs import cooperative_lemmas, rebalance_lemmas
 from fencepost.model.proofs.draining import waiting
 from fencepost.model.proofs.induction import Lemma, findings
 from tests.acceptance import core_breaks, mutant_verdicts

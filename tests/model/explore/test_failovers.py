@@ -6,8 +6,7 @@ import pytest
 
 from fencepost.model.classic.coordinator import group_log
 from fencepost.model.classic.dialect import Dialect
-from fencepost.model.explore.classic.failover_model import FailoverModel
-from fencepost.model.explore.classic.group_system import group_system
+from fencepost.model.explore.classic.group_system import FailoverModel, group_system
 from fencepost.model.explore.classic.properties import ONE_LEADER_EVER, PROPERTIES
 from fencepost.model.explore.classic.state_layout import Bounds, ModelConfig, untimed_member
 from fencepost.model.explore.engine import replay_path

@@ -18,8 +18,6 @@ from fencepost.model.classic.theorems.request_statements import STEP_THEOREMS
 from fencepost.model.errors import Error
 from fencepost.model.explore.classic import coordinator_steps
 from fencepost.model.explore.classic.group_system import group_system
-from fencepost.model.explore.classic.member_checks import MEMBER_WITNESSES
-from fencepost.model.explore.classic.probes import PROBES
 from fencepost.model.explore.classic.properties import (
     EVERYONE_STABLE,
     NO_STALE_COMMIT,
@@ -28,7 +26,6 @@ from fencepost.model.explore.classic.properties import (
     REJOINED_OWNING,
     TWO_GENERATIONS,
 )
-from fencepost.model.explore.classic.reductions import ReducedGroupModel
 from fencepost.model.explore.classic.state_layout import (
     Bounds,
     CoordinatorState,
@@ -39,9 +36,12 @@ from fencepost.model.explore.classic.state_layout import (
 from fencepost.model.explore.classic.step_checks import (
     ABOUT_COMMITS,
     ABOUT_STEPS,
+    MEMBER_WITNESSES,
+    PROBES,
     STALE_COMMIT_REFUSED,
     WITNESSES,
 )
+from fencepost.model.explore.classic.symmetry import ReducedGroupModel
 from fencepost.model.explore.engine import (
     Engine,
     apply_transition,

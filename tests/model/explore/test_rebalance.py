@@ -5,7 +5,7 @@ from typing import Any
 
 from fencepost.model.classic.core.state import FREE
 from fencepost.model.classic.kernel.rebalance import Rebalance
-from fencepost.model.explore.classic.quiet_model import QuietModel, UnboundedModel
+from fencepost.model.explore.classic.group_model import QuietModel, UnboundedModel
 from fencepost.model.explore.classic.state_layout import ModelConfig, untimed_member
 from fencepost.model.explore.fair_runs import RowNumbers, RunGraph
 from fencepost.model.explore.search import Row

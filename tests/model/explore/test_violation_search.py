@@ -8,12 +8,12 @@ import pytest
 
 from fencepost.model.classic.core import join_phase, membership
 from fencepost.model.classic.member import member as members
-from fencepost.model.explore.classic.history import system_with_history
-from fencepost.model.explore.classic.violation_search import (
+from fencepost.model.explore.classic.history import (
     INSTANCES,
     ReachableViolation,
     find_violations,
     search_instance,
+    system_with_history,
 )
 from fencepost.model.explore.engine import apply_transition, transitions_from
 from fencepost.model.explore.search import Row

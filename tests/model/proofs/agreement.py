@@ -21,8 +21,7 @@ from fencepost.model.explore.classic.state_layout import Bounds, ModelConfig
 from fencepost.model.explore.search import NO_LIMIT, PlainSearch
 from fencepost.model.explore.transition_system import TransitionSystem
 from fencepost.model.explore.transition_tables import TransitionTables
-from fencepost.model.proofs.classic.counterexample import keep_sent
-from fencepost.model.proofs.classic.induction import ProofSize
+from fencepost.model.proofs.classic.induction import ProofSize, keep_sent
 from fencepost.model.proofs.classic.proof_events import ProofEvent, coordinator_events, member_events
 from fencepost.model.proofs.classic.transition_relation import TransitionRelation
 

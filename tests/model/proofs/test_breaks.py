@@ -2,8 +2,13 @@
 
 import pytest
 
-from fencepost.model.proofs.classic.counterexample import decode_refutation, replay_handler
-from fencepost.model.proofs.classic.induction import STATEMENTS, ProofSize, prove_event
+from fencepost.model.proofs.classic.induction import (
+    STATEMENTS,
+    ProofSize,
+    decode_refutation,
+    prove_event,
+    replay_handler,
+)
 from fencepost.model.proofs.classic.proof_events import coordinator_events, member_events
 from tests.model.proofs.breaks import BREAKS, Break
 from tests.model.proofs.mutation import mutant

@@ -17,9 +17,14 @@ from fencepost.model.classic.theorems.failover import (
 )
 from fencepost.model.classic.theorems.ghost_state import GroupRecord
 from fencepost.model.classic.theorems.statements import commit_by_owner, one_leader
-from fencepost.model.proofs.classic.counterexample import decode_refutation, replay_handler
-from fencepost.model.proofs.classic.failover_events import failover_events
-from fencepost.model.proofs.classic.induction import ProofSize, initially_false, prove_event
+from fencepost.model.proofs.classic.dispatch_events import failover_events
+from fencepost.model.proofs.classic.induction import (
+    ProofSize,
+    decode_refutation,
+    initially_false,
+    prove_event,
+    replay_handler,
+)
 from fencepost.model.proofs.classic.proof_events import ProofEvent
 from fencepost.model.proposal.proofs import proposal_events
 from tests.model.proofs.mutation import mutant

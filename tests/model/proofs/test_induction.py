@@ -15,8 +15,14 @@ from fencepost.model.classic.theorems.statements import one_assignee
 from fencepost.model.classic.theorems.unconditional import WHATEVER_CLIENTS_SEND
 from fencepost.model.logic import Truth
 from fencepost.model.proofs.classic import induction
-from fencepost.model.proofs.classic.counterexample import decode_refutation, replay_handler
-from fencepost.model.proofs.classic.induction import STATEMENTS, ProofSize, initially_false, prove_event
+from fencepost.model.proofs.classic.induction import (
+    STATEMENTS,
+    ProofSize,
+    decode_refutation,
+    initially_false,
+    prove_event,
+    replay_handler,
+)
 from fencepost.model.proofs.classic.proof_events import ProofEvent, coordinator_events, member_events
 from fencepost.model.statement import Statement, statement
 from tests.model.proofs.mutation import mutant

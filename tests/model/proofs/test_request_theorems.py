@@ -18,8 +18,7 @@ from fencepost.model.classic.member import member
 from fencepost.model.classic.theorems.request_statements import STEP_THEOREMS
 from fencepost.model.classic.theorems.step_statements import GENERATION_THEOREMS
 from fencepost.model.classic.theorems.unconditional import WHATEVER_CLIENTS_SEND
-from fencepost.model.proofs.classic.counterexample import decode_refutation, replay_handler
-from fencepost.model.proofs.classic.induction import ProofSize, prove_event
+from fencepost.model.proofs.classic.induction import ProofSize, decode_refutation, prove_event, replay_handler
 from fencepost.model.proofs.classic.proof_events import coordinator_events, member_events
 from tests.model.proofs.mutation import mutant
 
