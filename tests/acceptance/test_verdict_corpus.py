@@ -24,14 +24,14 @@ def recorded() -> dict[str, dict[str, Plain]]:
 @pytest.fixture
 def folder(recorded: dict[str, dict[str, Plain]], tmp_path: Path) -> Path:
     """A complete corpus of one trace."""
-    (tmp_path / "traces").mkdir()
-    shutil.copy(trace(KEPT), tmp_path / "traces")
+    (tmp_path / "recordings").mkdir()
+    shutil.copy(trace(KEPT), tmp_path / "recordings")
     write(tmp_path, recorded[KEPT])
     return tmp_path
 
 
 def trace(name: str) -> Path:
-    return RECORDINGS / "traces" / f"{name}.jsonl.gz"
+    return RECORDINGS / "recordings" / f"{name}.jsonl.gz"
 
 
 def write(folder: Path, verdicts: dict[str, Plain]) -> None:
@@ -68,7 +68,7 @@ def test_recordings_are_judged_as_ever(kafka: str) -> None:
 
 def test_recordings_show_what_there_is_to_see(recorded: dict[str, dict[str, Plain]]) -> None:
     verdicts = [verdict for ways in recorded.values() for verdict in ways.values()]
-    assert {path.name for path in (RECORDINGS / "traces").iterdir()} == {f"{name}.jsonl.gz" for name in recorded}
+    assert {path.name for path in (RECORDINGS / "recordings").iterdir()} == {f"{name}.jsonl.gz" for name in recorded}
     for part in ("violations", "checks", "rules", "transitions", "differences", "inconclusive"):
         assert any(verdict[part] for verdict in verdicts), part
 
@@ -106,7 +106,7 @@ def test_only_verdicts_that_differ_are_renewed_and_say_why(folder: Path, recorde
 
 
 def test_a_trace_that_is_missing_is_an_error(folder: Path) -> None:
-    (folder / "traces" / f"{KEPT}.jsonl.gz").unlink()
+    (folder / "recordings" / f"{KEPT}.jsonl.gz").unlink()
     with pytest.raises(TraceError):
         compare(folder)
 

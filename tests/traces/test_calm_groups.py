@@ -109,7 +109,7 @@ def test_altered_traces_get_the_verdict_of_the_plain_way() -> None:
 
 @pytest.mark.parametrize("seed", range(0, 24, 4))
 def test_recorded_and_random_traces_get_the_verdict_of_the_plain_way(seed: int) -> None:
-    paths = sorted((RECORDINGS / "traces").glob("*.jsonl.gz"))[seed::96]
+    paths = sorted((RECORDINGS / "recordings").glob("*.jsonl.gz"))[seed::96]
     assert compare_repetitions([*map(read, paths), altered_trace(seed), altered_trace(seed + 1)]).different == 0
 
 

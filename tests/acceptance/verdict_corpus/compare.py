@@ -1,6 +1,6 @@
 """Compare: the tree at hand judges every trace of a folder, and has to come to the verdicts that are there.
 
-A folder has `traces/NAME.jsonl.gz` and `verdicts.jsonl.gz`. A verdict that is to be another one is renewed, and its
+A folder has `recordings/NAME.jsonl.gz` and `verdicts.jsonl.gz`. A verdict that is to be another one is renewed, and its
 line says why.
 """
 
@@ -21,7 +21,7 @@ from fencepost.traces.files.trace_files import open_trace
 from fencepost.traces.judge.judge import Judge, judge
 from tests.acceptance.verdict_corpus.canonical import Plain, canonical
 
-RECORDINGS = Path(__file__).with_name("recordings")
+RECORDINGS = Path(__file__).parents[2] / "identity"
 DIFF_LINES = 60
 """How much of a difference is shown."""
 
@@ -117,7 +117,7 @@ def renew(folder: Path, differences: Iterable[Difference], why: str) -> None:
     with gzip.open(folder / "verdicts.jsonl.gz", "wt", encoding="ascii") as out:
         for entry in entries:
             if (entry["trace"], entry["way"]) in differing:
-                header, events = read(folder / "traces" / f"{entry['trace']}.jsonl.gz")
+                header, events = read(folder / "recordings" / f"{entry['trace']}.jsonl.gz")
                 entry |= {"verdict": judge_by(entry["way"], header, events), "why": why}
             out.write(json.dumps(entry, sort_keys=True) + "\n")
 
@@ -133,7 +133,7 @@ def compare(folder: Path, jobs: int = 1, wanted: Callable[[str, str], bool] = ev
     for name, each in verdicts_in(folder).items():
         if chosen := {way: verdict for way, verdict in each.items() if wanted(name, way)}:
             verdicts[name] = chosen
-    tasks = [(folder / "traces" / f"{name}.jsonl.gz", each) for name, each in sorted(verdicts.items())]
+    tasks = [(folder / "recordings" / f"{name}.jsonl.gz", each) for name, each in sorted(verdicts.items())]
     differences: list[Difference] = []
     with get_context("spawn").Pool(jobs) if jobs > 1 else nullcontext() as pool:
         done: Iterable[list[Difference]]

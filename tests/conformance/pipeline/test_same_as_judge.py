@@ -34,7 +34,7 @@ from tests.support.push.faults import FAULTS as PUSH_FAULTS
 from tests.support.same_reports import expect_same, pipeline_report
 from tests.support.system_traces import write_push_traces, write_region_traces
 
-RECORDINGS = Path(__file__).parents[2] / "acceptance/verdict_corpus/recordings/traces"
+RECORDINGS = Path(__file__).parents[2] / "identity/recordings"
 RECORDINGS_IN_CI = 24
 
 
