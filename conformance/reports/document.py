@@ -52,7 +52,7 @@ class Style(StrEnum):
     SOFT = "soft"
     """Less important than what stands around it."""
     CODE = "code"
-    """To be copied: a terminal does not wrap it."""
+    """To be copied: a terminal does not wrap a text with it."""
     COMMAND = "command"
     """Code with a button that copies it."""
     BREAK = "break"

@@ -206,7 +206,8 @@ def head_part(report: Report) -> Part:
 def target_line(report: Report) -> Paragraph:
     """The target by name, and what else it is called."""
     others = ", ".join(f"{key} {value}" for key, value in report.target.items() if key != "name")
-    spans = [Span("Target: "), Span(report.target["name"], Style.STRONG), Span(f" ({others})" if others else "")]
+    spans = [Span("Target: "), Span(report.target["name"], Style.STRONG)]
+    spans += [Span(" ("), Span(others, Style.CODE), Span(")")] if others else []
     if report.provenance is not None:
         spans.append(Span(f" ({NAMED[report.provenance.named_by]})", Style.SOFT, media=Medium.PAGE))
     return Paragraph(tuple(spans))

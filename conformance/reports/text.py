@@ -68,7 +68,7 @@ class Terminal:
             case Headline(text):
                 return (self.paint(plain_text(text), text),)
             case Paragraph(text):
-                return self.wrap(indent, text)
+                return (f"{'':{indent}}{plain_text(text)}",) if is_code(text) else self.wrap(indent, text)
             case Pairs(rows):
                 return self.pair_lines(rows, indent)
             case Bullets(items, is_numbered):
@@ -96,7 +96,7 @@ class Terminal:
         """The lines of labels, each before the first of its texts."""
         for label, texts in rows:
             for once, text in zip(label_once(label), texts, strict=False):
-                if any(span.style in (Style.CODE, Style.COMMAND) for span in spans_of(text, Medium.TERMINAL)):
+                if is_code(text):
                     yield unwrapped_line(once, plain_text(text), indent)
                 else:
                     yield from wrapped_lines(once, plain_text(text), indent, self.columns)
@@ -136,6 +136,11 @@ def table_lines(table: Table, indent: int) -> Iterator[str]:
     for row in rows:
         cells = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         yield f"{'':{indent}}{cells}".rstrip()
+
+
+def is_code(text: Text) -> bool:
+    """Whether there is something to be copied in a text."""
+    return any(span.style in (Style.CODE, Style.COMMAND) for span in spans_of(text, Medium.TERMINAL))
 
 
 def plain_text(text: Text) -> str:
