@@ -22,9 +22,9 @@ def run_report(options: argparse.Namespace, console: Console) -> int:
     """Show saved reports, or the report on traces, and write it to files."""
     from fencepost.conformance.analysis.causes import compare_reports
     from fencepost.conformance.cli.files import RENDERERS, ReportFiles, check_outputs, write_output
-    from fencepost.conformance.reports.comparison import describe_comparison, describe_reports
     from fencepost.conformance.reports.html import render_html
     from fencepost.conformance.reports.json_report import report_schema
+    from fencepost.conformance.reports.report import describe_comparison, describe_reports
     from fencepost.conformance.reports.text import render_text
     from fencepost.conformance.results import ExitCode
 
@@ -153,9 +153,9 @@ def tell_traces(traces: Sequence[Path], options: argparse.Namespace, console: Co
 def compared_renderers(old: "Report") -> "Mapping[str, Callable[[Report], str]]":
     """What writes the files of a report; page and Markdown have what changed since an older one."""
     from fencepost.conformance.cli.files import RENDERERS
-    from fencepost.conformance.reports.comparison import describe_comparison
     from fencepost.conformance.reports.html import render_html
     from fencepost.conformance.reports.markdown import render_markdown
+    from fencepost.conformance.reports.report import describe_comparison
 
     return {
         **RENDERERS,

@@ -47,7 +47,10 @@ def render_html(document: Document, report: str = "") -> str:
     if len(sections) > 1:
         links = "".join(f'<li><a href="#{each.id}">{clean(each.title)}</a></li>' for each in sections)
         parts.insert(1, f'<nav aria-label="sections"><ul>{links}</ul></nav>')
-    body = element("main", "\n".join(parts)) + (embed_json(report) if report else "")
+    body = element("main", "\n".join(parts))
+    if report:  # nothing in the JSON can end its element
+        safe = json.dumps(json.loads(report), separators=(",", ":")).replace("<", "\\u003c")
+        body += f'<script type="application/json" id="report">{safe}</script>'
     style, script = (files(__package__).joinpath(name).read_text(encoding="utf-8") for name in ("style.css", "page.js"))
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -56,12 +59,6 @@ def render_html(document: Document, report: str = "") -> str:
         f"<title>{clean(document.title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n{body}\n"
         f"<script>\n{script}</script>\n</body>\n</html>\n"
     )
-
-
-def embed_json(text: str) -> str:
-    """JSON in an element that a browser does not run; nothing in it can end the element."""
-    safe = json.dumps(json.loads(text), separators=(",", ":")).replace("<", "\\u003c")
-    return f'<script type="application/json" id="report">{safe}</script>'
 
 
 def embedded_json(page: str) -> str | None:
@@ -154,7 +151,8 @@ def span_element(span: Span) -> str:
     """A piece of a text."""
     if span.style is Style.BREAK:
         return "<br>"
-    classes = " ".join(filter(None, ("verdict" if span.tone else "", span.tone or "", *soft_class(span))))
+    soft = "soft" if span.style is Style.SOFT else ""
+    classes = " ".join(filter(None, ("verdict" if span.tone else "", span.tone or "", soft)))
     looks = {"id": span.id, "class_": classes, "title": span.label, "aria_label": span.label}
     if span.href:
         return element("a", clean(span.text), href=span.href, **looks)
@@ -164,11 +162,6 @@ def span_element(span: Span) -> str:
     if span.style is Style.COMMAND:
         told += " " + f'<button type="button" data-copy="{clean(span.text)}" hidden="">copy</button>'
     return told
-
-
-def soft_class(span: Span) -> tuple[str, ...]:
-    """The class of a soft span."""
-    return ("soft",) if span.style is Style.SOFT else ()
 
 
 def element(tag: str, content: str, **attributes: str) -> str:

@@ -138,7 +138,7 @@ def make_document(report: Report, histories: Sequence[TraceHistory] | None = Non
     return ReportDocument(
         fencepost=REPORT_VERSION,
         kit=report.kit or describe_kit(report.specification),
-        subject=subject_of(report),
+        subject=next((each for each in get_args(Subject) if each == report.specification.subject), "coordinator"),
         target=report.target,
         outcome=describe_outcome(report),
         tiers=count_tiers(report),
@@ -160,11 +160,6 @@ def make_document(report: Report, histories: Sequence[TraceHistory] | None = Non
         histories=tuple(histories) if histories is not None else None,
         members=make_document(report.members) if report.members is not None else None,
     )
-
-
-def subject_of(report: Report) -> Subject:
-    """What the requirements of a report are about."""
-    return next((each for each in get_args(Subject) if each == report.specification.subject), "coordinator")
 
 
 def describe_outcome(report: Report) -> Outcome:

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 from fencepost.conformance.provenance import describe_kit
 from fencepost.conformance.reports.words import describe_ending
-from fencepost.conformance.results import Ending, Failure, Report, RequirementResult, TargetFacts, Verdict
+from fencepost.conformance.results import Failure, Report, RequirementResult, TargetFacts, Verdict
 from fencepost.model.catalogue.requirement import Requirement
 
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -26,7 +26,9 @@ def to_junit(report: Report) -> str:
     if report.unclassified:
         _add_unclassified(root, report.unclassified)
     if report.cut_short:
-        _add_interruption(root, report.ended)
+        ended = report.ended
+        told = ("cut-short", "the run was cut short") if ended is None else (str(ended.kind), describe_ending(ended))
+        _add_error(root, "the run is complete", *told, ended.detail if ended is not None else "")
     for finding in report.idle_findings:
         _add_error(root, "the target is idle when nobody asks it", "idle", finding)
     _set_counts(root, root.findall("testsuite"))
@@ -84,27 +86,19 @@ def _add_case(suite: ElementTree.Element, requirement: Requirement, result: Requ
     words = {"requirement": requirement.id, "tier": str(requirement.tier), "source": requirement.source}
     _add_properties(case, words)
     if result.verdict is Verdict.FAIL:
-        message = _failure_message(result, requirement.sentence)
+        failures = result.failures_by_length()
+        title = failures[0].title if failures else ""
+        message = _replace_illegal(f"{title}. {requirement.sentence}" if title else requirement.sentence)
         element = ElementTree.SubElement(case, "failure", type=str(requirement.level), message=message)
-        element.text = _replace_illegal(_failure_text(result, requirement.source))
+        lines = [f"source: {requirement.source}"]
+        for failure in failures:
+            lines += ["", *_failure_lines(failure)]
+        element.text = _replace_illegal("\n".join(lines))
     elif result.verdict is Verdict.INCONCLUSIVE:
         ElementTree.SubElement(case, "error", type=str(result.verdict), message=_replace_illegal(result.comment))
     elif result.verdict in _SKIPPED:
         message = f"{result.verdict}: {result.note}" if result.note else str(result.verdict)
         ElementTree.SubElement(case, "skipped", message=_replace_illegal(message))
-
-
-def _failure_message(result: RequirementResult, sentence: str) -> str:
-    """What is wrong in a line, and the sentence of the requirement."""
-    shown = next(iter(result.failures_by_length()), None)
-    return _replace_illegal(f"{shown.title}. {sentence}" if shown is not None and shown.title else sentence)
-
-
-def _failure_text(result: RequirementResult, source: str) -> str:
-    lines = [f"source: {source}"]
-    for failure in result.failures_by_length():
-        lines += ["", *_failure_lines(failure)]
-    return "\n".join(lines)
 
 
 def _failure_lines(failure: Failure) -> Iterator[str]:
@@ -136,11 +130,6 @@ def _add_unclassified(root: ElementTree.Element, failures: Sequence[Failure]) ->
         element = ElementTree.SubElement(case, "failure", type="unclassified", message=message)
         element.text = _replace_illegal("\n".join(_failure_lines(failure)))
     _set_counts(suite, [suite])
-
-
-def _add_interruption(root: ElementTree.Element, ended: Ending | None) -> None:
-    kind, message = ("cut-short", "the run was cut short") if ended is None else (ended.kind, describe_ending(ended))
-    _add_error(root, "the run is complete", str(kind), message, ended.detail if ended is not None else "")
 
 
 def _add_error(root: ElementTree.Element, name: str, kind: str, message: str, detail: str = "") -> None:

@@ -22,7 +22,7 @@ from fencepost.conformance.provenance import NamedBy
 from fencepost.conformance.reports.badge import badge_files, is_partial, make_badge, start_of
 from fencepost.conformance.reports.json_report import ReportError, from_json
 from fencepost.conformance.reports.sequence import read_excerpt
-from fencepost.conformance.results import Failure, Report, RequirementResult, Verdict
+from fencepost.conformance.results import Failure, Report, Verdict
 from fencepost.conformance.run.provenance import record_profile
 from fencepost.conformance.run.registry import is_bundled
 from fencepost.conformance.specification import CLIENT_SPECIFICATION
@@ -210,14 +210,10 @@ def profile_problems(entry: RegistryEntry) -> Iterator[str]:
 def failure_problems(entry: RegistryEntry, follow: FollowClient) -> Iterator[str]:
     """The violations that do not show when their traces are judged again."""
     for result in entry.report.results:
-        if result.verdict in (Verdict.FAIL, Verdict.KNOWN) and result.failures and not is_shown_again(result, follow):
+        traced = [failure for failure in result.failures if failure.excerpt]  # others cannot be judged
+        is_violated = result.verdict in (Verdict.FAIL, Verdict.KNOWN)
+        if is_violated and traced and not any(violates(failure, result.id, follow) for failure in traced):
             yield f"{result.id}: judged again, no trace in the report violates it"
-
-
-def is_shown_again(result: RequirementResult, follow: FollowClient) -> bool:
-    """Whether the trace of one of the failures violates the requirement. Failures without a trace cannot be judged."""
-    traced = [failure for failure in result.failures if failure.excerpt]
-    return not traced or any(violates(failure, result.id, follow) for failure in traced)
 
 
 def violates(failure: Failure, requirement: str, follow: FollowClient) -> bool:

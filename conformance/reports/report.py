@@ -1,12 +1,11 @@
-"""The report of a run as a document: failures first, then what was not decided, with its reasons."""
+"""Reports as documents: of a run, failures first; of several runs side by side; and of what changed between two."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
-from fencepost.conformance.analysis.causes import find_causes
+from fencepost.conformance.analysis.causes import compare_reports, find_causes
 from fencepost.conformance.plan import ReplayOutcome, ReplayResult
 from fencepost.conformance.provenance import NamedBy, Provenance, describe_kit
-from fencepost.conformance.reports.coverage import draw_coverage
 from fencepost.conformance.reports.document import (
     NEW_LINE,
     RICH_MEDIA,
@@ -31,7 +30,7 @@ from fencepost.conformance.reports.document import (
     link_to,
     sign_of,
 )
-from fencepost.conformance.reports.drawings import draw_failure, draw_failure_as_mermaid
+from fencepost.conformance.reports.drawings import draw_coverage, draw_failure, draw_failure_as_mermaid
 from fencepost.conformance.reports.html import render_html
 from fencepost.conformance.reports.json_report import count_tiers, to_json
 from fencepost.conformance.reports.markdown import render_markdown
@@ -41,6 +40,7 @@ from fencepost.conformance.reports.words import (
     describe_ending,
     fold_ids,
     format_duration,
+    name_of,
     outcome_line,
     pluralize,
 )
@@ -56,6 +56,7 @@ from fencepost.conformance.results import (
 )
 from fencepost.model.catalogue.requirement import Requirement
 
+NO_CHANGE = "Nothing is newly broken, and everything that was checked still is."
 MAX_DRAWN = 30
 """How many causes are drawn; of the others there is the schedule. Code hosts take a summary of 1 MiB at most."""
 MAX_NEAREST = 3
@@ -155,7 +156,8 @@ def detail_sections(report: Report) -> Iterator[Section | Only]:
     yield Only(
         Medium.PAGE, (Section("requirements", "All requirements", (requirements_part(report, is_searched=True),)),)
     )
-    run = run_rows(report)
+    run = fact_rows(report.facts) if report.facts is not None else []
+    run += origin_rows(report.provenance) if report.provenance is not None else []
     if run:
         yield Only(RICH_MEDIA, (Section("run", "How it was run", (Pairs(tuple(run)),)),))
 
@@ -265,12 +267,6 @@ def fact_rows(facts: TargetFacts) -> Rows:
     ]
 
 
-def run_rows(report: Report) -> Rows:
-    """What was known about the target, its profile, and the machine of the kit."""
-    rows = fact_rows(report.facts) if report.facts is not None else []
-    return rows + (origin_rows(report.provenance) if report.provenance is not None else [])
-
-
 def origin_rows(origin: Provenance) -> Rows:
     """The machine of the kit, and the profile."""
     machine, profile = origin.machine, origin.profile
@@ -288,21 +284,15 @@ def origin_rows(origin: Provenance) -> Rows:
 def family_map(report: Report) -> FamilyMap:
     """The families, each with its requirements and the number of those with each verdict."""
     requirements = report.specification.requirements
+    cells: dict[str, list[Span]] = {}
     families: dict[str, list[RequirementResult]] = {}
     for result in report.results:
-        families.setdefault(requirements[result.id].family, []).append(result)
-    return FamilyMap(
-        tuple(
-            (family, tuple(map_cell(each, requirements[each.id]) for each in results), count_verdicts(results))
-            for family, results in families.items()
-        )
-    )
-
-
-def map_cell(result: RequirementResult, requirement: Requirement) -> Span:
-    """The sign of a verdict as a link to the row of the requirement."""
-    label = f"{result.id} {result.verdict}: {requirement.title}"
-    return Span(SIGNS[result.verdict], href=f"#{result.id}", tone=result.verdict, label=label)
+        requirement = requirements[result.id]
+        label = f"{result.id} {result.verdict}: {requirement.title}"
+        cell = Span(SIGNS[result.verdict], href=f"#{result.id}", tone=result.verdict, label=label)
+        cells.setdefault(requirement.family, []).append(cell)
+        families.setdefault(requirement.family, []).append(result)
+    return FamilyMap(tuple((name, tuple(cells[name]), count_verdicts(families[name])) for name in families))
 
 
 def legend_spans(report: Report) -> Iterator[Span]:
@@ -531,3 +521,58 @@ def shorten(text: str) -> str:
 def row(label: str, text: str, style: Style = Style.PLAIN) -> tuple[tuple[str, tuple[Text, ...]], ...]:
     """A label with its text, if there is one."""
     return ((label, (Span(text, style),)),) if text else ()
+
+
+# --- several reports ----------------------------------------------------------------------------------------------
+
+
+def describe_reports(reports: Sequence[Report]) -> Document:
+    """The document with a line for each of several reports; a page has a column of verdicts for each."""
+    lines = (Headline(f"{name_of(report)}: {outcome_line(report)}") for report in reports)
+    head = Only(RICH_MEDIA, (Headline(f"{len(reports)} reports of Fencepost"),))
+    terminal = Only(Medium.TERMINAL, (Part("", tuple(lines)),))
+    return Document("Fencepost: several reports", (head, terminal, *report_sections(reports)))
+
+
+def report_sections(reports: Sequence[Report]) -> Iterator[Block]:
+    """The reports in a table, and their verdicts side by side."""
+    starts = (report.provenance.started if report.provenance is not None else "" for report in reports)
+    rows = tuple((name_of(one), outcome_line(one), start) for one, start in zip(reports, starts, strict=True))
+    table = Table("reports", ("target", "outcome", "date"), rows)
+    yield Only(RICH_MEDIA, (Section("reports", "Reports", (table,)),))
+    by_id = [{result.id: result for result in report.results} for report in reports]
+    requirements = reports[0].specification.requirements
+    cells = tuple(
+        (
+            (Span(id, Style.STRONG), f" {requirements[id].title if id in requirements else ''}"),
+            *(sign_of(results[id].verdict) if id in results else Span("not asked", Style.SOFT) for results in by_id),
+        )
+        for id in dict.fromkeys(id for results in by_id for id in results)
+    )
+    verdicts = Table("verdicts", ("requirement", *map(name_of, reports)), cells, is_searched=True)
+    yield Only(Medium.PAGE, (Section("requirements", "Requirements", (verdicts,)),))
+
+
+def describe_comparison(old: Report, new: Report) -> Document:
+    """The document of what changed since an older report; the summary of a job has the newer report too."""
+    changes = compare_reports(old, new)
+    requirements = new.specification.requirements
+    rows = [("before", (f"{name_of(old)}: {outcome_line(old)}",)), ("now", (outcome_line(new),))]
+    for label, ids in (
+        ("newly broken", changes.broken),
+        ("mended", changes.mended),
+        ("not checked", changes.no_longer_checked),
+        ("newly checked", changes.newly_checked),
+    ):
+        rows += [(label, (f"{len(ids)}: {fold_ids(ids, requirements)}",))] if ids else []
+    told: tuple[Block, ...] = (Paragraph(f"Target: {name_of(new)}"), Pairs(tuple(rows)))
+    told += () if changes.is_worse else (Paragraph(NO_CHANGE),)
+    return Document(
+        f"Fencepost: {name_of(new)}, compared",
+        (
+            Only(Medium.SUMMARY, describe_report(new).blocks),
+            Only(Medium.PAGE, (Headline("2 reports of Fencepost"),)),
+            Section("changes", f"Since {name_of(old)}", (Part("", told),)),
+            Only(Medium.PAGE, tuple(report_sections([old, new]))),
+        ),
+    )

@@ -158,14 +158,12 @@ def describe_answer(response: Event) -> str:
     told = [
         f"{name}={describe_brought(name, value)}"
         for name, value in response.body.items()
-        if name not in HIDDEN_IN_RESPONSES and name not in ("error_code", "protocol_type") and is_telling(value)
+        if name not in HIDDEN_IN_RESPONSES
+        and name not in ("error_code", "protocol_type")
+        and value is not False  # 0 tells something
+        and value not in (None, "", b"", [], ())
     ]
     return ", ".join(told) or "OK"
-
-
-def is_telling(value: Any) -> bool:
-    """The value is none of those that stand for nothing."""
-    return value is not None and value is not False and value not in ("", b"", [], ())
 
 
 def describe_brought(name: str, value: Any) -> str:

@@ -21,7 +21,8 @@ VERDICT_WORDS = {
 def outcome_line(report: Report) -> str:
     """The outcome in one line, as the exit code tells it."""
     summary, exit_code, checked = report.summary(), report.exit_code(), report.checked_count()
-    part = f" ({describe_scope(report)})" if report.scope is not Scope.FULL else ""
+    whose = f" of a {report.specification.subject}" if report.scope is Scope.TRACES else ""  # they show clients too
+    part = f" ({report.scope}{whose})" if report.scope is not Scope.FULL else ""
     if exit_code is ExitCode.COULD_NOT_RUN:
         unreadable = report.ended is not None and report.ended.kind is EndKind.UNREADABLE
         return "INCOMPLETE: not all files could be read." if unreadable else "NOT RUN: nothing was tested."
@@ -56,11 +57,6 @@ def violated_words(report: Report, failed: int, checked: int) -> list[str]:
     if report.members is not None and (wrong := len(report.members.failed_results())):
         told.append(f"{pluralize(wrong, 'requirement')} violated by members")
     return told
-
-
-def describe_scope(report: Report) -> str:
-    """How much was exercised; of traces, which show clients and brokers alike, also whose requirements these are."""
-    return f"{report.scope} of a {report.specification.subject}" if report.scope is Scope.TRACES else report.scope
 
 
 def describe_ending(ended: Ending) -> str:

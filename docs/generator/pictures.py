@@ -11,8 +11,7 @@ from fencepost.adapters.virtual_clock import run_virtual_in_thread
 from fencepost.conformance import reports
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
-from fencepost.conformance.reports.coverage import draw_coverage
-from fencepost.conformance.reports.drawings import to_mermaid, to_svg
+from fencepost.conformance.reports.drawings import draw_coverage, to_mermaid, to_svg
 from fencepost.conformance.reports.incident_words import Clock, names_in
 from fencepost.conformance.reports.json_report import from_json
 from fencepost.conformance.reports.sequence import SequenceDiagram, draw_sequence, follow_phases

@@ -7,8 +7,7 @@ import pytest
 
 from fencepost import Report, run
 from fencepost.adapters.in_process import InProcessTarget
-from fencepost.conformance.reports.coverage import draw_coverage
-from fencepost.conformance.reports.drawings import escape_mermaid, to_mermaid, to_svg
+from fencepost.conformance.reports.drawings import draw_coverage, escape_mermaid, to_mermaid, to_svg
 from fencepost.conformance.reports.sequence import (
     MAX_STEPS,
     SequenceDiagram,

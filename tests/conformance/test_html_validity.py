@@ -10,11 +10,10 @@ from fencepost import run
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.conformance.cli import main
 from fencepost.conformance.reports.badge import make_badge, to_badge_svg
-from fencepost.conformance.reports.comparison import describe_comparison, describe_reports
 from fencepost.conformance.reports.html import render_html
 from fencepost.conformance.reports.registry import read_entries
 from fencepost.conformance.reports.registry_site import build_site
-from fencepost.conformance.reports.report import to_html
+from fencepost.conformance.reports.report import describe_comparison, describe_reports, to_html
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.traces.importers.broker_log import import_log
 from tests.support.faulty_coordinators import FORGIVING

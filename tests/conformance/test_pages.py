@@ -7,11 +7,10 @@ import pytest
 
 from fencepost import Report, run
 from fencepost.adapters.in_process import InProcessTarget
-from fencepost.conformance.reports.comparison import describe_reports
 from fencepost.conformance.reports.document import SIGNS
 from fencepost.conformance.reports.html import POLICY, render_html
 from fencepost.conformance.reports.json_report import ReportError, from_html, from_json, to_json
-from fencepost.conformance.reports.report import to_html, to_markdown
+from fencepost.conformance.reports.report import describe_reports, to_html, to_markdown
 from fencepost.conformance.reports.text import render_text
 from fencepost.conformance.results import Ending, EndKind, Scope, Verdict
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
