@@ -1,9 +1,11 @@
-"""The search for one hole of a design: until its property breaks, or until nothing is left within the bounds."""
+"""The search for a hole in the text of a protocol: until its property breaks, or nothing is left within the bounds."""
 
-from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from time import perf_counter
+from typing import Generic, TypeVar
 
 from fencepost.model.explore.engine import explore_system, replay_path
 from fencepost.model.explore.search import NO_LIMIT, Exploration, PlainSearch, SearchProgress
@@ -28,6 +30,7 @@ class SearchOutcome:
         return bool(self.run)
 
 
+Bounds = TypeVar("Bounds", bound=Hashable)
 FindBreak = Callable[[int], SearchOutcome]
 """Searches no more than so many states."""
 
@@ -100,3 +103,42 @@ def search_values(values: Callable[[], Iterable[str]], count: int, unit: str) ->
         return SearchOutcome(found, count, not found, perf_counter() - began, unit)
 
     return search
+
+
+@dataclass(frozen=True, slots=True)
+class HoleMaker(Generic[Bounds]):
+    """Makes the searches for holes of one system, from the bounds with repairs undone and from those with all repairs.
+
+    `sentences` are those of its properties, `describe` puts bounds into words.
+    """
+
+    make_system: Callable[[Bounds], TransitionSystem]
+    sentences: Mapping[str, str]
+    describe: Callable[[Bounds], str]
+    known: Searched = field(default_factory=dict)
+
+    def hole(self, id: str, name: str, repair: str, broken: Bounds, whole: Bounds) -> HoleSearch:
+        """The searches for a break of this property."""
+        return HoleSearch(
+            id,
+            name,
+            self.sentences[name],
+            repair,
+            self.describe(whole),
+            find_break(partial(self.make_system, broken), name),
+            search_all(partial(self.make_system, whole), name, whole, self.known),
+        )
+
+
+def value_hole(
+    id: str,
+    name: str,
+    sentence: str,
+    repair: str,
+    values: tuple[Callable[[], Iterable[str]], Callable[[], Iterable[str]]],
+    count: int,
+    unit: str,
+) -> HoleSearch:
+    """The searches for a value that does not survive, as drafted and repaired."""
+    drafted, repaired = (search_values(each, count, unit) for each in values)
+    return HoleSearch(id, name, sentence, repair, f"{count:,} {unit}", drafted, repaired)

@@ -24,11 +24,10 @@ Parts of the specification's list that have no search here, or are none:
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from fencepost.model.explore.hole_search import HoleSearch, Searched, find_break, search_all, search_values
+from fencepost.model.explore.hole_search import HoleMaker, HoleSearch, value_hole
 from fencepost.model.frozen import evolve
 from fencepost.model.push.dialect import DRAFT, REPAIRED, Command, PushDialect, undo_repairs
 from fencepost.model.push.explore.properties import SENTENCES
@@ -56,37 +55,11 @@ MANY_GROUPS = 1000
 CROWDED = Faults(consumer_crashes=1)
 
 
-@dataclass(slots=True)
-class MainSystem:
-    """Makes the holes of the main system, which share the searches of the repaired protocol."""
-
-    known: Searched = field(default_factory=dict)
-
-    def hole(
-        self,
-        id: str,
-        name: str,
-        *repairs: str,
-        drafted: PushDialect | None = None,
-        fixed: PushDialect = REPAIRED,
-        **bounds: Any,
-    ) -> HoleSearch:
-        """A hole: with these repairs undone, and with all of them."""
-        broken = PushBounds(dialect=undo_repairs(*repairs) if drafted is None else drafted, **bounds)
-        whole = PushBounds(dialect=fixed, **bounds)
-        sizes = (
-            "2 groups, " * (whole.groups > 1)
-            + f"{whole.consumers} consumers, {whole.partitions} partitions, {whole.brokers} brokers"
-        )
-        return HoleSearch(
-            id,
-            name,
-            SENTENCES[name],
-            ", ".join(repairs),
-            sizes + faults_in(whole),
-            find_break(lambda: push_system(broken), name),
-            search_all(lambda: push_system(whole), name, whole, self.known),
-        )
+def sizes_of(bounds: PushBounds) -> str:
+    """What is explored, in words."""
+    groups = "2 groups, " * (bounds.groups > 1)
+    sizes = f"{bounds.consumers} consumers, {bounds.partitions} partitions, {bounds.brokers} brokers"
+    return groups + sizes + faults_in(bounds)
 
 
 def faults_in(limits: PushBounds) -> str:
@@ -100,28 +73,14 @@ def faults_in(limits: PushBounds) -> str:
 
 def lease_hole(name: str, repair: str, drafted: LeaseBounds, fixed: LeaseBounds, words: str) -> HoleSearch:
     """A part of PUSH-H16, on a clock."""
-    return HoleSearch(
-        "PUSH-H16",
-        name,
-        LEASE_SENTENCES[name],
-        repair,
-        words,
-        find_break(partial(lease_system, drafted), name),
-        search_all(partial(lease_system, fixed), name),
-    )
+    return HoleMaker(lease_system, LEASE_SENTENCES, lambda _: words).hole("PUSH-H16", name, repair, drafted, fixed)
 
 
 def offset_hole(name: str, repair: str) -> HoleSearch:
     """A part of PUSH-H15."""
-    return HoleSearch(
-        "PUSH-H15",
-        name,
-        OFFSET_SENTENCES[name],
-        repair,
-        "2 consumers, 1 partition that moves once, 2 messages, 2 responses under way",
-        find_break(partial(offset_system, undo_repairs(repair)), name),
-        search_all(partial(offset_system, REPAIRED), name),
-    )
+    words = "2 consumers, 1 partition that moves once, 2 messages, 2 responses under way"
+    maker = HoleMaker(offset_system, OFFSET_SENTENCES, lambda _: words)
+    return maker.hole("PUSH-H15", name, repair, undo_repairs(repair), REPAIRED)
 
 
 def byte_holes() -> Iterator[HoleSearch]:
@@ -148,9 +107,8 @@ def byte_holes() -> Iterator[HoleSearch]:
         count: int,
         unit: str,
     ) -> HoleSearch:
-        drafted = search_values(partial(values, DRAFT), count, unit)
-        repaired = search_values(partial(values, REPAIRED), count, unit)
-        return HoleSearch(id, name, sentence, repair, f"{count:,} {unit}", drafted, repaired)
+        both = partial(values, DRAFT), partial(values, REPAIRED)
+        return value_hole(id, name, sentence, repair, both, count, unit)
 
     def offsetless(dialect: PushDialect) -> Iterator[str]:
         if not offset_sources(dialect):
@@ -169,7 +127,19 @@ def byte_holes() -> Iterator[HoleSearch]:
 
 def push_holes() -> tuple[HoleSearch, ...]:
     """Every hole of the draft; some have several parts."""
-    main_hole = MainSystem().hole
+    maker = HoleMaker(push_system, SENTENCES, sizes_of)
+
+    def main_hole(
+        id: str,
+        name: str,
+        *repairs: str,
+        drafted: PushDialect | None = None,
+        fixed: PushDialect = REPAIRED,
+        **bounds: Any,
+    ) -> HoleSearch:
+        broken = PushBounds(dialect=undo_repairs(*repairs) if drafted is None else drafted, **bounds)
+        return maker.hole(id, name, ", ".join(repairs), broken, PushBounds(dialect=fixed, **bounds))
+
     two: dict[str, Any] = {"brokers": 2, "capacity": 2}
     restart = evolve(REPAIRED, command=Command.RESTART)
     early = undo_repairs("lease_is_confirmed")

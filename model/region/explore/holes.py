@@ -4,12 +4,11 @@ A search gets a dialect, bounds and the name of a property. No run is written do
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import combinations, product
 from typing import Any
 
-from fencepost.model.explore.hole_search import HoleSearch, Searched, find_break, search_all, search_values
+from fencepost.model.explore.hole_search import HoleMaker, HoleSearch, value_hole
 from fencepost.model.explore.transition_system import TransitionSystem
 from fencepost.model.region.controller import GroupBean, OperatorCheckpoint, contribute, names_of_merge
 from fencepost.model.region.dialect import REPAIRED, RegionDialect, undo_repairs
@@ -38,27 +37,6 @@ RELAUNCHES_MS = (5_000, 20_000, 60_000, 170_000)
 GROUP_IDS = tuple("".join(letters) for letters in product("ABab", repeat=2))
 
 
-@dataclass(slots=True)
-class RegionSearches:
-    """Makes the holes of the main system, which share the searches of the repaired design."""
-
-    known: Searched = field(default_factory=dict)
-
-    def hole(self, id: str, name: str, *repairs: str, fixed: RegionDialect = REPAIRED, **bounds: Any) -> HoleSearch:
-        """A hole: with these repairs undone, and with all of them."""
-        broken = RegionBounds(dialect=undo_repairs(*repairs), **bounds)
-        whole = RegionBounds(dialect=fixed, **bounds)
-        return HoleSearch(
-            id,
-            name,
-            SENTENCES[name],
-            ", ".join(repairs),
-            sizes_of(whole),
-            find_break(lambda: region_system(broken), name),
-            search_all(lambda: region_system(whole), name, whole, self.known),
-        )
-
-
 def sizes_of(bounds: RegionBounds) -> str:
     """What is explored, in words."""
     counts = {
@@ -77,15 +55,7 @@ def small_hole(
     id: str, name: str, repair: str, make: Callable[[RegionDialect], TransitionSystem], words: str
 ) -> HoleSearch:
     """A hole of a system beside the main one."""
-    return HoleSearch(
-        id,
-        name,
-        START_SENTENCES[name],
-        repair,
-        words,
-        find_break(partial(make, undo_repairs(repair)), name),
-        search_all(partial(make, REPAIRED), name),
-    )
+    return HoleMaker(make, START_SENTENCES, lambda _: words).hole(id, name, repair, undo_repairs(repair), REPAIRED)
 
 
 def small_holes() -> Iterator[HoleSearch]:
@@ -152,9 +122,8 @@ def value_holes() -> Iterator[HoleSearch]:
         count: int,
         unit: str,
     ) -> HoleSearch:
-        drafted = search_values(partial(values, undo_repairs(repair)), count, unit)
-        repaired = search_values(partial(values, REPAIRED), count, unit)
-        return HoleSearch(id, name, sentence, repair, f"{count:,} {unit}", drafted, repaired)
+        both = partial(values, undo_repairs(repair)), partial(values, REPAIRED)
+        return value_hole(id, name, sentence, repair, both, count, unit)
 
     waits = "An operator waits for a merge as long as the region's reset may last, and Kafka waits longer."
     apart = "Groups of different ids have different beans."
@@ -170,7 +139,12 @@ def value_holes() -> Iterator[HoleSearch]:
 
 def region_holes() -> tuple[HoleSearch, ...]:
     """Every hole of the page; some have several parts."""
-    main_hole = RegionSearches().hole
+    maker = HoleMaker(region_system, SENTENCES, sizes_of)
+
+    def main_hole(id: str, name: str, *repairs: str, **bounds: Any) -> HoleSearch:
+        broken = RegionBounds(dialect=undo_repairs(*repairs), **bounds)
+        return maker.hole(id, name, ", ".join(repairs), broken, RegionBounds(**bounds))
+
     one: dict[str, Any] = {"records": 1, "checkpoints": 1}
     merge: dict[str, Any] = {"records": 0, "checkpoints": 1}
     crash, failure, expulsion = RegionFaults(crashes=1), RegionFaults(failures=1), RegionFaults(expulsions=1)
