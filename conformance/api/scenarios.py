@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 from fencepost.conformance.run.context import ScenarioFunction
+from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.conformance.subject import Scenario
 from fencepost.model.catalogue.selection import matching_ids
-from fencepost.model.classic.catalogue import CATALOGUE
 
 
 def scenario(*requirements: str, needs: tuple[str, ...] = ()) -> Callable[[ScenarioFunction], Scenario]:
@@ -20,7 +20,7 @@ def scenario(*requirements: str, needs: tuple[str, ...] = ()) -> Callable[[Scena
     """
     if not requirements:
         raise ValueError("a scenario needs the id of a requirement, such as HB-05")
-    matching_ids(CATALOGUE.values(), requirements)
+    matching_ids(DEFAULT_SPECIFICATION.requirements.values(), requirements)
 
     def make_scenario(play: ScenarioFunction) -> Scenario:
         return Scenario(play.__name__.replace("_", "-"), requirements, play, needs)

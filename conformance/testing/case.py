@@ -9,10 +9,10 @@ import pytest
 
 from fencepost.conformance.reports.words import describe_ending
 from fencepost.conformance.results import RequirementResult, Verdict
+from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.conformance.testing.runs import Finding, SessionRun
 from fencepost.conformance.testing.violation import NextSteps, Undecided, make_violation
 from fencepost.model.catalogue.requirement import Requirement
-from fencepost.model.classic.catalogue import CATALOGUE
 from fencepost.model.errors import FencepostError
 
 _SAVE_LIMIT = 64
@@ -58,7 +58,7 @@ class Case:
     @property
     def requirement(self) -> Requirement | None:
         """The requirement; None for a batch of random schedules."""
-        return CATALOGUE.get(self._id.requirement)
+        return DEFAULT_SPECIFICATION.requirements.get(self._id.requirement)
 
     @property
     def result(self) -> RequirementResult | None:

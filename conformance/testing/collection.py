@@ -7,11 +7,11 @@ from typing import Any, TypeVar, overload
 import pytest
 
 from fencepost.conformance.run.schedule import BATCH_SIZE
+from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.conformance.subject import select_requirements
 from fencepost.conformance.testing.case import CaseId
 from fencepost.conformance.testing.options import PluginOptions, read_options
 from fencepost.model.catalogue.selection import UnknownRequirement, matching_ids
-from fencepost.model.classic.catalogue import CATALOGUE
 
 F = TypeVar("F", bound=Callable[..., Any])
 CASE = "fencepost_case"
@@ -78,7 +78,7 @@ def choice_of(node: pytest.Item) -> CaseChoice | None:
 
 def case_ids(choice: CaseChoice, node: pytest.Item, options: PluginOptions) -> Iterator[CaseId]:
     """The test cases of a test: its requirements, then its batches of random schedules. Raises `UnknownRequirement`."""
-    matching_ids(CATALOGUE.values(), tuple(choice.known))
+    matching_ids(DEFAULT_SPECIFICATION.requirements.values(), tuple(choice.known))
     wanted = {each.id for each in select_requirements(options.only)}
     for requirement in select_requirements(choice.patterns, choice.exclude):
         if requirement.id in wanted:

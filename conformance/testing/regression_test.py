@@ -14,9 +14,9 @@ from fencepost.adapters.in_process import DEFAULT_TOPIC
 from fencepost.adapters.target import Description, TraceBuilder
 from fencepost.conformance.run.context import ScenarioContext
 from fencepost.conformance.run.requests import Member
+from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.conformance.testing.captured_requests import CapturingChannel, capture_request, complete_body
 from fencepost.conformance.testing.group_schedule import first_violation
-from fencepost.model.classic.catalogue import CATALOGUE
 from fencepost.model.errors import Error, FencepostError
 from fencepost.traces.events import Body, Event, Header, Kind
 from fencepost.traces.judge.judge import judge
@@ -35,7 +35,11 @@ def write_regression_test(header: Header, events: Sequence[Event]) -> str:
     premature = {violation.sequence for violation in verdict.violations if "time" in violation.fields}
     checks = {first.sequence: checked_fields(events, first.sequence, requirement)} if first is not None else {}
     lines = list(TestWriter(header, events, premature, checks).steps())
-    title = f"{requirement}: {CATALOGUE[requirement].title}" if requirement in CATALOGUE else header.source
+    title = (
+        f"{requirement}: {DEFAULT_SPECIFICATION.requirements[requirement].title}"
+        if requirement in DEFAULT_SPECIFICATION.requirements
+        else header.source
+    )
     name = re.sub(r"\W+", "_", (requirement or header.source).lower()).strip("_")
     body = "".join(f"    {line}\n" for line in lines)
     return f'''"""{title.replace(chr(34), chr(39))}. Written by `fencepost replay --as-test`."""

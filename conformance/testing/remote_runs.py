@@ -15,8 +15,8 @@ from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import Ending, Report, RequirementResult
 from fencepost.conformance.run.remote import RemoteRun
 from fencepost.conformance.run.stream import TraceSaver, stream_events
+from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.conformance.testing.runs import Finding, RunChoices
-from fencepost.model.classic.catalogue import CATALOGUE
 from fencepost.model.errors import FencepostError
 from fencepost.traces.verdict import UNCLASSIFIED
 
@@ -65,7 +65,7 @@ class BrokerRun:
 
     def play(self) -> Report:
         """Play everything. Raises `TargetError` if the broker cannot be used."""
-        is_full = set(self.requirements) == set(CATALOGUE)
+        is_full = set(self.requirements) == set(DEFAULT_SPECIFICATION.requirements)
         plan = Plan(
             self.broker.address,
             () if is_full else self.requirements,
@@ -75,7 +75,7 @@ class BrokerRun:
             schedules=self.schedules,
             save=self.choices.save,
         )
-        chosen = [CATALOGUE[id] for id in self.requirements]
+        chosen = [DEFAULT_SPECIFICATION.requirements[id] for id in self.requirements]
         saver = TraceSaver(plan.save)
 
         def start() -> AsyncGenerator[RunEvent, None]:

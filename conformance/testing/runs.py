@@ -17,8 +17,8 @@ from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.run.provenance import name_target, record_run
 from fencepost.conformance.run.run_state import RunState, order_scenarios
 from fencepost.conformance.run.stream import TraceSaver
+from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.conformance.subject import Scenario, ScenarioRun, Selection
-from fencepost.model.classic.catalogue import CATALOGUE
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.verdict import UNCLASSIFIED
 
@@ -109,7 +109,7 @@ class InProcessRun:
         self.expected = frozenset(expected)
         self.plan = Plan("target", seed=choices.seed, smoke=choices.smoke, save=choices.save)
         self.run = make_run(self.plan, choices.profile)
-        chosen = tuple(CATALOGUE[id] for id in requirements)
+        chosen = tuple(DEFAULT_SPECIFICATION.requirements[id] for id in requirements)
         self.description = in_thread(run_virtual_in_thread(self.run.describe_target()))
         self.selection = with_own_remedies(self.run.select(chosen, self.description))
         self.saver = TraceSaver(choices.save)
@@ -172,7 +172,7 @@ class InProcessRun:
 
     def report_on(self, ids: Iterable[str], runs: list[ScenarioRun]) -> Report:
         """The report on some requirements by some of the runs."""
-        chosen = tuple(CATALOGUE[id] for id in ids)
+        chosen = tuple(DEFAULT_SPECIFICATION.requirements[id] for id in ids)
         state = replace(self.state, runs=runs, selection=replace(self.selection, requirements=chosen))
         return state.build_report(self.target_name())
 
@@ -244,11 +244,11 @@ class InProcessRun:
 
     def report(self) -> Report | None:
         """As `SessionRun.report`."""
-        asked = [id for id in CATALOGUE if id in self.asked]
+        asked = [id for id in DEFAULT_SPECIFICATION.requirements if id in self.asked]
         if not asked:
             return None
         report = self.report_on(asked, self.state.runs)
-        full = len(asked) == len(CATALOGUE) and not self.choices.smoke
+        full = len(asked) == len(DEFAULT_SPECIFICATION.requirements) and not self.choices.smoke
         scope = Scope.FULL if full else Scope.SMOKE if self.choices.smoke else Scope.SELECTED
         return replace(report, scope=scope, provenance=self.state.provenance)
 

@@ -27,7 +27,6 @@ from fencepost.conformance.testing.targets import (
     schedule_player,
 )
 from fencepost.conformance.testing.violation import Violation
-from fencepost.model.classic.catalogue import CATALOGUE
 from fencepost.model.errors import FencepostError
 
 TARGET = "fencepost_target"
@@ -72,7 +71,9 @@ def group_cases(cases: Iterable[CaseId], known: Mapping[str, str]) -> CaseGroup:
     """The group of some test cases."""
     cases = tuple(cases)
     ids = {case.requirement for case in cases}
-    return CaseGroup(tuple(id for id in CATALOGUE if id in ids), sum(case.size for case in cases), known)
+    return CaseGroup(
+        tuple(id for id in DEFAULT_SPECIFICATION.requirements if id in ids), sum(case.size for case in cases), known
+    )
 
 
 class KitSession:
@@ -119,7 +120,7 @@ class KitSession:
         group = self.groups[target_fixture(request.node)]
         save = self.options.save or self.cache_folder()
         context = CaseContext(request.node.nodeid, group.requirements, save, self.options.skips_undecided)
-        requirement = CATALOGUE.get(id.requirement)
+        requirement = DEFAULT_SPECIFICATION.requirements.get(id.requirement)
         if requirement is not None:
             known = declared_deviations(target, self.choices().profile, group.known)
             if requirement.id in known:
@@ -153,7 +154,9 @@ class KitSession:
             pytest.fail(reason, pytrace=False)
         group = self.groups.get(target_fixture(node), CaseGroup())
         expected = frozenset() if self.is_worker else frozenset(group.requirements)
-        plan = SessionPlan(group.requirements or tuple(CATALOGUE), expected, group.known, group.schedules)
+        plan = SessionPlan(
+            group.requirements or tuple(DEFAULT_SPECIFICATION.requirements), expected, group.known, group.schedules
+        )
         try:
             made = make_session_run(target, self.choices(), plan)
         except (FencepostError, TypeError) as error:
@@ -234,7 +237,7 @@ def merge_parts(parts: Sequence[Report]) -> Report:
     if len(parts) == 1:
         return parts[0]
     merged = merge_reports(parts)
-    order = list(CATALOGUE)
+    order = list(DEFAULT_SPECIFICATION.requirements)
     results = tuple(sorted(merged.results, key=lambda result: order.index(result.id)))
     is_full = len(results) == len(order) and merged.scope is not Scope.SMOKE
     return replace(merged, results=results, scope=Scope.FULL if is_full else merged.scope)

@@ -10,8 +10,8 @@ from fencepost.conformance.reports.drawings import to_text
 from fencepost.conformance.reports.layout import escape_unprintable, label_once, unwrapped_line, wrapped_lines
 from fencepost.conformance.reports.sequence import draw_excerpt, follow_phases, read_excerpt
 from fencepost.conformance.results import Failure
+from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.conformance.testing.runs import Finding, exceptions_in
-from fencepost.model.classic.catalogue import CATALOGUE
 from fencepost.traces.verdict import UNCLASSIFIED
 
 _TIMING_NAMES = frozenset({"early", "late", "response"})
@@ -105,7 +105,7 @@ def exception_lines(exceptions: Iterable[str]) -> Iterator[str]:
 
 def heading(finding: Finding) -> Iterator[str]:
     """The requirement with its sentence and its source."""
-    requirement = CATALOGUE.get(finding.requirement)
+    requirement = DEFAULT_SPECIFICATION.requirements.get(finding.requirement)
     if requirement is None:
         yield f"{UNCLASSIFIED.upper()}: {escape_unprintable(finding.failure.title)}"
         yield from wrapped_lines("meaning", UNCLASSIFIED_SENTENCE)
