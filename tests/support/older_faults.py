@@ -1,7 +1,7 @@
 """Hunts for faults that are put into the two older systems, by scenarios and by random schedules."""
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from functools import partial
 
 from fencepost.adapters.region.line_target import LineTarget, connect_in_memory
@@ -9,7 +9,6 @@ from fencepost.adapters.target import Target
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.push.scenarios import ALL as PUSH_SCENARIOS
-from fencepost.conformance.push.schedules import BundledPushSchedules
 from fencepost.conformance.region.protocol import REGION
 from fencepost.conformance.region.schedules import RegionSchedules
 from fencepost.conformance.results import Report, Verdict
@@ -20,8 +19,6 @@ from fencepost.model.settings import Settings
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.region.judge import RegionProtocol
 from fencepost.traces.verdict import violations_in
-from tests.support.faulty_regions import FAULTS as REGION_FAULTS
-from tests.support.push.faults import FAULTS as PUSH_FAULTS
 from tests.support.push.faults import PushFault
 from tests.support.system_traces import play_on
 
@@ -75,21 +72,3 @@ def first_telling_schedule(bench: Bench, wanted: Collection[str] = (), batches: 
             if violated & set(wanted) if wanted else violated:
                 return number
     return 0
-
-
-def find_region_fault(name: str) -> tuple[set[str], int]:
-    """What scenarios find of a fault of the region, and the first schedule that does."""
-    fault = REGION_FAULTS[name]
-    with fault.activate():
-        return failed_ids(run_region(0)) & set(fault.breaks), first_telling_schedule(region_bench())
-
-
-def find_push_fault(name: str) -> tuple[set[str], int]:
-    """What scenarios find of a fault of the push coordinator, and the first schedule that does."""
-    fault = PUSH_FAULTS[name]
-    bench = Bench(BundledPushSchedules(), fault.make_target)
-    schedule = first_telling_schedule(bench, fault.requirements, MOST_BATCHES)
-    return found_in_push_scenarios(fault) & fault.requirements, schedule
-
-
-FindFault = Callable[[str], tuple[set[str], int]]
