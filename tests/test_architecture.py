@@ -60,7 +60,7 @@ ORDER = {
         conformance/clients  conformance/clients/classic/schedules  conformance/clients/classic
         conformance/assignors  conformance/swarm
         conformance/reports  conformance/reports/classic
-        conformance/api  conformance/testing  conformance/pipeline
+        conformance/testing  conformance/pipeline
         conformance/zoo  conformance/zoo/classic/bugs  conformance/zoo/classic/clients
         conformance/zoo/classic
         conformance/cli

@@ -21,10 +21,10 @@ TYPE_CHECKING = False  # as in typing, which costs more to import than all of th
 if TYPE_CHECKING:
     from fencepost import errors, events, targets
     from fencepost.adapters.target import Target
-    from fencepost.conformance.api.running import RunOptions, arun, astream, requirements, run, stream
-    from fencepost.conformance.api.scenarios import scenario
-    from fencepost.conformance.api.targets import KafkaTarget, bundled_target
-    from fencepost.conformance.api.traces import judge, replay
+    from fencepost.conformance.testing.api import RunOptions, arun, astream, requirements, run, stream
+    from fencepost.conformance.testing.api import scenario
+    from fencepost.conformance.testing.api import KafkaTarget, bundled_target
+    from fencepost.conformance.testing.api import judge, replay
     from fencepost.conformance.plan import ReplayResult
     from fencepost.conformance.reports.report import render_report
     from fencepost.conformance.results import Failure, Report, RequirementResult, Verdict
@@ -65,16 +65,28 @@ __all__ = [
 
 _MODULES = ("errors", "events", "targets")
 _HOMES = {
-    "conformance.api.running": ("RunOptions", "arun", "astream", "requirements", "run", "stream"),
-    "conformance.api.scenarios": ("scenario",),
-    "conformance.api.targets": ("KafkaTarget", "Target", "bundled_target"),
-    "conformance.api.traces": ("TraceVerdict", "judge", "open_trace", "replay"),
+    "adapters.target": ("Target",),
+    "conformance.testing.api": (
+        "KafkaTarget",
+        "RunOptions",
+        "arun",
+        "astream",
+        "bundled_target",
+        "judge",
+        "replay",
+        "requirements",
+        "run",
+        "scenario",
+        "stream",
+    ),
     "conformance.plan": ("ReplayResult",),
     "conformance.reports.report": ("render_report",),
     "conformance.results": ("Failure", "Report", "RequirementResult", "Verdict"),
     "conformance.run.context": ("ScenarioContext",),
     "conformance.subject": ("Scenario",),
     "model.catalogue.requirement": ("Requirement",),
+    "traces.files.trace_files": ("open_trace",),
+    "traces.verdict": ("TraceVerdict",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

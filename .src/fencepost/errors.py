@@ -1,3 +1,10 @@
-"""Errors that a user can cause and correct: see `fencepost.conformance.api.errors`."""
+"""Errors that a user of the kit can cause and correct. The message of each is one line: place, problem, remedy."""
 
-from fencepost.conformance.api.errors import *  # noqa: F403
+from fencepost.adapters.target import TargetError
+from fencepost.conformance.profile import ProfileError
+from fencepost.conformance.reports.json_report import ReportError
+from fencepost.model.catalogue.selection import UnknownRequirement
+from fencepost.model.errors import FencepostError
+from fencepost.traces.files.trace_files import TraceError
+
+__all__ = ["FencepostError", "ProfileError", "ReportError", "TargetError", "TraceError", "UnknownRequirement"]

@@ -1,3 +1,3 @@
-"""Targets, and the types that a target of your own is made of: see `fencepost.conformance.api.targets`."""
+"""Targets, and the types that a target of your own is made of: see `fencepost.conformance.testing.api`."""
 
-from fencepost.conformance.api.targets import *  # noqa: F403
+from fencepost.conformance.testing.api import *  # noqa: F403

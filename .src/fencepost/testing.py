@@ -18,10 +18,10 @@ are first used.
 
 TYPE_CHECKING = False  # as in typing, which costs more to import than all of this
 if TYPE_CHECKING:
-    from fencepost.conformance.api.traces import judge
+    from fencepost.conformance.testing.api import judge
     from fencepost.conformance.testing.case import Case
     from fencepost.conformance.testing.collection import conformance
-    from fencepost.conformance.testing.coordinators import (
+    from fencepost.conformance.testing.in_memory import (
         AsyncCoordinator,
         Coordinator,
         Request,
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from fencepost.conformance.testing.group_schedule import GroupSchedule, ScheduleMember
     from fencepost.conformance.testing.in_memory import in_memory
     from fencepost.conformance.testing.recording import Recorder, Recording
-    from fencepost.conformance.testing.served import ServedCoordinator
+    from fencepost.conformance.testing.targets import ServedCoordinator
     from fencepost.conformance.testing.session import RunView
-    from fencepost.conformance.testing.streams import in_memory_stream
+    from fencepost.conformance.testing.in_memory import in_memory_stream
     from fencepost.conformance.testing.targets import broker
-    from fencepost.conformance.testing.violation import Undecided, Violation
+    from fencepost.conformance.testing.case import Undecided, Violation
     from fencepost.model.settings import Settings
 
 __all__ = [
@@ -64,25 +64,23 @@ __all__ = [
 ]
 
 _HOMES = {
-    "conformance.api.traces": ("judge",),
-    "conformance.testing.case": ("Case",),
+    "conformance.testing.api": ("judge",),
+    "conformance.testing.case": ("Case", "Undecided", "Violation"),
     "conformance.testing.collection": ("conformance",),
-    "conformance.testing.coordinators": (
+    "conformance.testing.group_schedule": ("GroupSchedule", "ScheduleMember"),
+    "conformance.testing.in_memory": (
         "AsyncCoordinator",
         "Coordinator",
         "Request",
         "Response",
         "Storage",
         "Topics",
+        "in_memory",
+        "in_memory_stream",
     ),
-    "conformance.testing.group_schedule": ("GroupSchedule", "ScheduleMember"),
-    "conformance.testing.in_memory": ("in_memory",),
     "conformance.testing.recording": ("Recorder", "Recording"),
-    "conformance.testing.served": ("ServedCoordinator",),
     "conformance.testing.session": ("RunView",),
-    "conformance.testing.streams": ("in_memory_stream",),
-    "conformance.testing.targets": ("broker",),
-    "conformance.testing.violation": ("Undecided", "Violation"),
+    "conformance.testing.targets": ("ServedCoordinator", "broker"),
     "model.settings": ("Settings",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -12,8 +12,8 @@ from fencepost.conformance.analysis.failures import Origin, build_failure
 from fencepost.conformance.run.context import ScenarioContext
 from fencepost.conformance.run.requests import Call, Member
 from fencepost.conformance.subject import Scenario, ScenarioRun
+from fencepost.conformance.testing.case import Undecided, make_violation
 from fencepost.conformance.testing.runs import Finding
-from fencepost.conformance.testing.violation import Undecided, make_violation
 from fencepost.model.errors import Error
 from fencepost.model.wire.compiler import default_of, schema_of
 from fencepost.traces.verdict import CheckResult, TraceVerdict, violations_in

@@ -14,9 +14,8 @@ if TYPE_CHECKING:
     from fencepost.conformance.testing.case import Case
     from fencepost.conformance.testing.group_schedule import GroupSchedule
     from fencepost.conformance.testing.recording import Recorder
-    from fencepost.conformance.testing.served import ServedCoordinator
     from fencepost.conformance.testing.session import RunView
-    from fencepost.conformance.testing.targets import TestedTarget
+    from fencepost.conformance.testing.targets import ServedCoordinator, TestedTarget
 
 TEXTS = {
     "target": ("ADDR", "the broker to be tested, or bundled, where no fixture fencepost_target says otherwise"),
@@ -167,7 +166,7 @@ def fencepost_schedule(request: pytest.FixtureRequest, fencepost_target: "Tested
 @pytest.fixture
 def fencepost_coordinator() -> "Iterator[ServedCoordinator]":
     """A coordinator with a broker's other requests on a free port of this machine, for tests of applications."""
-    from fencepost.conformance.testing.served import serve_in_thread
+    from fencepost.conformance.testing.targets import serve_in_thread
 
     with serve_in_thread() as served:
         yield served

@@ -12,8 +12,8 @@ from fencepost.adapters.record.recorder import RecordingOptions, record_traffic
 from fencepost.adapters.target import TargetError, format_address, parse_bootstrap
 from fencepost.conformance.analysis.failures import Origin, build_failure
 from fencepost.conformance.run.replay import judge_trace
+from fencepost.conformance.testing.case import NextSteps, make_violation
 from fencepost.conformance.testing.runs import Finding
-from fencepost.conformance.testing.violation import NextSteps, make_violation
 from fencepost.traces.files.trace_files import open_trace
 from fencepost.traces.verdict import TraceVerdict, violations_in
 

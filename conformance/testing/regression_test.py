@@ -7,20 +7,62 @@ import keyword
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 from fencepost.adapters.bundled.classic.coordinator import VERSIONS
 from fencepost.adapters.in_process import DEFAULT_TOPIC
-from fencepost.adapters.target import Description, TraceBuilder
+from fencepost.adapters.target import DEFAULT_OPTIONS, Description, Exchange, SendOptions, TraceBuilder
 from fencepost.conformance.run.context import ScenarioContext
 from fencepost.conformance.run.requests import Member
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
-from fencepost.conformance.testing.captured_requests import CapturingChannel, capture_request, complete_body
-from fencepost.conformance.testing.group_schedule import first_violation
+from fencepost.conformance.testing.group_schedule import PlayedSchedule, first_violation, send_request
 from fencepost.model.errors import Error, FencepostError
+from fencepost.model.wire.codec import decode_body, encode_body
 from fencepost.traces.events import Body, Event, Header, Kind
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.replay_script import ReplayStep, build_script
+
+# -- the request ------------------------------------------------------------------------------------------------------
+
+
+class CapturingChannel:
+    """A channel that keeps the last request instead of sending it."""
+
+    def __init__(self) -> None:
+        self.body: Body = {}
+
+    def send(self, api: str, version: int, body: Body, options: SendOptions = DEFAULT_OPTIONS) -> Exchange:
+        """Keep a request; its response never comes."""
+        self.body = body
+        silent = SimpleNamespace(add_done_callback=lambda callback: None)
+        return Exchange(None, cast(Any, silent), lambda: None)
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+def capture_request(
+    context: ScenarioContext,
+    channel: CapturingChannel,
+    members: Mapping[str, Member],
+    label: str,
+    api: str,
+    version: int,
+) -> Body:
+    """The body of the request that a member sends in this state, with all fields."""
+    copies = {name: replace(member) for name, member in members.items()}
+    send_request(PlayedSchedule(context, copies), api, label, {"version": version})
+    return complete_body(api, version, channel.body)
+
+
+def complete_body(api: str, version: int, body: Body) -> Body:
+    """A request with all fields of its version."""
+    name = f"{api}Request"
+    return decode_body(name, version, encode_body(name, version, body)).body
+
+
+# -- from a trace to a test -------------------------------------------------------------------------------------------
 
 
 class UnwritableTestError(FencepostError):

@@ -13,10 +13,9 @@ from fencepost.conformance.reports.json_report import from_json, to_json
 from fencepost.conformance.reports.report import render_summary, to_html
 from fencepost.conformance.results import Report, RequirementResult, Scope
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
-from fencepost.conformance.testing.case import Case, CaseContext, CaseId
-from fencepost.conformance.testing.collection import CASE, choice_of
+from fencepost.conformance.testing.case import Case, CaseContext, CaseId, Violation
+from fencepost.conformance.testing.collection import CASE, choice_of, read_options
 from fencepost.conformance.testing.group_schedule import GroupSchedule
-from fencepost.conformance.testing.options import read_options
 from fencepost.conformance.testing.runs import RunChoices, SessionRun
 from fencepost.conformance.testing.targets import (
     SessionPlan,
@@ -26,7 +25,6 @@ from fencepost.conformance.testing.targets import (
     make_session_run,
     schedule_player,
 )
-from fencepost.conformance.testing.violation import Violation
 from fencepost.model.errors import FencepostError
 
 TARGET = "fencepost_target"

@@ -6,7 +6,7 @@ from typing import Any
 from fencepost.adapters.bundled.classic.coordinator import Coordinator
 from fencepost.adapters.bundled.classic.messages import Request, Response
 from fencepost.adapters.bundled.classic.topics import Topics
-from fencepost.conformance.testing.coordinators import Storage
+from fencepost.conformance.testing.in_memory import Storage
 from fencepost.model.settings import Settings
 from tests.support.faulty_coordinators import FORGIVING
 from tests.support.wrapped_coordinators import WrappedAsyncCoordinator, make_wrapped

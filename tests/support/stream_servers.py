@@ -3,8 +3,7 @@
 import asyncio
 
 from fencepost.adapters.bundled.classic.topics import Topics
-from fencepost.conformance.testing.coordinators import Storage
-from fencepost.conformance.testing.streams import Serve
+from fencepost.conformance.testing.in_memory import Serve, Storage
 from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import decode_request, encode_response
 from tests.support.wrapped_coordinators import WrappedAsyncCoordinator

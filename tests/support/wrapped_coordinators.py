@@ -9,7 +9,7 @@ from fencepost.adapters.bundled.classic.coordinator import Coordinator
 from fencepost.adapters.bundled.classic.log import MemoryLog
 from fencepost.adapters.bundled.classic.messages import Request, Response
 from fencepost.adapters.bundled.classic.topics import Topics
-from fencepost.conformance.testing.coordinators import Storage
+from fencepost.conformance.testing.in_memory import Storage
 from fencepost.model.settings import Settings
 
 

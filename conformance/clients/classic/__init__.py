@@ -1,22 +1,12 @@
 """The scenarios for clients of the classic protocol, and the protocol's description for runs."""
 
 from fencepost.conformance.clients.classic import (
-    assignments,
-    commits,
-    corners,
     crossings,
     draining,
     driven,
-    errors,
     groups,
-    interruptions,
-    leaving,
-    listeners,
-    memberships,
-    moves,
     rebalances,
     refusals,
-    timeouts,
 )
 from fencepost.conformance.clients.classic.schedules.protocol import ClassicClientSchedules
 from fencepost.conformance.clients.protocol import ClientProtocol
@@ -29,21 +19,11 @@ SCENARIOS: tuple[Scenario, ...] = tuple(
     scenario
     for module in (
         rebalances,
-        errors,
-        moves,
-        assignments,
-        leaving,
         driven,
-        memberships,
-        listeners,
         draining,
-        interruptions,
         groups,
-        commits,
         refusals,
-        timeouts,
         crossings,
-        corners,
     )
     for scenario in module.FAMILY.scenarios
 )

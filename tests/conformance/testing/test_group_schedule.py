@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
-from fencepost.conformance.testing.coordinators import Storage, Topics
+from fencepost.conformance.testing.case import Undecided, Violation
 from fencepost.conformance.testing.group_schedule import GroupSchedule
-from fencepost.conformance.testing.in_memory import InMemory, in_memory
+from fencepost.conformance.testing.in_memory import InMemory, Storage, Topics, in_memory
 from fencepost.conformance.testing.runs import RunChoices
 from fencepost.conformance.testing.targets import schedule_player
-from fencepost.conformance.testing.violation import Undecided, Violation
 from fencepost.model.settings import Settings
 from fencepost.traces.verdict import TraceVerdict
 from tests.support.coordinators_under_test import make_failing, make_forgiving, make_right

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from fencepost.adapters.target import TargetError
+from fencepost.conformance.testing.case import Violation
 from fencepost.conformance.testing.recording import Recorder, Recording
-from fencepost.conformance.testing.served import serve_in_thread
-from fencepost.conformance.testing.violation import Violation
+from fencepost.conformance.testing.targets import serve_in_thread
 from fencepost.traces.files.trace_files import open_trace
 from tests.support.bug_witnesses import record_bug
 from tests.support.tcp_application import consume_one

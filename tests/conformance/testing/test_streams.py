@@ -7,9 +7,8 @@ import pytest
 
 from fencepost.adapters.bundled.classic.topics import Topics
 from fencepost.conformance.results import Verdict
-from fencepost.conformance.testing.coordinators import Storage
+from fencepost.conformance.testing.in_memory import MakeServe, Serve, Storage
 from fencepost.conformance.testing.runs import RunChoices, SessionRun
-from fencepost.conformance.testing.streams import MakeServe, Serve
 from fencepost.conformance.testing.targets import SessionPlan, make_session_run
 from fencepost.model.settings import Settings
 from fencepost.testing import in_memory_stream

@@ -7,9 +7,13 @@ from random import Random
 
 import pytest
 
-from fencepost.conformance.clients.classic.schedules.drawing import HARD_ERRORS, MILD_ERRORS, draw_moves
 from fencepost.conformance.clients.classic.schedules.moves import KINDS
-from fencepost.conformance.clients.classic.schedules.protocol import ClassicClientSchedules
+from fencepost.conformance.clients.classic.schedules.protocol import (
+    HARD_ERRORS,
+    MILD_ERRORS,
+    ClassicClientSchedules,
+    draw_moves,
+)
 from fencepost.conformance.clients.judging import replay_client
 from fencepost.conformance.clients.protocol import schedule_body, schedule_in
 from fencepost.conformance.clients.run import ClientPlan, ClientRun

@@ -1,25 +1,129 @@
-"""Running the kit against a target: at once, or event by event, in sync or async code."""
+"""What `fencepost` offers to programs: runs, scenarios and targets of their own, judging and replaying traces."""
 
 import asyncio
 import os
 import queue
 import threading
-from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Sequence
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any, TypeAlias, TypedDict, Unpack
 
-from fencepost.conformance.api.targets import AnyTarget, KafkaTarget, target_factory
+from fencepost.adapters.in_process import InProcessTarget
+from fencepost.adapters.target import Channel, Description, Exchange, Target, TraceBuilder
 from fencepost.conformance.events import RunEvent
-from fencepost.conformance.plan import BUNDLED, DEFAULT_SHRINK_SECONDS, Plan, default_schedules
+from fencepost.conformance.plan import BUNDLED, DEFAULT_SHRINK_SECONDS, Plan, ReplayResult, default_schedules
 from fencepost.conformance.results import Report
-from fencepost.conformance.run.bundled import BundledRun
+from fencepost.conformance.run.bundled import BUNDLED_SETTINGS, BundledRun
+from fencepost.conformance.run.context import ScenarioFunction
 from fencepost.conformance.run.remote import RemoteRun
+from fencepost.conformance.run.replay import judge_trace, replay_in_process, replay_trace
 from fencepost.conformance.run.runner import make_run, profile_or_default
 from fencepost.conformance.run.stream import TraceSaver, consume, stream_events
+from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.conformance.subject import Scenario, select_requirements
 from fencepost.model.catalogue.requirement import Requirement
+from fencepost.model.catalogue.selection import matching_ids
+from fencepost.model.settings import Settings
+from fencepost.traces.events import Event, Header, Kind, Order
+from fencepost.traces.files.trace_files import open_trace
+from fencepost.traces.judge.judge import judge as judge_events
+from fencepost.traces.verdict import TraceVerdict
+
+# -- targets ----------------------------------------------------------------------------------------------------------
+
+__all__ = [
+    "AnyTarget",
+    "Channel",
+    "Description",
+    "Event",
+    "Exchange",
+    "Header",
+    "KafkaTarget",
+    "Kind",
+    "Order",
+    "Settings",
+    "Target",
+    "TraceBuilder",
+    "bundled_target",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaTarget:
+    """A cluster that speaks the Kafka protocol, with the profile that says what cannot be asked of it.
+
+    `address` is "host:port", "kafka://host:port" or "kafka+ssl://host:port", with commas between several. `profile` is
+    the path of a TOML file, see `fencepost.conformance.profile`; without one the target cannot be restarted and has
+    no declared deviations.
+    """
+
+    address: str
+    profile: str | os.PathLike[str] | None = None
+
+    @property
+    def url(self) -> str:
+        """The address as the command line takes it."""
+        return self.address if "://" in self.address else f"kafka://{self.address}"
+
+    @property
+    def profile_path(self) -> Path | None:
+        """Where the profile is, None without one."""
+        return Path(self.profile) if self.profile is not None else None
+
+
+AnyTarget: TypeAlias = str | KafkaTarget | Target | Callable[[], Target]
+"""What `run` and its like take:
+
+- "bundled", the coordinator that comes with the kit, or "kafka://host:port";
+- a `KafkaTarget`, which has a profile too;
+- a `Target` of your own, in this process and on virtual time: its clock is that of the running event loop. It is opened
+  and closed for every scenario, each time on an event loop of its own;
+- a function without arguments that makes such a target: then every scenario has a fresh one.
+"""
+
+
+def bundled_target(**settings: int) -> Target:
+    """The bundled coordinator as a target in this process, to be tested, wrapped or compared with.
+
+    `settings` replace fields of `Settings` (times in milliseconds); the others are those of `fencepost test bundled`.
+    Raises `TypeError` for a name that is no setting.
+    """
+    return InProcessTarget(replace(BUNDLED_SETTINGS, **settings))
+
+
+def target_factory(target: Target | Callable[[], Target]) -> Callable[[Settings], Target]:
+    """A function that gives the target for every scenario, with its own settings whatever it is asked for."""
+    if callable(target):
+        return lambda settings: target()
+    return lambda settings: target
+
+
+# -- scenarios of your own --------------------------------------------------------------------------------------------
+
+
+def scenario(*requirements: str, needs: tuple[str, ...] = ()) -> Callable[[ScenarioFunction], Scenario]:
+    """Turn an async function of a `ScenarioContext` into a scenario that `run` takes in `scenarios`.
+
+        @scenario("HB-05")
+        async def heartbeat_of_a_lone_member(context): ...
+
+    `requirements` are the ids that its checks are about: it is played if one of them is asked for. `needs` are the
+    capabilities without which it cannot be played, such as "restart". It is named after the function. Raises
+    `UnknownRequirement` for an id that the catalogue does not have, and `ValueError` without any.
+    """
+    if not requirements:
+        raise ValueError("a scenario needs the id of a requirement, such as HB-05")
+    matching_ids(DEFAULT_SPECIFICATION.requirements.values(), requirements)
+
+    def make_scenario(play: ScenarioFunction) -> Scenario:
+        return Scenario(play.__name__.replace("_", "-"), requirements, play, needs)
+
+    return make_scenario
+
+
+# -- running the kit against a target ---------------------------------------------------------------------------------
 
 Folder = str | os.PathLike[str]
 
@@ -207,3 +311,42 @@ def _make_folder(folder: Folder | None) -> Path | None:
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
     return path
+
+
+# -- recorded traces --------------------------------------------------------------------------------------------------
+
+
+def judge(trace: str | os.PathLike[str] | Iterable[Event], header: Header | None = None) -> TraceVerdict:
+    """Judge a recorded trace against the model; no target is needed.
+
+    `trace` is the path of a trace file, or its events in order: these need the `header` that says how they were seen.
+    The verdict has the violations, the results of checks, and what could not be decided and why. Raises `TraceError`
+    for a file that is no trace, `OSError` for one that cannot be read, and `TypeError` for events without a header.
+    """
+    if isinstance(trace, str | os.PathLike):
+        path = Path(trace)
+        return judge_trace(path, *open_trace(path)).verdict
+    if header is None:
+        raise TypeError("events are judged by the header of their trace: judge(events, header)")
+    return judge_events(header, tuple(trace))
+
+
+def replay(
+    trace: str | os.PathLike[str], target: AnyTarget, *, profile: str | os.PathLike[str] | None = None
+) -> ReplayResult:
+    """Drive the schedule of a trace against a target, judge the responses and compare: is a recorded failure fixed?
+
+    For `target` see `AnyTarget`; "bundled" has the settings of the recorded target. The result has an `outcome` (fixed,
+    still fails, different or inconclusive) and the failure, if there is one. Not for async code, where
+    `await asyncio.to_thread(replay, ...)` serves. Raises `TraceError` for a file that cannot be replayed, `OSError`,
+    `TargetError` and `ProfileError`.
+    """
+    path = Path(trace)
+    if isinstance(target, KafkaTarget):
+        at = target.profile_path if target.profile_path is not None else profile
+        return asyncio.run(replay_trace(path, target.url, profile_or_default(Path(at) if at is not None else None)))
+    if isinstance(target, str):
+        return asyncio.run(
+            replay_trace(path, target, profile_or_default(Path(profile) if profile is not None else None))
+        )
+    return asyncio.run(replay_in_process(path, target_factory(target)))
