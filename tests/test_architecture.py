@@ -29,7 +29,7 @@ ORDER = {
         model
         model/wire/tables  model/wire
         model/catalogue  model/classic/catalogue  model/classic/catalogue/client
-        model/groups  model/classic/core  model/classic/messages  model/classic  model/classic/coordinator
+        model/groups  model/classic/core  model/classic  model/classic/coordinator
         model/assignors  model/classic/member
         model/classic/kernel  model/classic/theorems
         model/draining

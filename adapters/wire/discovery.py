@@ -11,7 +11,7 @@ from fencepost.adapters.target import Address, SettingOrigin, TargetError, forma
 from fencepost.adapters.wire.cluster import GROUP_KEY, RETRY_DELAY_S, AdminClient, Cluster, LearnedSettings, error_codes
 from fencepost.adapters.wire.connection import ConnectionLoss, ConnectionLossError, LossCause
 from fencepost.adapters.wire.group_requests import GroupRequests
-from fencepost.model.classic.messages.parsing import names_topics_by_id
+from fencepost.model.classic.messages import names_topics_by_id
 from fencepost.model.errors import COORDINATOR_NOT_READY, Error
 from fencepost.model.groups.messages import MIN_TOPIC_ID_VERSION
 from fencepost.model.settings import Settings

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from fencepost.model.draining.fair_share import share_equally
 from fencepost.model.draining.polling import (
     PlainBuffers,
     Prefetch,
@@ -12,6 +11,7 @@ from fencepost.model.draining.polling import (
     may_send_fetch,
     refill_buffers,
     run_poll,
+    share_equally,
 )
 
 

@@ -3,9 +3,14 @@
 The assigned partitions form a ring. A poll visits them from a cursor on, each at most once, and takes from each
 what is left of its limit. One visit is one step, so that the theorems can speak of any number of partitions: these
 functions run on plain numbers and, in the proofs, on symbolic ones.
+
+Beside that stand the proportional ideal of KIP-41, by which a poll divides its limit equally over the partitions that
+have records, and the queue of completed fetches that today's Java client drains (KAFKA-3007). Each response to a fetch
+adds, at the tail of that queue, the records of each partition that has some. A poll drains the head, then the next,
+until it has its limit. While records of a partition are in the queue, no fetch is sent for it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
@@ -203,3 +208,89 @@ def simulate_polls(ring: Ring, resume: Resume, prefetch: Prefetch, supply: Suppl
         positions = range(ring.partitions)
         yield tuple(before.buffers[position] - ring.buffers[position] for position in positions)
         ring = refill_buffers(ring, prefetch, partial(supply, number))
+
+
+def share_equally(records: Sequence[int], limit: int) -> tuple[int, ...]:
+    """How many records of each partition a poll returns, the partitions in the order of the poll.
+
+    Each gets an equal share of `limit`. Whatever a partition cannot use is shared by the others, and what is left of a
+    division goes to the first of them, one record each.
+    """
+    taken = [0] * len(records)
+    left = min(limit, sum(records))
+    while left:
+        open_places = [place for place, count in enumerate(records) if taken[place] < count]
+        share, extra = divmod(left, len(open_places))
+        for number, place in enumerate(open_places):
+            more = min(records[place] - taken[place], share + (number < extra))
+            taken[place] += more
+            left -= more
+    return tuple(taken)
+
+
+def run_fair_poll(ring: Ring) -> Ring:
+    """The ring of plain buffers after a poll that shares equally.
+
+    Where the limit is too small for a record of each, the next poll goes on after the last partition it served.
+    """
+    positions = [(ring.cursor + step) % ring.partitions for step in range(ring.partitions)]
+    taken = share_equally([ring.buffers[position] for position in positions], ring.limit)
+    left = list(PlainBuffers(ring.buffers[position] for position in range(ring.partitions)))
+    cursor = ring.cursor
+    for position, count in zip(positions, taken, strict=True):
+        left[position] -= count
+        if count:
+            cursor = (position + 1) % ring.partitions
+    return evolve(ring, buffers=PlainBuffers(left), cursor=cursor, budget=ring.limit - sum(taken), visited=len(taken))
+
+
+@dataclass(frozen=True, slots=True)
+class CompletedFetch:
+    """The records of one partition that came with one response, at least one."""
+
+    partition: int
+    records: int
+
+
+@dataclass(frozen=True, slots=True)
+class FetchQueue:
+    """Completed fetches in the order in which they are drained; of the first, part may be gone."""
+
+    limit: int
+    """`max.poll.records`, at least 1."""
+    fetches: tuple[CompletedFetch, ...] = ()
+
+
+def add_completed(queue: FetchQueue, fetches: Iterable[CompletedFetch]) -> FetchQueue:
+    """The queue with the fetches of a response at its tail; those without records are dropped."""
+    return FetchQueue(queue.limit, (*queue.fetches, *(fetch for fetch in fetches if fetch.records)))
+
+
+def drain_queue(queue: FetchQueue) -> tuple[tuple[CompletedFetch, ...], FetchQueue]:
+    """What a poll returns, in this order, and the queue after it."""
+    taken: list[CompletedFetch] = []
+    budget = queue.limit
+    for place, fetch in enumerate(queue.fetches):
+        count = min(budget, fetch.records)
+        taken.append(CompletedFetch(fetch.partition, count))
+        budget -= count
+        if not budget:
+            rest = CompletedFetch(fetch.partition, fetch.records - count)
+            left = queue.fetches[place + 1 :]
+            return tuple(taken), FetchQueue(queue.limit, (rest, *left) if rest.records else left)
+    return tuple(taken), FetchQueue(queue.limit)
+
+
+def is_fetchable(queue: FetchQueue, partition: int) -> bool:
+    """Whether a fetch may be sent for the partition: nothing of it is in the queue (PREFETCH-11)."""
+    return all(fetch.partition != partition for fetch in queue.fetches)
+
+
+def records_ahead(queue: FetchQueue, partition: int) -> int:
+    """The records in the queue before the first of the partition; all of them if it has none."""
+    ahead = 0
+    for fetch in queue.fetches:
+        if fetch.partition == partition:
+            break
+        ahead += fetch.records
+    return ahead

@@ -41,7 +41,7 @@ from fencepost.model.classic.core.state import (
 )
 from fencepost.model.classic.core.sync import assignment_for, sync_success
 from fencepost.model.classic.dialect import Dialect
-from fencepost.model.classic.messages.requests import Heartbeat, JoinGroup, Request, SyncGroup
+from fencepost.model.classic.messages import Heartbeat, JoinGroup, Request, SyncGroup
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
 from fencepost.model.groups.protocol import Cluster

@@ -13,7 +13,7 @@ from fencepost.adapters.bundled.classic.records import Record
 from fencepost.adapters.bundled.classic.topics import FixedTopics
 from fencepost.adapters.proposal.coordinator import ProposedCoordinator
 from fencepost.model.classic.core.state import HeartbeatResponse, JoinResponse, SyncResponse
-from fencepost.model.classic.messages.parsing import read_requests
+from fencepost.model.classic.messages import read_requests
 from fencepost.model.errors import Error
 from fencepost.model.proposal import coordinator as proposal
 from fencepost.model.settings import Settings

@@ -21,7 +21,7 @@ from fencepost.model.classic.core.state import (
     SyncResponse,
 )
 from fencepost.model.classic.dialect import Dialect
-from fencepost.model.classic.messages.requests import Heartbeat, JoinGroup, LeaveGroup, Request, Response, SyncGroup
+from fencepost.model.classic.messages import Heartbeat, JoinGroup, LeaveGroup, Request, Response, SyncGroup
 from fencepost.model.errors import Error
 from fencepost.model.groups.messages import (
     CommitRequest,

@@ -9,20 +9,17 @@ from hypothesis import strategies as st
 
 from fencepost.model.draining.bounds import (
     Draining,
+    ObservedPoll,
     Refills,
+    explain_fetches,
+    explain_polls,
+    find_broken_polls,
+    find_starvation,
     latest_poll,
+    longest_waits,
     most_misplaced,
     most_retained,
     polls_before_fetch,
-)
-from fencepost.model.draining.fair_share import run_fair_poll, share_equally
-from fencepost.model.draining.fetch_queue import (
-    CompletedFetch,
-    FetchQueue,
-    add_completed,
-    drain_queue,
-    is_fetchable,
-    records_ahead,
 )
 from fencepost.model.draining.non_theorems import (
     FALSE_CLAIMS,
@@ -33,24 +30,24 @@ from fencepost.model.draining.non_theorems import (
     first_poll_of_b,
     starves_b,
 )
-from fencepost.model.draining.observation import (
-    ObservedPoll,
-    explain_fetches,
-    explain_polls,
-    find_broken_polls,
-    find_starvation,
-    longest_waits,
-)
 from fencepost.model.draining.polling import (
+    CompletedFetch,
+    FetchQueue,
     PlainBuffers,
     Prefetch,
     Resume,
     Ring,
+    add_completed,
     add_fetched,
     add_partition,
+    drain_queue,
     drop_partition,
+    is_fetchable,
+    records_ahead,
     refill_buffers,
+    run_fair_poll,
     run_poll,
+    share_equally,
     simulate_polls,
 )
 

@@ -6,7 +6,7 @@ from fencepost.model.classic.coordinator.dispatch import handle_request
 from fencepost.model.classic.coordinator.state import GroupState
 from fencepost.model.classic.core.state import Context
 from fencepost.model.classic.dialect import Dialect
-from fencepost.model.classic.messages.parsing import Body, names_topics_by_id, read_requests
+from fencepost.model.classic.messages import Body, names_topics_by_id, read_requests
 from fencepost.model.errors import Error
 from fencepost.model.groups.messages import Offset, OffsetFetchResponse, PartitionErrors, Topics
 from fencepost.model.groups.protocol import Cluster

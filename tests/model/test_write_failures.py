@@ -16,7 +16,7 @@ from fencepost.model.classic.core.state import (
     SyncRequest,
 )
 from fencepost.model.classic.dialect import Dialect
-from fencepost.model.classic.messages.requests import Heartbeat, JoinGroup, LeaveGroup, Request, SyncGroup
+from fencepost.model.classic.messages import Heartbeat, JoinGroup, LeaveGroup, Request, SyncGroup
 from fencepost.model.errors import Error
 from fencepost.model.groups.messages import (
     CommitRequest,

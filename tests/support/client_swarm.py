@@ -46,7 +46,7 @@ from fencepost.model.classic.member.step import (
     Subscribe,
     TimePassed,
 )
-from fencepost.model.classic.messages.requests import Request
+from fencepost.model.classic.messages import Request
 from fencepost.model.errors import Error
 from fencepost.model.explore.classic.poll_loop.actions import with_handle
 from fencepost.model.frozen import evolve

@@ -25,7 +25,7 @@ from fencepost.model.classic.core.state import (
     SyncRequest,
 )
 from fencepost.model.classic.dialect import Dialect
-from fencepost.model.classic.messages.requests import Heartbeat, JoinGroup, LeaveGroup, Request, Response, SyncGroup
+from fencepost.model.classic.messages import Heartbeat, JoinGroup, LeaveGroup, Request, Response, SyncGroup
 from fencepost.model.errors import Error
 from fencepost.model.groups.messages import CommitRequest, Offset, OffsetCommit
 from fencepost.model.groups.protocol import Cluster

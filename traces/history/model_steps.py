@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from fencepost.model.classic.catalogue import RULES
 from fencepost.model.classic.coordinator.state import GroupState
 from fencepost.model.classic.core.state import Group, Holder, Phase, Slot
-from fencepost.model.classic.messages.requests import JoinGroup, LeaveGroup
+from fencepost.model.classic.messages import JoinGroup, LeaveGroup
 from fencepost.traces.events import Operation
 from fencepost.traces.history.builder import NOT_SHOWN, CauseKind, ChangeCause, HoldKind, PhaseHold, TimelineBuilder
 from fencepost.traces.judge.groups.group_judge import GroupJudge

@@ -20,8 +20,7 @@ from fencepost.model.classic.member.client import (
 from fencepost.model.classic.member.step import (
     SendRequest,
 )
-from fencepost.model.classic.messages.parsing import id_token
-from fencepost.model.classic.messages.requests import Heartbeat, JoinGroup, LeaveGroup, SyncGroup
+from fencepost.model.classic.messages import Heartbeat, JoinGroup, LeaveGroup, SyncGroup, id_token
 from fencepost.model.errors import Error
 from fencepost.model.groups.messages import Offset, OffsetCommit, OffsetFetch, OffsetFetchResponse, PartitionErrors
 from fencepost.model.sorts import AssignmentBytes

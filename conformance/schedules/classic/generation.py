@@ -14,7 +14,7 @@ from fencepost.conformance.schedules.classic.interactions import Family, add_int
 from fencepost.conformance.schedules.classic.schedule_builder import ScheduleBuilder, draw_roles
 from fencepost.conformance.schedules.classic.simulation import Simulation
 from fencepost.model.classic.coordinator.state import GroupState, StepResult
-from fencepost.model.classic.messages.requests import Request
+from fencepost.model.classic.messages import Request
 from fencepost.traces.judge.classic.calm_group import transition_of
 from fencepost.traces.model_transitions import Transition
 

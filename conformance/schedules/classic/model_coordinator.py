@@ -10,6 +10,7 @@ from fencepost.adapters.bundled.classic.log import Log
 from fencepost.adapters.bundled.classic.messages import Request, Response
 from fencepost.adapters.bundled.classic.topics import Topics
 from fencepost.adapters.in_process import DEFAULT_TOPICS
+from fencepost.model.classic import messages as model
 from fencepost.model.classic.coordinator.dispatch import handle_request
 from fencepost.model.classic.coordinator.internal_actions import (
     ArmedTimer,
@@ -21,9 +22,8 @@ from fencepost.model.classic.coordinator.internal_actions import (
 from fencepost.model.classic.coordinator.state import GroupState, StepResult
 from fencepost.model.classic.core.state import Choices, Context, JoinResponse, NoResponse
 from fencepost.model.classic.dialect import Dialect
-from fencepost.model.classic.messages import requests as model
-from fencepost.model.classic.messages.parsing import read_requests
-from fencepost.model.groups import messages as responses
+from fencepost.model.classic.messages import read_requests
+from fencepost.model.groups.messages import InitProducerId
 from fencepost.model.groups.protocol import Cluster
 from fencepost.model.logic import Time
 from fencepost.model.settings import Settings
@@ -106,7 +106,7 @@ class ModelCoordinator:
         self.producers[name] = producer, epoch + 1
         for group, state in self.group_states.items():
             if producer in state.epochs:
-                begin = responses.InitProducerId(group, request.handle, producer, epoch + 1)
+                begin = InitProducerId(group, request.handle, producer, epoch + 1)
                 result = handle_request(state, begin, self.step_context(now), self.cluster)
                 self.apply_result(group, state, begin, result)
         fields = {"error_code": 0, "producer_id": producer, "producer_epoch": epoch + 1}

@@ -24,8 +24,15 @@ from fencepost.model.classic.core.state import (
     SyncResponse,
 )
 from fencepost.model.classic.core.sync import sync
-from fencepost.model.classic.messages.requests import Heartbeat, JoinGroup, LeaveGroup, Request, Response, SyncGroup
-from fencepost.model.classic.messages.subscription import subscribed_topics
+from fencepost.model.classic.messages import (
+    Heartbeat,
+    JoinGroup,
+    LeaveGroup,
+    Request,
+    Response,
+    SyncGroup,
+    subscribed_topics,
+)
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
 from fencepost.model.groups import admin, offsets

@@ -6,7 +6,7 @@ from fencepost.model.classic.core.membership import commit
 from fencepost.model.classic.core.protocol_selection import metadata_for
 from fencepost.model.classic.core.state import CommitResponse, Context, Group, Phase, Slot, Step
 from fencepost.model.classic.dialect import dialect_of
-from fencepost.model.classic.messages.subscription import CONSUMER
+from fencepost.model.classic.messages import CONSUMER
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
 from fencepost.model.groups.messages import (

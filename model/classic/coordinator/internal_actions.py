@@ -10,7 +10,7 @@ from fencepost.model.classic.core.member_table import is_member
 from fencepost.model.classic.core.state import Context, Group, Holder, JoinResponse, Step, SyncResponse
 from fencepost.model.classic.core.timers import expire_join, expire_member, expire_sync
 from fencepost.model.classic.dialect import dialect_of
-from fencepost.model.classic.messages.subscription import subscribed_topics
+from fencepost.model.classic.messages import subscribed_topics
 from fencepost.model.errors import Error
 from fencepost.model.groups.offsets import apply_transaction_marker, load_deleted_offsets
 from fencepost.model.groups.protocol import NOTHING_DELETED

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from fencepost.model.classic.core.state import Group
-from fencepost.model.classic.messages.requests import Request, Response, handle_of
+from fencepost.model.classic.messages import Request, Response, handle_of
 from fencepost.model.frozen import fast_frozen
 from fencepost.model.groups.messages import Offset, Partition
 from fencepost.model.groups.protocol import NOTHING_DELETED, DeletedOffsets, PendingOffsets

@@ -13,7 +13,7 @@ from fencepost.model.classic.core.join_phase import prepare_rebalance
 from fencepost.model.classic.core.member_table import find, find_instance, rearm, with_slot
 from fencepost.model.classic.core.state import Context, Holder, JoinResponse, Step, SyncResponse
 from fencepost.model.classic.dialect import Dialect, dialect_of
-from fencepost.model.classic.messages.requests import JoinGroup, Request, Response, SyncGroup, handle_of
+from fencepost.model.classic.messages import JoinGroup, Request, Response, SyncGroup, handle_of
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
 from fencepost.model.groups.messages import (

@@ -12,7 +12,7 @@ from fencepost.model.assignors.group import Assign
 from fencepost.model.classic.core.state import HeartbeatRequest
 from fencepost.model.classic.member.member import NO_GENERATION, Member, MemberState, new_member
 from fencepost.model.classic.member.settings import ClientSettings
-from fencepost.model.classic.messages.requests import Response
+from fencepost.model.classic.messages import Response
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
 from fencepost.model.groups.messages import CommitRequest, Offset, Partition

@@ -15,7 +15,7 @@ from fencepost.model.classic.member.lookup import COORDINATOR_MOVED, find_coordi
 from fencepost.model.classic.member.member import MemberState
 from fencepost.model.classic.member.settings import MAX_REASON_LENGTH
 from fencepost.model.classic.member.step import ClientStep, SendRequest, then
-from fencepost.model.classic.messages.requests import Heartbeat, LeaveGroup
+from fencepost.model.classic.messages import Heartbeat, LeaveGroup
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
 

@@ -43,8 +43,7 @@ from fencepost.model.classic.member.lookup import COORDINATOR_MOVED, back_off_jo
 from fencepost.model.classic.member.member import NO_GENERATION, MemberState
 from fencepost.model.classic.member.settings import MAX_REASON_LENGTH, RebalanceProtocol, Strategy, UserData
 from fencepost.model.classic.member.step import ClientStep
-from fencepost.model.classic.messages.requests import JoinGroup, SyncGroup
-from fencepost.model.classic.messages.subscription import CONSUMER
+from fencepost.model.classic.messages import CONSUMER, JoinGroup, SyncGroup
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
 from fencepost.model.groups.messages import Partition

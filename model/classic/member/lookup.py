@@ -13,7 +13,7 @@ from fencepost.model.classic.member.client import (
 )
 from fencepost.model.classic.member.commit_results import fail_retriably
 from fencepost.model.classic.member.step import ClientStep, SendRequest, join_steps
-from fencepost.model.classic.messages.requests import Request
+from fencepost.model.classic.messages import Request
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
 

@@ -15,7 +15,7 @@ from fencepost.model.classic.member.client import (
     TopicCounts,
 )
 from fencepost.model.classic.member.settings import ClientSettings
-from fencepost.model.classic.messages.requests import Request
+from fencepost.model.classic.messages import Request
 from fencepost.model.groups.messages import Partition
 from fencepost.model.sorts import Millis
 

@@ -15,7 +15,7 @@ from fencepost.model.classic.core.join import join
 from fencepost.model.classic.core.membership import commit, heartbeat, leave
 from fencepost.model.classic.core.state import CommitResponse, Context, Group, Holder, Step
 from fencepost.model.classic.core.sync import sync
-from fencepost.model.classic.messages.requests import Heartbeat, JoinGroup, LeaveGroup, SyncGroup
+from fencepost.model.classic.messages import Heartbeat, JoinGroup, LeaveGroup, SyncGroup
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
 from fencepost.model.groups.messages import OffsetCommit, Partition, PartitionErrors

@@ -21,7 +21,7 @@ from fencepost.model.classic.core.state import (
     SyncRequest,
 )
 from fencepost.model.classic.dialect import Dialect
-from fencepost.model.classic.messages.requests import Heartbeat, JoinGroup, LeaveGroup, SyncGroup
+from fencepost.model.classic.messages import Heartbeat, JoinGroup, LeaveGroup, SyncGroup
 from fencepost.model.classic.theorems.dispatch_statements import DispatchedStep, MemberRequest, dispatch_request
 from fencepost.model.classic.theorems.failover import RecordedStep, record_claims, record_leader
 from fencepost.model.classic.theorems.ghost_state import GroupRecord

@@ -13,7 +13,7 @@ from fencepost.model.classic.member.step import (
     ReturnRecords,
     Unsubscribe,
 )
-from fencepost.model.classic.messages.requests import Heartbeat, JoinGroup
+from fencepost.model.classic.messages import Heartbeat, JoinGroup
 from fencepost.model.errors import Error
 from fencepost.model.groups.messages import OffsetCommit, OffsetFetch
 from tests.support.client_driver import (

@@ -16,7 +16,7 @@ from fencepost.model.classic.member.step import (
     TimePassed,
     Unsubscribe,
 )
-from fencepost.model.classic.messages.requests import Heartbeat, JoinGroup
+from fencepost.model.classic.messages import Heartbeat, JoinGroup
 from fencepost.model.errors import Error
 from fencepost.model.groups.messages import Offset, OffsetCommit, OffsetFetch, OffsetFetchResponse, PartitionErrors
 from tests.support.client_driver import (

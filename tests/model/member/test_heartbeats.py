@@ -11,7 +11,7 @@ from fencepost.model.classic.member.step import (
     ResponseArrived,
     TimePassed,
 )
-from fencepost.model.classic.messages.requests import Heartbeat, JoinGroup, LeaveGroup
+from fencepost.model.classic.messages import Heartbeat, JoinGroup, LeaveGroup
 from fencepost.model.errors import Error
 from tests.support.client_driver import BY_HAND, COOPERATIVE_BY_HAND, NONE, P0, P1, STATIC, ClientDriver, reaches
 

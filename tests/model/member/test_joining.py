@@ -23,7 +23,7 @@ from fencepost.model.classic.member.step import (
     Subscribe,
     Unsubscribe,
 )
-from fencepost.model.classic.messages.requests import JoinGroup, LeaveGroup, SyncGroup
+from fencepost.model.classic.messages import JoinGroup, LeaveGroup, SyncGroup
 from fencepost.model.errors import Error
 from tests.support.client_driver import (
     BY_HAND,

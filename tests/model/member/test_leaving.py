@@ -3,7 +3,7 @@
 from fencepost.model.classic.member.client import Closing, Problem
 from fencepost.model.classic.member.settings import ClientSettings
 from fencepost.model.classic.member.step import Close, CoordinatorDisconnected, Restart, TimePassed, Unsubscribe
-from fencepost.model.classic.messages.requests import JoinGroup, LeaveGroup
+from fencepost.model.classic.messages import JoinGroup, LeaveGroup
 from fencepost.model.errors import Error
 from fencepost.model.groups.messages import OffsetCommit
 from tests.support.client_driver import BY_HAND, P0, STATIC, ClientDriver, reaches

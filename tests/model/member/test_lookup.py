@@ -4,7 +4,7 @@ from fencepost.model.classic.core.state import HeartbeatResponse, JoinResponse
 from fencepost.model.classic.member.client import FindCoordinator, FindCoordinatorResponse
 from fencepost.model.classic.member.member import MemberState
 from fencepost.model.classic.member.step import CoordinatorDisconnected, ResponseArrived
-from fencepost.model.classic.messages.requests import Heartbeat, JoinGroup
+from fencepost.model.classic.messages import Heartbeat, JoinGroup
 from fencepost.model.errors import Error
 from tests.support.client_driver import NONE, P0, ClientDriver, reaches
 from tests.support.plain_values import build

@@ -15,7 +15,7 @@ from fencepost.model.classic.coordinator.dispatch import handle_request
 from fencepost.model.classic.core.membership import leave, rebalance_after_leave, remove_entry
 from fencepost.model.classic.core.state import FREE, Group, Holder, LeaveRequest, LeaveResponse, Output, Phase
 from fencepost.model.classic.dialect import Dialect
-from fencepost.model.classic.messages.requests import Request
+from fencepost.model.classic.messages import Request
 from fencepost.model.errors import Error
 from fencepost.model.proofs.registry.results import theorem_sentences
 from fencepost.model.settings import Settings

@@ -11,7 +11,7 @@ from fencepost.model.classic.coordinator import dispatch
 from fencepost.model.classic.coordinator.state import GroupState
 from fencepost.model.classic.core.state import Choices, Context, HeartbeatRequest, JoinRequest, Protocol
 from fencepost.model.classic.dialect import Dialect
-from fencepost.model.classic.messages.requests import Heartbeat, JoinGroup
+from fencepost.model.classic.messages import Heartbeat, JoinGroup
 from fencepost.model.classic.theorems.dispatch_statements import (
     DISPATCH_THEOREMS,
     REFUSALS,

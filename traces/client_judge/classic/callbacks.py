@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from fencepost.model.assignors.consumer_protocol import ConsumerProtocolError, decode_assignment
 from fencepost.model.assignors.group import TopicPartition
-from fencepost.model.classic.messages.parsing import read_offsets
+from fencepost.model.classic.messages import read_offsets
 from fencepost.traces.client_judge.classic.application import Application, check_event
 from fencepost.traces.client_judge.classic.news import describe_partitions, generation_in
 from fencepost.traces.client_judge.classic.state import (

@@ -1,6 +1,6 @@
 """Commits of a driven client around rebalances, and their rhythm."""
 
-from fencepost.model.classic.messages.parsing import read_offsets
+from fencepost.model.classic.messages import read_offsets
 from fencepost.model.errors import Error, error_name
 from fencepost.traces.client_judge.classic.application import Application, RefusedCommit, UnawaitedCommit, check_event
 from fencepost.traces.client_judge.classic.news import (

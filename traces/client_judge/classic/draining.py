@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from fencepost.model.assignors.group import TopicPartition
-from fencepost.model.classic.messages.parsing import read_offsets, topic_of
+from fencepost.model.classic.messages import read_offsets, topic_of
 from fencepost.model.errors import Error
 from fencepost.traces.client_judge.classic.application import MANY_POLLS, Application, Buffers, check_event
 from fencepost.traces.client_judge.classic.news import describe_partitions, generation_in, has_no_coordinator

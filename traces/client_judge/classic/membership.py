@@ -2,7 +2,7 @@
 
 import signal
 
-from fencepost.model.classic.messages.parsing import read_offsets
+from fencepost.model.classic.messages import read_offsets
 from fencepost.traces.client_judge.classic.joining import describe_id, judge_instance, judge_reason, requirement_of_sync
 from fencepost.traces.client_judge.classic.news import (
     RESETS,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from fencepost.model.assignors.group import TopicPartition
-from fencepost.model.classic.messages.parsing import read_offsets, topic_of
+from fencepost.model.classic.messages import read_offsets, topic_of
 from fencepost.model.errors import Error, error_name
 from fencepost.traces.client_judge.classic.application import Application, check_event
 from fencepost.traces.client_judge.classic.callbacks import is_reset

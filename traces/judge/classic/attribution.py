@@ -19,8 +19,7 @@ from fencepost.model.classic.core.state import (
     Slot,
     SyncResponse,
 )
-from fencepost.model.classic.messages.parsing import NO_TOPIC_NAMES
-from fencepost.model.classic.messages.requests import LeaveGroup, Response
+from fencepost.model.classic.messages import NO_TOPIC_NAMES, LeaveGroup, Response
 from fencepost.model.errors import Error, error_name
 from fencepost.model.frozen import evolve
 from fencepost.model.groups.messages import (

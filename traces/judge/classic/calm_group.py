@@ -16,8 +16,7 @@ from fencepost.model.classic.coordinator.internal_actions import armed_deadlines
 from fencepost.model.classic.coordinator.state import GroupState, Reply, StepResult
 from fencepost.model.classic.core.state import Choices, Group, Holder, Phase, Slot
 from fencepost.model.classic.dialect import Dialect
-from fencepost.model.classic.messages.parsing import read_requests
-from fencepost.model.classic.messages.requests import Heartbeat, Request
+from fencepost.model.classic.messages import Heartbeat, Request, read_requests
 from fencepost.model.frozen import evolve, evolver
 from fencepost.model.groups.messages import CommitRequest, Offset, OffsetCommit, Partition
 from fencepost.traces.events import Body, Operation, Order

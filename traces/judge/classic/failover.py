@@ -12,7 +12,7 @@ from fencepost.model.classic.coordinator.state import GroupState, Reply, StepRes
 from fencepost.model.classic.coordinator.write_failures import WriteFailure, handle_write_failure, write_failure_error
 from fencepost.model.classic.core.state import Choices, JoinResponse, SyncResponse
 from fencepost.model.classic.dialect import Dialect
-from fencepost.model.classic.messages.requests import Request
+from fencepost.model.classic.messages import Request
 from fencepost.model.errors import COORDINATOR_NOT_READY, Error
 from fencepost.model.frozen import evolve
 from fencepost.model.groups.messages import EndTxn, InitProducerId, ListGroups

@@ -16,7 +16,7 @@ from fencepost.model.classic.kernel.refinement import (
     follow_commit,
     follow_coordinator,
 )
-from fencepost.model.classic.messages.requests import SyncGroup
+from fencepost.model.classic.messages import SyncGroup
 from fencepost.model.errors import Error
 from fencepost.model.groups.messages import OffsetCommit
 from fencepost.traces.judge.search.configuration import Path

@@ -19,8 +19,7 @@ from fencepost.model.classic.core.state import (
     NoResponse,
     SyncResponse,
 )
-from fencepost.model.classic.messages.parsing import NO_TOPIC_NAMES, Body, topic_of
-from fencepost.model.classic.messages.requests import Response
+from fencepost.model.classic.messages import NO_TOPIC_NAMES, Body, Response, topic_of
 from fencepost.model.errors import COORDINATOR_NOT_READY, Error
 from fencepost.model.frozen import fast_frozen
 from fencepost.model.groups.admin import DEAD

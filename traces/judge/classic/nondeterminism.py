@@ -9,8 +9,7 @@ from fencepost.model.classic.coordinator.state import GroupState, StepResult
 from fencepost.model.classic.core.member_table import accepts, is_member
 from fencepost.model.classic.core.state import Choices, Context, Group, Holder, JoinResponse, Phase, Slot
 from fencepost.model.classic.dialect import NOT_BUILT, Dialect
-from fencepost.model.classic.messages.parsing import names_topics_by_id
-from fencepost.model.classic.messages.requests import JoinGroup, Request, Response
+from fencepost.model.classic.messages import JoinGroup, Request, Response, names_topics_by_id
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve, fast_frozen
 from fencepost.model.groups.messages import Partition

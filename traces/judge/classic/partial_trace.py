@@ -12,8 +12,7 @@ from typing import Any
 
 from fencepost.model.classic.coordinator.state import GroupState
 from fencepost.model.classic.core.state import FREE, Group, Holder, Phase, Slot
-from fencepost.model.classic.messages.requests import Heartbeat, JoinGroup, LeaveGroup, SyncGroup
-from fencepost.model.classic.messages.subscription import subscribed_topics
+from fencepost.model.classic.messages import Heartbeat, JoinGroup, LeaveGroup, SyncGroup, subscribed_topics
 from fencepost.model.errors import COORDINATOR_NOT_READY, Error
 from fencepost.model.frozen import evolve
 from fencepost.model.groups.messages import Offset, OffsetCommit, OffsetFetch, Partition

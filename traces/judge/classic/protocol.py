@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from fencepost.model.classic.catalogue import CLASSIC, RULES
-from fencepost.model.classic.messages.parsing import read_requests
-from fencepost.model.classic.messages.requests import Request
+from fencepost.model.classic.messages import Request, read_requests
 from fencepost.model.errors import COORDINATOR_NOT_READY
 from fencepost.model.groups.messages import EndTxn, InitProducerId, ListGroups
 from fencepost.model.settings import Settings

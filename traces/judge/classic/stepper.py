@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from fencepost.model.classic.core.state import Choices
 from fencepost.model.classic.dialect import Dialect
-from fencepost.model.classic.messages.requests import JoinGroup
+from fencepost.model.classic.messages import JoinGroup
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
 from fencepost.model.groups.messages import EndTxn, InitProducerId, TxnOffsetCommit

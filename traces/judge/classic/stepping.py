@@ -13,7 +13,7 @@ from fencepost.model.classic.coordinator.state import GroupState, StepResult
 from fencepost.model.classic.core.member_table import NOWHERE, find
 from fencepost.model.classic.core.state import FREE, Choices, Context, Group, Holder, NoResponse, Phase, Slot
 from fencepost.model.classic.dialect import Dialect
-from fencepost.model.classic.messages.requests import Heartbeat, JoinGroup, Request, Response, SyncGroup
+from fencepost.model.classic.messages import Heartbeat, JoinGroup, Request, Response, SyncGroup
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
 from fencepost.model.groups.messages import OffsetFetch, Partition, TopicNames

@@ -33,7 +33,7 @@ from fencepost.model.classic.member.step import (
     Subscribe,
     TimePassed,
 )
-from fencepost.model.classic.messages.requests import Request
+from fencepost.model.classic.messages import Request
 from fencepost.model.errors import Error
 from fencepost.model.explore.classic.poll_loop.world import (
     CLUSTER,

@@ -1,18 +1,37 @@
-"""From messages by field name to the requests of the model: one request for each group that a message concerns."""
+"""Requests and responses of the classic protocol as values, and how the bodies of requests are read into them.
 
+The requests that every group gets, whatever its protocol, are those of `model/groups`. The topics in a subscription are
+the one place where the coordinator looks into metadata. Byte layouts live in `model/wire`.
+"""
+
+import struct
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from fencepost.model.classic.core.state import HeartbeatRequest, JoinRequest, LeaveRequest, Protocol, SyncRequest
-from fencepost.model.classic.messages.requests import Heartbeat, JoinGroup, LeaveGroup, Request, SyncGroup
+from fencepost.model.classic.core.member_table import is_member
+from fencepost.model.classic.core.protocol_selection import metadata_for
+from fencepost.model.classic.core.state import (
+    CoreResponse,
+    Group,
+    HeartbeatRequest,
+    JoinRequest,
+    LeaveRequest,
+    Phase,
+    Protocol,
+    SyncRequest,
+)
 from fencepost.model.errors import Error
+from fencepost.model.frozen import fast_frozen
 from fencepost.model.groups.messages import (
     MIN_TOPIC_ID_VERSION,
     CommitRequest,
     DeleteGroup,
     DescribeGroup,
     EndTxn,
+    GroupRequest,
+    GroupResponse,
     ListGroups,
     Offset,
     OffsetCommit,
@@ -24,6 +43,95 @@ from fencepost.model.groups.messages import (
 )
 from fencepost.model.logic import Token
 from fencepost.model.sorts import Handle, HandleNumber
+
+
+@fast_frozen
+@dataclass(frozen=True, slots=True)
+class JoinGroup:
+    """JoinGroup as sent."""
+
+    group: str
+    core: JoinRequest
+
+
+@fast_frozen
+@dataclass(frozen=True, slots=True)
+class SyncGroup:
+    """SyncGroup as sent; `complete` is false from v5 if protocol type or name is null (SYNC-06). `failure` is the
+    leader's reason why there is no assignment: only the proposal of client-side assignment has it."""
+
+    group: str
+    core: SyncRequest
+    complete: bool
+    failure: Error = Error.NONE
+
+
+@fast_frozen
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """Heartbeat as sent."""
+
+    group: str
+    core: HeartbeatRequest
+
+
+@fast_frozen
+@dataclass(frozen=True, slots=True)
+class LeaveGroup:
+    """LeaveGroup as sent."""
+
+    group: str
+    core: LeaveRequest
+
+
+Request = JoinGroup | SyncGroup | Heartbeat | LeaveGroup | GroupRequest
+Response = CoreResponse | GroupResponse
+
+
+def handle_of(request: Request) -> int:
+    """The handle that the answer to this request will carry."""
+    if isinstance(request, JoinGroup | SyncGroup | Heartbeat | LeaveGroup | OffsetCommit | TxnOffsetCommit):
+        return request.core.handle
+    return request.handle
+
+
+CONSUMER = "consumer"
+"""The protocol type whose metadata is a subscription."""
+
+
+def subscribed_topics(group: Group) -> frozenset[str] | None:
+    """The union of the members' topics, None if some metadata cannot be read (ADMIN-30, ADMIN-31)."""
+    if group.protocol_type != CONSUMER:
+        return None
+    if group.phase == Phase.EMPTY:
+        return frozenset()
+    topics: set[str] = set()
+    for slot in group.slots:
+        if is_member(slot):
+            metadata: Any = metadata_for(slot, group.protocol)
+            named = topics_of(metadata)
+            if named is None:
+                return None
+            topics |= named
+    return frozenset(topics)
+
+
+def topics_of(metadata: bytes | None) -> frozenset[str] | None:
+    """The topics in a subscription (its version 0 prefix), None if the bytes are not one."""
+    if metadata is None:
+        return None
+    try:
+        _, count = struct.unpack_from(">hi", metadata)
+        position, topics = 6, set()
+        for _ in range(min(count, len(metadata))):
+            (length,) = struct.unpack_from(">h", metadata, position)
+            position += 2
+            topics.add(metadata[position : position + length].decode())
+            position += length
+    except (struct.error, UnicodeDecodeError):
+        return None
+    return None if count < 0 or count > len(metadata) or position > len(metadata) else frozenset(topics)
+
 
 Body = Mapping[str, Any]
 """A message by field name (Kafka's schema names in snake case)."""
