@@ -6,7 +6,6 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from fencepost.model.assignors.claims import sticky_claim
 from fencepost.model.assignors.consumer_protocol import (
     NEWEST_VERSION,
     decode_subscription,
@@ -16,9 +15,8 @@ from fencepost.model.assignors.consumer_protocol import (
 from fencepost.model.assignors.group import Assign, Assignment, ClusterTopics, GroupMember, Subscription
 from fencepost.model.assignors.notation import as_text, read_assignment, read_members, read_topics
 from fencepost.model.assignors.properties import find_invalid, find_needlessly_withheld, find_unassigned, find_unsafe
-from fencepost.model.assignors.registry import ASSIGNORS
-from fencepost.model.assignors.rounds import find_unsettled
-from fencepost.model.assignors.sticky_group import make_sticky_group
+from fencepost.model.assignors.registry import ASSIGNORS, find_unsettled
+from fencepost.model.assignors.sticky_group import make_sticky_group, sticky_claim
 from fencepost.model.errors import FencepostError
 from fencepost.model.frozen import evolve
 

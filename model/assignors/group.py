@@ -1,6 +1,9 @@
-"""The values that assignors take and give: members with their subscriptions, the topics of the cluster, assignments."""
+"""The values that assignors take and give: members with their subscriptions, the topics of the cluster, assignments.
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+Racks are here too: when an assignor looks at them, and who can read a partition in its own rack (KIP-881).
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -100,3 +103,27 @@ def subscriber_positions(members: Sequence[GroupMember]) -> dict[str, tuple[int,
 def partitions_of(topic: str, cluster: ClusterTopics) -> list[TopicPartition]:
     """The partitions of a topic, in order."""
     return [(topic, number) for number in range(cluster.partitions[topic])]
+
+
+NO_RACKS: frozenset[str] = frozenset()
+
+
+def rack_of(member: GroupMember) -> str | None:
+    """The rack of a member, None without one."""
+    return member.subscription.rack or None
+
+
+def replica_racks(topic: str, cluster: ClusterTopics) -> list[frozenset[str]]:
+    """The racks of the replicas of each partition of a topic; empty where they are unknown."""
+    count = cluster.partitions[topic]
+    known = list(cluster.racks.get(topic, ()))[:count]
+    return known + [NO_RACKS] * (count - len(known))
+
+
+def should_use_racks(member_racks: Collection[str | None], partition_racks: Sequence[frozenset[str]]) -> bool:
+    """Whether racks can make a difference; None among the racks of members stands for none.
+
+    They cannot if no member's rack holds a replica, or if each partition has replicas on the same racks (RANGE-09).
+    """
+    distinct = set(partition_racks)
+    return len(distinct) > 1 and not frozenset().union(*distinct).isdisjoint(member_racks)

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeAlias
 
-from fencepost.model.assignors.claims import CONTESTED, NO_OWNER, ReadClaim, cooperative_claim, sticky_claim
 from fencepost.model.assignors.group import (
     Assignment,
     ClusterTopics,
@@ -23,8 +22,18 @@ from fencepost.model.assignors.group import (
     participating_topics,
     subscriber_positions,
 )
-from fencepost.model.assignors.quotas import Quota, kept_claims, quota_after
-from fencepost.model.assignors.sticky_group import StickyGroup, make_sticky_group
+from fencepost.model.assignors.sticky_group import (
+    CONTESTED,
+    NO_OWNER,
+    Quota,
+    ReadClaim,
+    StickyGroup,
+    cooperative_claim,
+    kept_claims,
+    make_sticky_group,
+    quota_after,
+    sticky_claim,
+)
 
 Members: TypeAlias = Sequence[GroupMember]
 Check: TypeAlias = Callable[[Members, ClusterTopics, Assignment], Iterator[str]]

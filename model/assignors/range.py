@@ -17,9 +17,11 @@ from fencepost.model.assignors.group import (
     members_by_id,
     participating_topics,
     partitions_of,
+    rack_of,
+    replica_racks,
+    should_use_racks,
     subscriber_positions,
 )
-from fencepost.model.assignors.racks import rack_of, replica_racks, should_use_racks
 from fencepost.model.logic import ite
 
 Racks: TypeAlias = Sequence[frozenset[str]]

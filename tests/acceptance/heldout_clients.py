@@ -16,10 +16,10 @@ from fencepost.adapters.client.reference.client import ReferenceClient
 from fencepost.adapters.client.reference.fetcher import Fetcher, ReturnedRecords
 from fencepost.conformance.zoo.classic.clients.reference import COOPERATIVE, client_family, replace_function
 from fencepost.conformance.zoo.fault import Patch, Side, by_id
-from fencepost.model.assignors import general, racks
-from fencepost.model.assignors.claims import CONTESTED
+from fencepost.model.assignors import group as assignor_values
+from fencepost.model.assignors import sticky
 from fencepost.model.assignors.group import GroupMember, subscriber_positions
-from fencepost.model.assignors.sticky_group import StickyGroup, make_sticky_group
+from fencepost.model.assignors.sticky_group import CONTESTED, StickyGroup, make_sticky_group
 from fencepost.model.classic.core.state import JoinResponse
 from fencepost.model.classic.member import commits, completion, heartbeats, joining, leaving, lookup
 from fencepost.model.classic.member.client import (
@@ -239,13 +239,13 @@ def topics_are_given_by_name(patch: Patch) -> None:
     def hide_numbers(members: Sequence[GroupMember]) -> dict[str, tuple[int, ...]]:
         return {topic: Uncounted(subscribers) for topic, subscribers in positions(members).items()}
 
-    patch.replace(general, "subscriber_positions", hide_numbers)
+    patch.replace(sticky, "subscriber_positions", hide_numbers)
 
 
 @assignors.add("HELDOUT-14", "member.md 5.6: used only if some member has a rack", "RANGE-08", "STICKY-19")
 def racks_take_a_rack_of_each_member(patch: Patch) -> None:
     """Racks are used only if every member has one."""
-    should = racks.should_use_racks
+    should = assignor_values.should_use_racks
 
     def need_all(member_racks: Collection[str | None], partition_racks: Sequence[frozenset[str]]) -> bool:
         return None not in member_racks and bool(should(member_racks, partition_racks))
@@ -262,11 +262,11 @@ def the_plan_is_improved_once(patch: Patch) -> None:
         for code in codes if audiences.is_uneven() else ():
             size, smallest = audiences.sizes[holders[code]], audiences.smallest(audiences.of[code])
             older = improvement.older.get(code, smallest)
-            target = older if general.is_improvement(size, audiences.sizes[older]) else smallest
-            if general.is_improvement(size, audiences.sizes[target]):
+            target = older if sticky.is_improvement(size, audiences.sizes[older]) else smallest
+            if sticky.is_improvement(size, audiences.sizes[target]):
                 improvement.move(code, target)
 
-    patch.replace(general._Improvement, "improve", improve_once)
+    patch.replace(sticky._Improvement, "improve", improve_once)
 
 
 @assignors.add("HELDOUT-16", "member.md 5.4: or a multiply claimed one, is transferring", "COOP-16", "COOP-09")

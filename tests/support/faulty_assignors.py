@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable, Sequence
 
 from fencepost.adapters.assignor import AssignorError
-from fencepost.model.assignors.claims import cooperative_claim
 from fencepost.model.assignors.consumer_protocol import (
     ConsumerProtocolError,
     decode_sticky_user_data,
@@ -12,6 +11,7 @@ from fencepost.model.assignors.consumer_protocol import (
 )
 from fencepost.model.assignors.group import Assign, Assignment, ClusterTopics, GroupMember, Subscription
 from fencepost.model.assignors.registry import ASSIGNORS
+from fencepost.model.assignors.sticky_group import cooperative_claim
 from fencepost.model.frozen import evolve
 
 Plan = dict[str, tuple[tuple[str, int], ...]]

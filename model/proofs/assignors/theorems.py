@@ -11,10 +11,10 @@ from typing import Any
 
 import z3
 
-from fencepost.model.assignors.general import is_improvement
-from fencepost.model.assignors.quotas import Quota, is_below, kept_claims, may_grow, quota_after
 from fencepost.model.assignors.range import block_size
 from fencepost.model.assignors.round_robin import next_turn
+from fencepost.model.assignors.sticky import is_improvement
+from fencepost.model.assignors.sticky_group import Quota, is_below, kept_claims, may_grow, quota_after
 from fencepost.model.proofs.induction import Lemma
 from fencepost.model.proofs.symbolic_values import SymbolicBool, SymbolicNumber, formula, number_term
 

@@ -16,12 +16,18 @@ from random import Random
 from unittest.mock import patch
 
 from fencepost.conformance.assignors.run import RandomGroup, draw_group
-from fencepost.model.assignors import general
-from fencepost.model.assignors.claims import ReadClaim, cooperative_claim, older_owners, sticky_claim
+from fencepost.model.assignors import sticky
 from fencepost.model.assignors.group import Assign, Assignment, TopicPartition
 from fencepost.model.assignors.properties import broken_properties
 from fencepost.model.assignors.registry import ASSIGNORS
-from fencepost.model.assignors.sticky_group import StickyGroup, make_sticky_group
+from fencepost.model.assignors.sticky_group import (
+    ReadClaim,
+    StickyGroup,
+    cooperative_claim,
+    make_sticky_group,
+    older_owners,
+    sticky_claim,
+)
 from tests.benchmarks.assignors.java_assignors import JavaAssignorError, JavaAssignors, write_member, write_topics
 from tests.targets.kafka.installation import VERSIONS
 from tests.targets.process import MissingDependencyError
@@ -89,7 +95,7 @@ def possible_results(assign: Assign, group: RandomGroup) -> Iterator[Assignment]
             if script is None:
                 break
             choices = ScriptedChoices(script)
-            with patch.object(general, "choose_returning", choices):
+            with patch.object(sticky, "choose_returning", choices):
                 yield assign(ordered, group.cluster)
             script = next_choices(choices.made)
 

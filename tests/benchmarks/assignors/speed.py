@@ -17,8 +17,7 @@ from pathlib import Path
 from random import Random
 
 from fencepost.model.assignors.group import ClusterTopics, GroupMember, Subscription
-from fencepost.model.assignors.registry import ASSIGNORS, Assignor
-from fencepost.model.assignors.rounds import rejoin
+from fencepost.model.assignors.registry import ASSIGNORS, Assignor, rejoin
 from tests.benchmarks.assignors.java_assignors import JavaAssignors, JavaTimeoutError
 from tests.targets.kafka.installation import VERSIONS
 from tests.targets.process import MissingDependencyError

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fencepost.model.assignors.claims import Claim, cooperative_claim, sticky_claim
 from fencepost.model.assignors.consumer_protocol import (
     ConsumerProtocolError,
     decode_assignment,
@@ -17,6 +16,7 @@ from fencepost.model.assignors.consumer_protocol import (
     encode_subscription,
 )
 from fencepost.model.assignors.group import Subscription
+from fencepost.model.assignors.sticky_group import Claim, cooperative_claim, sticky_claim
 
 OWNED = (("t", 0), ("t", 1))
 FULL = Subscription(("t",), owned=OWNED, generation=5)

@@ -11,8 +11,7 @@ from fencepost.conformance.assignors.run import draw_group
 from fencepost.model.assignors.group import Assignment, ClusterTopics, GroupMember
 from fencepost.model.assignors.notation import as_sets, read_assignment, read_members, read_topics
 from fencepost.model.assignors.properties import PROPERTIES, broken_properties
-from fencepost.model.assignors.registry import ASSIGNORS, Assignor
-from fencepost.model.assignors.rounds import find_unsettled, run_rounds
+from fencepost.model.assignors.registry import ASSIGNORS, Assignor, find_unsettled, run_rounds
 from fencepost.model.assignors.sticky import assign_sticky
 from tests.support.group_strategies import Group, groups
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from fencepost.model.assignors.quotas import Quota, quota_after
+from fencepost.model.assignors.sticky_group import Quota, quota_after
 from fencepost.model.frozen import evolve
 from fencepost.model.logic import and_, ite
 from fencepost.model.proofs.assignors import theorems

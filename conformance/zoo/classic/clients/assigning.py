@@ -5,14 +5,10 @@ from typing import Any
 
 from fencepost.conformance.zoo.classic.clients.reference import client_family, replace_function
 from fencepost.conformance.zoo.fault import Patch, Side
-from fencepost.model.assignors import audiences, claims, group, quotas, round_robin, sticky, sticky_group, uniform
-from fencepost.model.assignors import general as general_branch
+from fencepost.model.assignors import group, round_robin, sticky, sticky_group
 from fencepost.model.assignors import range as range_assignor
-from fencepost.model.assignors.claims import NO_OWNER, Claim
 from fencepost.model.assignors.group import NO_GENERATION, ClusterTopics, GroupMember
-from fencepost.model.assignors.partition_index import PartitionIndex
-from fencepost.model.assignors.quotas import Quota
-from fencepost.model.assignors.sticky_group import StickyGroup
+from fencepost.model.assignors.sticky_group import NO_OWNER, Claim, PartitionIndex, Quota, StickyGroup
 
 assigning = client_family(Side.ASSIGNOR)
 
@@ -39,7 +35,7 @@ def resolve_by(better: Callable[[int, int], bool], *, contests: bool = True) -> 
                 if code not in seen or better(generation, seen[code]):
                     owners[code], seen[code] = position, generation
                 elif contests and generation == seen[code] and owners[code] != position:
-                    owners[code] = claims.CONTESTED
+                    owners[code] = sticky_group.CONTESTED
         return owners
 
     return resolve
@@ -48,26 +44,26 @@ def resolve_by(better: Callable[[int, int], bool], *, contests: bool = True) -> 
 @assigning.add("BUG-119", "KAFKA-7026, https://github.com/apache/kafka/commit/3e8a10e7d9a", "STICKY-07")
 def the_oldest_claim_counts(patch: Patch) -> None:
     """Of two claims the one of the lower generation counts."""
-    replace_function(patch, claims.resolve_claims, resolve_by(lambda new, old: new < old))
+    replace_function(patch, sticky_group.resolve_claims, resolve_by(lambda new, old: new < old))
 
 
 @assigning.add("BUG-120", "KAFKA-12984, https://github.com/apache/kafka/commit/37d086fa2aa", "STICKY-08", "COOP-16")
 def the_first_of_equal_claims_counts(patch: Patch) -> None:
     """Of two claims of one generation the first counts."""
-    replace_function(patch, claims.resolve_claims, resolve_by(lambda new, old: new > old, contests=False))
+    replace_function(patch, sticky_group.resolve_claims, resolve_by(lambda new, old: new > old, contests=False))
 
 
 @assigning.add("BUG-121", "KAFKA-12984, https://github.com/apache/kafka/commit/37d086fa2aa", "STICKY-01")
 def too_many_members_grow(patch: Patch) -> None:
     """Every member at the lower quota may take one more, after as many as there should be have done so."""
-    replace_function(patch, quotas.may_grow, lambda quota, size: size == quota.low)
-    replace_function(patch, quotas.quota_after, lambda quota, size: quota)
+    replace_function(patch, sticky_group.may_grow, lambda quota, size: size == quota.low)
+    replace_function(patch, sticky_group.quota_after, lambda quota, size: quota)
 
 
 @assigning.add("BUG-122", "KAFKA-14639, https://github.com/apache/kafka/commit/c6ad151ac3b", "COOP-09", "STICKY-09")
 def only_the_newest_claims_count(patch: Patch) -> None:
     """Only claims of the newest generation of all count."""
-    resolve = claims.resolve_claims
+    resolve = sticky_group.resolve_claims
 
     def resolve_newest(made: Sequence[Claim], index: PartitionIndex) -> list[int]:
         newest = max((claim.generation for claim in made), default=NO_GENERATION)
@@ -97,7 +93,7 @@ def a_partition_in_the_wrong_rack_is_not_withheld(patch: Patch) -> None:
 @assigning.add("BUG-124", "KAFKA-15106, https://github.com/apache/kafka/commit/e0b7499103d", "STICKY-15", "STICKY-02")
 def a_difference_of_one_is_an_imbalance(patch: Patch) -> None:
     """A partition moves to a member that has one fewer."""
-    replace_function(patch, general_branch.is_improvement, lambda larger, smaller: larger > smaller)
+    replace_function(patch, sticky.is_improvement, lambda larger, smaller: larger > smaller)
 
 
 @assigning.add("BUG-125", "KAFKA-16277, https://github.com/apache/kafka/commit/027fad4b2a0", "STICKY-06")
@@ -130,7 +126,7 @@ def the_index_is_that_of_another_list(patch: Patch) -> None:
 )
 def nothing_is_sticky(patch: Patch) -> None:
     """The partitions that members have had are not looked at."""
-    replace_function(patch, claims.resolve_claims, lambda made, index: [NO_OWNER] * len(index.names))
+    replace_function(patch, sticky_group.resolve_claims, lambda made, index: [NO_OWNER] * len(index.names))
 
 
 @assigning.add("BUG-133", "librdkafka, https://github.com/confluentinc/librdkafka/commit/43b8bc179", "ASSIGN-06")
@@ -188,7 +184,7 @@ def withholding_believes_stale_claims(patch: Patch) -> None:
 )
 def a_move_is_noted_in_one_map(patch: Patch) -> None:
     """A partition that moves is still counted where it was."""
-    patch.replace(audiences.Audiences, "shrink", lambda own, position: None)
+    patch.replace(sticky_group.Audiences, "shrink", lambda own, position: None)
 
 
 @assigning.add("BUG-138", "franz-go, https://github.com/twmb/franz-go/commit/2f6d70e2", "STICKY-13", "STICKY-12")
@@ -233,7 +229,7 @@ def the_remainder_is_lost(patch: Patch) -> None:
 )
 def a_member_is_full_too_early(patch: Patch) -> None:
     """Whether a member has all it can get is measured by the number of members."""
-    keep = uniform._keep_claims
+    keep = sticky._keep_claims_uniformly
 
     def keep_less(own: StickyGroup, quota: Quota) -> Any:
         given, left = keep(own, quota)
