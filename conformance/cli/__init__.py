@@ -1,19 +1,19 @@
-"""The command line: one module a command, imported only when the command runs.
+"""The command line: each module has a few commands of one subject, and is imported only when one of them runs.
 
-A command's module has `add_arguments(parser)` and `run(options, console)`, which returns the exit code. It imports the
-rest of Fencepost inside `run`, so that help and usage errors take no time. Testing, judging, proving and rendering
-never live here.
+A module declares its commands in the table `COMMANDS`: their options, and the function that runs them, which returns
+the exit code. The rest of Fencepost is imported inside these functions, so that help and usage errors take no time.
+Testing, judging, proving and rendering never live here.
 """
 
 import argparse
+import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from fencepost import __version__
-from fencepost.conformance.cli.console import Console, handle_signals, raise_interrupt
-from fencepost.conformance.cli.options import OneLineParser, UsageError
+from fencepost.conformance.cli.console import Console, UsageError, handle_signals, printable_line, raise_interrupt
 
 if TYPE_CHECKING:
     from fencepost.conformance.plan import Runner
@@ -98,6 +98,43 @@ def missing_module(error: ModuleNotFoundError) -> str:
 
 _PACKAGES = {"z3": "z3-solver"}
 """The package of a library, where its name is another one."""
+
+
+MIN_LIKENESS = 0.7
+"""How much of a mistyped word has to be that of the word that it is taken for."""
+_CHOICE = re.compile(r"(argument \w+: invalid choice: '(.*)') \(choose from (.*)\)$", re.DOTALL)
+_UNKNOWN = "unrecognized arguments: "
+
+
+class OneLineParser(argparse.ArgumentParser):
+    """A parser that reports a usage error in one line, and guesses what was meant."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """Parse the arguments; what a command does not know is its own error, and not that of the program."""
+        found, left = super().parse_known_args(args, namespace)
+        if left:
+            self.error(_UNKNOWN + " ".join(left))
+        return found, left
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong, and for a mistyped word which one it may be."""
+        remedy = ""
+        if wrong := _CHOICE.match(message):
+            choices = [each.strip("' ") for each in wrong[3].split(",")]
+            if remedy := guess_word(wrong[2], choices):
+                message = wrong[1]
+        elif message.startswith(_UNKNOWN + "--"):
+            option = message.removeprefix(_UNKNOWN).partition(" ")[0].partition("=")[0]
+            remedy = guess_word(option, re.findall(r"--[a-z-]+", self.format_help()))
+        self.exit(2, printable_line(f"{self.prog}: {message}{remedy} (see {self.prog} --help)") + "\n")
+
+
+def guess_word(word: str, known: Iterable[str]) -> str:
+    """A question about the word that a mistyped one is nearest to; "" if it is near none."""
+    import difflib
+
+    similar = difflib.get_close_matches(word, list(known), 1, MIN_LIKENESS)
+    return "".join(f"; did you mean {each!r}?" for each in similar)
 
 
 def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:

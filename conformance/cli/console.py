@@ -25,6 +25,14 @@ INTERRUPTED_EARLY = "interrupted before anything was judged"
 _KEPT = MAX_LINE // 2 - 3
 
 
+class UsageError(Exception):
+    """The arguments of a command do not go together, which the parser cannot see; the message says which."""
+
+    def __init__(self, command: str, message: str) -> None:
+        super().__init__(message)
+        self.command = command
+
+
 class Console:
     """Standard output and standard error, as they are at the time of each call."""
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fencepost.conformance.cli.console import Console, run_interruptible
+from fencepost.conformance.cli.console import Console, UsageError, run_interruptible
 from fencepost.conformance.cli.options import (
     NO_TARGET,
     PROFILE,
@@ -14,7 +14,6 @@ from fencepost.conformance.cli.options import (
     TARGET_HELP,
     Command,
     Option,
-    UsageError,
     report_paths,
 )
 

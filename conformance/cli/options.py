@@ -1,27 +1,17 @@
-"""How commands are declared: their options as data, what each option takes, and the parser that is made of them."""
+"""How commands are declared: their options as data, and what each option takes."""
 
 import argparse
-import difflib
 import re
 from argparse import ArgumentTypeError
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
-from urllib.parse import unquote, urlsplit
+from typing import TYPE_CHECKING, Any
 
-from fencepost.conformance.cli.console import Console, printable_line
+from fencepost.conformance.cli.console import Console, UsageError
 
 if TYPE_CHECKING:
     from fencepost.adapters.target import Bootstrap
-
-
-class UsageError(Exception):
-    """The arguments of a command do not go together, which the parser cannot see; the message says which."""
-
-    def __init__(self, command: str, message: str) -> None:
-        super().__init__(message)
-        self.command = command
 
 
 # --- declarations
@@ -146,43 +136,6 @@ def refuse_options(options: argparse.Namespace, command: str, understood: frozen
             raise UsageError(command, f"--{name.replace('_', '-')} says nothing about {options.protocol}")
 
 
-# --- the parser
-
-MIN_LIKENESS = 0.7
-"""How much of a mistyped word has to be that of the word that it is taken for."""
-_CHOICE = re.compile(r"(argument \w+: invalid choice: '(.*)') \(choose from (.*)\)$", re.DOTALL)
-_UNKNOWN = "unrecognized arguments: "
-
-
-class OneLineParser(argparse.ArgumentParser):
-    """A parser that reports a usage error in one line, and guesses what was meant."""
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        """Parse the arguments; what a command does not know is its own error, and not that of the program."""
-        found, left = super().parse_known_args(args, namespace)
-        if left:
-            self.error(_UNKNOWN + " ".join(left))
-        return found, left
-
-    def error(self, message: str) -> NoReturn:
-        """Say what is wrong, and for a mistyped word which one it may be."""
-        remedy = ""
-        if wrong := _CHOICE.match(message):
-            choices = [each.strip("' ") for each in wrong[3].split(",")]
-            if remedy := guess_word(wrong[2], choices):
-                message = wrong[1]
-        elif message.startswith(_UNKNOWN + "--"):
-            option = message.removeprefix(_UNKNOWN).partition(" ")[0].partition("=")[0]
-            remedy = guess_word(option, re.findall(r"--[a-z-]+", self.format_help()))
-        self.exit(2, printable_line(f"{self.prog}: {message}{remedy} (see {self.prog} --help)") + "\n")
-
-
-def guess_word(word: str, known: Iterable[str]) -> str:
-    """A question about the word that a mistyped one is nearest to; "" if it is near none."""
-    similar = difflib.get_close_matches(word, list(known), 1, MIN_LIKENESS)
-    return "".join(f"; did you mean {each!r}?" for each in similar)
-
-
 # --- what options take: each function returns the value of a text, or raises `ArgumentTypeError`
 
 MAX_NODES = 9
@@ -202,6 +155,8 @@ def location(text: str) -> Path | str:
     """A path, which may be given as a `file:` URI; other URIs stay as they are."""
     scheme, separator, _ = text.partition("://")
     if scheme == "file" and separator:
+        from urllib.parse import unquote, urlsplit
+
         return Path(unquote(urlsplit(text).path))
     return text if separator else Path(text)
 

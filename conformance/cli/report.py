@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fencepost.conformance.cli.console import Console, run_interruptible
-from fencepost.conformance.cli.options import REPORT_FILES, Command, OneOf, Option, UsageError, days, report_paths
+from fencepost.conformance.cli.console import Console, UsageError, run_interruptible
+from fencepost.conformance.cli.options import REPORT_FILES, Command, OneOf, Option, days, report_paths
 
 if TYPE_CHECKING:
     from fencepost.conformance.reports.badge import Badge

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fencepost.conformance.cli.console import Console, run_interruptible
+from fencepost.conformance.cli.console import Console, UsageError, run_interruptible
 from fencepost.conformance.cli.options import (
     BADGE,
     LOUDNESS,
@@ -24,7 +24,6 @@ from fencepost.conformance.cli.options import (
     Command,
     OneOf,
     Option,
-    UsageError,
     bootstrap,
     count,
     duration,
