@@ -80,8 +80,7 @@ def block_element(block: Block) -> str:
         case Paragraph(text, is_banner):
             return element("p", inline_element(text), class_="banner" if is_banner else "")
         case Pairs(rows):
-            pairs = [f"<dt>{clean(label)}</dt><dd>{lines_element(texts)}</dd>" for label, texts in rows if texts]
-            return element("dl", "".join(pairs)) if pairs else ""
+            return pairs_element(rows)
         case Bullets(items, is_numbered):
             lines = "".join(element("li", inline_element(item)) for item in items)
             return element("ol" if is_numbered else "ul", lines)
@@ -98,6 +97,17 @@ def block_element(block: Block) -> str:
             return part_element(block)
         case Only():
             return block_elements(shown_blocks((block,), Medium.PAGE))
+
+
+def pairs_element(rows: Sequence[tuple[str, tuple[Text, ...]]]) -> str:
+    """Labels with their texts; a label that comes again begins another list, as one may have it only once."""
+    lists: list[dict[str, str]] = []
+    for label, texts in rows:
+        if texts and (not lists or label in lists[-1]):
+            lists.append({})
+        if texts:
+            lists[-1][label] = f"<dt>{clean(label)}</dt><dd>{lines_element(texts)}</dd>"
+    return "".join(element("dl", "".join(pairs.values())) for pairs in lists)
 
 
 def part_element(part: Part) -> str:
