@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from fencepost.adapters.target import TargetError
+from fencepost.adapters.address import TargetError
 from fencepost.model.assignors.group import Assignment, ClusterTopics, GroupMember
 from fencepost.model.errors import FencepostError
 

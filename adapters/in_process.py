@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
+from fencepost.adapters.address import TargetError
 from fencepost.adapters.bundled.classic.admin import Node
 from fencepost.adapters.bundled.classic.coordinator import LOCAL, VERSIONS, Coordinator
 from fencepost.adapters.bundled.classic.log import Log, MemoryLog
@@ -18,7 +19,6 @@ from fencepost.adapters.target import (
     Description,
     Exchange,
     SendOptions,
-    TargetError,
     TraceBuilder,
     torn_request_body,
 )

@@ -5,10 +5,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
+from fencepost.adapters.address import Address, TargetError
 from fencepost.adapters.bundled.classic.messages import Request
 from fencepost.adapters.bundled.nodes.leadership import ELSEWHERE, refuse_elsewhere
 from fencepost.adapters.serve.server import Disconnect, Respond, ServeConnection, Server, serve_connection
-from fencepost.adapters.target import Address, TargetError
 from fencepost.model.errors import Error, FencepostError
 from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import Body, DecodedRequest, decode_request, decode_response, encode_response, fit_body

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 
+from fencepost.adapters.address import Address, Bootstrap, TargetError
 from fencepost.adapters.client.cluster import NotOffered, produce_body
 from fencepost.adapters.record.recorder import (
     MAX_FRAME_BYTES,
@@ -19,7 +20,6 @@ from fencepost.adapters.record.recorder import (
 from fencepost.adapters.security.authentication import PLAINTEXT, Security
 from fencepost.adapters.serve.record_apis import OFFERED_VERSIONS
 from fencepost.adapters.serve.server import ServeConnection
-from fencepost.adapters.target import Address, Bootstrap, TargetError
 from fencepost.adapters.wire import discovery
 from fencepost.adapters.wire.cluster import (
     GROUP_KEY,

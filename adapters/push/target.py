@@ -5,19 +5,17 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from fencepost.adapters.address import Address, TargetError, format_address
 from fencepost.adapters.in_process import MemoryTransport
 from fencepost.adapters.push.broker import BrokerSettings, PushBroker
 from fencepost.adapters.push.zookeeper import MemoryZookeeper
 from fencepost.adapters.target import (
     DEFAULT_OPTIONS,
-    Address,
     Description,
     Exchange,
     RemoteTargetBase,
     SendOptions,
-    TargetError,
     TraceBuilder,
-    format_address,
 )
 from fencepost.model.push.dialect import REPAIRED
 from fencepost.model.push.group import Interest, format_interest

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 from weakref import WeakSet
 
+from fencepost.adapters.address import Address, Bootstrap, TargetError, describe_listen_error, format_url
 from fencepost.adapters.security.authentication import PLAINTEXT, SaslSession, Security, describe_tls_failure
 from fencepost.adapters.security.settings import SaslError
-from fencepost.adapters.target import Address, Bootstrap, TargetError, describe_listen_error, format_url
 from fencepost.adapters.wire import discovery
 from fencepost.adapters.wire.cluster import AdminClient, Cluster, SettingClaims, ask_settings
 from fencepost.adapters.wire.connection import ConnectionPool

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
+from fencepost.adapters.address import TargetError
 from fencepost.adapters.region.line_program import MAX_LINE, LineJob, respond
 from fencepost.adapters.target import (
     DEFAULT_OPTIONS,
@@ -14,7 +15,6 @@ from fencepost.adapters.target import (
     Exchange,
     RemoteTargetBase,
     SendOptions,
-    TargetError,
     TraceBuilder,
 )
 from fencepost.model.settings import Settings

@@ -11,6 +11,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
+from fencepost.adapters.address import Address
 from fencepost.adapters.security.settings import (
     OAUTHBEARER,
     PLAIN,
@@ -26,7 +27,6 @@ from fencepost.adapters.security.settings import (
     plain_steps,
     scram_steps,
 )
-from fencepost.adapters.target import Address
 from fencepost.model.errors import Error
 from fencepost.model.wire.codec import API_KEYS, VERSIONS, Body, decode_response, encode_request
 

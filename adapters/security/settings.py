@@ -29,7 +29,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TypeAlias
 
-from fencepost.adapters.target import TargetError
+from fencepost.adapters.address import TargetError
 
 # --- Secrets: texts that are sent to a broker and shown nowhere else.
 

@@ -3,15 +3,8 @@
 import asyncio
 from collections import deque
 
-from fencepost.adapters.target import (
-    DEFAULT_OPTIONS,
-    Address,
-    Exchange,
-    SendOptions,
-    TargetError,
-    TraceBuilder,
-    torn_request_body,
-)
+from fencepost.adapters.address import Address, TargetError
+from fencepost.adapters.target import DEFAULT_OPTIONS, Exchange, SendOptions, TraceBuilder, torn_request_body
 from fencepost.adapters.wire.cluster import (
     GROUP_KEY,
     AdminClient,

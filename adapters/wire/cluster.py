@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, fields
 from itertools import count
 from typing import Any
 
-from fencepost.adapters.target import Address, SettingOrigin, TargetError, format_url
+from fencepost.adapters.address import Address, TargetError, format_url
+from fencepost.adapters.target import SettingOrigin
 from fencepost.adapters.wire.connection import ConnectionLoss, ConnectionLossError, ConnectionPool, LossCause
 from fencepost.model.errors import COORDINATOR_NOT_READY, error_name
 from fencepost.model.settings import SETTING_OF_CONFIG, Settings, kafka_name

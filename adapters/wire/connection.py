@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from fencepost.adapters.address import Address, TargetError
 from fencepost.adapters.security.authentication import PLAINTEXT, Security, describe_tls_failure
 from fencepost.adapters.security.settings import SaslError
-from fencepost.adapters.target import Address, TargetError
 
 MAX_RESPONSE_BYTES = 64 * 1024 * 1024
 """Longest response accepted, in bytes. The first bytes of other protocols, read as a length, are far above."""

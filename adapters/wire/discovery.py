@@ -6,8 +6,9 @@ from contextlib import suppress
 from itertools import count
 from typing import Any
 
+from fencepost.adapters.address import Address, TargetError, format_url
 from fencepost.adapters.security.authentication import HANDSHAKE_VERSION, SASL_APIS, UNSUPPORTED_SASL_MECHANISM
-from fencepost.adapters.target import Address, SettingOrigin, TargetError, format_url
+from fencepost.adapters.target import SettingOrigin
 from fencepost.adapters.wire.cluster import GROUP_KEY, RETRY_DELAY_S, AdminClient, Cluster, LearnedSettings, error_codes
 from fencepost.adapters.wire.connection import ConnectionLoss, ConnectionLossError, LossCause
 from fencepost.adapters.wire.group_requests import GroupRequests

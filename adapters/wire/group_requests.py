@@ -5,7 +5,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 
-from fencepost.adapters.target import TargetError
+from fencepost.adapters.address import TargetError
 from fencepost.adapters.wire.cluster import GROUP_KEY, AdminClient, Cluster
 from fencepost.adapters.wire.connection import ConnectionLossError
 from fencepost.model.errors import Error

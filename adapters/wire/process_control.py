@@ -15,7 +15,7 @@ from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from typing import IO
 
-from fencepost.adapters.target import Address, CredentialsError, TargetError, parse_bootstrap
+from fencepost.adapters.address import Address, CredentialsError, TargetError, parse_bootstrap
 
 # --- What a process uses while nobody asks it anything.
 

@@ -5,15 +5,9 @@ import secrets
 from collections.abc import Mapping
 from contextlib import suppress
 
+from fencepost.adapters.address import Address, Bootstrap, TargetError, format_url
 from fencepost.adapters.security.authentication import PLAINTEXT, Security
-from fencepost.adapters.target import (
-    Address,
-    Bootstrap,
-    Description,
-    TargetError,
-    TraceBuilder,
-    format_url,
-)
+from fencepost.adapters.target import Description, TraceBuilder
 from fencepost.adapters.wire import discovery
 from fencepost.adapters.wire.channel import WireChannel
 from fencepost.adapters.wire.cluster import (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from fencepost.conformance.cli.console import Console, UsageError
 
 if TYPE_CHECKING:
-    from fencepost.adapters.target import Bootstrap
+    from fencepost.adapters.address import Bootstrap
 
 
 # --- declarations
@@ -212,7 +212,7 @@ def address(text: str) -> tuple[str, int]:
 
 def bootstrap(text: str) -> "Bootstrap":
     """The addresses of a cluster, which may be URLs."""
-    from fencepost.adapters.target import CredentialsError, describe_bad_port, parse_bootstrap
+    from fencepost.adapters.address import CredentialsError, describe_bad_port, parse_bootstrap
 
     try:
         found = parse_bootstrap(text)

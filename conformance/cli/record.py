@@ -82,8 +82,8 @@ async def _record_until_signal(job: "RecordingOptions", console: Console) -> "Re
     """Record until SIGINT or SIGTERM; the trace is then complete."""
     import asyncio
 
+    from fencepost.adapters.address import format_address
     from fencepost.adapters.record.recorder import record_traffic
-    from fencepost.adapters.target import format_address
 
     def announce(host: str, port: int) -> None:
         console.print_line(format_address(host, port))

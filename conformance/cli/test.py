@@ -32,8 +32,8 @@ from fencepost.conformance.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from fencepost.adapters.address import Bootstrap
     from fencepost.adapters.serve.server import ServeConnection
-    from fencepost.adapters.target import Bootstrap
     from fencepost.conformance.clients.protocol import ClientProtocol
     from fencepost.conformance.clients.run import ClientRun
     from fencepost.conformance.clients.stage import ClientPlay
@@ -116,7 +116,7 @@ def take_target(options: argparse.Namespace) -> str:
     """
     if options.target is not None:
         if not is_target(options.target):  # whether there is such a scheme is known to the protocols
-            from fencepost.adapters.target import parse_target
+            from fencepost.adapters.address import parse_target
 
             parse_target(options.target)
         return str(options.target)
@@ -273,8 +273,8 @@ def run_swarm(options: argparse.Namespace, console: Console) -> int:
 
 async def start_swarm(target: str, plan: "SwarmPlan", console: Console, is_verbose: bool) -> "SwarmOutcome":
     """Run a swarm on a target: the bundled coordinator on virtual time, or a broker. Raises `TargetError`."""
+    from fencepost.adapters.address import parse_target
     from fencepost.adapters.client.reference.links import TcpNetwork
-    from fencepost.adapters.target import parse_target
     from fencepost.adapters.virtual_clock import run_virtual_in_thread
     from fencepost.conformance.plan import BUNDLED
     from fencepost.conformance.swarm.bundled import run_bundled

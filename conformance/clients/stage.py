@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 from uuid import uuid4
 
+from fencepost.adapters.address import format_address
 from fencepost.adapters.client.cluster import (
     CLIENT_LABEL,
     DOUBLED,
@@ -28,7 +29,6 @@ from fencepost.adapters.client.program import (
     RunningClient,
     ScriptedMember,
 )
-from fencepost.adapters.target import format_address
 from fencepost.conformance.run.play import LoopLagMonitor, discard_if_lagging, explain_lag
 from fencepost.conformance.subject import CheckedScenarios, Scenario, ScenarioRun
 from fencepost.model.errors import Error, FencepostError

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, replace
 from heapq import nsmallest
 from pathlib import Path
 
+from fencepost.adapters.address import parse_target
 from fencepost.adapters.security.authentication import load_security
-from fencepost.adapters.target import parse_target
 from fencepost.conformance.analysis.report_builder import merge_reports
 from fencepost.conformance.pipeline.merge import MAX_SHOWN_FAILURES
 from fencepost.conformance.plan import Plan

@@ -1,7 +1,7 @@
 """A Kafka cluster at an address, as a profile describes it."""
 
+from fencepost.adapters.address import TargetError, parse_target
 from fencepost.adapters.security.authentication import load_security
-from fencepost.adapters.target import TargetError, parse_target
 from fencepost.adapters.wire.process_control import MoveCommand, ProcessControl
 from fencepost.adapters.wire.target import KafkaTarget
 from fencepost.conformance.profile import Profile

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from fencepost.adapters.address import TargetError, parse_bootstrap
 from fencepost.adapters.push.target import TOPIC, BundledPushTarget, PushTarget
-from fencepost.adapters.target import TargetError, parse_bootstrap
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.push.context import KitConsumer, PushContext
 from fencepost.conformance.push.scenarios import ALL, playable

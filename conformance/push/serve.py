@@ -38,10 +38,10 @@ async def serve(
     """
     import asyncio
 
+    from fencepost.adapters.address import TargetError, describe_listen_error, format_address
     from fencepost.adapters.push.broker import PushBroker
     from fencepost.adapters.push.zookeeper import MemoryZookeeper
     from fencepost.adapters.push.zookeeper_client import NetworkZookeeper, add_topics
-    from fencepost.adapters.target import TargetError, describe_listen_error, format_address
 
     partitions = {name: [f"{number % nodes}-{number}" for number in range(count)] for name, count in topics.items()}
     if zookeeper is None:

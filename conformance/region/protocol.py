@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from fencepost.adapters.address import TargetError, parse_address
 from fencepost.adapters.region.line_target import LineTarget, connect_in_memory, connect_over_tcp
-from fencepost.adapters.target import TargetError, parse_address
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.region.job import Job
 from fencepost.conformance.region.scenarios import ALL

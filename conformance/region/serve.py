@@ -24,8 +24,8 @@ async def serve(host: str, port: int, announce: Callable[[str], None]) -> None:
     """Serve the line protocol until cancelled. Raises `TargetError` if the port cannot be listened on."""
     import asyncio
 
+    from fencepost.adapters.address import TargetError, describe_listen_error, format_address
     from fencepost.adapters.region.line_program import LineProgram
-    from fencepost.adapters.target import TargetError, describe_listen_error, format_address
 
     program = LineProgram()
     try:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from fencepost.adapters.target import TargetError
+from fencepost.adapters.address import TargetError
 from fencepost.conformance.run.requests import (
     CONSUMER,
     RANGE,

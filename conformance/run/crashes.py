@@ -11,7 +11,7 @@ A trial is given up when the target should be down.
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from fencepost.adapters.target import TargetError
+from fencepost.adapters.address import TargetError
 from fencepost.conformance.run.protocol import RemoteTarget
 from fencepost.conformance.subject import Scenario
 from fencepost.traces.events import Event, Kind

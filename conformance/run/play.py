@@ -5,7 +5,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
-from fencepost.adapters.target import Description, Target, TargetError, TraceBuilder
+from fencepost.adapters.address import TargetError
+from fencepost.adapters.target import Description, Target, TraceBuilder
 from fencepost.conformance.analysis.root_cause import satisfied_requirements
 from fencepost.conformance.run.context import ScenarioContext
 from fencepost.conformance.run.requests import Blocked, Unanswered, Unsupported

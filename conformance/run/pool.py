@@ -10,7 +10,8 @@ from itertools import count
 from types import MappingProxyType
 from typing import Any
 
-from fencepost.adapters.target import Description, TargetError
+from fencepost.adapters.address import TargetError
+from fencepost.adapters.target import Description
 from fencepost.conformance.run.crashes import (
     CrashMonitor,
     Suspect,

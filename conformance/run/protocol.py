@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from fencepost.adapters.target import Target, TargetError
+from fencepost.adapters.address import TargetError
+from fencepost.adapters.target import Target
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.context import ScenarioContext
 from fencepost.conformance.run.schedule import CoverageGoals, ScheduleScope, TargetScheduleProtocol

@@ -7,8 +7,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from fencepost.adapters.address import TargetError
 from fencepost.adapters.in_process import InProcessTarget
-from fencepost.adapters.target import Description, Exchange, SendOptions, Target, TargetError, TraceBuilder
+from fencepost.adapters.target import Description, Exchange, SendOptions, Target, TraceBuilder
 from fencepost.adapters.virtual_clock import run_virtual_in_thread
 from fencepost.conformance.analysis.failures import Origin, build_failure
 from fencepost.conformance.analysis.trace_report import TraceJudging, check_wire_format, read_files

@@ -4,10 +4,10 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from fencepost.adapters.address import TargetError, describe_listen_error, format_address
 from fencepost.adapters.bundled.classic.log import CorruptLogError
 from fencepost.adapters.security.settings import SecuritySettings
 from fencepost.adapters.serve.server import serve_forever as run_server
-from fencepost.adapters.target import TargetError, describe_listen_error, format_address
 from fencepost.conformance.analysis import trace_report
 from fencepost.conformance.events import Progress, RunEvent
 from fencepost.conformance.plan import BUNDLED, Plan, ReplayResult

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fencepost.adapters.target import TargetError
+from fencepost.adapters.address import TargetError
 from fencepost.conformance.events import Progress, RunEvent, RunFinished, ScenarioFinished, ScheduleShrunk
 from fencepost.conformance.results import Ending, EndKind, Report
 from fencepost.conformance.run.crashes import TargetGone

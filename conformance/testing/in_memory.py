@@ -7,12 +7,13 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMappi
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias, cast
 
+from fencepost.adapters.address import TargetError
 from fencepost.adapters.bundled.classic.coordinator import VERSIONS
 from fencepost.adapters.bundled.classic.coordinator import Coordinator as BundledCoordinator
 from fencepost.adapters.bundled.classic.messages import Request, Response
 from fencepost.adapters.bundled.classic.topics import Topics
 from fencepost.adapters.in_process import DEFAULT_TOPICS, InProcessTarget, MemoryTransport
-from fencepost.adapters.target import Description, TargetError
+from fencepost.adapters.target import Description
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS, BundledRun
 from fencepost.conformance.subject import Scenario, ScenarioRun
 from fencepost.conformance.testing.runs import EXCEPTION, exceptions_in

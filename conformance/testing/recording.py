@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fencepost.adapters.address import TargetError, format_address, parse_bootstrap
 from fencepost.adapters.record.recorder import RecordingOptions, record_traffic
-from fencepost.adapters.target import TargetError, format_address, parse_bootstrap
 from fencepost.conformance.analysis.failures import Origin, build_failure
 from fencepost.conformance.run.replay import judge_trace
 from fencepost.conformance.testing.case import NextSteps, make_violation

@@ -13,8 +13,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
+from fencepost.adapters.address import TargetError, format_address
 from fencepost.adapters.serve.server import Server
-from fencepost.adapters.target import Target, TargetError, format_address
+from fencepost.adapters.target import Target
 from fencepost.adapters.virtual_clock import run_virtual_in_thread
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile, load_profile

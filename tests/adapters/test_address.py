@@ -2,7 +2,7 @@
 
 import pytest
 
-from fencepost.adapters.target import (
+from fencepost.adapters.address import (
     Bootstrap,
     TargetError,
     format_address,

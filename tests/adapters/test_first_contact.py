@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from fencepost.adapters.target import Description, SettingOrigin, TargetError, parse_target
+from fencepost.adapters.address import TargetError, parse_target
+from fencepost.adapters.target import Description, SettingOrigin
 from fencepost.adapters.wire.discovery import MAX_PROBED_METADATA, round_delay
 from fencepost.adapters.wire.target import KafkaTarget
 from fencepost.model.settings import SETTING_OF_CONFIG, Settings

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from fencepost.adapters.target import Address
+from fencepost.adapters.address import Address
 from fencepost.adapters.wire.process_control import BRIEF_WINDOWS, CALM_WINDOWS, IdleUse, IdleWatch, ProcessControl
 
 ADDRESSES = (("127.0.0.1", 9092),)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.adapters.target import Address
+from fencepost.adapters.address import Address
 from fencepost.adapters.wire.process_control import PROC, find_listeners, with_descendants
 
 HEADER = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.adapters.target import SendOptions, TargetError, TraceBuilder
+from fencepost.adapters.address import TargetError
+from fencepost.adapters.target import SendOptions, TraceBuilder
 from fencepost.adapters.wire.process_control import MoveCommand
 from fencepost.adapters.wire.target import KafkaTarget
 from fencepost.model.wire.codec import DecodedRequest

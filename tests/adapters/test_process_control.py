@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.adapters.target import TargetError, TraceBuilder
+from fencepost.adapters.address import TargetError
+from fencepost.adapters.target import TraceBuilder
 from fencepost.adapters.wire.process_control import ProcessControl
 from fencepost.adapters.wire.target import KafkaTarget
 from fencepost.traces.events import Kind

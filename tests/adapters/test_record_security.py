@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from fencepost.adapters.address import Bootstrap
 from fencepost.adapters.record.recorder import RecordingOptions, record_traffic
 from fencepost.adapters.security.authentication import Security, load_security
 from fencepost.adapters.security.settings import read_security
-from fencepost.adapters.target import Bootstrap
 from fencepost.model.wire.codec import encode_request
 from fencepost.traces.events import Event, Header, Kind
 from fencepost.traces.files.trace_files import open_trace

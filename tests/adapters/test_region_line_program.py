@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from fencepost.adapters.address import TargetError
 from fencepost.adapters.region.line_program import MAX_LINE, LineProgram
 from fencepost.adapters.region.line_target import LineTarget, connect_over_tcp
-from fencepost.adapters.target import TargetError
 
 pytestmark = pytest.mark.real_time
 OPEN = {"id": 1, "do": "open", "operators": ["A", "B"], "max_poll_records": 5}

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from fencepost.adapters.target import SendOptions, TargetError, TraceBuilder
+from fencepost.adapters.address import TargetError
+from fencepost.adapters.target import SendOptions, TraceBuilder
 from fencepost.adapters.wire import connection
 from fencepost.adapters.wire.channel import WireChannel
 from fencepost.adapters.wire.target import KafkaTarget

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.adapters.target import Description, SendOptions, TraceBuilder, parse_target
+from fencepost.adapters.address import parse_target
+from fencepost.adapters.target import Description, SendOptions, TraceBuilder
 from fencepost.adapters.wire.channel import WireChannel
 from fencepost.adapters.wire.process_control import ProcessControl
 from fencepost.adapters.wire.target import KafkaTarget

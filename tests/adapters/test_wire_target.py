@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from fencepost.adapters.target import Description, SettingOrigin, TargetError
+from fencepost.adapters.address import TargetError
+from fencepost.adapters.target import Description, SettingOrigin
 from fencepost.adapters.wire.cluster import NAMES
 from fencepost.adapters.wire.connection import connection_limit
 from fencepost.adapters.wire.discovery import SECURITY, probe_groups

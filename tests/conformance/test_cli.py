@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from fencepost.adapters.target import TargetError, parse_target
+from fencepost.adapters.address import TargetError, parse_target
 from fencepost.conformance.cli import COMMANDS, main
 from fencepost.conformance.cli.console import BROKEN_OFF
 from fencepost.conformance.cli.options import NO_TARGET

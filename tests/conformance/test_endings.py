@@ -19,7 +19,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from fencepost.adapters.target import TargetError
+from fencepost.adapters.address import TargetError
 from fencepost.adapters.wire.target import KafkaTarget
 from fencepost.conformance.analysis.report_builder import Consequence, ReportBuilder
 from fencepost.conformance.cli import main

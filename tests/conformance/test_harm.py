@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.adapters.target import TargetError, TraceBuilder, parse_target
+from fencepost.adapters.address import TargetError, parse_target
+from fencepost.adapters.target import TraceBuilder
 from fencepost.adapters.wire.target import KafkaTarget
 from fencepost.conformance.cli import main
 from fencepost.conformance.run.crashes import CrashMonitor

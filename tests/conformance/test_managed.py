@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from fencepost.adapters.target import TargetError
+from fencepost.adapters.address import TargetError
 from fencepost.adapters.wire.process_control import PROC, IdleUse, ProcessControl
 from fencepost.conformance.cli import main
 from fencepost.conformance.cli.options import NO_TARGET

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from fencepost.adapters.address import format_address
 from fencepost.adapters.region.line_program import LineProgram
-from fencepost.adapters.target import format_address
 from fencepost.conformance.cli import main
 from tests.support.faulty_regions import FAULTS
 from tests.support.server_thread import enter_in_thread

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from fencepost.adapters.address import TargetError, format_address
 from fencepost.adapters.security.authentication import load_security
-from fencepost.adapters.target import Description, TargetError, TraceBuilder, format_address
+from fencepost.adapters.target import Description, TraceBuilder
 from fencepost.adapters.wire.connection import ConnectionPool
 from fencepost.conformance.profile import load_profile
 from fencepost.conformance.protocols.kafka_address import kafka_target

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from fencepost.adapters.address import format_address
 from fencepost.adapters.security.authentication import load_security
 from fencepost.adapters.security.settings import SecurityError
-from fencepost.adapters.target import format_address
 from fencepost.conformance.cli import main
 from fencepost.conformance.profile import ProfileError, load_profile
 from tests.support.guarded_server import CERTIFICATES, Door, guarded_server

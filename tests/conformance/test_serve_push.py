@@ -5,8 +5,8 @@ import socket
 
 import pytest
 
+from fencepost.adapters.address import TargetError
 from fencepost.adapters.push.consumer import PushConsumerProgram
-from fencepost.adapters.target import TargetError
 from fencepost.conformance.cli import main
 from fencepost.conformance.push.serve import serve
 

@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 import pytest
 
+from fencepost.adapters.address import format_address
 from fencepost.adapters.client.reference.links import TcpNetwork
 from fencepost.adapters.region import kafka_consumer, line_program
 from fencepost.adapters.region import operator as operator_module
@@ -22,7 +23,6 @@ from fencepost.adapters.region.operator import (
     RegionOperator,
     merge_parts,
 )
-from fencepost.adapters.target import format_address
 from fencepost.conformance.zoo.fault import INVENTED, Fault, FaultFamily, Patch, Side
 from fencepost.model.classic.member.client import Callback, CallbackKind
 from fencepost.model.classic.member.settings import COOPERATIVE_STICKY

@@ -7,8 +7,8 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from fencepost.adapters.address import parse_address
 from fencepost.adapters.record.recorder import RecordingOptions, RecordingResult, record_traffic
-from fencepost.adapters.target import parse_address
 
 
 @dataclass(slots=True)

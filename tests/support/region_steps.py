@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, 
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from fencepost.adapters.address import format_address
 from fencepost.adapters.region.kafka import CommitFailed, Downstream, Listener, Offsets, Partition, PositionLost
 from fencepost.adapters.region.kafka_consumer import KafkaGroup, NetworkConsumer
 from fencepost.adapters.region.operator import (
@@ -19,7 +20,6 @@ from fencepost.adapters.region.operator import (
     Polling,
     RegionOperator,
 )
-from fencepost.adapters.target import format_address
 from fencepost.model.assignors.group import Assignment, ClusterTopics, GroupMember
 from tests.support.region_job import Load, add_partition, delete_records, fill_topic
 

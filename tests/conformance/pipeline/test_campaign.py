@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from fencepost.adapters.target import TargetError
+from fencepost.adapters.address import TargetError
 from fencepost.conformance.analysis.report_builder import merge_reports
 from fencepost.conformance.pipeline import campaign as module
 from fencepost.conformance.pipeline.campaign import check_same_campaign, find_reports, merge_shortest, run_seeds

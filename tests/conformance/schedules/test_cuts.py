@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from fencepost.adapters.address import parse_target
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.serve import server
-from fencepost.adapters.target import Description, parse_target
+from fencepost.adapters.target import Description
 from fencepost.adapters.wire.target import KafkaTarget
 from fencepost.conformance.plan import ReplayOutcome, ReplayResult
 from fencepost.conformance.profile import Profile

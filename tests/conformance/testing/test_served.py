@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.adapters.target import TargetError
+from fencepost.adapters.address import TargetError
 from fencepost.conformance.testing.case import Violation
 from fencepost.conformance.testing.recording import Recorder, Recording
 from fencepost.conformance.testing.targets import serve_in_thread

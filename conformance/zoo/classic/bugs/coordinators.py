@@ -6,11 +6,12 @@ from dataclasses import replace
 from functools import cache, lru_cache
 from typing import Any
 
+from fencepost.adapters.address import TargetError
 from fencepost.adapters.bundled import classic
 from fencepost.adapters.bundled.classic.coordinator import Coordinator
 from fencepost.adapters.bundled.classic.messages import Request, Response
 from fencepost.adapters.in_process import InProcessTarget
-from fencepost.adapters.target import Description, TargetError
+from fencepost.adapters.target import Description
 from fencepost.conformance.zoo.fault import Patch
 from fencepost.conformance.zoo.mutants import Mutant, all_mutants, apply_mutant, load_changed, source_of
 from fencepost.conformance.zoo.operators import GUARD_OPERATORS, OPERATORS
