@@ -7,12 +7,12 @@ from types import MappingProxyType
 from typing import Any
 
 from fencepost.adapters.address import TargetError
-from fencepost.adapters.bundled.classic.admin import Node
-from fencepost.adapters.bundled.classic.coordinator import LOCAL, VERSIONS, Coordinator
-from fencepost.adapters.bundled.classic.log import Log, MemoryLog
-from fencepost.adapters.bundled.classic.messages import Request, Response
-from fencepost.adapters.bundled.classic.topics import FixedTopics
 from fencepost.adapters.bundled.nodes.leadership import OFFSETS_TOPIC, NodeLeadership
+from fencepost.adapters.classic.admin import Node
+from fencepost.adapters.classic.coordinator import LOCAL, VERSIONS, Coordinator
+from fencepost.adapters.classic.log import Log, MemoryLog
+from fencepost.adapters.classic.messages import Request, Response
+from fencepost.adapters.classic.topics import FixedTopics
 from fencepost.adapters.target import (
     DEFAULT_OPTIONS,
     Channel,

@@ -1,6 +1,6 @@
 """How members in recordings are judged where no protocol is named."""
 
-from fencepost.traces.client_judge.classic.client import RecordedMembers, ShownViolation
-from fencepost.traces.client_judge.classic.plans import Ownership, OwnershipHistory
+from fencepost.traces.classic.client.client import RecordedMembers, ShownViolation
+from fencepost.traces.classic.client.plans import Ownership, OwnershipHistory
 
 __all__ = ["Ownership", "OwnershipHistory", "RecordedMembers", "ShownViolation"]

@@ -33,36 +33,36 @@ ORDER = {
         model/assignors  model/classic/member
         model/classic/kernel  model/classic/theorems
         model/draining
-        model/explore  model/explore/classic  model/explore/classic/poll_loop
+        model/explore  model/classic/explore  model/classic/explore/poll_loop
         model/proofs
         model/push  model/push/explore  model/region  model/region/explore
-        model/proofs/classic  model/proofs/draining  model/proofs/assignors  model/proposal  model/proofs/registry
+        model/classic/proofs  model/proofs/draining  model/proofs/assignors  model/proposal  model/proofs/registry
     """,
     "traces": """
         traces  traces/files  traces/importers
-        traces/judge/search  traces/judge/diagnosis  traces/judge/groups  traces/judge/classic
+        traces/judge/search  traces/judge/diagnosis  traces/judge/groups  traces/classic
         traces/judge
         traces/history  traces/push  traces/region
-        traces/client_judge  traces/client_judge/classic
+        traces/client_judge  traces/classic/client
         traces/pipeline
     """,
     "adapters": """
-        adapters/bundled  adapters/bundled/classic  adapters/bundled/nodes
+        adapters/bundled  adapters/classic  adapters/bundled/nodes
         adapters  adapters/security  adapters/wire  adapters/record  adapters/serve  adapters/client
         adapters/client/reference  adapters/push  adapters/region  adapters/proposal
     """,
     "conformance": """
         conformance  conformance/analysis  conformance/run
-        conformance/schedules  conformance/schedules/classic/moves  conformance/schedules/classic
-        conformance/scenarios  conformance/scenarios/classic
-        conformance/protocols
-        conformance/run/classic
-        conformance/clients  conformance/clients/classic/schedules  conformance/clients/classic
+        conformance/schedules  conformance/classic/schedules/moves  conformance/classic/schedules
+        conformance/scenarios  conformance/classic/scenarios
+        conformance/protocols  conformance/classic
+        conformance/classic/run
+        conformance/clients  conformance/classic/clients/schedules  conformance/classic/clients
         conformance/assignors  conformance/swarm
-        conformance/reports  conformance/reports/classic
+        conformance/reports  conformance/classic/reports
         conformance/testing  conformance/pipeline
-        conformance/zoo  conformance/zoo/classic/bugs  conformance/zoo/classic/clients
-        conformance/zoo/classic
+        conformance/zoo  conformance/classic/zoo/bugs  conformance/classic/zoo/clients
+        conformance/classic/zoo
         conformance/cli
         conformance/push  conformance/region  conformance/proposal
     """,
@@ -77,7 +77,7 @@ ENGINES = """
 """The packages whose modules know no protocol. A protocol's own part of an engine is in a folder of its name."""
 PROTOCOLS = ("classic", "draining", "assignors", "push", "region", "proposal")
 KNOWS_A_PROTOCOL = {
-    "conformance/run/runner.py": "fencepost.adapters.bundled.classic.log.CorruptLogError",  # `fencepost serve`
+    "conformance/run/runner.py": "fencepost.adapters.classic.log.CorruptLogError",  # `fencepost serve`
 }
 """The modules of engines that name a protocol, each with the only name of one that it may import."""
 MODULES = sorted(path.relative_to(ROOT).as_posix() for layer in LAYERS for path in (ROOT / layer).rglob("*.py"))
@@ -306,15 +306,15 @@ def test_engines_know_no_protocol() -> None:
     [
         "from fencepost.model.classic.catalogue import RULES",
         "from fencepost.model import classic",
-        "import fencepost.traces.judge.classic.stepper",
-        "def f():\n    from fencepost.conformance.schedules.classic.protocol import ClassicSchedules",
+        "import fencepost.traces.classic.stepper",
+        "def f():\n    from fencepost.conformance.classic.schedules.protocol import ClassicSchedules",
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from fencepost.model.classic.core.state import Group",
     ],
 )
 def test_an_engine_that_knows_a_protocol_is_seen(line: str) -> None:
     assert protocol_imports("traces/judge/search/x.py", line) != []
     assert protocol_imports("conformance/run/x.py", line) != []
-    assert protocol_imports("traces/judge/classic/x.py", line) == []
+    assert protocol_imports("traces/classic/x.py", line) == []
     assert protocol_imports("traces/judge/search/x.py", "from fencepost.model.frozen import evolve") == []
 
 

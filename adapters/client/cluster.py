@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from fencepost.adapters.address import Address, TargetError
-from fencepost.adapters.bundled.classic.messages import Request
 from fencepost.adapters.bundled.nodes.leadership import ELSEWHERE, refuse_elsewhere
+from fencepost.adapters.classic.messages import Request
 from fencepost.adapters.serve.server import Disconnect, Respond, ServeConnection, Server, serve_connection
 from fencepost.model.errors import Error, FencepostError
 from fencepost.model.settings import Settings

@@ -3,17 +3,17 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
-from fencepost.adapters.bundled.classic import responses
-from fencepost.adapters.bundled.classic.coordinator import Coordinator, Parts
-from fencepost.adapters.bundled.classic.group import Group, Member, State
-from fencepost.adapters.bundled.classic.heartbeats import Heartbeats
-from fencepost.adapters.bundled.classic.joining import Joining
-from fencepost.adapters.bundled.classic.loading import Loading
-from fencepost.adapters.bundled.classic.log import LogWriteError
-from fencepost.adapters.bundled.classic.messages import Error, JoinGroup, Request
-from fencepost.adapters.bundled.classic.rebalance import Rebalancer
-from fencepost.adapters.bundled.classic.records import GroupRecord, Record, SynchronizationRecord
-from fencepost.adapters.bundled.classic.syncing import Syncing
+from fencepost.adapters.classic import responses
+from fencepost.adapters.classic.coordinator import Coordinator, Parts
+from fencepost.adapters.classic.group import Group, Member, State
+from fencepost.adapters.classic.heartbeats import Heartbeats
+from fencepost.adapters.classic.joining import Joining
+from fencepost.adapters.classic.loading import Loading
+from fencepost.adapters.classic.log import LogWriteError
+from fencepost.adapters.classic.messages import Error, JoinGroup, Request
+from fencepost.adapters.classic.rebalance import Rebalancer
+from fencepost.adapters.classic.records import GroupRecord, Record, SynchronizationRecord
+from fencepost.adapters.classic.syncing import Syncing
 from fencepost.adapters.proposal.wire import decode_request
 from fencepost.adapters.serve.server import ServedDialect
 

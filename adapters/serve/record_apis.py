@@ -13,9 +13,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from fencepost.adapters.bundled.classic.coordinator import VERSIONS as COORDINATED
-from fencepost.adapters.bundled.classic.log import CorruptLogError
-from fencepost.adapters.bundled.classic.topics import topic_id_of
+from fencepost.adapters.classic.coordinator import VERSIONS as COORDINATED
+from fencepost.adapters.classic.log import CorruptLogError
+from fencepost.adapters.classic.topics import topic_id_of
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
 from fencepost.model.wire.records import Batch, control_batch, decode_batches, encode_batch, rebase_batch, records_of

@@ -12,13 +12,13 @@ from itertools import count
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from fencepost.adapters.bundled.classic.admin import Node
-from fencepost.adapters.bundled.classic.coordinator import VERSIONS as COORDINATED
-from fencepost.adapters.bundled.classic.coordinator import Coordinator
-from fencepost.adapters.bundled.classic.log import FileLog, Log, MemoryLog, SlowLog
-from fencepost.adapters.bundled.classic.messages import Request as Question
-from fencepost.adapters.bundled.classic.messages import Response
 from fencepost.adapters.bundled.nodes.leadership import NodeLeadership
+from fencepost.adapters.classic.admin import Node
+from fencepost.adapters.classic.coordinator import VERSIONS as COORDINATED
+from fencepost.adapters.classic.coordinator import Coordinator
+from fencepost.adapters.classic.log import FileLog, Log, MemoryLog, SlowLog
+from fencepost.adapters.classic.messages import Request as Question
+from fencepost.adapters.classic.messages import Response
 from fencepost.adapters.serve import record_apis
 from fencepost.adapters.serve.cluster import NODE_ID, ServedCluster, api_versions
 from fencepost.adapters.serve.record_apis import OFFERED_VERSIONS, TopicStore

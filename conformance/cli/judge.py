@@ -64,7 +64,7 @@ def ignore_progress(progress: "Progress") -> None:
 def judge_traces(paths: Sequence[Path], progress: "Callable[[Progress], None]", runner: "Runner") -> "Report":
     """The report on traces of coordinators, or on those of clients. Raises `TraceError`, and `UsageError` for both at
     once."""
-    from fencepost.conformance.clients.classic import CLASSIC_CLIENTS, DRIVEN_CLIENTS
+    from fencepost.conformance.classic.clients import CLASSIC_CLIENTS, DRIVEN_CLIENTS
     from fencepost.conformance.clients.judging import find_client_traces, judge_client_files
 
     clients = find_client_traces(paths)

@@ -20,7 +20,7 @@ from fencepost.conformance.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from fencepost.conformance.run.classic.exploration import Instance
+    from fencepost.conformance.classic.run.exploration import Instance
 
 SUBJECTS = {"coordinator": "", "client": "  of clients"}
 """What is said of a family by the subject of its requirements, if it is not its name."""
@@ -66,7 +66,7 @@ def run_list(options: argparse.Namespace, console: Console) -> int:
 
 def run_explain(options: argparse.Namespace, console: Console) -> int:
     """Print sentence, source, needs, rules, scenarios and an example of each requirement."""
-    from fencepost.conformance.clients.classic import DRIVEN_CLIENTS
+    from fencepost.conformance.classic.clients import DRIVEN_CLIENTS
     from fencepost.conformance.reports.requirements import describe_capabilities, explain_requirement
     from fencepost.conformance.results import ExitCode
     from fencepost.conformance.run.bundled import example_schedule
@@ -100,10 +100,10 @@ def run_explain(options: argparse.Namespace, console: Console) -> int:
 
 def prove_classic(options: argparse.Namespace, console: Console) -> int:
     """Prove every theorem, print each result as it comes, and write them to a file."""
+    from fencepost.conformance.classic.reports import proofs
     from fencepost.conformance.cli.files import check_outputs
-    from fencepost.conformance.reports.classic import proofs
-    from fencepost.model.proofs.classic.induction import ProofSize
-    from fencepost.model.proofs.classic.proof_share import share_sentence
+    from fencepost.model.classic.proofs.induction import ProofSize
+    from fencepost.model.classic.proofs.proof_share import share_sentence
 
     check_outputs({"--json": options.json})
     status = console.status_line()
@@ -156,9 +156,9 @@ def prove_kernel(options: argparse.Namespace, console: Console) -> int:
 
 def explore_classic(options: argparse.Namespace, console: Console) -> int:
     """Search the instance of the options, print each result as it comes, write the files. Raises `UnusableSizes`."""
+    from fencepost.conformance.classic.reports.exploration import SearchDisplay, heading, result_line, summary, to_json
+    from fencepost.conformance.classic.run.exploration import OutputFiles, run_exploration
     from fencepost.conformance.cli.files import check_outputs
-    from fencepost.conformance.reports.classic.exploration import SearchDisplay, heading, result_line, summary, to_json
-    from fencepost.conformance.run.classic.exploration import OutputFiles, run_exploration
 
     instance = instance_of(options)
     instance.setting()
@@ -185,7 +185,7 @@ def explore_classic(options: argparse.Namespace, console: Console) -> int:
 
 def instance_of(options: argparse.Namespace) -> "Instance":
     """The instance with the sizes and the behaviour of the options."""
-    from fencepost.conformance.run.classic.exploration import Instance
+    from fencepost.conformance.classic.run.exploration import Instance
     from fencepost.model.explore.search import NO_LIMIT
 
     return Instance(

@@ -213,7 +213,7 @@ def read_text(path: Path) -> str | None:
 
 def check_registry(options: argparse.Namespace, console: Console) -> int:
     """Check all entries and print a line for each problem."""
-    from fencepost.conformance.clients.classic import CLASSIC_CLIENTS
+    from fencepost.conformance.classic.clients import CLASSIC_CLIENTS
     from fencepost.conformance.reports.registry import RegistryError, find_entries, find_problems, read_entry
     from fencepost.conformance.results import ExitCode
 

@@ -208,7 +208,7 @@ def make_play(command: tuple[str, ...], is_driven: bool, startup_seconds: float)
     """How the client of a command, or its driver, is played with; and the protocol."""
     from fencepost.adapters.client.cluster import start_cluster
     from fencepost.adapters.client.program import ClientProgram, DrivenProgram
-    from fencepost.conformance.clients.classic import CLASSIC_CLIENTS, DRIVEN_CLIENTS
+    from fencepost.conformance.classic.clients import CLASSIC_CLIENTS, DRIVEN_CLIENTS
     from fencepost.conformance.clients.stage import ClientPlay
 
     # Whatever a client does to its connections is judged, and no news for the operator.

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias, cast
 
 from fencepost.adapters.address import TargetError
-from fencepost.adapters.bundled.classic.coordinator import VERSIONS
-from fencepost.adapters.bundled.classic.coordinator import Coordinator as BundledCoordinator
-from fencepost.adapters.bundled.classic.messages import Request, Response
-from fencepost.adapters.bundled.classic.topics import Topics
+from fencepost.adapters.classic.coordinator import VERSIONS
+from fencepost.adapters.classic.coordinator import Coordinator as BundledCoordinator
+from fencepost.adapters.classic.messages import Request, Response
+from fencepost.adapters.classic.topics import Topics
 from fencepost.adapters.in_process import DEFAULT_TOPICS, InProcessTarget, MemoryTransport
 from fencepost.adapters.target import Description
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS, BundledRun

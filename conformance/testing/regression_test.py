@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, cast
 
-from fencepost.adapters.bundled.classic.coordinator import VERSIONS
+from fencepost.adapters.classic.coordinator import VERSIONS
 from fencepost.adapters.in_process import DEFAULT_TOPIC
 from fencepost.adapters.target import DEFAULT_OPTIONS, Description, Exchange, SendOptions, TraceBuilder
 from fencepost.conformance.run.context import ScenarioContext

@@ -10,12 +10,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, ParamSpec, TypeVar
 
-from fencepost.adapters import bundled
 from fencepost.conformance.zoo.mutants import Mutant, changed_lines, code_of, file_of, source_of
+from fencepost.model.protocols import registered_protocols
 
 REPEAT_SECONDS = 1.0
 """The interval of further alarms: an exception raised in a callback of the garbage collector is lost."""
@@ -42,6 +43,7 @@ def cpu_limit(seconds: float) -> Iterator[None]:
     def expire(number: int, frame: FrameType | None) -> None:
         raise CpuLimitExceeded(is_in_coordinator(frame))
 
+    bundled_packages()  # so that the handler of the signal imports nothing
     begun = time.process_time()
     handler = signal.signal(signal.SIGPROF, expire)
     outer, _ = signal.setitimer(signal.ITIMER_PROF, seconds, REPEAT_SECONDS)
@@ -55,10 +57,23 @@ def cpu_limit(seconds: float) -> Iterator[None]:
             signal.setitimer(signal.ITIMER_PROF, max(left, 0.001), REPEAT_SECONDS)
 
 
+@cache
+def bundled_packages() -> tuple[str, ...]:
+    """The packages of bundled coordinators: what they share, and the folder of each protocol among the adapters."""
+    return "fencepost.adapters.bundled", *(f"fencepost.adapters.{name}" for name in registered_protocols())
+
+
+@cache
+def bundled_folders() -> tuple[str, ...]:
+    """The folders of `bundled_packages`, as far as there are any."""
+    specs = map(find_spec, bundled_packages())
+    return tuple(str(Path(spec.origin).parent) for spec in specs if spec is not None and spec.origin is not None)
+
+
 def is_in_coordinator(frame: FrameType | None) -> bool:
     """A module of a bundled coordinator, or a copy of one, is on the stack."""
     while frame is not None:
-        if str(frame.f_globals.get("__name__", "")).startswith(bundled.__name__):
+        if str(frame.f_globals.get("__name__", "")).startswith(bundled_packages()):
             return True
         frame = frame.f_back
     return False
@@ -89,14 +104,14 @@ class CpuClock:
 
 Line = tuple[str, int]
 """A file, and the number of a line."""
-_FOLDER = str(Path(bundled.__path__[0]))
 
 
 @contextmanager
-def trace_lines(folder: str = _FOLDER, function: str = "") -> Iterator[set[Line]]:
+def trace_lines(folder: str = "", function: str = "") -> Iterator[set[Line]]:
     """A context that collects the lines that this thread executes of a folder or a file, by default of bundled
     coordinators; with a name those of one function and of what stands inside it alone."""
     found: set[Line] = set()
+    folders = folder or bundled_folders()
 
     def trace_line(frame: FrameType, event: str, _: Any) -> Any:
         if event == "line":
@@ -106,7 +121,7 @@ def trace_lines(folder: str = _FOLDER, function: str = "") -> Iterator[set[Line]
     def trace_call(frame: FrameType, event: str, _: Any) -> Any:
         code = frame.f_code
         is_meant = not function or code.co_qualname.partition(".")[0] == function
-        return trace_line if is_meant and code.co_filename.startswith(folder) else None
+        return trace_line if is_meant and code.co_filename.startswith(folders) else None
 
     outer = sys.gettrace()
     sys.settrace(trace_call)

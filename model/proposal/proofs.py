@@ -5,19 +5,19 @@ from typing import Any
 
 from fencepost.model.classic.core.member_table import is_member, same_protocols
 from fencepost.model.classic.core.state import Context, Group, JoinRequest, Phase, Step, SyncRequest
-from fencepost.model.classic.theorems.failover import ACROSS_FAILOVERS, FAILOVERS_WHATEVER_CLIENTS_SEND
-from fencepost.model.classic.theorems.unconditional import WHATEVER_CLIENTS_SEND
-from fencepost.model.errors import Error
-from fencepost.model.logic import Truth, absent, and_, any_, or_
-from fencepost.model.proofs.classic.dispatch_events import GroupLog, failover_events, with_log
-from fencepost.model.proofs.classic.proof_events import (
+from fencepost.model.classic.proofs.dispatch_events import GroupLog, failover_events, with_log
+from fencepost.model.classic.proofs.proof_events import (
     EventResult,
     ProofEvent,
     Situation,
     after_coordinator_step,
     any_context,
 )
-from fencepost.model.proofs.classic.symbolic_history import GroupSymbols
+from fencepost.model.classic.proofs.symbolic_history import GroupSymbols
+from fencepost.model.classic.theorems.failover import ACROSS_FAILOVERS, FAILOVERS_WHATEVER_CLIENTS_SEND
+from fencepost.model.classic.theorems.unconditional import WHATEVER_CLIENTS_SEND
+from fencepost.model.errors import Error
+from fencepost.model.logic import Truth, absent, and_, any_, or_
 from fencepost.model.proofs.symbolic_values import formula, number_term
 from fencepost.model.proofs.terms import Term
 from fencepost.model.proposal.coordinator import (

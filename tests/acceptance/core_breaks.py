@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from fencepost.conformance.zoo.mutants import load_changed, source_of
+from fencepost.model.classic.proofs.induction import ProofSize
 from fencepost.model.classic.theorems.registry import REGISTRY
-from fencepost.model.proofs.classic.induction import ProofSize
 from tests.acceptance.framework import Figure, at_least, exactly, without_threshold
 from tests.model.mutants.classify import prove_changed
 from tests.model.proofs.breaks import BREAKS, Break
 
-EXPLORATION = "fencepost.conformance.run.classic.exploration"
+EXPLORATION = "fencepost.conformance.classic.run.exploration"
 PROOF_SIZE = ProofSize(slots=2, partitions=1, protocols=2)
 FILE = Path(__file__).parent / "results" / "core_breaks.json"
 NEEDED = 36

@@ -14,7 +14,7 @@ from typing import Any
 
 from fencepost.adapters.client.reference.client import ReferenceClient
 from fencepost.adapters.client.reference.fetcher import Fetcher, ReturnedRecords
-from fencepost.conformance.zoo.classic.clients.reference import COOPERATIVE, client_family, replace_function
+from fencepost.conformance.classic.zoo.clients.reference import COOPERATIVE, client_family, replace_function
 from fencepost.conformance.zoo.fault import Patch, Side, by_id
 from fencepost.model.assignors import group as assignor_values
 from fencepost.model.assignors import sticky

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.conformance.zoo.classic.client_stand import ClientFault
+from fencepost.conformance.classic.zoo.client_stand import ClientFault
 from fencepost.conformance.zoo.fault import Patch
 from fencepost.model.classic.catalogue.client import CLIENT_CATALOGUE
 from tests.acceptance.checks import faulty_clients

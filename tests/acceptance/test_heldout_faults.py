@@ -5,8 +5,8 @@ from collections import Counter
 import pytest
 
 import fencepost
-from fencepost.adapters.bundled.classic.group import Group
-from fencepost.conformance.zoo.classic.coordinator_stand import CoordinatorFault
+from fencepost.adapters.classic.group import Group
+from fencepost.conformance.classic.zoo.coordinator_stand import CoordinatorFault
 from tests.acceptance.heldout_faults.fault import Edit, StaleEditError, edited_coordinator
 from tests.acceptance.heldout_faults.play import record_play
 from tests.acceptance.heldout_faults.registry import FAULTS, WITNESSES

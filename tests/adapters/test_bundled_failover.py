@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.adapters.bundled.classic import records
-from fencepost.adapters.bundled.classic.coordinator import Coordinator
-from fencepost.adapters.bundled.classic.log import CorruptLogError, FileLog, Log, LogWriteError, MemoryLog
-from fencepost.adapters.bundled.classic.records import (
+from fencepost.adapters.classic import records
+from fencepost.adapters.classic.coordinator import Coordinator
+from fencepost.adapters.classic.log import CorruptLogError, FileLog, Log, LogWriteError, MemoryLog
+from fencepost.adapters.classic.records import (
     GroupRecord,
     GroupTombstone,
     MemberRecord,
@@ -19,7 +19,7 @@ from fencepost.adapters.bundled.classic.records import (
     Record,
     TransactionEnd,
 )
-from fencepost.adapters.bundled.classic.topics import FixedTopics
+from fencepost.adapters.classic.topics import FixedTopics
 from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
 from tests.support.group_driver import (

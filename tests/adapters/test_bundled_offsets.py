@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from fencepost.adapters.bundled.classic.subscription import UnreadableSubscription, read_topics
-from fencepost.adapters.bundled.classic.topics import topic_id_of
+from fencepost.adapters.classic.subscription import UnreadableSubscription, read_topics
+from fencepost.adapters.classic.topics import topic_id_of
 from fencepost.model.errors import Error
 from tests.support.group_driver import P_THEN_Q, BundledGroup, open_group, response_of, wait_for_response
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from fencepost.adapters.bundled.classic.coordinator import VERSIONS, Coordinator
-from fencepost.adapters.bundled.classic.log import LogWriteError, MemoryLog
-from fencepost.adapters.bundled.classic.messages import Request, Response
-from fencepost.adapters.bundled.classic.records import Record
-from fencepost.adapters.bundled.classic.timers import Timers
-from fencepost.adapters.bundled.classic.topics import FixedTopics, topic_id_of
+from fencepost.adapters.classic.coordinator import VERSIONS, Coordinator
+from fencepost.adapters.classic.log import LogWriteError, MemoryLog
+from fencepost.adapters.classic.messages import Request, Response
+from fencepost.adapters.classic.records import Record
+from fencepost.adapters.classic.timers import Timers
+from fencepost.adapters.classic.topics import FixedTopics, topic_id_of
 from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
 

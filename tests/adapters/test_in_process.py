@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fencepost.adapters.address import TargetError
-from fencepost.adapters.bundled.classic.rebalance import Rebalancer
+from fencepost.adapters.classic.rebalance import Rebalancer
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.target import TraceBuilder
 from fencepost.adapters.virtual_clock import Deadlock, VirtualClock, run_virtual

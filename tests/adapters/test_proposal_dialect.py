@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from fencepost.adapters.bundled.classic.coordinator import Coordinator
-from fencepost.adapters.bundled.classic.log import LogWriteError, MemoryLog
-from fencepost.adapters.bundled.classic.messages import Request, Response
-from fencepost.adapters.bundled.classic.records import Record
-from fencepost.adapters.bundled.classic.topics import FixedTopics
+from fencepost.adapters.classic.coordinator import Coordinator
+from fencepost.adapters.classic.log import LogWriteError, MemoryLog
+from fencepost.adapters.classic.messages import Request, Response
+from fencepost.adapters.classic.records import Record
+from fencepost.adapters.classic.topics import FixedTopics
 from fencepost.adapters.proposal.coordinator import ProposedCoordinator
 from fencepost.model.classic.core.state import HeartbeatResponse, JoinResponse, SyncResponse
 from fencepost.model.classic.messages import read_requests

@@ -19,8 +19,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
-from fencepost.model.explore.classic.group_system import group_system
-from fencepost.model.explore.classic.state_layout import Bounds, ModelConfig, untimed_member
+from fencepost.model.classic.explore.group_system import group_system
+from fencepost.model.classic.explore.state_layout import Bounds, ModelConfig, untimed_member
 from fencepost.model.explore.engine import explore_system
 
 MODEL = Path(__file__).with_name("group.pml")

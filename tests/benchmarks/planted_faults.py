@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from fencepost.adapters.in_process import InProcessTarget
+from fencepost.conformance.classic.schedules.protocol import ClassicSchedules
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.conformance.run.falsify import Bench
 from fencepost.conformance.run.schedule import Schedule, ScheduleScope
-from fencepost.conformance.schedules.classic.protocol import ClassicSchedules
 from fencepost.conformance.subject import ScenarioRun
 from fencepost.traces.events import Event, Header
 from fencepost.traces.judge.judge import judge

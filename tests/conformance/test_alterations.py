@@ -9,10 +9,10 @@ from functools import cache
 import pytest
 
 from fencepost.adapters.virtual_clock import run_virtual
+from fencepost.conformance.classic.scenarios import ALL
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.bundled import BundledRun
-from fencepost.conformance.scenarios.classic import ALL
 from fencepost.conformance.subject import Scenario, ScenarioRun
 from fencepost.model.catalogue.requirement import Requirement, Verifiability
 from fencepost.model.classic.catalogue import CATALOGUE, CLASSIC

@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from fencepost.adapters.bundled.classic.coordinator import Coordinator
-from fencepost.adapters.bundled.classic.messages import Request, Response
+from fencepost.adapters.classic.coordinator import Coordinator
+from fencepost.adapters.classic.messages import Request, Response
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.analysis.failures import Origin
 from fencepost.conformance.analysis.report_builder import ReportBuilder
+from fencepost.conformance.classic.scenarios import ALL
+from fencepost.conformance.classic.zoo.bugs.coordinators import CrashingTarget
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import ExitCode, Report, Verdict
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.run.context import ScenarioContext, ScenarioFunction
-from fencepost.conformance.scenarios.classic import ALL
 from fencepost.conformance.subject import Scenario, ScenarioRun, select_requirements
-from fencepost.conformance.zoo.classic.bugs.coordinators import CrashingTarget
 from fencepost.conformance.zoo.registry import fault_named
 from fencepost.model.errors import Error
 from fencepost.traces.events import Kind

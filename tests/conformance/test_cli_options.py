@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 import fencepost
+from fencepost.conformance.classic.scenarios import ALL
 from fencepost.conformance.cli import main
 from fencepost.conformance.cli.console import printable_line
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.reports.json_report import from_json
 from fencepost.conformance.reports.report import render_report, to_html
 from fencepost.conformance.reports.words import outcome_line
-from fencepost.conformance.scenarios.classic import ALL
 from fencepost.model.classic.catalogue import CATALOGUE
 from fencepost.model.classic.catalogue.client import CLIENT_CATALOGUE
 from fencepost.model.push.specification import PUSH_CATALOGUE

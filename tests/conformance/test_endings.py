@@ -22,8 +22,9 @@ import pytest
 from fencepost.adapters.address import TargetError
 from fencepost.adapters.wire.target import KafkaTarget
 from fencepost.conformance.analysis.report_builder import Consequence, ReportBuilder
+from fencepost.conformance.classic.protocol import CLASSIC
+from fencepost.conformance.classic.scenarios import ALL
 from fencepost.conformance.cli import main
-from fencepost.conformance.protocols.classic import CLASSIC
 from fencepost.conformance.reports.json_report import from_json
 from fencepost.conformance.reports.words import describe_ending
 from fencepost.conformance.results import Ending, EndKind, Report, Verdict
@@ -32,7 +33,6 @@ from fencepost.conformance.run.context import ScenarioContext
 from fencepost.conformance.run.crashes import ConnectionLosses, TargetGone
 from fencepost.conformance.run.requests import Blocked
 from fencepost.conformance.run.run_state import RunState
-from fencepost.conformance.scenarios.classic import ALL
 from fencepost.conformance.subject import Scenario, ScenarioRun
 from fencepost.model.settings import Settings
 from fencepost.traces.files.trace_files import write_trace

@@ -8,16 +8,16 @@ from pathlib import Path
 import networkx as nx
 import pytest
 
+from fencepost.conformance.classic.reports import exploration
+from fencepost.conformance.classic.reports.exploration import SearchDisplay, pulse_line, states_left
 from fencepost.conformance.cli import main
-from fencepost.conformance.reports.classic import exploration
-from fencepost.conformance.reports.classic.exploration import SearchDisplay, pulse_line, states_left
 from fencepost.conformance.results import ExitCode
 from fencepost.model.classic.core.member_table import NOWHERE, check_member
 from fencepost.model.classic.core.membership import renew_session, respond_to_commit
 from fencepost.model.classic.core.state import Context, Group, Step
+from fencepost.model.classic.explore import coordinator_steps, group_model
+from fencepost.model.classic.explore.properties import PROPERTIES
 from fencepost.model.errors import Error
-from fencepost.model.explore.classic import coordinator_steps, group_model
-from fencepost.model.explore.classic.properties import PROPERTIES
 from fencepost.model.explore.search import SearchProgress
 from fencepost.model.groups.messages import CommitRequest
 

@@ -15,12 +15,12 @@ from fencepost.conformance.capabilities import (
     offered_capabilities,
     requirements_not_told,
 )
+from fencepost.conformance.classic.scenarios import ALL
 from fencepost.conformance.cli import main
 from fencepost.conformance.reports.json_report import from_json, to_json
 from fencepost.conformance.reports.junit import to_junit
 from fencepost.conformance.reports.report import render_report
 from fencepost.conformance.results import Failure, Verdict
-from fencepost.conformance.scenarios.classic import ALL
 from fencepost.conformance.subject import select_scenarios
 from fencepost.model.catalogue.requirement import CAPABILITIES
 from fencepost.model.classic.catalogue import CATALOGUE

@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from fencepost.adapters.bundled.classic.coordinator import Coordinator
-from fencepost.adapters.bundled.classic.messages import Request, Response
+from fencepost.adapters.classic.coordinator import Coordinator
+from fencepost.adapters.classic.messages import Request, Response
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.virtual_clock import run_virtual
+from fencepost.conformance.classic.scenarios.transactions import Producer
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.conformance.run.context import ScenarioContext
 from fencepost.conformance.run.play import play_scenario
-from fencepost.conformance.scenarios.classic.transactions import Producer
 from fencepost.conformance.subject import Scenario
 from fencepost.traces.verdict import TraceVerdict
 

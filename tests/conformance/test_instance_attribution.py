@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from fencepost.adapters.bundled.classic.messages import Request, Response
+from fencepost.adapters.classic.messages import Request, Response
 from fencepost.adapters.virtual_clock import run_virtual
+from fencepost.conformance.classic.scenarios import ALL
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.bundled import BundledRun
-from fencepost.conformance.scenarios.classic import ALL
 from fencepost.model.errors import Error
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.verdict import Violation

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import fencepost
+from fencepost.conformance.classic.protocol import CLASSIC
 from fencepost.conformance.events import Progress, RunEvent, ScheduleShrunk
 from fencepost.conformance.plan import Plan
-from fencepost.conformance.protocols.classic import CLASSIC
 from fencepost.conformance.results import EndKind, Verdict
 from fencepost.conformance.run.engines import VirtualEngine
 from fencepost.conformance.run.stream import CurrentWork, RunLimits

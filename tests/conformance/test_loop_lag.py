@@ -9,6 +9,10 @@ import pytest
 
 from fencepost.adapters.target import Description
 from fencepost.adapters.virtual_clock import VirtualClock, run_virtual
+from fencepost.conformance.classic.scenarios import ALL
+from fencepost.conformance.classic.schedules.moves.cast import MemberRole
+from fencepost.conformance.classic.zoo.bugs.coordinators import CrashingTarget
+from fencepost.conformance.classic.zoo.coordinator_stand import BUNDLED_SCHEDULES
 from fencepost.conformance.events import Progress, RunEvent
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
@@ -20,11 +24,7 @@ from fencepost.conformance.run.pool import ScenarioPool
 from fencepost.conformance.run.remote import RemoteRun
 from fencepost.conformance.run.run_state import RunState
 from fencepost.conformance.run.schedule import Move, Schedule
-from fencepost.conformance.scenarios.classic import ALL
-from fencepost.conformance.schedules.classic.moves.cast import MemberRole
 from fencepost.conformance.subject import Scenario, ScenarioRun, select_scenarios
-from fencepost.conformance.zoo.classic.bugs.coordinators import CrashingTarget
-from fencepost.conformance.zoo.classic.coordinator_stand import BUNDLED_SCHEDULES
 from fencepost.conformance.zoo.registry import fault_named
 from fencepost.model.classic.catalogue import CATALOGUE
 from fencepost.traces.events import Order

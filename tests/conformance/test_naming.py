@@ -17,6 +17,7 @@ from fencepost.conformance.analysis.root_cause import (
     name_requirement,
     nearness,
 )
+from fencepost.conformance.classic.zoo.bugs import COORDINATOR_BUGS
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import Verdict
@@ -27,7 +28,6 @@ from fencepost.conformance.run.falsify import most_specific
 from fencepost.conformance.run.run_state import RunState
 from fencepost.conformance.run.schedule import Schedule
 from fencepost.conformance.subject import Scenario, ScenarioRun, select_requirements, select_scenarios
-from fencepost.conformance.zoo.classic.bugs import COORDINATOR_BUGS
 from fencepost.conformance.zoo.hunt import HuntTask
 from fencepost.conformance.zoo.registry import run_hunt
 from fencepost.conformance.zoo.results import load_results

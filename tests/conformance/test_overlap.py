@@ -9,6 +9,7 @@ import pytest
 
 from fencepost.adapters.target import Description
 from fencepost.adapters.virtual_clock import run_virtual
+from fencepost.conformance.classic.scenarios import ALL
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
@@ -17,7 +18,6 @@ from fencepost.conformance.run.play import LoopLagMonitor
 from fencepost.conformance.run.pool import RunCallback, ScenarioPool
 from fencepost.conformance.run.remote import RemoteRun
 from fencepost.conformance.run.run_state import RunState
-from fencepost.conformance.scenarios.classic import ALL
 from fencepost.conformance.subject import Scenario, ScenarioRun, select_scenarios
 from fencepost.model.classic.catalogue import CATALOGUE
 from fencepost.traces.events import Header, Order

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from fencepost.conformance.classic.reports import proofs
+from fencepost.conformance.classic.reports.proofs import Proof, real_run_length
 from fencepost.conformance.cli import main
-from fencepost.conformance.reports.classic import proofs
-from fencepost.conformance.reports.classic.proofs import Proof, real_run_length
 from fencepost.conformance.results import ExitCode
 from fencepost.model.classic.core import membership
+from fencepost.model.classic.proofs.induction import InductionCounterexample, ProofSize
 from fencepost.model.proofs import solver
-from fencepost.model.proofs.classic.induction import InductionCounterexample, ProofSize
 from fencepost.model.proofs.registry.handler_results import IN_ONE_TERM, start_inductions
 from fencepost.model.proofs.registry.results import prove_room
 from fencepost.model.proofs.registry.theorem_result import TheoremResult

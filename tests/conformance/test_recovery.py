@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from fencepost.adapters.bundled.classic.coordinator import Coordinator
-from fencepost.adapters.bundled.classic.messages import Request, Response
+from fencepost.adapters.classic.coordinator import Coordinator
+from fencepost.adapters.classic.messages import Request, Response
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile

@@ -10,11 +10,11 @@ from dataclasses import replace
 
 import pytest
 
-from fencepost.adapters.bundled.classic.group import Group, State
-from fencepost.adapters.bundled.classic.heartbeats import Heartbeats
-from fencepost.adapters.bundled.classic.messages import Error, Request, Response
-from fencepost.adapters.bundled.classic.rebalance import Rebalancer
-from fencepost.adapters.bundled.classic.syncing import Syncing
+from fencepost.adapters.classic.group import Group, State
+from fencepost.adapters.classic.heartbeats import Heartbeats
+from fencepost.adapters.classic.messages import Error, Request, Response
+from fencepost.adapters.classic.rebalance import Rebalancer
+from fencepost.adapters.classic.syncing import Syncing
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import Verdict

@@ -16,14 +16,14 @@ import pytest
 
 from fencepost.adapters.target import Description
 from fencepost.adapters.wire.target import KafkaTarget
+from fencepost.conformance.classic.protocol import CLASSIC
+from fencepost.conformance.classic.scenarios import ALL
 from fencepost.conformance.cli import main
 from fencepost.conformance.cli.console import Console
-from fencepost.conformance.protocols.classic import CLASSIC
 from fencepost.conformance.run.context import ScenarioContext
 from fencepost.conformance.run.crashes import CrashMonitor
 from fencepost.conformance.run.play import LoopLagMonitor
 from fencepost.conformance.run.pool import RestartBarrier, ScenarioPool
-from fencepost.conformance.scenarios.classic import ALL
 from fencepost.conformance.subject import Scenario
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Order

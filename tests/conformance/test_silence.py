@@ -4,15 +4,15 @@ import asyncio
 
 import pytest
 
-from fencepost.adapters.bundled.classic.coordinator import Coordinator
+from fencepost.adapters.classic.coordinator import Coordinator
 from fencepost.adapters.in_process import InProcessTarget
+from fencepost.conformance.classic.zoo.bugs.coordinators import CrashingTarget
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import ExitCode, Report, Verdict
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.run.context import ScenarioContext
 from fencepost.conformance.subject import Scenario
-from fencepost.conformance.zoo.classic.bugs.coordinators import CrashingTarget
 from fencepost.conformance.zoo.registry import fault_named
 from fencepost.model.classic.catalogue import CATALOGUE
 from tests.support.faulty_coordinators import (

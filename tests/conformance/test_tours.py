@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 
 from fencepost.adapters.virtual_clock import run_virtual
+from fencepost.conformance.classic.protocol import CLASSIC
+from fencepost.conformance.classic.scenarios.tours import sample_tours, tour_scenarios, with_target_timeouts
+from fencepost.conformance.classic.zoo.bugs import COORDINATOR_BUGS
 from fencepost.conformance.cli import main
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
-from fencepost.conformance.protocols.classic import CLASSIC
 from fencepost.conformance.run import registry
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS, BundledRun
-from fencepost.conformance.scenarios.classic.tours import sample_tours, tour_scenarios, with_target_timeouts
 from fencepost.conformance.subject import Scenario, ScenarioRun
-from fencepost.conformance.zoo.classic.bugs import COORDINATOR_BUGS
-from fencepost.model.explore.classic.coordinator_inputs import Universe, joinings
+from fencepost.model.classic.explore.coordinator_inputs import Universe, joinings
 from tests.support.faulty_coordinators import FORGIVING, install
 from tests.targets.running import RunningTarget
 

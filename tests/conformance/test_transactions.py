@@ -7,24 +7,24 @@ from typing import Any
 
 import pytest
 
-from fencepost.adapters.bundled.classic.cleanup import Cleanup
-from fencepost.adapters.bundled.classic.coordinator import Coordinator
-from fencepost.adapters.bundled.classic.messages import Request, Response
-from fencepost.adapters.bundled.classic.offset_store import OffsetStore
-from fencepost.adapters.bundled.classic.transactions import Transactions
+from fencepost.adapters.classic.cleanup import Cleanup
+from fencepost.adapters.classic.coordinator import Coordinator
+from fencepost.adapters.classic.messages import Request, Response
+from fencepost.adapters.classic.offset_store import OffsetStore
+from fencepost.adapters.classic.transactions import Transactions
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.virtual_clock import run_virtual
+from fencepost.conformance.classic.scenarios.transactions import Producer, begin_transaction
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import RequirementResult, Verdict
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS, BundledRun
 from fencepost.conformance.run.context import ScenarioContext
 from fencepost.conformance.run.play import play_scenario
-from fencepost.conformance.scenarios.classic.transactions import Producer, begin_transaction
 from fencepost.conformance.subject import Scenario
 from fencepost.model.classic.catalogue import CATALOGUE
+from fencepost.traces.classic.overdue import MAX_CLEANUP_PASSES
 from fencepost.traces.events import Body
-from fencepost.traces.judge.classic.overdue import MAX_CLEANUP_PASSES
 from fencepost.traces.verdict import TraceVerdict
 from tests.support.faulty_coordinators import altering_coordinator
 
@@ -183,7 +183,7 @@ def test_a_group_that_goes_in_spite_of_a_transaction_is_a_failure(monkeypatch: p
 
 def test_an_offset_that_expires_under_a_transaction_is_unusual(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result_of("COMMIT-30").note == ""
-    monkeypatch.setattr("fencepost.adapters.bundled.classic.group.Group.has_uncommitted", is_never)
+    monkeypatch.setattr("fencepost.adapters.classic.group.Group.has_uncommitted", is_never)
     result = result_of("COMMIT-30")
     assert (result.verdict, "although a transaction" in str(result)) == (Verdict.PASS, True)
 

@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
+from fencepost.conformance.classic.zoo.bugs.coordinators import CrashingTarget
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.reports.report import render_report
 from fencepost.conformance.results import ExitCode, RequirementResult, Verdict
 from fencepost.conformance.run.bundled import BundledRun
-from fencepost.conformance.zoo.classic.bugs.coordinators import CrashingTarget
 from fencepost.conformance.zoo.registry import fault_named
 from fencepost.model.classic.catalogue import CATALOGUE, CLASSIC
 

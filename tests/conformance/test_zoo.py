@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from fencepost.adapters.bundled.classic.group import Group
-from fencepost.adapters.bundled.classic.messages import JoinGroup, Request
+from fencepost.adapters.classic.group import Group
+from fencepost.adapters.classic.messages import JoinGroup, Request
+from fencepost.conformance.classic.zoo.bugs import COORDINATOR_BUGS, environments
+from fencepost.conformance.classic.zoo.bugs.environments import Environment
+from fencepost.conformance.classic.zoo.coordinator_stand import CoordinatorFault, make_run_in
 from fencepost.conformance.results import Verdict
 from fencepost.conformance.subject import select_requirements
-from fencepost.conformance.zoo.classic.bugs import COORDINATOR_BUGS, environments
-from fencepost.conformance.zoo.classic.bugs.environments import Environment
-from fencepost.conformance.zoo.classic.coordinator_stand import CoordinatorFault, make_run_in
 from fencepost.conformance.zoo.fault import Patch
 from fencepost.model.classic.catalogue import CATALOGUE
 from tests.support.bug_witnesses import WITNESSES, shown_by

@@ -41,7 +41,7 @@ from fencepost.model.groups.messages import (
 )
 from fencepost.model.groups.protocol import Cluster
 from fencepost.model.settings import Settings
-from fencepost.traces.judge.classic.matching import ObservedResponse, compare_responses
+from fencepost.traces.classic.matching import ObservedResponse, compare_responses
 from tests.support.plain_values import build
 
 NEWER = Dialect()

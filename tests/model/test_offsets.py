@@ -14,9 +14,9 @@ from fencepost.model.groups.messages import Offset, OffsetFetchResponse, Partiti
 from fencepost.model.groups.offsets import apply_transaction_marker, expired_offsets
 from fencepost.model.groups.protocol import NOTHING_DELETED, Cluster
 from fencepost.model.settings import Settings
+from fencepost.traces.classic.matching import ObservedResponse, compare_responses
+from fencepost.traces.classic.stepping import states_after_cleanup
 from fencepost.traces.events import Operation
-from fencepost.traces.judge.classic.matching import ObservedResponse, compare_responses
-from fencepost.traces.judge.classic.stepping import states_after_cleanup
 from fencepost.traces.judge.search.configuration import Configuration, GroupOperation
 
 CLUSTER = Cluster(Settings(), {"t": 1})

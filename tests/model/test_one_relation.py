@@ -12,11 +12,11 @@ from fencepost.model.classic.coordinator import dispatch, group_protocol, intern
 from fencepost.model.classic.coordinator.dispatch import takes_slot
 from fencepost.model.classic.core import join, membership, sync, timers
 from fencepost.model.classic.core.state import HeartbeatRequest, JoinRequest, LeaveRequest, Step, SyncRequest
+from fencepost.model.classic.explore import coordinator_steps
+from fencepost.model.classic.proofs import proof_events
+from fencepost.model.classic.proofs.proof_events import coordinator_events
 from fencepost.model.classic.theorems import dispatch_statements, scripted_run
-from fencepost.model.explore.classic import coordinator_steps
 from fencepost.model.groups.messages import CommitRequest
-from fencepost.model.proofs.classic import proof_events
-from fencepost.model.proofs.classic.proof_events import coordinator_events
 from tests.support.plain_values import build
 
 CORE = (join, sync, membership, timers)

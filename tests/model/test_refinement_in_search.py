@@ -6,11 +6,8 @@ from random import Random
 import pytest
 
 from fencepost.model.classic.core.state import CommitResponse, JoinResponse, SyncRequest
-from fencepost.model.classic.kernel.refinement import KernelRun, follow_commit, follow_coordinator, follow_member
-from fencepost.model.classic.member.member import PartitionCommit, SentRequest
-from fencepost.model.errors import Error
-from fencepost.model.explore.classic.group_system import group_system
-from fencepost.model.explore.classic.state_layout import (
+from fencepost.model.classic.explore.group_system import group_system
+from fencepost.model.classic.explore.state_layout import (
     Bounds,
     CoordinatorState,
     IncomingResponse,
@@ -18,6 +15,9 @@ from fencepost.model.explore.classic.state_layout import (
     ProcessState,
     untimed_member,
 )
+from fencepost.model.classic.kernel.refinement import KernelRun, follow_commit, follow_coordinator, follow_member
+from fencepost.model.classic.member.member import PartitionCommit, SentRequest
+from fencepost.model.errors import Error
 from fencepost.model.explore.engine import apply_transition
 from fencepost.model.explore.search import Row
 from fencepost.model.explore.transition_system import Action, Transition

@@ -17,6 +17,7 @@ HANDLERS = [
     *sorted((ROOT / "model" / "classic" / "coordinator").glob("*.py")),
     *sorted((ROOT / "model" / "groups").glob("*.py")),
     *sorted((ROOT / "traces" / "judge").rglob("*.py")),
+    *sorted((ROOT / "traces" / "classic").glob("*.py")),
 ]
 PREFIXES = {name.split(".")[0] for name in RULES}
 NOT_BY_CHANCE = {

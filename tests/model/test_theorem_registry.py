@@ -1,10 +1,10 @@
 """A theorem has one name and one sentence, whichever engine looks at it."""
 
+from fencepost.model.classic.explore.properties import PROPERTIES
 from fencepost.model.classic.kernel import invariants
 from fencepost.model.classic.theorems.registry import REGISTRY
 from fencepost.model.classic.theorems.request_statements import STEP_THEOREMS
 from fencepost.model.classic.theorems.statements import THEOREMS
-from fencepost.model.explore.classic.properties import PROPERTIES
 from fencepost.model.proofs.registry.results import theorem_sentences
 
 

@@ -11,7 +11,7 @@ from fencepost.model.errors import Error
 from fencepost.model.groups.messages import Offset, OffsetFetchResponse, PartitionErrors, Topics
 from fencepost.model.groups.protocol import Cluster
 from fencepost.model.settings import Settings
-from fencepost.traces.judge.classic.matching import ObservedResponse, compare_responses
+from fencepost.traces.classic.matching import ObservedResponse, compare_responses
 
 T, GHOST = "11111111-0000-0000-0000-000000000000", "22222222-0000-0000-0000-000000000000"
 NAMES = {T: "t"}

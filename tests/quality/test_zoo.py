@@ -7,8 +7,8 @@ from statistics import median
 
 import pytest
 
-from fencepost.conformance.zoo.classic.bugs import COORDINATOR_BUGS
-from fencepost.conformance.zoo.classic.coordinator_stand import HANGS
+from fencepost.conformance.classic.zoo.bugs import COORDINATOR_BUGS
+from fencepost.conformance.classic.zoo.coordinator_stand import HANGS
 from fencepost.conformance.zoo.hunt import HuntTask
 from fencepost.conformance.zoo.hunt_plan import is_not_told_apart
 from fencepost.conformance.zoo.registry import run_hunt, systematic_mutants

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from fencepost.conformance.scenarios.classic import ALL
-from fencepost.conformance.zoo.classic.bugs import COORDINATOR_BUGS
-from fencepost.conformance.zoo.classic.coordinator_stand import COORDINATORS, CoordinatorFault
+from fencepost.conformance.classic.scenarios import ALL
+from fencepost.conformance.classic.zoo.bugs import COORDINATOR_BUGS
+from fencepost.conformance.classic.zoo.coordinator_stand import COORDINATORS, CoordinatorFault
 from fencepost.traces.files.trace_files import write_trace
 
 WITNESSES: Mapping[str, tuple[str, str]] = {

@@ -3,12 +3,12 @@
 from typing import Any
 
 from fencepost.adapters.client.reference.driver import ReferenceSubject
-from fencepost.conformance.clients.classic import CLASSIC_CLIENTS, SCENARIOS
+from fencepost.conformance.classic.clients import CLASSIC_CLIENTS, SCENARIOS
+from fencepost.conformance.classic.zoo.clients import reference
+from fencepost.conformance.classic.zoo.clients.reference import KINDS
 from fencepost.conformance.clients.run import ClientPlan, ClientRun
 from fencepost.conformance.clients.stage import ClientFacts, ClientPlay
 from fencepost.conformance.subject import ScenarioRun
-from fencepost.conformance.zoo.classic.clients import reference
-from fencepost.conformance.zoo.classic.clients.reference import KINDS
 from fencepost.conformance.zoo.fault import Fault
 from fencepost.model.classic.member.settings import ClientSettings
 from tests.support.wire_client import Tamper, Tell, WireSubject, send_as_it_is

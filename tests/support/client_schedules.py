@@ -3,8 +3,8 @@
 from functools import partial
 
 from fencepost.adapters.client.reference.driver import ReferenceSubject
-from fencepost.conformance.clients.classic import CLASSIC_CLIENTS, DRIVEN_CLIENTS
-from fencepost.conformance.clients.classic.schedules.protocol import ClassicClientSchedules
+from fencepost.conformance.classic.clients import CLASSIC_CLIENTS, DRIVEN_CLIENTS
+from fencepost.conformance.classic.clients.schedules.protocol import ClassicClientSchedules
 from fencepost.conformance.clients.protocol import ClientProtocol
 from fencepost.conformance.clients.schedules import ClientBench
 from fencepost.conformance.clients.stage import ClientFacts, ClientPlay

@@ -12,6 +12,7 @@ from fencepost.model.classic.coordinator.internal_actions import armed_timers, f
 from fencepost.model.classic.coordinator.state import GroupState, Reply
 from fencepost.model.classic.core.state import Choices, Context, Holder, Phase
 from fencepost.model.classic.dialect import Dialect
+from fencepost.model.classic.explore.poll_loop.actions import with_handle
 from fencepost.model.classic.member.client import (
     CallbackKind,
     Client,
@@ -48,7 +49,6 @@ from fencepost.model.classic.member.step import (
 )
 from fencepost.model.classic.messages import Request
 from fencepost.model.errors import Error
-from fencepost.model.explore.classic.poll_loop.actions import with_handle
 from fencepost.model.frozen import evolve
 from fencepost.model.groups.messages import OffsetCommit, Partition, PartitionErrors
 from fencepost.model.groups.protocol import Cluster

@@ -7,8 +7,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from fencepost.conformance.clients.classic.groups import requirements_of
-from fencepost.conformance.zoo.classic.clients.reference import make_subject, replace_function
+from fencepost.conformance.classic.clients.groups import requirements_of
+from fencepost.conformance.classic.zoo.clients.reference import make_subject, replace_function
 from fencepost.conformance.zoo.fault import INVENTED, Fault, Patch, Side
 from fencepost.model.assignors.consumer_protocol import (
     decode_assignment,

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from fencepost.adapters.bundled.classic.coordinator import Coordinator
-from fencepost.adapters.bundled.classic.group import Group
-from fencepost.adapters.bundled.classic.messages import Request, Response
-from fencepost.adapters.bundled.classic.rebalance import Rebalancer
+from fencepost.adapters.classic.coordinator import Coordinator
+from fencepost.adapters.classic.group import Group
+from fencepost.adapters.classic.messages import Request, Response
+from fencepost.adapters.classic.rebalance import Rebalancer
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.model.settings import Settings
 

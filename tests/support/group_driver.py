@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from fencepost.adapters.bundled.classic.log import Log
+from fencepost.adapters.classic.log import Log
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.target import Channel, Exchange, TraceBuilder
 from fencepost.model.errors import Error

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fencepost.adapters.bundled.classic.admin import Node
+from fencepost.adapters.classic.admin import Node
 from fencepost.adapters.serve.cluster import NODE_ID
 from fencepost.adapters.serve.server import Disconnect, Server, serve_connection
 from fencepost.model.settings import Settings

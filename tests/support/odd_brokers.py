@@ -3,9 +3,9 @@
 import asyncio
 from pathlib import Path
 
-from fencepost.adapters.bundled.classic.admin import Node
-from fencepost.adapters.bundled.classic.coordinator import Coordinator
-from fencepost.adapters.bundled.classic.log import MemoryLog
+from fencepost.adapters.classic.admin import Node
+from fencepost.adapters.classic.coordinator import Coordinator
+from fencepost.adapters.classic.log import MemoryLog
 from fencepost.adapters.serve.server import Disconnect, Server
 from fencepost.model.errors import Error
 from fencepost.model.settings import Settings

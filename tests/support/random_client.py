@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fencepost.adapters.bundled.classic.coordinator import VERSIONS
-from fencepost.adapters.bundled.classic.topics import topic_id_of
+from fencepost.adapters.classic.coordinator import VERSIONS
+from fencepost.adapters.classic.topics import topic_id_of
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.target import Exchange, SendOptions, TraceBuilder
 from fencepost.adapters.virtual_clock import run_virtual

@@ -5,11 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 from fencepost.model.classic.core.state import Holder, JoinResponse, Phase, Slot
+from fencepost.model.classic.explore.group_model import QuietModel
+from fencepost.model.classic.explore.state_layout import COORDINATOR, PROCESS, RESPONSE, column_of
 from fencepost.model.classic.kernel.actions import finite_relation
 from fencepost.model.classic.kernel.rebalance import REBALANCE_ACTIONS, Rebalance
 from fencepost.model.classic.member.member import MemberState
-from fencepost.model.explore.classic.group_model import QuietModel
-from fencepost.model.explore.classic.state_layout import COORDINATOR, PROCESS, RESPONSE, column_of
 from fencepost.model.explore.search import Row
 
 MOST_ACTIONS = 3

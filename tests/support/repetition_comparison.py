@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 
+from fencepost.traces.classic.protocol import ClassicProtocol
 from fencepost.traces.events import Event, Header, Operation
-from fencepost.traces.judge.classic.protocol import ClassicProtocol
 from fencepost.traces.judge.judge import Judge
 
 BEAM_WIDTH, MAX_CONFIGURATIONS = 12, 2_000

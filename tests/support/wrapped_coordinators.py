@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from itertools import count
 from typing import Any
 
-from fencepost.adapters.bundled.classic.coordinator import Coordinator
-from fencepost.adapters.bundled.classic.log import MemoryLog
-from fencepost.adapters.bundled.classic.messages import Request, Response
-from fencepost.adapters.bundled.classic.topics import Topics
+from fencepost.adapters.classic.coordinator import Coordinator
+from fencepost.adapters.classic.log import MemoryLog
+from fencepost.adapters.classic.messages import Request, Response
+from fencepost.adapters.classic.topics import Topics
 from fencepost.conformance.testing.in_memory import Storage
 from fencepost.model.settings import Settings
 

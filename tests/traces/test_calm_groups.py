@@ -13,9 +13,8 @@ from fencepost.model.classic.core import membership
 from fencepost.model.classic.core.state import Context, Group, HeartbeatRequest, Step
 from fencepost.model.frozen import evolve
 from fencepost.model.groups import offsets
-from fencepost.traces.events import Event, Header, Kind, Lookahead
-from fencepost.traces.judge.classic import calm_group
-from fencepost.traces.judge.classic.calm_group import (
+from fencepost.traces.classic import calm_group
+from fencepost.traces.classic.calm_group import (
     REST,
     CalmStep,
     Opaque,
@@ -24,6 +23,7 @@ from fencepost.traces.judge.classic.calm_group import (
     OpaqueValueRead,
     learn_step,
 )
+from fencepost.traces.events import Event, Header, Kind, Lookahead
 from fencepost.traces.judge.groups.group_judge import RepetitionError
 from fencepost.traces.judge.judge import Judge
 from tests.acceptance.verdict_corpus.compare import RECORDINGS, read

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from fencepost.model.errors import Error
-from fencepost.traces.client_judge.classic.joining import error_in
+from fencepost.traces.classic.client.joining import error_in
 from fencepost.traces.events import Event, Kind
 
 ERROR = int(Error.UNSTABLE_OFFSET_COMMIT)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from fencepost.adapters.bundled.classic.log import LogWriteError, MemoryLog
-from fencepost.adapters.bundled.classic.records import Record
+from fencepost.adapters.classic.log import LogWriteError, MemoryLog
+from fencepost.adapters.classic.records import Record
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.target import TraceBuilder
 from fencepost.adapters.virtual_clock import run_virtual

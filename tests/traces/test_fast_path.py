@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from fencepost.traces.classic import calm_group
+from fencepost.traces.classic.stepper import ClassicStepper
+from fencepost.traces.classic.stepping import CoordinatorStepper
 from fencepost.traces.events import Event, Kind
-from fencepost.traces.judge.classic import calm_group
-from fencepost.traces.judge.classic.stepper import ClassicStepper
-from fencepost.traces.judge.classic.stepping import CoordinatorStepper
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.judge.search.configuration import Configuration, GroupOperation
 from tests.support.random_client import random_trace

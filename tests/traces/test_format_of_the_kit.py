@@ -6,8 +6,8 @@ import pytest
 
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.virtual_clock import run_virtual
+from fencepost.conformance.classic.scenarios.heartbeats import heartbeats
 from fencepost.conformance.run.play import play_scenario
-from fencepost.conformance.scenarios.classic.heartbeats import heartbeats
 from fencepost.conformance.subject import Scenario, ScenarioRun
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Header, Kind, Order

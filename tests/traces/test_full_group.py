@@ -7,8 +7,8 @@ import pytest
 
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.virtual_clock import run_virtual
+from fencepost.conformance.classic.scenarios.replacements import replacements
 from fencepost.conformance.run.play import play_scenario
-from fencepost.conformance.scenarios.classic.replacements import replacements
 from fencepost.conformance.subject import ScenarioRun
 from fencepost.model.errors import Error
 from fencepost.model.settings import Settings

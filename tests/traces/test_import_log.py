@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from fencepost.traces.classic.log_steps import STEP_HANDLERS
 from fencepost.traces.events import Event, Header, Kind
 from fencepost.traces.files.trace_files import TraceError, open_trace
 from fencepost.traces.importers.broker_log import KAFKA_3_LINES, KAFKA_4_LINES, import_log
-from fencepost.traces.judge.classic.log_steps import STEP_HANDLERS
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.verdict import CheckStatus, TraceVerdict
 

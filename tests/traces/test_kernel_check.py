@@ -8,16 +8,16 @@ from dataclasses import replace
 import pytest
 
 from fencepost.adapters.virtual_clock import run_virtual
+from fencepost.conformance.classic.scenarios import ALL
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.bundled import BundledRun
-from fencepost.conformance.scenarios.classic import ALL
 from fencepost.model.classic.coordinator.state import GroupState, StepResult
 from fencepost.model.classic.core.state import FREE, Group, Holder, Phase, Slot
 from fencepost.model.classic.kernel.refinement import RefinementError
 from fencepost.model.groups.messages import CommitRequest, OffsetCommit
+from fencepost.traces.classic.kernel_check import KernelCheck
 from fencepost.traces.events import Event, Header
-from fencepost.traces.judge.classic.kernel_check import KernelCheck
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.judge.search.configuration import Path
 from fencepost.traces.judge.search.difference import FreshId

@@ -7,8 +7,8 @@ import pytest
 from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
 from fencepost.model.wire.java_hash import java_abs_hash
+from fencepost.traces.classic.failover import OFFSETS_TOPIC
 from fencepost.traces.events import Body, Event, Header, Kind, Order
-from fencepost.traces.judge.classic.failover import OFFSETS_TOPIC
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.verdict import Violation, initial_violations
 

@@ -3,11 +3,11 @@
 from functools import cache, partial
 
 from fencepost.adapters.in_process import InProcessTarget
+from fencepost.conformance.classic.schedules.generation import generate_schedules
+from fencepost.conformance.classic.schedules.protocol import ClassicSchedules
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.conformance.run.falsify import Bench
 from fencepost.conformance.run.schedule import ScheduleScope
-from fencepost.conformance.schedules.classic.generation import generate_schedules
-from fencepost.conformance.schedules.classic.protocol import ClassicSchedules
 from fencepost.conformance.subject import ScenarioRun
 from fencepost.traces.events import Kind
 from fencepost.traces.judge.judge import judge

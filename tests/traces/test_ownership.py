@@ -8,7 +8,7 @@ import pytest
 from fencepost.model.assignors.consumer_protocol import encode_subscription
 from fencepost.model.assignors.group import Subscription
 from fencepost.model.errors import Error
-from fencepost.traces.client_judge.classic.plans import Ownership, OwnershipEnd, OwnershipHistory
+from fencepost.traces.classic.client.plans import Ownership, OwnershipEnd, OwnershipHistory
 from fencepost.traces.events import Kind, Lookahead
 from tests.support.member_recording import T0, T1, T2, MemberRecording, record_stable_member
 

@@ -10,7 +10,7 @@ import pytest
 from fencepost.model.assignors.consumer_protocol import encode_subscription
 from fencepost.model.assignors.group import Subscription, TopicPartition
 from fencepost.model.errors import Error
-from fencepost.traces.client_judge.classic.client import MAX_MEMBERS, RecordedMembers
+from fencepost.traces.classic.client.client import MAX_MEMBERS, RecordedMembers
 from fencepost.traces.events import Kind, Lookahead
 from tests.support.member_recording import RECORDED, T0, T1, T2, MemberRecording, record_stable_member
 

@@ -7,8 +7,8 @@ import pytest
 
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.virtual_clock import run_virtual
+from fencepost.conformance.classic.scenarios.takeovers import takeovers
 from fencepost.conformance.run.play import play_scenario
-from fencepost.conformance.scenarios.classic.takeovers import takeovers
 from fencepost.conformance.subject import ScenarioRun
 from fencepost.model.errors import Error
 from fencepost.traces.events import Header, Order

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.virtual_clock import run_virtual
+from fencepost.conformance.classic.scenarios.leaves import leaves
 from fencepost.conformance.run.play import play_scenario
-from fencepost.conformance.scenarios.classic.leaves import leaves
 from fencepost.conformance.subject import ScenarioRun
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.judge.judge import judge

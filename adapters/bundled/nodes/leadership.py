@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from fencepost.adapters.bundled.classic import responses
-from fencepost.adapters.bundled.classic.messages import Error, Request, Response
+from fencepost.adapters.classic import responses
+from fencepost.adapters.classic.messages import Error, Request, Response
 
 # --- The responses of a node that does not coordinate: NOT_COORDINATOR, where each response has its place for it.
 

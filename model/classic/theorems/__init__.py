@@ -1,5 +1,5 @@
 """Theorems about coordinator and members, the lemmas that make them inductive, and the wordings that are false.
 
-Statements are predicates on states with ghost state. They are proved in `model/proofs/classic` and checked in every
-state by `model/explore/classic`.
+Statements are predicates on states with ghost state. They are proved in `model/classic/proofs` and checked in every
+state by `model/classic/explore`.
 """

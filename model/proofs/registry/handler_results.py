@@ -3,11 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
-from fencepost.model.classic.theorems.dispatch_statements import DISPATCH_THEOREMS
-from fencepost.model.classic.theorems.failover import FAILOVER_THEOREMS, KEPT_BY_KAFKA, assignment_is_stored
-from fencepost.model.classic.theorems.member_statements import MEMBER_THEOREMS
-from fencepost.model.classic.theorems.registry import REGISTRY
-from fencepost.model.proofs.classic.induction import (
+from fencepost.model.classic.proofs.induction import (
     ALONE,
     DISPATCH,
     EARLY_FAILOVERS,
@@ -20,6 +16,10 @@ from fencepost.model.proofs.classic.induction import (
     initially_false,
     prove_named_event,
 )
+from fencepost.model.classic.theorems.dispatch_statements import DISPATCH_THEOREMS
+from fencepost.model.classic.theorems.failover import FAILOVER_THEOREMS, KEPT_BY_KAFKA, assignment_is_stored
+from fencepost.model.classic.theorems.member_statements import MEMBER_THEOREMS
+from fencepost.model.classic.theorems.registry import REGISTRY
 from fencepost.model.proofs.registry.theorem_result import Progress, TheoremResult
 from fencepost.model.statement import Statement
 

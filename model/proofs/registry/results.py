@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from time import perf_counter
 
+from fencepost.model.classic.proofs import kernel_proofs
+from fencepost.model.classic.proofs.kernel_proofs import cooperative_lemmas, rebalance_lemmas
 from fencepost.model.classic.theorems.non_theorems import FALSE_THEOREMS
 from fencepost.model.classic.theorems.registry import REGISTRY
 from fencepost.model.draining.non_theorems import FALSE_CLAIMS
 from fencepost.model.proofs.assignors.theorems import assignor_lemmas
-from fencepost.model.proofs.classic import kernel_proofs
-from fencepost.model.proofs.classic.kernel_proofs import cooperative_lemmas, rebalance_lemmas
 from fencepost.model.proofs.draining import waiting
 from fencepost.model.proofs.induction import Lemma, LemmaResult, findings
 from fencepost.model.proofs.registry.handler_results import dispatch_sentences, failover_sentences, handler_sentences

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fencepost.model.proofs.classic.induction import InductionCounterexample
+from fencepost.model.classic.proofs.induction import InductionCounterexample
 
 Progress = Callable[[str, int, int], None]
 """Told what is being proved, its number and how many there are."""

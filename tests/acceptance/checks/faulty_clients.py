@@ -12,9 +12,9 @@ from pathlib import Path
 from random import Random
 
 from fencepost import adapters, conformance, model, traces
-from fencepost.conformance.zoo.classic.client_stand import ClientFault, MutantOutcome, hunt_mutant
-from fencepost.conformance.zoo.classic.clients import CLIENT_BUGS
-from fencepost.conformance.zoo.classic.zoo import member_mutants
+from fencepost.conformance.classic.zoo.client_stand import ClientFault, MutantOutcome, hunt_mutant
+from fencepost.conformance.classic.zoo.clients import CLIENT_BUGS
+from fencepost.conformance.classic.zoo.zoo import member_mutants
 from fencepost.conformance.zoo.fault import Side
 from fencepost.conformance.zoo.hunt import HuntResult, HuntTask
 from fencepost.conformance.zoo.registry import hunt, hunts_for

@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from fencepost.conformance.zoo.classic.coordinator_stand import CoordinatorFault
+from fencepost.conformance.classic.zoo.coordinator_stand import CoordinatorFault
 from tests.acceptance import framework
 from tests.acceptance.framework import Check, Figure, MeasurementError, at_least, exactly, without_threshold
 from tests.acceptance.heldout_faults.registry import FAULTS, WITNESSES

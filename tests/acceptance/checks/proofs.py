@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fencepost.model.explore.classic.state_layout import Bounds, ModelConfig, untimed_member
+from fencepost.model.classic.explore.state_layout import Bounds, ModelConfig, untimed_member
+from fencepost.model.classic.proofs import kernel_proofs
+from fencepost.model.classic.proofs.kernel_proofs import cooperative_lemmas, rebalance_lemmas
 from fencepost.model.proofs.assignors.theorems import assignor_lemmas
-from fencepost.model.proofs.classic import kernel_proofs
-from fencepost.model.proofs.classic.kernel_proofs import cooperative_lemmas, rebalance_lemmas
 from fencepost.model.proofs.draining import waiting
 from fencepost.model.proofs.induction import Lemma, findings
 from tests.acceptance import core_breaks, mutant_verdicts

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
-from fencepost.conformance.zoo.classic.bugs import COORDINATOR_BUGS
+from fencepost.conformance.classic.zoo.bugs import COORDINATOR_BUGS
 from fencepost.conformance.zoo.hunt_plan import is_not_told_apart
 from fencepost.conformance.zoo.results import MUTANT_RESULTS as RECORD
 from fencepost.conformance.zoo.results import ResultRow, ResultTable, from_json, load_results

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
-from fencepost.conformance.zoo.classic.bugs.environments import PLAIN, Environment
+from fencepost.conformance.classic.zoo.bugs.environments import PLAIN, Environment
 from fencepost.conformance.zoo.fault import Fault, Patch, Side
 from tests.acceptance.heldout_faults.play import Play
 
-_PACKAGE = "fencepost.adapters.bundled.classic"
+_PACKAGE = "fencepost.adapters.classic"
 
 WitnessFunction = Callable[[Play], Awaitable[None]]
 

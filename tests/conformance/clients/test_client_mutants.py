@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from fencepost.conformance.clients.classic import SCENARIOS
+from fencepost.conformance.classic.clients import SCENARIOS
+from fencepost.conformance.classic.zoo.client_stand import CLIENTS, shown_by
+from fencepost.conformance.classic.zoo.clients.reference import KINDS
+from fencepost.conformance.classic.zoo.zoo import member_mutants
 from fencepost.conformance.subject import Scenario
-from fencepost.conformance.zoo.classic.client_stand import CLIENTS, shown_by
-from fencepost.conformance.zoo.classic.clients.reference import KINDS
-from fencepost.conformance.zoo.classic.zoo import member_mutants
 from fencepost.conformance.zoo.hunt import usual_run
 from tests.acceptance.heldout_clients import CLIENT_FAULTS
 

@@ -3,10 +3,10 @@
 import pytest
 
 from fencepost.adapters.client.cluster import CLIENT_LABEL
+from fencepost.conformance.classic.zoo.client_stand import shown_by
 from fencepost.conformance.clients.stage import CLIENT_SETTINGS
-from fencepost.conformance.zoo.classic.client_stand import shown_by
 from fencepost.model.frozen import evolve
-from fencepost.traces.client_judge.classic.client import ClassicClient
+from fencepost.traces.classic.client.client import ClassicClient
 from fencepost.traces.client_judge.judge import judge_client
 from fencepost.traces.events import Header, Order
 from tests.support.client_scenarios import EAGER, play_fault, play_scenario

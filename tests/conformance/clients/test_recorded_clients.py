@@ -11,7 +11,7 @@ import pytest
 from fencepost.model.assignors.consumer_protocol import encode_assignment
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
-from fencepost.traces.client_judge.classic.client import ClassicClient
+from fencepost.traces.classic.client.client import ClassicClient
 from fencepost.traces.client_judge.judge import judge_client
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.files.trace_files import open_trace

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from fencepost.adapters.client.cluster import DOUBLED
-from fencepost.conformance.clients.classic import SCENARIOS
+from fencepost.conformance.classic.clients import SCENARIOS
 from fencepost.conformance.clients.stage import DOUBLED_END
 from fencepost.model.assignors.consumer_protocol import decode_assignment, encode_assignment
 from fencepost.model.classic.member.settings import ClientSettings
 from fencepost.model.frozen import evolve
-from fencepost.traces.client_judge.classic.client import ClassicClient
+from fencepost.traces.classic.client.client import ClassicClient
 from fencepost.traces.client_judge.judge import judge_client
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.verdict import PASSING, CheckStatus

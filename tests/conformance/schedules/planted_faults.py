@@ -9,27 +9,27 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from fencepost.adapters.bundled.classic.cleanup import Cleanup
-from fencepost.adapters.bundled.classic.commits import Commit, Commits
-from fencepost.adapters.bundled.classic.group import Group, Member, Offset, Partition, State
-from fencepost.adapters.bundled.classic.loading import Loading
-from fencepost.adapters.bundled.classic.messages import Body, Error, JoinGroup, Request
-from fencepost.adapters.bundled.classic.offset_store import OffsetStore
-from fencepost.adapters.bundled.classic.offsets import Offsets
-from fencepost.adapters.bundled.classic.rebalance import Rebalancer
-from fencepost.adapters.bundled.classic.records import (
+from fencepost.adapters.classic.cleanup import Cleanup
+from fencepost.adapters.classic.commits import Commit, Commits
+from fencepost.adapters.classic.group import Group, Member, Offset, Partition, State
+from fencepost.adapters.classic.loading import Loading
+from fencepost.adapters.classic.messages import Body, Error, JoinGroup, Request
+from fencepost.adapters.classic.offset_store import OffsetStore
+from fencepost.adapters.classic.offsets import Offsets
+from fencepost.adapters.classic.rebalance import Rebalancer
+from fencepost.adapters.classic.records import (
     GroupRecord,
     GroupTombstone,
     OffsetRecord,
     OffsetTombstone,
     TransactionEnd,
 )
-from fencepost.adapters.bundled.classic.static_membership import StaticMembership
-from fencepost.adapters.bundled.classic.subscription import UnreadableSubscription, read_topics
-from fencepost.adapters.bundled.classic.syncing import Syncing
-from fencepost.adapters.bundled.classic.timers import Timers
-from fencepost.adapters.bundled.classic.transactions import Transactions
-from fencepost.conformance.zoo.classic.bugs.environments import coordinator_family
+from fencepost.adapters.classic.static_membership import StaticMembership
+from fencepost.adapters.classic.subscription import UnreadableSubscription, read_topics
+from fencepost.adapters.classic.syncing import Syncing
+from fencepost.adapters.classic.timers import Timers
+from fencepost.adapters.classic.transactions import Transactions
+from fencepost.conformance.classic.zoo.bugs.environments import coordinator_family
 from fencepost.conformance.zoo.fault import Patch
 
 PLANTED = coordinator_family()

@@ -6,10 +6,10 @@ from typing import TypeVar
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
+from fencepost.conformance.classic.schedules.generation import ScheduleDraft
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.conformance.run.falsify import Bench
 from fencepost.conformance.run.schedule import ScheduleScope
-from fencepost.conformance.schedules.classic.generation import ScheduleDraft
 
 SCOPE = ScheduleScope(BUNDLED_SETTINGS, cuts=True)
 Item = TypeVar("Item")

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from fencepost.adapters.bundled.classic.messages import Response
+from fencepost.adapters.classic.messages import Response
+from fencepost.conformance.classic.protocol import CLASSIC
 from fencepost.conformance.cli import main
-from fencepost.conformance.protocols.classic import CLASSIC
 from fencepost.conformance.run.engine import ScheduleResult
 from fencepost.conformance.run.engines import BatchWorker
 from fencepost.conformance.run.schedule import BatchSpec

@@ -4,6 +4,8 @@ from collections import Counter
 from functools import partial
 
 from fencepost.adapters.in_process import InProcessTarget
+from fencepost.conformance.classic.schedules.generation import generate_schedules
+from fencepost.conformance.classic.schedules.protocol import ClassicSchedules, coverage_goals
 from fencepost.conformance.reports.json_report import from_json, to_json
 from fencepost.conformance.reports.report import render_report
 from fencepost.conformance.results import Coverage, Report
@@ -12,8 +14,6 @@ from fencepost.conformance.run.engine import RunStatistics, describe_nearest, me
 from fencepost.conformance.run.engines import BatchWorker
 from fencepost.conformance.run.falsify import Bench
 from fencepost.conformance.run.schedule import BatchSpec, ScheduleScope
-from fencepost.conformance.schedules.classic.generation import generate_schedules
-from fencepost.conformance.schedules.classic.protocol import ClassicSchedules, coverage_goals
 from fencepost.model.classic.catalogue import RULES
 from fencepost.traces.model_transitions import Transition
 

@@ -11,6 +11,10 @@ from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.serve import server
 from fencepost.adapters.target import Description
 from fencepost.adapters.wire.target import KafkaTarget
+from fencepost.conformance.classic.schedules.generation import generate_schedules
+from fencepost.conformance.classic.schedules.interpreter import scenario_of
+from fencepost.conformance.classic.schedules.moves.cast import MemberRole
+from fencepost.conformance.classic.schedules.protocol import ClassicSchedules
 from fencepost.conformance.plan import ReplayOutcome, ReplayResult
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
@@ -18,10 +22,6 @@ from fencepost.conformance.run.falsify import Bench
 from fencepost.conformance.run.play import play_scenario
 from fencepost.conformance.run.replay import NEVER_FAILED, replay_trace
 from fencepost.conformance.run.schedule import Move, Schedule, ScheduleScope
-from fencepost.conformance.schedules.classic.generation import generate_schedules
-from fencepost.conformance.schedules.classic.interpreter import scenario_of
-from fencepost.conformance.schedules.classic.moves.cast import MemberRole
-from fencepost.conformance.schedules.classic.protocol import ClassicSchedules
 from fencepost.conformance.subject import ScenarioRun
 from fencepost.model.errors import Error
 from fencepost.traces.events import Event, Kind

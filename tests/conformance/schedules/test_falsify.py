@@ -7,10 +7,16 @@ from typing import Any
 
 import pytest
 
-from fencepost.adapters.bundled.classic.coordinator import Coordinator
-from fencepost.adapters.bundled.classic.messages import Response
+from fencepost.adapters.classic.coordinator import Coordinator
+from fencepost.adapters.classic.messages import Response
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.target import Target
+from fencepost.conformance.classic.schedules.draw import RandomDraw
+from fencepost.conformance.classic.schedules.generation import generate_schedules
+from fencepost.conformance.classic.schedules.interactions import INTERACTIONS, Family, choose_families
+from fencepost.conformance.classic.schedules.moves.registry import KINDS
+from fencepost.conformance.classic.schedules.protocol import ClassicSchedules
+from fencepost.conformance.classic.zoo.bugs import COORDINATOR_BUGS
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.conformance.run.falsify import (
     Bench,
@@ -21,12 +27,6 @@ from fencepost.conformance.run.falsify import (
     schedule_source,
 )
 from fencepost.conformance.run.schedule import ScheduleScope
-from fencepost.conformance.schedules.classic.draw import RandomDraw
-from fencepost.conformance.schedules.classic.generation import generate_schedules
-from fencepost.conformance.schedules.classic.interactions import INTERACTIONS, Family, choose_families
-from fencepost.conformance.schedules.classic.moves.registry import KINDS
-from fencepost.conformance.schedules.classic.protocol import ClassicSchedules
-from fencepost.conformance.zoo.classic.bugs import COORDINATOR_BUGS
 from fencepost.model.errors import Error
 from fencepost.traces.events import Kind
 from tests.support.faulty_coordinators import altering_coordinator, replace_error

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from fencepost.conformance.classic.schedules.moves.cast import LONG, MemberRole
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.play import LoopLagMonitor
 from fencepost.conformance.run.remote import RemoteRun
 from fencepost.conformance.run.schedule import Move, Schedule, ScheduleScope
-from fencepost.conformance.schedules.classic.moves.cast import LONG, MemberRole
 from fencepost.conformance.subject import ScenarioRun
 from fencepost.traces.events import Kind
 from tests.targets.running import RunningTarget

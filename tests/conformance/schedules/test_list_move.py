@@ -5,8 +5,8 @@ from unittest.mock import AsyncMock, MagicMock
 
 import pytest
 
+from fencepost.conformance.classic.schedules.moves.groups import groups_of, list_groups
 from fencepost.conformance.run.schedule import Move
-from fencepost.conformance.schedules.classic.moves.groups import groups_of, list_groups
 from fencepost.traces.events import Order
 
 

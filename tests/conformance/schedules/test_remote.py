@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from fencepost.conformance.classic.protocol import CLASSIC
+from fencepost.conformance.classic.zoo.bugs import COORDINATOR_BUGS
 from fencepost.conformance.cli import main
-from fencepost.conformance.protocols.classic import CLASSIC
 from fencepost.conformance.run.engines import ConcurrentEngine
-from fencepost.conformance.zoo.classic.bugs import COORDINATOR_BUGS
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Kind
 from fencepost.traces.files.trace_files import open_trace

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
+from fencepost.conformance.classic.schedules.generation import generate_schedules
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.conformance.run.engines import start_delays
 from fencepost.conformance.run.schedule import GeneratedSchedule, Schedule, ScheduleScope
-from fencepost.conformance.schedules.classic.generation import generate_schedules
 
 WITHOUT_RESTART = GeneratedSchedule(Schedule("calm", (), ()), {}, duration=3_000)
 WITH_RESTART = GeneratedSchedule(Schedule("rough", (), ()), {}, duration=9_000, restart_at=1_000)

@@ -1,13 +1,13 @@
 """Shortcuts: parts of a schedule that lead the model to the same state, and end where the schedule failed."""
 
 from fencepost.adapters.in_process import InProcessTarget
+from fencepost.conformance.classic.schedules.generation import generate_schedules
+from fencepost.conformance.classic.schedules.moves.cast import MemberRole
+from fencepost.conformance.classic.schedules.protocol import ClassicSchedules
+from fencepost.conformance.classic.schedules.shortcuts import outline_before_last, shortest_path
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.conformance.run.falsify import Bench
 from fencepost.conformance.run.schedule import Move, Schedule, ScheduleScope
-from fencepost.conformance.schedules.classic.generation import generate_schedules
-from fencepost.conformance.schedules.classic.moves.cast import MemberRole
-from fencepost.conformance.schedules.classic.protocol import ClassicSchedules
-from fencepost.conformance.schedules.classic.shortcuts import outline_before_last, shortest_path
 from fencepost.traces.events import Event, Kind
 
 SCOPE = ScheduleScope(BUNDLED_SETTINGS)

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from fencepost.adapters.bundled.classic.log import MemoryLog, SlowLog
+from fencepost.adapters.classic.log import MemoryLog, SlowLog
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.virtual_clock import VirtualClock
+from fencepost.conformance.classic.protocol import CLASSIC
+from fencepost.conformance.classic.schedules.protocol import ClassicSchedules
 from fencepost.conformance.cli import main
-from fencepost.conformance.protocols.classic import CLASSIC
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.conformance.run.falsify import Bench
 from fencepost.conformance.run.schedule import ScheduleScope
-from fencepost.conformance.schedules.classic.protocol import ClassicSchedules
 from fencepost.conformance.subject import ScenarioRun
 from fencepost.model.settings import Settings
 from fencepost.traces.verdict import violations_in

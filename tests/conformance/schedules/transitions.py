@@ -7,12 +7,12 @@ when the model or the interactions changed.
 import sys
 import time
 
+from fencepost.conformance.classic.schedules.generation import generate_schedules
+from fencepost.conformance.classic.schedules.protocol import KNOWN_TRANSITIONS_FILE
 from fencepost.conformance.events import Progress
 from fencepost.conformance.reports.progress import ProgressDisplay
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.conformance.run.schedule import BATCH_SIZE, ScheduleScope
-from fencepost.conformance.schedules.classic.generation import generate_schedules
-from fencepost.conformance.schedules.classic.protocol import KNOWN_TRANSITIONS_FILE
 from fencepost.traces.model_transitions import Transition
 
 SEED, BATCHES = 0, 120

@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 
 from fencepost.adapters.virtual_clock import run_virtual
+from fencepost.conformance.classic.scenarios import ALL
+from fencepost.conformance.classic.zoo.bugs import COORDINATOR_BUGS
+from fencepost.conformance.classic.zoo.bugs.environments import PLAIN
+from fencepost.conformance.classic.zoo.coordinator_stand import make_run_in
 from fencepost.conformance.cli import main
 from fencepost.conformance.run.bundled import BundledRun
-from fencepost.conformance.scenarios.classic import ALL
 from fencepost.conformance.testing.case import Violation
 from fencepost.conformance.testing.group_schedule import GroupSchedule
 from fencepost.conformance.testing.regression_test import UnwritableTestError, write_regression_test
 from fencepost.conformance.testing.targets import InProcessPlayer
-from fencepost.conformance.zoo.classic.bugs import COORDINATOR_BUGS
-from fencepost.conformance.zoo.classic.bugs.environments import PLAIN
-from fencepost.conformance.zoo.classic.coordinator_stand import make_run_in
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.files.trace_files import write_trace

@@ -4,13 +4,13 @@ import itertools
 
 import pytest
 
+from fencepost.conformance.classic.zoo.bugs import COORDINATOR_BUGS
+from fencepost.conformance.classic.zoo.coordinator_stand import CoordinatorFault
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import Verdict
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.testing.runs import InProcessRun, RunChoices
-from fencepost.conformance.zoo.classic.bugs import COORDINATOR_BUGS
-from fencepost.conformance.zoo.classic.coordinator_stand import CoordinatorFault
 from fencepost.model.classic.catalogue import CATALOGUE
 
 BUGS = ("BUG-05", "BUG-12", "BUG-40", "BUG-50")

@@ -7,6 +7,16 @@ from functools import partial
 
 import pytest
 
+from fencepost.conformance.classic.zoo import coordinator_stand
+from fencepost.conformance.classic.zoo.coordinator_stand import (
+    BUNDLED_SCHEDULES,
+    CachedBench,
+    CoordinatorFault,
+    make_bench,
+    reached_lines,
+    reference_run,
+    tolerate_timeout,
+)
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.conformance.run.falsify import (
     Bench,
@@ -18,16 +28,6 @@ from fencepost.conformance.run.falsify import (
 from fencepost.conformance.run.play import JudgeFunction
 from fencepost.conformance.run.schedule import Schedule
 from fencepost.conformance.subject import ScenarioRun
-from fencepost.conformance.zoo.classic import coordinator_stand
-from fencepost.conformance.zoo.classic.coordinator_stand import (
-    BUNDLED_SCHEDULES,
-    CachedBench,
-    CoordinatorFault,
-    make_bench,
-    reached_lines,
-    reference_run,
-    tolerate_timeout,
-)
 from fencepost.conformance.zoo.hunt import cached_schedules
 from fencepost.conformance.zoo.measuring import CpuClock, CpuLimitExceeded
 from fencepost.conformance.zoo.registry import fault_named

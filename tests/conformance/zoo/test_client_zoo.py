@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from fencepost.conformance.clients.classic import SCENARIOS as CLIENT_SCENARIOS
+from fencepost.conformance.classic.clients import SCENARIOS as CLIENT_SCENARIOS
+from fencepost.conformance.classic.zoo.client_stand import CLIENTS, hunt_mutant, shown_by
+from fencepost.conformance.classic.zoo.clients import CLIENT_BUGS, NOT_PUT_BACK
+from fencepost.conformance.classic.zoo.zoo import member_mutants
 from fencepost.conformance.clients.schedules import ClientBench
-from fencepost.conformance.zoo.classic.client_stand import CLIENTS, hunt_mutant, shown_by
-from fencepost.conformance.zoo.classic.clients import CLIENT_BUGS, NOT_PUT_BACK
-from fencepost.conformance.zoo.classic.zoo import member_mutants
 from fencepost.conformance.zoo.fault import Patch, Side
 from fencepost.conformance.zoo.hunt import HuntTask, usual_run
 from fencepost.conformance.zoo.registry import hunts_for, match_patterns, run_hunt

@@ -2,10 +2,10 @@
 
 import pytest
 
-from fencepost.conformance.zoo.classic import comparison
-from fencepost.conformance.zoo.classic.bugs.environments import PLAIN
-from fencepost.conformance.zoo.classic.comparison import comparison_scenarios, find_difference
-from fencepost.conformance.zoo.classic.coordinator_stand import play_scenario_in
+from fencepost.conformance.classic.zoo import comparison
+from fencepost.conformance.classic.zoo.bugs.environments import PLAIN
+from fencepost.conformance.classic.zoo.comparison import comparison_scenarios, find_difference
+from fencepost.conformance.classic.zoo.coordinator_stand import play_scenario_in
 from fencepost.conformance.zoo.registry import fault_named
 
 TOLD_APART = {

@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from fencepost.adapters.bundled.classic.heartbeats import Heartbeats
+from fencepost.adapters.classic.heartbeats import Heartbeats
+from fencepost.conformance.classic.scenarios import ALL
+from fencepost.conformance.classic.schedules.interpreter import InterpretedSchedule
+from fencepost.conformance.classic.schedules.moves.cast import MemberRole
+from fencepost.conformance.classic.zoo import coordinator_stand
+from fencepost.conformance.classic.zoo.comparison import find_difference, observe
+from fencepost.conformance.classic.zoo.coordinator_stand import COORDINATORS, HANGS, CoordinatorFault
+from fencepost.conformance.classic.zoo.zoo import coordinator_mutants, mutant_of_coordinator
 from fencepost.conformance.run.schedule import Move, Schedule
-from fencepost.conformance.scenarios.classic import ALL
-from fencepost.conformance.schedules.classic.interpreter import InterpretedSchedule
-from fencepost.conformance.schedules.classic.moves.cast import MemberRole
 from fencepost.conformance.subject import Scenario
 from fencepost.conformance.zoo import hunt as hunt_module
 from fencepost.conformance.zoo import hunt_plan, measuring
-from fencepost.conformance.zoo.classic import coordinator_stand
-from fencepost.conformance.zoo.classic.comparison import find_difference, observe
-from fencepost.conformance.zoo.classic.coordinator_stand import COORDINATORS, HANGS, CoordinatorFault
-from fencepost.conformance.zoo.classic.zoo import coordinator_mutants, mutant_of_coordinator
 from fencepost.conformance.zoo.hunt import DOES_NOT_START, HuntResult, HuntTask, UnusualCount, hunt_fault
 from fencepost.conformance.zoo.hunt_plan import NOT_TOLD_APART, SURVIVES, HuntPlan, is_found
 from fencepost.conformance.zoo.registry import UnknownFault, fault_named, match_patterns, run_hunt
@@ -220,5 +220,5 @@ def test_an_answer_that_no_message_can_hold_is_the_end_of_a_coordinator() -> Non
 
 
 def test_a_mutant_that_hangs_in_the_comparison_is_different(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fencepost.conformance.zoo.classic.comparison.MAX_PLAY_SECONDS", 0.5)
+    monkeypatch.setattr("fencepost.conformance.classic.zoo.comparison.MAX_PLAY_SECONDS", 0.5)
     assert find_difference(mutant_with("all(True for _ in iter(int, 1))"))

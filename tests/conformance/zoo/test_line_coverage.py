@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from fencepost.conformance.scenarios.classic import ALL
-from fencepost.conformance.zoo.classic.bugs.environments import PLAIN
-from fencepost.conformance.zoo.classic.coordinator_stand import play_scenario_in
-from fencepost.conformance.zoo.classic.zoo import coordinator_mutants
+from fencepost.conformance.classic.scenarios import ALL
+from fencepost.conformance.classic.zoo.bugs.environments import PLAIN
+from fencepost.conformance.classic.zoo.coordinator_stand import play_scenario_in
+from fencepost.conformance.classic.zoo.zoo import coordinator_mutants
 from fencepost.conformance.zoo.measuring import Line, lines_changed_by, trace_lines
 from fencepost.conformance.zoo.mutants import Mutant
 

@@ -8,12 +8,12 @@ import pytest
 from fencepost.conformance.zoo.mutants import load_changed, source_of
 from fencepost.model.classic.core import membership
 from fencepost.model.classic.core.state import Context, Group, LeaveRequest
-from fencepost.model.explore.classic import coordinator_tour
+from fencepost.model.classic.explore import coordinator_tour
 from tests.support.plain_values import build
 
 SESSION, TOUR, MEMBERS, VALUES = (
     "fencepost.model.classic.core.membership",
-    "fencepost.model.explore.classic.coordinator_tour",
+    "fencepost.model.classic.explore.coordinator_tour",
     "fencepost.model.classic.core.member_table",
     "fencepost.model.classic.core.state",
 )

@@ -6,9 +6,9 @@ import pytest
 
 from fencepost.model.classic.coordinator import group_log
 from fencepost.model.classic.dialect import Dialect
-from fencepost.model.explore.classic.group_system import FailoverModel, group_system
-from fencepost.model.explore.classic.properties import ONE_LEADER_EVER, PROPERTIES
-from fencepost.model.explore.classic.state_layout import Bounds, ModelConfig, untimed_member
+from fencepost.model.classic.explore.group_system import FailoverModel, group_system
+from fencepost.model.classic.explore.properties import ONE_LEADER_EVER, PROPERTIES
+from fencepost.model.classic.explore.state_layout import Bounds, ModelConfig, untimed_member
 from fencepost.model.explore.engine import replay_path
 from fencepost.model.explore.search import Exploration, PlainSearch
 from fencepost.model.explore.transition_system import PropertyKind

@@ -5,8 +5,8 @@ import io
 import networkx as nx
 import pytest
 
-from fencepost.model.explore.classic.group_system import group_system
-from fencepost.model.explore.classic.state_layout import Bounds, ModelConfig, untimed_member
+from fencepost.model.classic.explore.group_system import group_system
+from fencepost.model.classic.explore.state_layout import Bounds, ModelConfig, untimed_member
 from fencepost.model.explore.engine import Engine, explore_system, has_numpy
 from fencepost.model.explore.rendering import explored_graph, is_complete, quote_dot, write_dot, write_graphml
 

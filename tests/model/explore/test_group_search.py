@@ -12,13 +12,9 @@ from fencepost.model.classic.core import join, join_phase, member_table, members
 from fencepost.model.classic.core.member_table import NOWHERE, check_member
 from fencepost.model.classic.core.membership import renew_session, respond_to_commit
 from fencepost.model.classic.core.state import Context, Group, Step
-from fencepost.model.classic.member import member
-from fencepost.model.classic.theorems.member_statements import MEMBER_THEOREMS
-from fencepost.model.classic.theorems.request_statements import STEP_THEOREMS
-from fencepost.model.errors import Error
-from fencepost.model.explore.classic import coordinator_steps
-from fencepost.model.explore.classic.group_system import group_system
-from fencepost.model.explore.classic.properties import (
+from fencepost.model.classic.explore import coordinator_steps
+from fencepost.model.classic.explore.group_system import group_system
+from fencepost.model.classic.explore.properties import (
     EVERYONE_STABLE,
     NO_STALE_COMMIT,
     ONE_LEADER_ID,
@@ -26,14 +22,14 @@ from fencepost.model.explore.classic.properties import (
     REJOINED_OWNING,
     TWO_GENERATIONS,
 )
-from fencepost.model.explore.classic.state_layout import (
+from fencepost.model.classic.explore.state_layout import (
     Bounds,
     CoordinatorState,
     ModelConfig,
     ProcessState,
     untimed_member,
 )
-from fencepost.model.explore.classic.step_checks import (
+from fencepost.model.classic.explore.step_checks import (
     ABOUT_COMMITS,
     ABOUT_STEPS,
     MEMBER_WITNESSES,
@@ -41,7 +37,11 @@ from fencepost.model.explore.classic.step_checks import (
     STALE_COMMIT_REFUSED,
     WITNESSES,
 )
-from fencepost.model.explore.classic.symmetry import ReducedGroupModel
+from fencepost.model.classic.explore.symmetry import ReducedGroupModel
+from fencepost.model.classic.member import member
+from fencepost.model.classic.theorems.member_statements import MEMBER_THEOREMS
+from fencepost.model.classic.theorems.request_statements import STEP_THEOREMS
+from fencepost.model.errors import Error
 from fencepost.model.explore.engine import (
     Engine,
     apply_transition,

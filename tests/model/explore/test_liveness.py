@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from fencepost.model.classic.core.state import Context, Group, Step
-from fencepost.model.explore.classic import coordinator_steps
-from fencepost.model.explore.classic.liveness import check_liveness
-from fencepost.model.explore.classic.state_layout import Bounds, ModelConfig, untimed_member
+from fencepost.model.classic.explore import coordinator_steps
+from fencepost.model.classic.explore.liveness import check_liveness
+from fencepost.model.classic.explore.state_layout import Bounds, ModelConfig, untimed_member
 
 ONE = ModelConfig((untimed_member(),))
 TWO = ModelConfig((untimed_member(), untimed_member()), heartbeats=False)

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from fencepost.model.explore.classic.poll_loop import world as loops
-from fencepost.model.explore.classic.poll_loop.findings import (
+from fencepost.model.classic.explore.poll_loop import world as loops
+from fencepost.model.classic.explore.poll_loop.findings import (
     EVICTED,
     LOST,
     REPEATED,
@@ -16,7 +16,7 @@ from fencepost.model.explore.classic.poll_loop.findings import (
     slow_rebalance,
     worst_heartbeat_gap,
 )
-from fencepost.model.explore.classic.poll_loop.world import Application, PollLoopSetting
+from fencepost.model.classic.explore.poll_loop.world import Application, PollLoopSetting
 
 BATCH_OF_FOUR = PollLoopSetting()
 """Two processes; a batch of four records takes four ticks, and a session three."""

@@ -4,9 +4,9 @@ from dataclasses import replace
 from typing import Any
 
 from fencepost.model.classic.core.state import FREE
+from fencepost.model.classic.explore.group_model import QuietModel, UnboundedModel
+from fencepost.model.classic.explore.state_layout import ModelConfig, untimed_member
 from fencepost.model.classic.kernel.rebalance import Rebalance
-from fencepost.model.explore.classic.group_model import QuietModel, UnboundedModel
-from fencepost.model.explore.classic.state_layout import ModelConfig, untimed_member
 from fencepost.model.explore.fair_runs import RowNumbers, RunGraph
 from fencepost.model.explore.search import Row
 from tests.support.rebalance_view import find_actions, members_of, rebalance_of

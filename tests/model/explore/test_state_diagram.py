@@ -6,15 +6,15 @@ import pytest
 
 from fencepost.model.classic.core import membership
 from fencepost.model.classic.core.state import Phase
-from fencepost.model.explore.classic.group_system import group_system
-from fencepost.model.explore.classic.state_diagram import (
+from fencepost.model.classic.explore.group_system import group_system
+from fencepost.model.classic.explore.state_diagram import (
     Arrow,
     documented_arrows,
     mermaid_diagram,
     render_page,
     searched_arrows,
 )
-from fencepost.model.explore.classic.state_layout import Bounds, ModelConfig, untimed_member
+from fencepost.model.classic.explore.state_layout import Bounds, ModelConfig, untimed_member
 from fencepost.model.explore.engine import explore_system
 
 PAGE = Path(__file__).parents[3] / "model" / "PHASES.md"

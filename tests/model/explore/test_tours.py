@@ -8,12 +8,12 @@ import pytest
 from fencepost.model.classic.catalogue import RULES
 from fencepost.model.classic.core.membership import heartbeat, respond_to_commit
 from fencepost.model.classic.core.state import Context, Group, HeartbeatRequest, Step
+from fencepost.model.classic.explore import coordinator_tour
+from fencepost.model.classic.explore.coordinator_inputs import Input, Universe, joinings
+from fencepost.model.classic.explore.coordinator_tour import coordinator_machine
+from fencepost.model.classic.explore.member_tour import member_machine
+from fencepost.model.classic.explore.state_layout import untimed_member
 from fencepost.model.errors import Error
-from fencepost.model.explore.classic import coordinator_tour
-from fencepost.model.explore.classic.coordinator_inputs import Input, Universe, joinings
-from fencepost.model.explore.classic.coordinator_tour import coordinator_machine
-from fencepost.model.explore.classic.member_tour import member_machine
-from fencepost.model.explore.classic.state_layout import untimed_member
 from fencepost.model.explore.tours import cover_transitions, first_difference, transition_graph
 from fencepost.model.groups.messages import CommitRequest
 

@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 
 from fencepost.model.classic.core import join_phase, membership
-from fencepost.model.classic.member import member as members
-from fencepost.model.explore.classic.history import (
+from fencepost.model.classic.explore.history import (
     INSTANCES,
     ReachableViolation,
     find_violations,
     search_instance,
     system_with_history,
 )
+from fencepost.model.classic.member import member as members
+from fencepost.model.classic.proofs.induction import STATEMENTS
 from fencepost.model.explore.engine import apply_transition, transitions_from
 from fencepost.model.explore.search import Row
-from fencepost.model.proofs.classic.induction import STATEMENTS
 from fencepost.model.statement import Statement
 from tests.model.proofs.mutation import mutant
 

@@ -15,8 +15,8 @@ from fencepost.model.classic.member.client import Client, ClientContext
 from fencepost.model.classic.member.dispatch import handle_input
 from fencepost.model.classic.member.member import Member, MemberStep, new_member
 from fencepost.model.classic.member.step import ClientInput, ClientStep, Restart
+from fencepost.model.classic.proofs.proof_events import member_events
 from fencepost.model.frozen import evolve
-from fencepost.model.proofs.classic.proof_events import member_events
 from tests.support import client_swarm
 from tests.support.client_swarm import ClientSwarm
 from tests.support.swarm_events import SwarmEvent

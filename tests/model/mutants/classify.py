@@ -14,9 +14,9 @@ from typing import Any
 
 from fencepost.conformance.zoo.measuring import trace_lines
 from fencepost.conformance.zoo.mutants import Mutant, file_of, load_changed, node_at, source_of
+from fencepost.model.classic.proofs.induction import INDUCTIONS, STATEMENTS, ProofSize, prove_event
+from fencepost.model.classic.proofs.proof_events import coordinator_events, member_events
 from fencepost.model.explore.tours import Machine
-from fencepost.model.proofs.classic.induction import INDUCTIONS, STATEMENTS, ProofSize, prove_event
-from fencepost.model.proofs.classic.proof_events import coordinator_events, member_events
 from tests.model.mutants.comparison import (
     Calls,
     MachineRecording,
@@ -95,10 +95,10 @@ def readers_in(module: str, field: str) -> frozenset[str | None]:
 
 
 PROVER, EVENTS, DECODE, INDUCTION = (
-    "fencepost.model.proofs.classic.induction",
-    "fencepost.model.proofs.classic.proof_events",
-    "fencepost.model.proofs.classic.induction",
-    "fencepost.model.proofs.classic.induction",
+    "fencepost.model.classic.proofs.induction",
+    "fencepost.model.classic.proofs.proof_events",
+    "fencepost.model.classic.proofs.induction",
+    "fencepost.model.classic.proofs.induction",
 )
 SIZE = ProofSize(slots=2, partitions=1)
 MANY_PATHS = ("join", "leave", "leave-two", "leave-two-settled-each")

@@ -49,7 +49,7 @@ SHARED_MODULES = (
     BY_NAME["state"],
     "fencepost.model.sorts",
     "fencepost.model.groups.messages",
-    "fencepost.model.explore.classic.coordinator_inputs",
+    "fencepost.model.classic.explore.coordinator_inputs",
 )
 """Modules of values: shared, so that they can be compared with the shipped ones."""
 MACHINE_MODULES = tuple(sorted(dependencies_of(MODULES)))

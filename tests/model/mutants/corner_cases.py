@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fencepost.model.explore.classic.coordinator_inputs import Input, JoinOptions
+from fencepost.model.classic.explore.coordinator_inputs import Input, JoinOptions
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any
 import z3
 
 from fencepost.model.classic.core.state import NoResponse, Output
-from fencepost.model.explore.classic.coordinator_inputs import OTHER_TYPE, RANGE, JoinOptions, joinings
+from fencepost.model.classic.explore.coordinator_inputs import OTHER_TYPE, RANGE, JoinOptions, joinings
 from fencepost.model.explore.tours import Machine, Reaction
 from fencepost.model.proofs.symbolic_values import SymbolicBool, SymbolicNumber, SymbolicToken
 from tests.model.mutants.corner_cases import CORNER_CASES, CornerCase
@@ -117,8 +117,8 @@ def evaluate_in(result: Any, world: tuple[bool, bool]) -> Hashable:
 
 LOGIC = "fencepost.model.logic"
 MEMBERS = "fencepost.model.classic.member.member"
-COORDINATOR = "fencepost.model.explore.classic.coordinator_tour"
-MEMBER = "fencepost.model.explore.classic.member_tour"
+COORDINATOR = "fencepost.model.classic.explore.coordinator_tour"
+MEMBER = "fencepost.model.classic.explore.member_tour"
 OLDER = dict.fromkeys(
     (
         "sync_in_stable_keeps_session",

@@ -14,16 +14,16 @@ from typing import Any
 import pytest
 
 from fencepost.model.classic.core.state import Group
+from fencepost.model.classic.explore import coordinator_steps, group_model
+from fencepost.model.classic.explore.group_system import group_system
+from fencepost.model.classic.explore.state_layout import Bounds, ModelConfig
 from fencepost.model.classic.member import member as members
-from fencepost.model.explore.classic import coordinator_steps, group_model
-from fencepost.model.explore.classic.group_system import group_system
-from fencepost.model.explore.classic.state_layout import Bounds, ModelConfig
+from fencepost.model.classic.proofs.induction import ProofSize, keep_sent
+from fencepost.model.classic.proofs.proof_events import ProofEvent, coordinator_events, member_events
+from fencepost.model.classic.proofs.transition_relation import TransitionRelation
 from fencepost.model.explore.search import NO_LIMIT, PlainSearch
 from fencepost.model.explore.transition_system import TransitionSystem
 from fencepost.model.explore.transition_tables import TransitionTables
-from fencepost.model.proofs.classic.induction import ProofSize, keep_sent
-from fencepost.model.proofs.classic.proof_events import ProofEvent, coordinator_events, member_events
-from fencepost.model.proofs.classic.transition_relation import TransitionRelation
 
 COORDINATOR = {
     "join": "join",

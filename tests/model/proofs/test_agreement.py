@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from fencepost.model.classic.core import join_phase, membership
+from fencepost.model.classic.explore.group_system import group_system
+from fencepost.model.classic.explore.state_layout import Bounds, ModelConfig, untimed_member
 from fencepost.model.classic.member import member
-from fencepost.model.explore.classic.group_system import group_system
-from fencepost.model.explore.classic.state_layout import Bounds, ModelConfig, untimed_member
+from fencepost.model.classic.proofs.induction import ProofSize
+from fencepost.model.classic.proofs.proof_events import coordinator_events
+from fencepost.model.classic.proofs.transition_relation import OutOfDomain, TransitionRelation
 from fencepost.model.explore.search import PlainSearch
 from fencepost.model.explore.transition_tables import TransitionTables
 from fencepost.model.proofs import symbolic_values
-from fencepost.model.proofs.classic.induction import ProofSize
-from fencepost.model.proofs.classic.proof_events import coordinator_events
-from fencepost.model.proofs.classic.transition_relation import OutOfDomain, TransitionRelation
 from fencepost.model.proofs.symbolic_execution import PathDecisions
 from fencepost.model.proofs.terms import Term
 from tests.model.proofs.agreement import Agreement, Disagreement, agree, compare

@@ -2,14 +2,14 @@
 
 import pytest
 
-from fencepost.model.proofs.classic.induction import (
+from fencepost.model.classic.proofs.induction import (
     STATEMENTS,
     ProofSize,
     decode_refutation,
     prove_event,
     replay_handler,
 )
-from fencepost.model.proofs.classic.proof_events import coordinator_events, member_events
+from fencepost.model.classic.proofs.proof_events import coordinator_events, member_events
 from tests.model.proofs.breaks import BREAKS, Break
 from tests.model.proofs.mutation import mutant
 

@@ -12,6 +12,8 @@ from fencepost.model.classic.coordinator.state import GroupState
 from fencepost.model.classic.core.state import Choices, Context, HeartbeatRequest, JoinRequest, Protocol
 from fencepost.model.classic.dialect import Dialect
 from fencepost.model.classic.messages import Heartbeat, JoinGroup
+from fencepost.model.classic.proofs.dispatch_events import KNOWN, MISSING, TOPICS, dispatch_events
+from fencepost.model.classic.proofs.induction import EventVerdict, ProofSize, prove_event
 from fencepost.model.classic.theorems.dispatch_statements import (
     DISPATCH_THEOREMS,
     REFUSALS,
@@ -22,8 +24,6 @@ from fencepost.model.errors import Error
 from fencepost.model.groups import offsets
 from fencepost.model.groups.messages import CommitRequest, Offset, OffsetCommit
 from fencepost.model.groups.protocol import Cluster
-from fencepost.model.proofs.classic.dispatch_events import KNOWN, MISSING, TOPICS, dispatch_events
-from fencepost.model.proofs.classic.induction import EventVerdict, ProofSize, prove_event
 from fencepost.model.settings import Settings
 from tests.model.proofs.mutation import mutant
 from tests.support.plain_values import build

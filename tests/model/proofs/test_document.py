@@ -38,7 +38,7 @@ def test_the_false_claims_about_draining_are_those_that_are_shipped() -> None:
 
 def test_what_is_claimed_of_code_is_there() -> None:
     named = {path for path in re.findall(r"`([a-z_/]+(?:\.py)?)`", DOCUMENT) if "/" in path or path.endswith(".py")}
-    folders = ("", "classic/theorems", "proofs", "proofs/classic")
+    folders = ("", "classic/theorems", "proofs", "classic/proofs")
     places = (ROOT, *(ROOT / "model" / folder for folder in folders))
     assert [path for path in named if not any((place / path).exists() for place in places)] == []
     assert len(named) > 8

@@ -8,6 +8,15 @@ import pytest
 
 from fencepost.model.classic.coordinator import group_log
 from fencepost.model.classic.core.state import Group, Holder, Step
+from fencepost.model.classic.proofs.dispatch_events import failover_events
+from fencepost.model.classic.proofs.induction import (
+    ProofSize,
+    decode_refutation,
+    initially_false,
+    prove_event,
+    replay_handler,
+)
+from fencepost.model.classic.proofs.proof_events import ProofEvent
 from fencepost.model.classic.theorems.failover import (
     ACROSS_FAILOVERS,
     FAILOVERS_WHATEVER_CLIENTS_SEND,
@@ -17,15 +26,6 @@ from fencepost.model.classic.theorems.failover import (
 )
 from fencepost.model.classic.theorems.ghost_state import GroupRecord
 from fencepost.model.classic.theorems.statements import commit_by_owner, one_leader
-from fencepost.model.proofs.classic.dispatch_events import failover_events
-from fencepost.model.proofs.classic.induction import (
-    ProofSize,
-    decode_refutation,
-    initially_false,
-    prove_event,
-    replay_handler,
-)
-from fencepost.model.proofs.classic.proof_events import ProofEvent
 from fencepost.model.proposal.proofs import proposal_events
 from tests.model.proofs.mutation import mutant
 

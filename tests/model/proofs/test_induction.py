@@ -9,13 +9,8 @@ from fencepost.model.classic.core import join_phase, membership, sync
 from fencepost.model.classic.core.state import Group, JoinRequest, Phase, SyncRequest
 from fencepost.model.classic.member import member
 from fencepost.model.classic.member.member import PartitionCommit
-from fencepost.model.classic.theorems.ghost_state import Process
-from fencepost.model.classic.theorems.non_theorems import one_assigned_id, one_leader_id, one_writer
-from fencepost.model.classic.theorems.statements import one_assignee
-from fencepost.model.classic.theorems.unconditional import WHATEVER_CLIENTS_SEND
-from fencepost.model.logic import Truth
-from fencepost.model.proofs.classic import induction
-from fencepost.model.proofs.classic.induction import (
+from fencepost.model.classic.proofs import induction
+from fencepost.model.classic.proofs.induction import (
     STATEMENTS,
     ProofSize,
     decode_refutation,
@@ -23,7 +18,12 @@ from fencepost.model.proofs.classic.induction import (
     prove_event,
     replay_handler,
 )
-from fencepost.model.proofs.classic.proof_events import ProofEvent, coordinator_events, member_events
+from fencepost.model.classic.proofs.proof_events import ProofEvent, coordinator_events, member_events
+from fencepost.model.classic.theorems.ghost_state import Process
+from fencepost.model.classic.theorems.non_theorems import one_assigned_id, one_leader_id, one_writer
+from fencepost.model.classic.theorems.statements import one_assignee
+from fencepost.model.classic.theorems.unconditional import WHATEVER_CLIENTS_SEND
+from fencepost.model.logic import Truth
 from fencepost.model.statement import Statement, statement
 from tests.model.proofs.mutation import mutant
 

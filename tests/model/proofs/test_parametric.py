@@ -6,7 +6,7 @@ import pytest
 
 from fencepost.model.classic.kernel.actions import ACTIONS
 from fencepost.model.classic.kernel.invariants import LEMMAS, THEOREMS
-from fencepost.model.proofs.classic.kernel_proofs import ActionCase, action_cases, kernel_lemmas
+from fencepost.model.classic.proofs.kernel_proofs import ActionCase, action_cases, kernel_lemmas
 from fencepost.model.proofs.induction import findings
 
 BUDGET_SECONDS = 5.0
@@ -46,7 +46,7 @@ def test_without_a_guard_an_invariant_breaks(scene: ActionCase, guard: str) -> N
 @pytest.mark.parametrize("claim", LEMMAS, ids=lambda claim: claim.__name__)
 def test_theorems_are_not_inductive_without_their_strengthenings(claim: object) -> None:
     """Each strengthening is used: with it alone left out, some action breaks what remains or the theorem it serves."""
-    from fencepost.model.proofs.classic import kernel_proofs
+    from fencepost.model.classic.proofs import kernel_proofs
 
     rest = tuple(each for each in (*THEOREMS, *LEMMAS) if each is not claim)
     with pytest.MonkeyPatch.context() as patch:

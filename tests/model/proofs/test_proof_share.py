@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from fencepost.model.classic.catalogue import RULES
-from fencepost.model.proofs.classic import proof_share as told
-from fencepost.model.proofs.classic.proof_share import (
+from fencepost.model.classic.proofs import proof_share as told
+from fencepost.model.classic.proofs.proof_share import (
     INSIDE_RULES,
     LINES_PERCENT,
     STEPS_PERCENT,

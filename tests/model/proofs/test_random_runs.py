@@ -16,10 +16,10 @@ from fencepost.model.classic.core.state import (
 from fencepost.model.classic.core.timers import expire_join, expire_member, expire_sync
 from fencepost.model.classic.member import member as members
 from fencepost.model.classic.member.member import Member, MemberState, PartitionCommit
+from fencepost.model.classic.proofs.induction import STATEMENTS
 from fencepost.model.classic.theorems.ghost_state import JoinResponseSent, SyncResponseSent
 from fencepost.model.classic.theorems.non_theorems import COOPERATIVE, DYNAMIC, STATIC
 from fencepost.model.classic.theorems.scripted_run import SLOT_COUNT, ScriptedRun
-from fencepost.model.proofs.classic.induction import STATEMENTS
 from fencepost.model.sorts import InstanceId, ProtocolName
 
 PARTITIONS = 2

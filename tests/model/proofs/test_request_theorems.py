@@ -15,11 +15,11 @@ from fencepost.model.classic.core import (
     timers,
 )
 from fencepost.model.classic.member import member
+from fencepost.model.classic.proofs.induction import ProofSize, decode_refutation, prove_event, replay_handler
+from fencepost.model.classic.proofs.proof_events import coordinator_events, member_events
 from fencepost.model.classic.theorems.request_statements import STEP_THEOREMS
 from fencepost.model.classic.theorems.step_statements import GENERATION_THEOREMS
 from fencepost.model.classic.theorems.unconditional import WHATEVER_CLIENTS_SEND
-from fencepost.model.proofs.classic.induction import ProofSize, decode_refutation, prove_event, replay_handler
-from fencepost.model.proofs.classic.proof_events import coordinator_events, member_events
 from tests.model.proofs.mutation import mutant
 
 TINY = ProofSize(slots=1, partitions=1)

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from fencepost.adapters.bundled.classic.coordinator import Coordinator
-from fencepost.adapters.bundled.classic.messages import Error, Request, Response
-from fencepost.adapters.bundled.classic.responses import join_refused, sync_refused, trim_to_version
+from fencepost.adapters.classic.coordinator import Coordinator
+from fencepost.adapters.classic.messages import Error, Request, Response
+from fencepost.adapters.classic.responses import join_refused, sync_refused, trim_to_version
 from fencepost.adapters.serve import server
 from fencepost.adapters.serve.cluster import Body, ServedCluster
 from fencepost.adapters.serve.server import Disconnect

@@ -7,8 +7,8 @@ import os
 import sys
 from collections.abc import Sequence
 
-from fencepost.adapters.bundled.classic.log import FileLog
-from fencepost.adapters.bundled.classic.records import Record
+from fencepost.adapters.classic.log import FileLog
+from fencepost.adapters.classic.records import Record
 from tests.targets.serve import broker
 
 

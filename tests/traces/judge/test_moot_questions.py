@@ -2,7 +2,7 @@
 
 import pytest
 
-from fencepost.traces.judge.classic import stepping
+from fencepost.traces.classic import stepping
 from fencepost.traces.judge.judge import Judge
 from tests.support.altered_traces import altered_trace
 

@@ -12,9 +12,9 @@ from fencepost.model.classic.coordinator.state import GroupState, StepResult
 from fencepost.model.classic.dialect import Dialect
 from fencepost.model.frozen import evolve
 from fencepost.model.settings import Settings
+from fencepost.traces.classic import stepping
+from fencepost.traces.classic.nondeterminism import outcomes_over_dialects
 from fencepost.traces.events import Event, Header, Operation, Order
-from fencepost.traces.judge.classic import stepping
-from fencepost.traces.judge.classic.nondeterminism import outcomes_over_dialects
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.judge.registry import DEFAULT_PROTOCOL
 from fencepost.traces.judge.search.configuration import Configuration, Decisions, GroupOperation

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from fencepost.adapters.bundled.classic.coordinator import Coordinator
+from fencepost.adapters.classic.coordinator import Coordinator
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
@@ -13,8 +13,8 @@ from fencepost.conformance.run.context import ScenarioContext
 from fencepost.conformance.run.play import record_scenario
 from fencepost.conformance.subject import Scenario
 from fencepost.model.errors import Error
+from fencepost.traces.classic.partial_trace import ASSUMED_SETTINGS_REASON, MAX_UNSEEN_SESSION_MS
 from fencepost.traces.events import Event, Header, Kind, Order
-from fencepost.traces.judge.classic.partial_trace import ASSUMED_SETTINGS_REASON, MAX_UNSEEN_SESSION_MS
 from fencepost.traces.judge.groups.group_judge import SILENCE_GRACE_MS
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.verdict import TraceVerdict

@@ -7,13 +7,16 @@ from random import Random
 
 import pytest
 
-from fencepost.conformance.clients.classic.schedules.moves import KINDS
-from fencepost.conformance.clients.classic.schedules.protocol import (
+from fencepost.conformance.classic.clients.schedules.moves import KINDS
+from fencepost.conformance.classic.clients.schedules.protocol import (
     HARD_ERRORS,
     MILD_ERRORS,
     ClassicClientSchedules,
     draw_moves,
 )
+from fencepost.conformance.classic.zoo.client_stand import PROTOCOL
+from fencepost.conformance.classic.zoo.client_stand import make_bench as make_reference_bench
+from fencepost.conformance.classic.zoo.clients.reference import KINDS as KINDS_OF_CLIENTS
 from fencepost.conformance.clients.judging import replay_client
 from fencepost.conformance.clients.protocol import schedule_body, schedule_in
 from fencepost.conformance.clients.run import ClientPlan, ClientRun
@@ -21,9 +24,6 @@ from fencepost.conformance.plan import ReplayOutcome
 from fencepost.conformance.results import ExitCode
 from fencepost.conformance.run.schedule import Move, Schedule
 from fencepost.conformance.subject import ScenarioRun
-from fencepost.conformance.zoo.classic.client_stand import PROTOCOL
-from fencepost.conformance.zoo.classic.client_stand import make_bench as make_reference_bench
-from fencepost.conformance.zoo.classic.clients.reference import KINDS as KINDS_OF_CLIENTS
 from fencepost.model.classic.catalogue.client import MEMBER_RULES
 from fencepost.model.classic.member.settings import ClientSettings
 from fencepost.traces.events import Event, Kind

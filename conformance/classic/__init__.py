@@ -1,0 +1,1 @@
+"""The classic protocol under test: scenarios, random schedules, clients, faults, and the description for runs."""

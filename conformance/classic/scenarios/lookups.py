@@ -1,0 +1,151 @@
+"""FindCoordinator: which node it returns, and how that node and others respond to requests of the group."""
+
+from fencepost.conformance.classic.scenarios.commits import is_commit_accepted
+from fencepost.conformance.classic.scenarios.descriptions import list_groups_nearby
+from fencepost.conformance.classic.scenarios.neighbours import find_coordinator_body, first_coordinator
+from fencepost.conformance.run.context import ScenarioContext, ScenarioFamily
+from fencepost.conformance.run.requests import Call
+from fencepost.model.errors import Error
+from fencepost.traces.classic.failover import FIRST_BATCHED_VERSION, OFFSETS_TOPIC
+
+lookups = ScenarioFamily()
+
+UNKNOWN_KEY_TYPE = 9
+
+
+def find_coordinator(
+    group: ScenarioContext, *groups: str, version: int | None = None, key_type: int = 0, broker: int | None = None
+) -> Call:
+    """Send FindCoordinator for keys: ids of groups, unless `key_type` is another."""
+    return group.send(
+        "FindCoordinator", find_coordinator_body(*groups, key_type=key_type), version=version, broker=broker
+    )
+
+
+async def coordinator_node(group: ScenarioContext, group_id: str) -> int:
+    """The node id of the coordinator of a group, by FindCoordinator."""
+    row = first_coordinator(await find_coordinator(group, group_id))
+    group.require(row["error_code"] == 0, "no coordinator was named")
+    return int(row["node_id"])
+
+
+async def is_offsets_topic_known(group: ScenarioContext) -> bool:
+    """Whether Metadata tells who leads the partitions of the offsets topic."""
+    version = group.highest_version("Metadata", at_least=4, at_most=9)
+    body = {"topics": [{"name": OFFSETS_TOPIC}], "allow_auto_topic_creation": False}
+    topics = (await group.send("Metadata", body, version=version))["topics"]
+    return any(topic["error_code"] == 0 for topic in topics)
+
+
+@lookups.add("FIND-01", smoke=True)
+async def lookup_names_a_usable_node(group: ScenarioContext) -> None:
+    """The node that FindCoordinator returns accepts requests of the group."""
+    call = find_coordinator(group, group.group_id)
+    row = first_coordinator(await call)
+    await group.check("FIND-01", call, fields="error")
+    group.require(row["node_id"] in group.description.brokers, "the node that was named is not among the brokers")
+    body = {"group_id": group.group_id, "generation_id": 1, "member_id": "nobody", "group_instance_id": None}
+    await group.check("FIND-01", group.send("Heartbeat", body, broker=row["node_id"]), fields="place")
+
+
+@lookups.add("FIND-01")
+async def lookup_of_any_string(group: ScenarioContext) -> None:
+    """Group ids of spaces, of other scripts, of symbols beyond 16 bits and of great length are accepted."""
+    for name in (" ", "группа", "\U0001f986 & \U0001f43b", "long-" * 200):
+        await group.check("FIND-01", find_coordinator(group, name), fields="error")
+
+
+@lookups.add("FIND-02")
+async def lookup_creates_nothing(group: ScenarioContext) -> None:
+    """FindCoordinator creates no group."""
+    await find_coordinator(group, group.group_id)
+    await group.check("FIND-02", group.describe_groups(), fields="state")
+    await group.check("FIND-02", await list_groups_nearby(group), fields="listed")
+
+
+@lookups.add("FIND-02")
+async def lookup_of_an_existing_group(group: ScenarioContext) -> None:
+    """The coordinator of a group is the same before and after its creation."""
+    await find_coordinator(group, group.group_id)
+    stored = await is_commit_accepted(group.commit(None, {0: 7}))
+    await group.check("FIND-02", find_coordinator(group, group.group_id), fields="node", reached=stored)
+
+
+@lookups.add("FIND-03")
+async def lookups_agree(group: ScenarioContext) -> None:
+    """Repeated lookups, and lookups on other nodes, return the same coordinator."""
+    await find_coordinator(group, group.group_id)
+    for broker in (None, *group.description.brokers):
+        await group.check("FIND-03", find_coordinator(group, group.group_id, broker=broker), fields="node")
+
+
+@lookups.add("FIND-04", needs=("second-node",))
+async def lookup_follows_from_the_group_id(group: ScenarioContext) -> None:
+    """The coordinator leads the partition of the offsets topic by the hash of the id, also the hash -2^31."""
+    known = await is_offsets_topic_known(group)
+    for name in (group.group_id, f"{group.group_id}-other", "polygenelubricants"):
+        await group.check("FIND-04", find_coordinator(group, name), fields="home", reached=known)
+
+
+@lookups.add("FIND-05", "FIND-06")
+async def lookup_of_several_groups(group: ScenarioContext) -> None:
+    """The response has one entry for each key."""
+    version = group.highest_version("FindCoordinator", at_least=FIRST_BATCHED_VERSION)
+    call = find_coordinator(group, group.group_id, f"{group.group_id}-b", f"{group.group_id}-c", version=version)
+    await group.check("FIND-05", call, fields=("keys", "error"))
+    await group.check("FIND-06", call, fields=("layout", "wire"))
+
+
+@lookups.add("FIND-06")
+async def lookup_in_an_old_version(group: ScenarioContext) -> None:
+    """Before version 4, the coordinator is at top level."""
+    await group.check(
+        "FIND-06",
+        find_coordinator(
+            group, group.group_id, version=group.highest_version("FindCoordinator", at_most=FIRST_BATCHED_VERSION - 1)
+        ),
+        fields=("layout", "wire"),
+    )
+
+
+@lookups.add("FIND-07")
+async def lookup_of_an_unknown_kind(group: ScenarioContext) -> None:
+    """An unknown type of key is refused."""
+    version = group.highest_version("FindCoordinator", at_least=1)
+    await group.check("FIND-07", find_coordinator(group, group.group_id, version=version, key_type=UNKNOWN_KEY_TYPE))
+
+
+@lookups.add("FIND-08")
+async def lookup_while_no_node_can_be_named(group: ScenarioContext) -> None:
+    """COORDINATOR_NOT_AVAILABLE, which only a cluster that is just starting returns, comes without a node."""
+    call = find_coordinator(group, group.group_id)
+    unavailable = first_coordinator(await call)["error_code"] == Error.COORDINATOR_NOT_AVAILABLE
+    await group.check("FIND-08", call, fields="node", reached=unavailable, note="a node could be named all the time")
+
+
+@lookups.add("FIND-09")
+async def lookup_of_the_empty_group_id(group: ScenarioContext) -> None:
+    """The empty group id has a coordinator."""
+    await coordinator_node(group, group.group_id)
+    await group.check("FIND-09", find_coordinator(group, ""), fields="error")
+
+
+@lookups.add("FIND-10", needs=("second-node",))
+async def request_to_the_wrong_node(group: ScenarioContext) -> None:
+    """Another node refuses JoinGroup with NOT_COORDINATOR, and the coordinator does not know the group."""
+    home = await coordinator_node(group, group.group_id)
+    others = [broker for broker in group.description.brokers if broker != home]
+    group.require(bool(others), "there is no other node")
+    body = {
+        "group_id": group.group_id,
+        "session_timeout_ms": group.session_timeout,
+        "rebalance_timeout_ms": 2 * group.session_timeout,
+        "member_id": "",
+        "group_instance_id": None,
+        "protocol_type": "consumer",
+        "protocols": [{"name": "range", "metadata": group.metadata("A")}],
+        "reason": None,
+    }
+
+    await group.check("FIND-10", group.send("JoinGroup", body, broker=others[0]))
+    await group.check("FIND-10", group.describe_groups(), fields="state")

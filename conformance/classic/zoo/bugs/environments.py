@@ -1,0 +1,296 @@
+"""Fault-injection environments in which some bugs show: storage that is slow or fails, slow loading.
+
+A coordinator without bugs keeps all requirements in each of them. Their effects are in named functions, so that a bug
+can replace them. What a coordinator responds with that does not read the group is at the end.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from fencepost.adapters.classic import responses
+from fencepost.adapters.classic.commits import Commit, Commits
+from fencepost.adapters.classic.coordinator import Coordinator
+from fencepost.adapters.classic.coordinator_state import CoordinatorState
+from fencepost.adapters.classic.group import Group, State
+from fencepost.adapters.classic.loading import Loading
+from fencepost.adapters.classic.log import LogWriteError
+from fencepost.adapters.classic.messages import Error, Request, Response
+from fencepost.adapters.classic.offsets import Offsets
+from fencepost.adapters.classic.records import GroupRecord, OffsetRecord, Record
+from fencepost.adapters.classic.syncing import Syncing
+from fencepost.adapters.target import Target
+from fencepost.conformance.classic.zoo.bugs.coordinators import CrashingTarget
+from fencepost.conformance.zoo.fault import FaultFamily, Patch, Side
+from fencepost.model.settings import Settings
+from fencepost.traces.events import Order
+
+STORE_DELAY_MS = 200
+"""How long a slow log takes over a record."""
+LOADING_DELAY_MS = 400
+"""How long loading takes where it takes a while."""
+OUTAGE_MS = 5_000
+"""How long after a restart the log takes no offsets."""
+LOADING, OUTAGE = "loading", "outage"
+"""The timers that end slow loading and an outage."""
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """An environment in which a coordinator runs. It delays responses by up to `grace` milliseconds; `order` is that
+    of its traces."""
+
+    name: str
+    install: Callable[[Patch], None]
+    grace: int = 0
+    order: Order = Order.TOTAL
+
+    @contextmanager
+    def activate(self) -> Iterator[Patch]:
+        """Install the environment in this process for the duration of the context."""
+        with Patch() as patch:
+            self.install(patch)
+            yield patch
+
+    def make_target(self, settings: Settings) -> Target:
+        """A bundled coordinator, which runs in this environment while that is active."""
+        return CrashingTarget(settings, order=self.order)
+
+
+# --- a log that stores assignments slowly ---------------------------------------------------------------------------
+
+
+def is_current(group: Group, generation: int) -> bool:
+    """Whether the group still waits for the assignment of this generation."""
+    return group.state is State.COMPLETING and group.generation == generation
+
+
+def store_assignments_slowly(patch: Patch) -> None:
+    """Store the leader's assignment in the background, as a real broker does."""
+
+    def accept_later(syncing: Syncing, group: Group, assignments: dict[str, bytes]) -> None:
+        runtime, generation = syncing._runtime, group.generation
+        record: GroupRecord = syncing.assigned_record(group, assignments)
+
+        def on_stored() -> None:
+            runtime.write(record)
+            if is_current(group, generation):
+                syncing.distribute_assignments(group, {each: assignments.get(each, b"") for each in group.members})
+
+        runtime.timers.arm(("store", group.group_id, generation), runtime.now + STORE_DELAY_MS, on_stored)
+
+    patch.replace(Syncing, "accept_assignment", accept_later)
+
+
+# --- a log that stores offsets slowly -------------------------------------------------------------------------------
+
+
+def after_a_restart(loading: Loading, under_way: list[tuple[int, list[OffsetRecord]]]) -> None:
+    """Discard writes that were in progress when the coordinator stopped."""
+    under_way.clear()
+
+
+def store_offsets_slowly(patch: Patch) -> None:
+    """Check a commit at once; write it and respond a while later."""
+    handle, load = Commits.handle, Loading.load
+
+    def handle_slowly(commits: Commits, request: Request) -> None:
+        commit, entries = Commit.read(request), commits.partitions(request)
+        if not entries or commits.admit(commit) or commit.is_transactional:
+            handle(commits, request)
+            return
+        runtime, absent = commits._runtime, commits.refuse_absent(request)
+        batch = [commits.record(commit, topic, row) for topic, row in entries if not commits.is_metadata_too_long(row)]
+        due = runtime.now + STORE_DELAY_MS
+        writes = vars(runtime.log).setdefault("under_way", [])
+        writes.append((due, batch))
+
+        def on_stored() -> None:
+            writes.remove((due, batch))
+            commits.respond(request, absent | commits.store(commit))
+
+        runtime.timers.arm(("store", request.handle), due, on_stored)
+
+    def load_and_look(loading: Loading) -> None:
+        load(loading)
+        after_a_restart(loading, vars(loading._runtime.log).setdefault("under_way", []))
+
+    patch.replace(Commits, "handle", handle_slowly)
+    patch.replace(Loading, "load", load_and_look)
+
+
+# --- a log that refuses offsets for a while -------------------------------------------------------------------------
+
+
+def is_armed(runtime: CoordinatorState, timer: str) -> bool:
+    """Whether a timer of an environment runs."""
+    return timer in runtime.timers._live
+
+
+def refuse_stable_fetch(offsets: Offsets, request: Request) -> None:
+    """Respond to a fetch of stable offsets with NOT_COORDINATOR."""
+    offsets._runtime.respond(request, error_body(request, NOT_COORDINATOR))
+
+
+def refuse_offsets_for_a_while(patch: Patch) -> None:
+    """Refuse to write offsets for a while after a restart, and fail fetches of stable offsets."""
+    write, load, handle_fetch = CoordinatorState.write, Loading.load, Offsets.handle_fetch
+
+    def write_or_fail(runtime: CoordinatorState, *batch: Record) -> None:
+        if is_armed(runtime, OUTAGE) and any(isinstance(record, OffsetRecord) for record in batch):
+            raise LogWriteError("the log takes no offsets at the moment")
+        write(runtime, *batch)
+
+    def load_into_an_outage(loading: Loading) -> None:
+        runtime = loading._runtime
+        load(loading)
+        if any(True for _ in runtime.log.read()):
+            runtime.timers.arm(OUTAGE, runtime.now + OUTAGE_MS, lambda: None)
+
+    def fetch_or_fail(offsets: Offsets, request: Request) -> None:
+        if request.body.get("require_stable", False) and is_armed(offsets._runtime, OUTAGE):
+            refuse_stable_fetch(offsets, request)
+        else:
+            handle_fetch(offsets, request)
+
+    patch.replace(CoordinatorState, "write", write_or_fail)
+    patch.replace(Loading, "load", load_into_an_outage)
+    patch.replace(Offsets, "handle_fetch", fetch_or_fail)
+
+
+# --- slow loading ---------------------------------------------------------------------------------------------------
+
+LOAD_IN_PROGRESS = 14
+_UNGATED = ("FindCoordinator", "InitProducerId")
+
+
+def is_loaded(runtime: CoordinatorState) -> bool:
+    """Whether the groups are loaded."""
+    return not is_armed(runtime, LOADING)
+
+
+def refuse_while_loading(request: Request) -> int:
+    """The error of the response to a request while the groups are being loaded."""
+    return LOAD_IN_PROGRESS
+
+
+def load_slowly(patch: Patch) -> None:
+    """Load the groups a while after a restart."""
+    handle, load = Coordinator.handle, Loading.load
+
+    def load_later(loading: Loading) -> None:
+        runtime = loading._runtime
+        if any(True for _ in runtime.log.read()):
+            runtime.timers.arm(LOADING, runtime.now + LOADING_DELAY_MS, partial(load, loading))
+
+    def handle_when_loaded(coordinator: Coordinator, request: Request, now: int) -> list[Response]:
+        runtime = coordinator._runtime
+        if request.api in _UNGATED or is_loaded(runtime):
+            return handle(coordinator, request, now)
+        runtime.now = max(runtime.now, now)
+        runtime.respond(request, error_body(request, refuse_while_loading(request)))
+        return coordinator._collect()
+
+    patch.replace(Loading, "load", load_later)
+    patch.replace(Coordinator, "handle", handle_when_loaded)
+
+
+PLAIN = Environment("plain", lambda patch: None)
+SLOW_ASSIGNMENTS = Environment("slow assignments", store_assignments_slowly, STORE_DELAY_MS, Order.INTERVALS)
+SLOW_OFFSETS = Environment("slow offsets", store_offsets_slowly, STORE_DELAY_MS, Order.INTERVALS)
+OFFSETS_REFUSED = Environment("offsets refused for a while", refuse_offsets_for_a_while)
+SLOW_LOADING = Environment("slow loading", load_slowly, LOADING_DELAY_MS)
+ENVIRONMENTS = (PLAIN, SLOW_ASSIGNMENTS, SLOW_OFFSETS, OFFSETS_REFUSED, SLOW_LOADING)
+
+
+def coordinator_family() -> FaultFamily[Environment]:
+    """A family of faults of coordinators, which show in `PLAIN` unless they say otherwise."""
+    return FaultFamily(Side.COORDINATOR, PLAIN, lambda environment, patch: environment.install(patch))
+
+
+# -- responses that contain only an error, for every API ---------------------------------------------------------------
+
+
+NOT_COORDINATOR = 16
+_TOP_ERROR_ENDS = 8
+_NAMED_BY_ID_SINCE = 10
+
+
+def error_body(request: Request, error: int) -> dict[str, Any]:
+    """The body of a response to this request that contains only this error."""
+    return ERROR_BODIES[request.api](request, error)
+
+
+def _join_error(request: Request, error: int) -> dict[str, Any]:
+    body = responses.join_refused(Error.NONE, request.body.get("member_id", ""), request.version)
+    return body | {"error_code": error}
+
+
+def _sync_error(request: Request, error: int) -> dict[str, Any]:
+    return responses.sync_refused(Error.NONE) | {"error_code": error}
+
+
+def _leave_error(request: Request, error: int) -> dict[str, Any]:
+    return {"error_code": error, "members": []}
+
+
+def _error_only(request: Request, error: int) -> dict[str, Any]:
+    return {"error_code": error}
+
+
+def _commit_error(request: Request, error: int) -> dict[str, Any]:
+    def topic(entry: Mapping[str, Any]) -> dict[str, Any]:
+        by_id = request.api == "OffsetCommit" and request.version >= _NAMED_BY_ID_SINCE
+        name = {"topic_id": entry["topic_id"]} if by_id else {"name": entry["name"]}
+        rows = [{"partition_index": row["partition_index"], "error_code": error} for row in entry["partitions"]]
+        return name | {"partitions": rows}
+
+    return {"topics": [topic(entry) for entry in request.body.get("topics", ())]}
+
+
+def _fetch_error(request: Request, error: int) -> dict[str, Any]:
+    if request.version < _TOP_ERROR_ENDS:
+        return {"topics": [], "error_code": error}
+    groups = request.body.get("groups", ())
+    return {"groups": [{"group_id": one["group_id"], "topics": [], "error_code": error} for one in groups]}
+
+
+def _describe_error(request: Request, error: int) -> dict[str, Any]:
+    groups = request.body.get("groups", ())
+    return {
+        "groups": [
+            responses.describe_missing_group(one, 0) | {"error_code": error, "group_state": ""} for one in groups
+        ]
+    }
+
+
+def _list_error(request: Request, error: int) -> dict[str, Any]:
+    return {"error_code": error, "groups": []}
+
+
+def _delete_error(request: Request, error: int) -> dict[str, Any]:
+    names = dict.fromkeys(request.body.get("groups_names", ()))
+    return {"results": [{"group_id": name, "error_code": error} for name in names]}
+
+
+def _delete_offsets_error(request: Request, error: int) -> dict[str, Any]:
+    return {"error_code": error, "topics": []}
+
+
+ERROR_BODIES: Mapping[str, Callable[[Request, int], dict[str, Any]]] = {
+    "JoinGroup": _join_error,
+    "SyncGroup": _sync_error,
+    "Heartbeat": _error_only,
+    "LeaveGroup": _leave_error,
+    "OffsetCommit": _commit_error,
+    "TxnOffsetCommit": _commit_error,
+    "OffsetFetch": _fetch_error,
+    "DescribeGroups": _describe_error,
+    "ListGroups": _list_error,
+    "DeleteGroups": _delete_error,
+    "OffsetDelete": _delete_offsets_error,
+    "AddOffsetsToTxn": _error_only,
+    "EndTxn": _error_only,
+}

@@ -1,0 +1,330 @@
+"""Bugs of offsets and of what is stored: commits, fetches, retention, transactions, the log and loading."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from fencepost.adapters.classic.cleanup import Cleanup
+from fencepost.adapters.classic.commits import Commit, Commits, Results
+from fencepost.adapters.classic.coordinator_state import CoordinatorState
+from fencepost.adapters.classic.group import Group, Offset, State
+from fencepost.adapters.classic.leaving import Leaving
+from fencepost.adapters.classic.loading import Loading
+from fencepost.adapters.classic.log import LogWriteError
+from fencepost.adapters.classic.messages import Body, Error, Request, Response
+from fencepost.adapters.classic.offsets import Offsets
+from fencepost.adapters.classic.records import GroupRecord, OffsetRecord, Record
+from fencepost.adapters.classic.subscription import CONSUMER
+from fencepost.conformance.classic.zoo.bugs import environments
+from fencepost.conformance.classic.zoo.bugs.coordinators import CrashingTarget
+from fencepost.conformance.classic.zoo.bugs.environments import (
+    OFFSETS_REFUSED,
+    SLOW_LOADING,
+    SLOW_OFFSETS,
+    coordinator_family,
+    error_body,
+)
+from fencepost.conformance.zoo.fault import Patch
+from fencepost.model.wire.primitives import ZERO_UUID
+
+offsets = coordinator_family()
+UNKNOWN_PRODUCER = -2
+"""A producer that no transaction has."""
+REQUEST_TIMED_OUT = 7
+
+
+@offsets.add("BUG-01", "KAFKA-2596, https://github.com/apache/kafka/commit/6a06e22ef81", "COMMIT-11")
+def unknown_group_takes_every_commit(patch: Patch) -> None:
+    """A group that there is no state for takes any commit, also one of a member of some generation."""
+    patch.replace(Commits, "check_unknown_group", lambda commits, commit: Error.NONE)
+
+
+@offsets.add("BUG-20", "KAFKA-13636, https://github.com/apache/kafka/commit/78a37894965", "COMMIT-25")
+def offsets_expire_during_a_rebalance(patch: Patch) -> None:
+    """The clean-up trusts the subscriptions of a group that is rebalancing, and removes offsets of topics in use."""
+
+    def has_base_time(cleanup: Cleanup, group: Group) -> bool:
+        return group.state is State.EMPTY or (group.protocol_type == CONSUMER and group.subscribed is not None)
+
+    patch.replace(Cleanup, "has_base_time", has_base_time)
+
+
+@offsets.add("BUG-22", "KAFKA-14201, https://github.com/apache/kafka/commit/706adc39f6a", "COMMIT-08")
+def instance_id_makes_a_member(patch: Patch) -> None:
+    """A commit without member and generation is checked as a member's if it carries an instance id."""
+    check, check_unknown = Commits.check, Commits.check_unknown_group
+
+    def check_instance(commits: Commits, group: Group, commit: Commit) -> Error:
+        if commit.instance_id is not None and (error := group.check_member(commit.member_id, commit.instance_id)):
+            return error
+        return check(commits, group, commit)
+
+    def check_unknown_instance(commits: Commits, commit: Commit) -> Error:
+        if commit.instance_id is not None and commit.generation < 0:
+            return Error.UNKNOWN_MEMBER_ID
+        return check_unknown(commits, commit)
+
+    patch.replace(Commits, "check", check_instance)
+    patch.replace(Commits, "check_unknown_group", check_unknown_instance)
+
+
+@offsets.add("BUG-23", "KAFKA-16371, https://github.com/apache/kafka/commit/da3304ecb6f", "COMMIT-15", "FETCH-10")
+def refused_entry_stays_pending(patch: Patch) -> None:
+    """An entry that is refused for its long metadata stays noted as under way, and no stable fetch gets past it."""
+    store = Commits.store
+
+    def store_and_keep(commits: Commits, commit: Commit) -> Results:
+        results = store(commits, commit)
+        group = commits._runtime.groups.get(commit.group_id)
+        for (topic, index), error in results.items():
+            if error is Error.OFFSET_METADATA_TOO_LARGE and group is not None and topic is not None:
+                group.uncommitted.setdefault(UNKNOWN_PRODUCER, {})[topic, index] = Offset(-1, -1, "", 0, None, 0)
+        return results
+
+    patch.replace(Commits, "store", store_and_keep)
+
+
+@offsets.add(
+    "BUG-24",
+    "KAFKA-17267, https://github.com/apache/kafka/commit/7a8edffad10",
+    "FETCH-10",
+    setting=OFFSETS_REFUSED,
+)
+def stable_fetch_times_out(patch: Patch) -> None:
+    """A stable fetch that waits for the log too long is told REQUEST_TIMED_OUT, after which no client tries again."""
+
+    def time_out(offsets: Offsets, request: Request) -> None:
+        offsets._runtime.respond(request, error_body(request, REQUEST_TIMED_OUT))
+
+    patch.replace(environments, "refuse_stable_fetch", time_out)
+
+
+@offsets.add("BUG-30", "franz-go kfake, https://github.com/twmb/franz-go/commit/718aef16", "FETCH-01")
+def answer_begins_with_nameless_topics(patch: Patch) -> None:
+    """OffsetFetch answers with as many nameless topics as were asked for, and only then with these."""
+    fetch_group = Offsets.fetch_group
+
+    def fetch_after_blanks(offsets: Offsets, request: Request, entry: Body, stable: bool) -> list[dict[str, Any]]:
+        topics = fetch_group(offsets, request, entry, stable)
+        return [offsets._runtime.topic_reference(request, "", ZERO_UUID) | {"partitions": []} for _ in topics] + topics
+
+    patch.replace(Offsets, "fetch_group", fetch_after_blanks)
+
+
+@offsets.add("BUG-34", "franz-go kfake, https://github.com/twmb/franz-go/commit/05542e81", "COMMIT-13")
+def absent_partitions_are_committed(patch: Patch) -> None:
+    """Nobody asks whether the partitions of a commit exist."""
+
+    def refuse_nameless(commits: Commits, request: Request) -> Results:
+        entries = commits.entries(request)
+        return {(None, row["partition_index"]): Error.UNKNOWN_TOPIC_ID for topic, row in entries if topic is None}
+
+    def all_partitions(commits: Commits, request: Request) -> list[tuple[str, Body]]:
+        return [(topic, row) for topic, row in commits.entries(request) if topic is not None]
+
+    patch.replace(Commits, "refuse_absent", refuse_nameless)
+    patch.replace(Commits, "partitions", all_partitions)
+
+
+@offsets.add("BUG-44", "Redpanda, https://github.com/redpanda-data/redpanda/commit/ee8d507d40", "COMMIT-06")
+def commit_looks_at_the_state_first(patch: Patch) -> None:
+    """While the assignment is awaited, strangers and stale members are told of a rebalance, not that they are wrong."""
+    check = Commits.check
+
+    def check_state_first(commits: Commits, group: Group, commit: Commit) -> Error:
+        if group.state is State.COMPLETING and not commit.is_transactional:
+            return Error.REBALANCE_IN_PROGRESS
+        return check(commits, group, commit)
+
+    patch.replace(Commits, "check", check_state_first)
+
+
+@offsets.add(
+    "BUG-55",
+    "SeaweedFS, handleOffsetCommit at cc8364a03 (offset_management.go)",
+    "COMMIT-05",
+    "COMMIT-09",
+    "COMMIT-29",
+)
+def strangers_commit(patch: Patch) -> None:
+    """A commit is held against the generation only, and in a group without members against nothing."""
+
+    def check_generation(commits: Commits, group: Group, commit: Commit) -> Error:
+        if not group.members:
+            return Error.NONE
+        if commit.generation != group.generation:
+            return Error.ILLEGAL_GENERATION
+        return Error.REBALANCE_IN_PROGRESS if group.state is State.COMPLETING else Error.NONE
+
+    patch.replace(Commits, "check", check_generation)
+
+
+storage = coordinator_family()
+UNLOADING_MS = 300
+"""How late the end of a former term is noticed."""
+NO_EPOCH = -(2**31)
+MEMBER_APIS = ("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit")
+
+
+@storage.add(
+    "BUG-05", "Apache Kafka PR 462, https://github.com/apache/kafka/commit/2b04004de87", "FAILOVER-02", "FAILOVER-12"
+)
+def oldest_record_wins(patch: Patch) -> None:
+    """Loading keeps the first record of a group and of an offset, not the last."""
+    load, replay = Loading.load, Loading.replay
+
+    def load_the_oldest(loading: Loading) -> None:
+        seen: set[tuple[str, ...] | tuple[str, str, int]] = set()
+
+        def replay_once(loading: Loading, record: Record) -> None:
+            key: tuple[str, ...] | tuple[str, str, int] | None = None
+            if isinstance(record, GroupRecord):
+                key = (record.group,)
+            elif isinstance(record, OffsetRecord):
+                key = (record.group, record.topic, record.partition)
+            if key is None or key not in seen:
+                replay(loading, record)
+            if key is not None:
+                seen.add(key)
+
+        with Patch() as first:
+            first.replace(Loading, "replay", replay_once)
+            load(loading)
+
+    patch.replace(Loading, "load", load_the_oldest)
+
+
+@storage.add(
+    "BUG-11",
+    "KAFKA-8386, https://github.com/apache/kafka/commit/fb1f74958d1",
+    "FAILOVER-01",
+    setting=SLOW_LOADING,
+)
+def members_are_unknown_while_loading(patch: Patch) -> None:
+    """A group that is not loaded is taken for dead: its members are told that nobody knows them."""
+    refuse = environments.refuse_while_loading
+
+    def refuse_as_dead(request: Request) -> int:
+        return Error.UNKNOWN_MEMBER_ID if request.api in MEMBER_APIS else refuse(request)
+
+    patch.replace(environments, "refuse_while_loading", refuse_as_dead)
+
+
+@storage.add("BUG-18", "KAFKA-10614, https://github.com/apache/kafka/commit/c72ce005e70", "FAILOVER-12")
+def late_unloading_wipes_the_next_term(patch: Patch) -> None:
+    """The end of a former term is noticed late, and takes away what the next term has just loaded."""
+    load = Loading.load
+
+    def load_and_unload(loading: Loading) -> None:
+        def unload() -> None:
+            runtime.groups.clear()
+
+        load(loading)
+        runtime = loading._runtime
+        if runtime.groups:
+            runtime.timers.arm("unload", runtime.now + UNLOADING_MS, unload)
+
+    patch.replace(Loading, "load", load_and_unload)
+
+
+@storage.add(
+    "BUG-26", "librdkafka mock cluster, https://github.com/confluentinc/librdkafka/commit/e9129fa2a", "JOIN-52"
+)
+def closed_connection_is_a_crash(patch: Patch) -> None:
+    """The answer to a parked request whose connection is gone brings the coordinator down."""
+    deliver = CrashingTarget._deliver
+
+    def deliver_or_crash(target: CrashingTarget, responses: Iterable[Response]) -> None:
+        given = list(responses)
+        for response in given:
+            flight = target._pending.get(response.handle)
+            if flight is not None and flight.response.done():
+                raise ConnectionError("nobody is there to be answered")
+        deliver(target, given)
+
+    patch.replace(CrashingTarget, "_deliver", deliver_or_crash)
+
+
+@storage.add("BUG-33", "franz-go kfake, https://github.com/twmb/franz-go/commit/12889e13", "FAILOVER-21")
+def restarted_group_is_stable(patch: Patch) -> None:
+    """Every departure is stored, and a restarted group is Stable with whoever is left, though it was rebalancing."""
+    go_on = Leaving.rebalance_remaining
+
+    def store_and_go_on(leaving: Leaving, group: Group) -> None:
+        leaving._runtime.write(group.record())
+        go_on(leaving, group)
+
+    patch.replace(Leaving, "rebalance_remaining", store_and_go_on)
+
+
+@storage.add(
+    "BUG-42",
+    "Redpanda, https://github.com/redpanda-data/redpanda/commit/b54ff1dea7",
+    "FAILOVER-01",
+    setting=SLOW_LOADING,
+)
+def ready_before_it_is_loaded(patch: Patch) -> None:
+    """The coordinator answers before the log is replayed, as if there were no groups and no offsets."""
+    patch.replace(environments, "is_loaded", lambda runtime: True)
+
+
+@storage.add(
+    "BUG-43", "Redpanda, https://github.com/redpanda-data/redpanda/commit/501b9d3588", "COMMIT-18", "FAILOVER-12"
+)
+def leader_epoch_is_not_restored(patch: Patch) -> None:
+    """The leader epoch of a committed offset is not loaded, and a meaningless one stands in its place."""
+    replay = Loading.replay
+
+    def replay_without_epoch(loading: Loading, record: Record) -> None:
+        replay(loading, replace(record, leader_epoch=NO_EPOCH) if isinstance(record, OffsetRecord) else record)
+
+    patch.replace(Loading, "replay", replay_without_epoch)
+
+
+@storage.add(
+    "BUG-45",
+    "Redpanda, https://github.com/redpanda-data/redpanda/commit/e693bead59",
+    "FAILOVER-20",
+    setting=SLOW_OFFSETS,
+)
+def old_write_lands_in_a_new_term(patch: Patch) -> None:
+    """A commit that was checked in one term is written in the next, whatever has happened in between."""
+
+    def write_all_the_same(loading: Loading, under_way: list[tuple[int, list[OffsetRecord]]]) -> None:
+        def landing(batch: list[OffsetRecord]) -> None:
+            loading._runtime.write(*batch)
+            for record in batch:
+                loading._ledger.add_offset(record)
+
+        for number, (due, batch) in enumerate(under_way):
+            loading._runtime.timers.arm(("landing", due, number), due, partial(landing, batch))
+        under_way.clear()
+
+    patch.replace(environments, "after_a_restart", write_all_the_same)
+
+
+@storage.add(
+    "BUG-57",
+    "SeaweedFS, handleOffsetCommit at cc8364a03 (offset_management.go)",
+    "COMMIT-25",
+    setting=OFFSETS_REFUSED,
+)
+def failed_write_is_only_logged(patch: Patch) -> None:
+    """A commit that the log does not take is answered as if it had."""
+    store = Commits.store
+
+    def store_or_pretend(commits: Commits, commit: Commit) -> Results:
+        write = CoordinatorState.write
+
+        def write_if_possible(runtime: CoordinatorState, *batch: Record) -> None:
+            try:
+                write(runtime, *batch)
+            except LogWriteError:
+                return
+
+        with Patch() as careless:
+            careless.replace(CoordinatorState, "write", write_if_possible)
+            return store(commits, commit)
+
+    patch.replace(Commits, "store", store_or_pretend)

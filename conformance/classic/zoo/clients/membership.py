@@ -1,0 +1,343 @@
+"""Bugs of members: joining, identity, heartbeats and leaving."""
+
+from typing import Any
+
+from fencepost.conformance.classic.zoo.clients.reference import (
+    COOPERATIVE,
+    EAGER,
+    NO_AUTO_COMMIT,
+    client_family,
+    replace_function,
+)
+from fencepost.conformance.zoo.fault import Patch, Side
+from fencepost.model.classic.core.state import JoinResponse, SyncResponse
+from fencepost.model.classic.member import (
+    completion,
+    heartbeats,
+    joining,
+    lookup,
+    polling,
+    preparation,
+    settings,
+)
+from fencepost.model.classic.member import member as core
+from fencepost.model.classic.member.client import (
+    Client,
+    ClientContext,
+    JoinedTopics,
+    Problem,
+    SentKind,
+    assigned_partitions,
+    has_generation,
+)
+from fencepost.model.classic.member.member import Member, MemberState, MemberStep
+from fencepost.model.classic.member.step import ClientStep
+from fencepost.model.errors import Error
+from fencepost.model.frozen import evolve
+
+membership = client_family(Side.MEMBER)
+NEVER = 10**12
+"""A moment that does not come, in milliseconds."""
+
+
+def stop_consuming(client: Client, failure: Any) -> Client:
+    """The client as an application leaves it that ends its loop at an error."""
+    member = evolve(client.member, rejoins=False, waiting=0, state=MemberState.UNJOINED)
+    return evolve(client, member=member, synced=None, failure=failure, joined=JoinedTopics(client.topics))
+
+
+@membership.add("BUG-58", "KAFKA-2753, https://github.com/apache/kafka/commit/7eee11451e1", "MEMBER-13", "MEMBER-14")
+def sync_errors_are_all_alike(patch: Patch) -> None:
+    """Every error of SyncGroup has the member join again as it is, at the same coordinator."""
+    answered = joining.on_sync_response
+
+    def on_response(client: Client, handle: int, response: SyncResponse, context: ClientContext) -> ClientStep:
+        if response.error == Error.NONE:
+            return answered(client, handle, response, context)
+        return ClientStep(evolve(client, member=core.disconnect(client.member).member))
+
+    replace_function(patch, answered, on_response)
+
+
+@membership.add(
+    "BUG-61",
+    "KAFKA-3782, https://github.com/apache/kafka/commit/732fabf94eb",
+    "HBT-01",
+    "HBT-12",
+    setting=NO_AUTO_COMMIT,
+)
+def heartbeats_begin_in_the_poll_alone(patch: Patch) -> None:
+    """Heartbeats begin only if the join ends while a poll waits for it."""
+    enable = joining.enable_heartbeats
+
+    def enable_in_poll(client: Client, context: ClientContext) -> Client:
+        is_polling = context.now < client.clocks.polling_until
+        enabled = enable(client, context)
+        return enabled if is_polling else evolve(enabled, clocks=evolve(enabled.clocks, heartbeat=NEVER))
+
+    replace_function(patch, enable, enable_in_poll)
+
+
+@membership.add("BUG-62", "KAFKA-5154, https://github.com/apache/kafka/commit/1b16acaaa18", "MEMBER-11", "MEMBER-14")
+def joining_ends_with_the_join(patch: Patch) -> None:
+    """The response to JoinGroup clears the wish to join again; a SyncGroup that fails does not bring it back."""
+    answered, disconnect = core.on_join_response, core.disconnect
+
+    def on_response(member: Member, handle: Any, response: JoinResponse, following: Any, plan: Any) -> MemberStep:
+        step = answered(member, handle, response, following, plan)
+        if step.rule != "member.join.answered":
+            return step
+        return MemberStep(evolve(step.member, rejoins=False), step.sent_requests, step.rule)
+
+    def give_up(member: Member) -> MemberStep:
+        step = disconnect(member)
+        is_syncing = member.state == MemberState.COMPLETING_REBALANCE
+        return MemberStep(
+            evolve(step.member, rejoins=member.rejoins if is_syncing else step.member.rejoins), (), step.rule
+        )
+
+    replace_function(patch, answered, on_response)
+    replace_function(patch, disconnect, give_up)
+
+
+@membership.add("BUG-65", "KAFKA-7961, https://github.com/apache/kafka/commit/eb8cc09625c", "MEMBER-20")
+def a_foreign_assignment_is_an_error(patch: Patch) -> None:
+    """An assignment outside the subscription is raised in the application, which ends."""
+    complete = completion.complete_rebalance
+
+    def complete_or_raise(client: Client, context: ClientContext) -> ClientStep:
+        if client.synced is not None and not {topic for topic, _ in client.synced.partitions} <= client.topics:
+            return ClientStep(stop_consuming(client, Problem.UNREADABLE))
+        return complete(client, context)
+
+    replace_function(patch, complete, complete_or_raise)
+
+
+@membership.add("BUG-66", "KAFKA-8104, KAFKA-9140, https://github.com/apache/kafka/commit/00374c3ddf6", "MEMBER-13")
+def a_finished_join_is_left_in_place(patch: Patch) -> None:
+    """A join that has ended when the generation is reset is neither completed nor begun again."""
+    rebalance = polling.rebalance
+
+    def spin(client: Client, context: ClientContext) -> ClientStep:
+        if client.synced is not None and not has_generation(client):
+            return ClientStep(client)
+        return rebalance(client, context)
+
+    replace_function(patch, rebalance, spin)
+
+
+@membership.add("BUG-69", "KAFKA-10870, https://github.com/apache/kafka/commit/e3ce4a6e11d", "MEMBER-34")
+def a_join_told_of_a_rebalance_is_fatal(patch: Patch) -> None:
+    """REBALANCE_IN_PROGRESS in the response to JoinGroup ends the application."""
+    refuse = joining.refuse_exchange
+
+    def refuse_for_good(client: Client, error: Error, rules: Any, context: ClientContext) -> ClientStep:
+        if error == Error.REBALANCE_IN_PROGRESS and rules is joining.JOIN_RULES:
+            return ClientStep(stop_consuming(client, error))
+        return refuse(client, error, rules, context)
+
+    replace_function(patch, refuse, refuse_for_good)
+
+
+@membership.add(
+    "BUG-70",
+    "KAFKA-12983, https://github.com/apache/kafka/commit/1f64df921cb",
+    "COOP-17",
+    "CALLBACK-05",
+    setting=COOPERATIVE,
+)
+def partitions_survive_the_loss_of_the_id(patch: Patch) -> None:
+    """A member that lost its id while it joined claims what it had, and does not call it lost."""
+    subscription_of = joining.subscription_of
+
+    def claim_everything(client: Client, strategy: Any, claims: Any) -> Any:
+        return evolve(subscription_of(client, strategy, claims), owned=assigned_partitions(client))
+
+    replace_function(patch, preparation.lost_partitions, lambda client: ())
+    replace_function(patch, subscription_of, claim_everything)
+
+
+@membership.add(
+    "BUG-72",
+    "KAFKA-13126, https://github.com/apache/kafka/commit/8b1eca1c58a",
+    "MEMBER-32",
+    setting=evolve(EAGER, request_timeout=2_000),
+)
+def a_long_poll_interval_overflows(patch: Patch) -> None:
+    """The time limit of JoinGroup overflows: the client gives a parked one up after its request timeout."""
+    patch.replace(settings.ClientSettings, "join_timeout", property(lambda own: own.request_timeout))
+
+
+@membership.add("BUG-73", "KAFKA-13214, https://github.com/apache/kafka/commit/d0ec4d7ebf0", "MEMBER-14")
+def a_failed_join_costs_the_id(patch: Patch) -> None:
+    """Any error while it joins throws the member id away."""
+    back_off = lookup.back_off_join
+
+    def reset(client: Client, context: ClientContext) -> Client:
+        return evolve(back_off(client, context), member=core.lose_membership(client.member), is_prepared=False)
+
+    replace_function(patch, back_off, reset)
+
+
+@membership.add("BUG-76", "librdkafka, sarama, https://github.com/confluentinc/librdkafka/commit/464c6e5f8", "HBT-12")
+def no_heartbeat_while_the_listener_runs(patch: Patch) -> None:
+    """No heartbeat is sent while the listener of the application runs."""
+    work = heartbeats.work
+
+    def work_alone(client: Client, context: ClientContext) -> ClientStep:
+        return ClientStep(client) if client.callback is not None else work(client, context)
+
+    replace_function(patch, work, work_alone)
+
+
+@membership.add(
+    "BUG-77", "librdkafka issue 2010, https://github.com/confluentinc/librdkafka/commit/e60e8d534", "MEMBER-22"
+)
+def closing_leaves_no_group(patch: Patch) -> None:
+    """A client that closes sends no LeaveGroup."""
+    leave = heartbeats.leave_group
+
+    def leave_silently(client: Client, reason: str, rule: str) -> ClientStep:
+        step = leave(client, reason, rule)
+        return ClientStep(step.client, (), step.rules) if rule == "client.close.leave" else step
+
+    replace_function(patch, leave, leave_silently)
+
+
+@membership.add(
+    "BUG-84", "librdkafka, kafkajs, https://github.com/confluentinc/librdkafka/commit/db1cca379", "MEMBER-13"
+)
+def the_id_survives_its_loss(patch: Patch) -> None:
+    """UNKNOWN_MEMBER_ID does not cost the member its id."""
+    replace_function(patch, core.lose_membership, core.lose_generation)
+
+
+@membership.add("BUG-85", "librdkafka, https://github.com/confluentinc/librdkafka/commit/c086b8bf8", "HBT-06")
+def heartbeats_go_on_without_polls(patch: Patch) -> None:
+    """A member whose application polls no more stays, and sends heartbeats."""
+    work = heartbeats.work
+
+    def work_on(client: Client, context: ClientContext) -> ClientStep:
+        return work(evolve(client, clocks=evolve(client.clocks, poll=NEVER)), context)
+
+    replace_function(patch, work, work_on)
+
+
+@membership.add(
+    "BUG-91", "franz-go issue 98, https://github.com/twmb/franz-go/commit/4f2e7fe3", "PREFETCH-03", setting=COOPERATIVE
+)
+def a_rebalance_cancels_the_offset_fetch(patch: Patch) -> None:
+    """A rebalance cancels the OffsetFetch of partitions that stay, and nobody asks again."""
+    send = joining.send_join
+
+    def send_and_cancel(client: Client, context: ClientContext) -> ClientStep:
+        kept = tuple(one for one in client.unanswered if one.kind is not SentKind.FETCH_OFFSETS)
+        return send(evolve(client, unanswered=kept), context)
+
+    replace_function(patch, send, send_and_cancel)
+
+
+@membership.add("BUG-100", "sarama issue 2058, https://github.com/IBM/sarama/commit/3c1940a1", "MEMBER-14")
+def a_loading_coordinator_is_fatal(patch: Patch) -> None:
+    """COORDINATOR_LOAD_IN_PROGRESS in the response to JoinGroup ends the application."""
+    refuse = joining.refuse_exchange
+
+    def refuse_for_good(client: Client, error: Error, rules: Any, context: ClientContext) -> ClientStep:
+        if error == Error.COORDINATOR_LOAD_IN_PROGRESS:
+            return ClientStep(stop_consuming(client, error))
+        return refuse(client, error, rules, context)
+
+    replace_function(patch, refuse, refuse_for_good)
+
+
+@membership.add(
+    "BUG-103",
+    "kafka-python PR 3132, https://github.com/dpkp/kafka-python/commit/e300a6ff",
+    "PREFETCH-03",
+    setting=COOPERATIVE,
+)
+def partitions_that_stay_are_held_back(patch: Patch) -> None:
+    """Partitions that stay through a cooperative rebalance are never fetched again."""
+    install = completion.install_assignment
+
+    def install_held_back(client: Client, context: ClientContext) -> ClientStep:
+        held = tuple(evolve(one, is_pending=True) for one in client.positions)
+        return install(evolve(client, positions=held), context)
+
+    replace_function(patch, install, install_held_back)
+
+
+@membership.add("BUG-105", "kafkajs issue 1361, https://github.com/tulios/kafkajs/commit/7985ae84", "HBT-01")
+def heartbeats_come_with_records(patch: Patch) -> None:
+    """A member without partitions sends no heartbeats."""
+    work = heartbeats.work
+
+    def work_with_partitions(client: Client, context: ClientContext) -> ClientStep:
+        idle = evolve(client, clocks=evolve(client.clocks, heartbeat=NEVER))
+        return work(client if client.positions else idle, context)
+
+    replace_function(patch, work, work_with_partitions)
+
+
+@membership.add(
+    "BUG-111", "kafka-go PR 242, https://github.com/segmentio/kafka-go/commit/50823e6", "COOP-05", setting=COOPERATIVE
+)
+def an_empty_assignment_is_an_error(patch: Patch) -> None:
+    """A member that is assigned nothing joins again."""
+    complete = completion.complete_rebalance
+
+    def complete_or_rejoin(client: Client, context: ClientContext) -> ClientStep:
+        is_empty = client.synced is not None and not client.synced.partitions
+        step = complete(client, context)
+        if not is_empty:
+            return step
+        member = core.ask_rejoin(step.client.member).member
+        return ClientStep(evolve(step.client, member=member), step.outputs, step.rules)
+
+    replace_function(patch, complete, complete_or_rejoin)
+
+
+@membership.add("BUG-115", "ruby-kafka PR 711, https://github.com/zendesk/ruby-kafka/commit/7bb8024", "MEMBER-22")
+def an_error_while_closing_joins_again(patch: Patch) -> None:
+    """A client that is told of a rebalance while it closes does not leave."""
+    leave = heartbeats.leave_group
+
+    def leave_unless_told(client: Client, reason: str, rule: str) -> ClientStep:
+        step = leave(client, reason, rule)
+        return ClientStep(step.client, (), step.rules) if client.member.rejoins else step
+
+    replace_function(patch, leave, leave_unless_told)
+
+
+@membership.add(
+    "BUG-116", "platformatic PR 376, https://github.com/platformatic/kafka/commit/105336c", "HBT-01", "HBT-05"
+)
+def heartbeats_end_with_a_failure(patch: Patch) -> None:
+    """After a heartbeat that failed for a reason of its own, none is sent any more."""
+    lose = lookup.on_disconnect
+
+    def lose_and_fall_silent(client: Client, context: ClientContext) -> ClientStep:
+        step = lose(client, context)
+        return ClientStep(
+            evolve(step.client, clocks=evolve(step.client.clocks, heartbeat=NEVER)), step.outputs, step.rules
+        )
+
+    replace_function(patch, lose, lose_and_fall_silent)
+
+
+@membership.add(
+    "BUG-68", "KAFKA-9741, https://github.com/apache/kafka/commit/635b5fd47c8", "MCOMMIT-03", setting=COOPERATIVE
+)
+def a_commit_in_the_callback_is_late(patch: Patch) -> None:
+    """A commit while partitions are revoked carries the generation before."""
+    request = core.commit_request
+
+    def stale_request(member: Member, handle: Any) -> Any:
+        made = request(member, handle)
+        return (
+            evolve(made, generation=made.generation - 1)
+            if member.owned_in == made.generation and member.rejoins
+            else made
+        )
+
+    replace_function(patch, request, stale_request)

@@ -1,0 +1,78 @@
+"""What the classic protocol adds to the zoo: bugs and mutants of coordinators, members, assignors and fetchers."""
+
+import time
+from collections.abc import Mapping
+from functools import cache, partial
+from types import MappingProxyType
+
+from fencepost.conformance.classic.zoo.bugs import COORDINATOR_BUGS, coordinators
+from fencepost.conformance.classic.zoo.bugs.environments import PLAIN
+from fencepost.conformance.classic.zoo.client_stand import CLIENT_HANGS, CLIENTS, ClientFault, hunt_by_groups
+from fencepost.conformance.classic.zoo.clients import CLIENT_BUGS, NOT_PUT_BACK, reference
+from fencepost.conformance.classic.zoo.comparison import find_difference
+from fencepost.conformance.classic.zoo.coordinator_stand import COORDINATORS, CoordinatorFault
+from fencepost.conformance.zoo.fault import Fault, Side
+from fencepost.conformance.zoo.hunt import HANG_SECONDS, HuntResult, HuntTask, hunt_fault
+from fencepost.conformance.zoo.measuring import CpuLimitExceeded, cpu_limit
+from fencepost.conformance.zoo.mutants import Mutant
+from fencepost.conformance.zoo.registry import ProtocolZoo, SubjectHunts
+from fencepost.conformance.zoo.strategies import BASELINES, GROUPS
+
+
+def mutant_of_coordinator(mutant: Mutant) -> CoordinatorFault:
+    """A mutant of the bundled coordinator as a fault."""
+    sentence = f"{mutant.operator} in line {mutant.line}"
+    put_in = partial(coordinators.put_in_mutant, mutant)
+    return Fault(mutant.name, Side.COORDINATOR, (), "", put_in, PLAIN, sentence, mutant)
+
+
+@cache
+def coordinator_mutants() -> Mapping[str, CoordinatorFault]:
+    """The systematic mutants of the bundled coordinator by their names, in the order of the source."""
+    return {name: mutant_of_coordinator(mutant) for name, mutant in coordinators.coordinator_mutants().items()}
+
+
+@cache
+def member_mutants() -> Mapping[str, ClientFault]:
+    """The systematic mutants of the reference client's model by their names, in the order of the source."""
+    return {
+        name: Fault(
+            name,
+            Side.MEMBER,
+            (),
+            "",
+            partial(reference.put_in_mutant, mutant),
+            reference.EAGER,
+            f"{mutant.operator} in line {mutant.line}",
+            mutant,
+        )
+        for name, mutant in reference.member_mutants().items()
+    }
+
+
+def hunt_assignor(task: HuntTask, fault: ClientFault) -> HuntResult:
+    """Run a hunt for a fault of an assignor. One that hangs is found by that."""
+    begun = time.process_time()
+    try:
+        with cpu_limit(task.seconds + HANG_SECONDS):
+            return hunt_by_groups(task, fault)
+    except CpuLimitExceeded:
+        return HuntResult(task, CLIENT_HANGS, 1, time.process_time() - begun)
+
+
+_CLIENT_HUNTS = SubjectHunts(CLIENTS.strategies, partial(hunt_fault, CLIENTS))
+CLASSIC_ZOO = ProtocolZoo(
+    MappingProxyType({**COORDINATOR_BUGS, **CLIENT_BUGS}),
+    NOT_PUT_BACK,
+    MappingProxyType(
+        {
+            Side.COORDINATOR: SubjectHunts(COORDINATORS.strategies, partial(hunt_fault, COORDINATORS), BASELINES),
+            Side.MEMBER: _CLIENT_HUNTS,
+            Side.FETCHER: _CLIENT_HUNTS,
+            Side.ASSIGNOR: SubjectHunts((GROUPS,), hunt_assignor),
+        }
+    ),
+    coordinator_mutants,
+    member_mutants,
+    find_difference,
+)

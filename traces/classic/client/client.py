@@ -1,0 +1,430 @@
+"""Follows one client of the classic protocol."""
+
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, TypeAlias
+
+from fencepost.model.assignors.consumer_protocol import ConsumerProtocolError, decode_subscription
+from fencepost.model.catalogue.requirement import Requirement
+from fencepost.model.classic.catalogue.client import CLIENT_CATALOGUE
+from fencepost.model.errors import Error
+from fencepost.traces.classic.client import (
+    callbacks,
+    committing,
+    draining,
+    driven,
+    joining,
+    membership,
+    news,
+    records,
+)
+from fencepost.traces.classic.client.membership import patience_for
+from fencepost.traces.classic.client.news import is_looking_up, learn_metadata
+from fencepost.traces.classic.client.state import (
+    EXCHANGE_APIS,
+    REPEATED,
+    ClientState,
+    Knowledge,
+    Phase,
+    judge_groups,
+)
+from fencepost.traces.client_judge.evidence import Evidence, build_violation
+from fencepost.traces.events import Event, Header, Kind, Operation
+from fencepost.traces.verdict import PASSING, CheckStatus, TraceVerdict, Violation
+
+GROUP_APIS = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch"})
+"""Requests to the coordinator of a group."""
+MEMBER_APIS = frozenset({"JoinGroup", "SyncGroup", "Heartbeat"})
+"""Requests whose responses start a client's clock of its session anew."""
+LOOKED_FOR = GROUP_APIS - {"LeaveGroup"}
+"""Requests after whose refusal by a node that does not coordinate the group the client looks for another one."""
+SETTLING_MS = 500
+"""How long a client that was held up may take to read what came meanwhile."""
+Look = Callable[[ClientState, Operation, Event], None]
+REQUESTS: Mapping[str, Look] = {
+    "JoinGroup": joining.judge_join,
+    "SyncGroup": joining.judge_sync,
+    "Heartbeat": membership.judge_heartbeat,
+    "OffsetCommit": membership.judge_commit,
+    "LeaveGroup": membership.judge_leave,
+    "Fetch": records.judge_fetch,
+    "OffsetFetch": records.judge_offset_fetch,
+}
+RESPONSES: Mapping[str, Look] = {
+    "JoinGroup": news.learn_join,
+    "SyncGroup": news.learn_sync,
+    "Heartbeat": news.learn_of_membership,
+    "OffsetCommit": news.learn_of_membership,
+    "OffsetFetch": records.learn_offsets,
+}
+
+
+class ClassicClient:
+    """One client of the classic protocol, followed through a trace. Findings are about these requirements alone."""
+
+    def __init__(self, header: Header, label: str, requirements: Mapping[str, Requirement] = CLIENT_CATALOGUE) -> None:
+        self._evidence = Evidence(requirements)
+        self.state = ClientState(Knowledge(header.grace), self._evidence, header.clock == "virtual")
+        self._progress = draining.Progress()
+        self._label = label
+        self._has_asked = False
+        self._sent_at: deque[int] = deque()
+        """When the client sent requests, from the last that is older than `SETTLING_MS` on."""
+
+    def _awake_until(self, time: int) -> int:
+        """The latest moment by which the client has certainly read what was on its way: it sent a request then, and
+        has had time since. A process that was held up sends by its timers before it reads."""
+        while len(self._sent_at) > 1 and self._sent_at[1] <= time - SETTLING_MS:
+            self._sent_at.popleft()
+        return self._sent_at[0] if self._sent_at and self._sent_at[0] <= time - SETTLING_MS else 0
+
+    def on_request(self, operation: Operation, event: Event) -> None:
+        """The client sent a request; one that cannot be read is left alone."""
+        state = self.state
+        awake_until, read_until, grace = self._awake_until(event.time), event.time, state.knowledge.grace
+        if state.application is not None and state.rhythm.callback is None:
+            awake_until = min(awake_until, state.application.awake_until(event.time, grace))
+            read_until = state.application.read_until(event.time, grace)
+        if operation.api == "JoinGroup":
+            state.read_until = read_until
+        state.knowledge.settle(read_until if operation.api == "JoinGroup" else awake_until)
+        self._sent_at.append(event.time)
+        if operation.api == "JoinGroup":
+            if state.refused_on == event.connection:  # it has read that, and keeps the connection
+                state.doubtful.pop(event.connection, None)
+            state.refused_on = -1
+        driven.judge_request_of_application(state, operation, event)
+        joining.judge_repeat(state, operation, event)
+        if "_findings" not in event.body:
+            draining.follow_request(state, self._progress, operation, event)
+        if operation.api == "FindCoordinator":
+            membership.judge_lookup(state, operation, event)
+            membership.note_lookup(state, operation)
+        elif operation.api in GROUP_APIS:
+            membership.judge_former_coordinator(state, operation, awake_until)
+        if "_findings" not in event.body:
+            if operation.api in GROUP_APIS and not self._has_asked:
+                self._has_asked = True
+                title, expected = "A group request before the lookup", "FindCoordinator first"
+                state.check(state.has_found, "MEMBER-01", operation, title, expected, operation.api)
+            if operation.api in REQUESTS:
+                REQUESTS[operation.api](state, operation, event)
+            driven.follow_request(state, operation, event)
+        if operation.api in GROUP_APIS:
+            state.coordinator_connection, state.coordinator_lost = operation.connection, None
+        state.outstanding[operation.handle] = operation
+        if state.doubtful.get(event.connection, event.time) + state.knowledge.grace < event.time:
+            del state.doubtful[event.connection]  # it is still open, and in use
+
+    def on_response(self, operation: Operation, event: Event) -> None:
+        """The response left the cluster; on a connection that the cluster has closed it is lost."""
+        state = self.state
+        if event.connection in state.hung_up:
+            self.on_loss(operation, event)
+            return
+        state.outstanding.pop(operation.handle, None)
+        if operation.api == "SyncGroup" and joining.has_expired(state, event.time):
+            state.doubtful[event.connection] = event.time
+        error = event.body.get("error_code", 0)
+        joining.note_failure(state, operation, event)
+        if operation.api == "FindCoordinator":
+            rows = event.body.get("coordinators") or (event.body,)
+            is_found = any(not row["error_code"] for row in rows)
+            state.has_found |= is_found
+            state.moved = None if is_found else state.moved
+            news.note_lookup(state, event, is_found)
+        elif operation.api == "Metadata":
+            learn_metadata(state, event)
+        elif operation.api in RESPONSES:
+            RESPONSES[operation.api](state, operation, event)
+        if operation.api == "Heartbeat":
+            news.note_heartbeat_response(state, event)
+            state.forgive("FindCoordinator")
+        if operation.api in MEMBER_APIS and error not in news.MOVED:
+            state.heard = event.time
+        driven.follow_response(state, operation, event)
+        draining.follow_response(state, self._progress, operation, event)
+        if operation.api in EXCHANGE_APIS and event.connection not in state.doubtful:
+            state.last_exchange_news = event.sequence
+        if news.first_error(event.body) in news.ELSEWHERE and operation.api in GROUP_APIS:
+            state.doubtful[event.connection] = event.time
+            state.refused_on = event.connection if operation.api in EXCHANGE_APIS else state.refused_on
+        if operation.api == "JoinGroup" and error == Error.COORDINATOR_LOAD_IN_PROGRESS:
+            state.join_failure = event.time
+        is_sent_since = operation.api in LOOKED_FOR and operation.handle > state.looked_at
+        if is_sent_since and joining.error_in(event) == Error.NOT_COORDINATOR:
+            state.moved = event
+
+    def on_loss(self, operation: Operation, event: Event) -> None:
+        """The connection ended before the response."""
+        state = self.state
+        state.outstanding.pop(operation.handle, None)
+        if operation.connection == state.coordinator_connection and state.coordinator_lost is None:
+            state.coordinator_lost = event.time
+        if state.application is not None and operation.api == "OffsetCommit":
+            state.application.is_commit_doubtful = True
+            committing.note_response(state, operation, event)
+            if not committing.is_unawaited(state, operation):
+                committing.owe_commit(state, state.application, "the connection of its OffsetCommit was closed", event)
+        membership.note_loss(state, operation, event)
+        if operation.api == "OffsetFetch":
+            state.offsets_failed = event.time
+        if operation.api in ("Heartbeat", "FindCoordinator") and state.last_sign is not None:
+            state.last_sign = event.time  # nobody was there to get one
+        state.buffers.forget()
+        news.learn_loss(state, operation, event)
+        if operation.api in EXCHANGE_APIS:
+            state.last_exchange_news = event.sequence
+
+    def on_other(self, event: Event) -> None:
+        """Something happened beside the client's requests."""
+        state = self.state
+        if event.member == self._label:
+            driven.follow_application(state, event)
+        if event.kind is Kind.FAULT and event.api == "hangup":
+            state.hung_up.add(event.connection)
+            state.buffers.forget()  # the last response on it may never be read
+            if state.exchange is not None:
+                state.exchange.is_excused = True
+            membership.doubt_assignment(state, event)
+        elif event.kind is Kind.REQUEST and event.api == "SyncGroup":
+            state.generations_of_others[event.sequence] = event.body.get("generation_id", -1)
+        elif event.kind is Kind.RESPONSE and event.api == "SyncGroup" and state.application is not None:
+            callbacks.judge_hand_over(state, state.application, event)
+        if event.kind is Kind.FAULT and event.api == "doubled":
+            state.doubtful[event.connection] = event.time
+            state.has_doubled = True
+        if event.kind is Kind.INTERNAL and event.api == "written":
+            driven.learn_written(state, event)
+            self._progress.written_at = event.time
+        if event.kind is Kind.INTERNAL and event.api == "delivered":
+            state.has_delivered |= draining.is_in_part(state, event)
+            if state.application is not None:
+                draining.learn_delivery(state, state.application, event)
+        if event.kind is Kind.INTERNAL and event.api == "group":
+            state.groups.tell(event)
+        if event.kind is Kind.INTERNAL and event.api == REPEATED:
+            state.groups.repeat()
+        if event.kind is not Kind.INTERNAL or event.api != "program":
+            return
+        if event.body["state"] == "asked to end":
+            state.asked_to_end, state.standing_at_end = event.time, state.knowledge.latest
+            state.ends_without_coordinator = is_looking_up(state)
+        elif event.body["state"] == "ended":
+            state.ended, state.exit_code = event.time, event.body["code"]
+            if state.has_doubled and state.asked_to_end is None:
+                self._evidence.close()
+
+    def on_end(self, time: int) -> None:
+        """The trace ends."""
+        state = self.state
+        state.knowledge.settle(time)
+        if not membership.is_over(state) and state.last_sign is not None and state.join is not None:
+            membership.judge_silence(state, time)
+            membership.judge_unheard(state, time)
+        joining.tell_unsynced(state)
+        membership.judge_waiting_commit(state, time)
+        membership.judge_debts(state, time)
+        state.groups.finish(time, state.ended is not None)
+        judge_groups(state.groups, self._evidence)
+        membership.judge_leaving(state, time)
+        records.judge_fetch_order(state)
+        draining.judge_progress(state, self._progress, time)
+        driven.judge_end_of_application(state, time)
+
+    def verdict(self, events: int) -> TraceVerdict:
+        """What was found."""
+        return TraceVerdict(tuple(self._evidence.violations), tuple(self._evidence.checks), events=events)
+
+
+# --- Follows the members in a recording: what their requests to the coordinator show, seen from a place between the
+# two.
+
+ShownViolation: TypeAlias = tuple[Violation, tuple[Event, ...]]
+"""What a member did wrong, with its last events up to that. The title names the member and its group."""
+RECORDED_APIS = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit"})
+SHOWN = (
+    *("MEMBER-04", "MEMBER-06", "MEMBER-07", "MEMBER-08", "MEMBER-09", "MEMBER-10", "MEMBER-11", "MEMBER-12"),
+    *("MEMBER-13", "MEMBER-14", "MEMBER-16", "MEMBER-29", "MEMBER-33", "MEMBER-34"),
+    *("HBT-02", "HBT-04", "MCOMMIT-03", "MCOMMIT-08", "MCOMMIT-11"),
+    *("ASSIGN-01", "ASSIGN-02", "ASSIGN-03", "ASSIGN-04", "RANGE-01", "RANGE-02", "RANGE-06", "RR-01", "RR-04"),
+    *("STICKY-01", "STICKY-02", "STICKY-03", "STICKY-04", "STICKY-18"),
+    *("COOP-01", "COOP-03", "COOP-04", "COOP-08", "COOP-09", "COOP-10", "COOP-13", "COOP-17"),
+    *("WIRE-01", "WIRE-03", "WIRE-04", "WIRE-05", "WIRE-06"),
+)
+"""What a recording shows of a member. The others are about its application, its lookups, its fetches or its end, or
+they count milliseconds, of which a process that stood still, and the way to the recorder, take any number."""
+MAX_MEMBERS = 10_000
+"""How many members are followed at a time; of more, those that were heard last."""
+PATIENCE = 3
+"""How many times as long a member may take to join again as one whose application polls all the time: it may be busy,
+then in its listener, then committing."""
+KEPT_EVENTS = 64
+"""How many of the last events of a member are kept to show a violation."""
+
+
+@dataclass(slots=True)
+class RecordedMember:
+    """One member that is followed."""
+
+    client: ClassicClient
+    events: deque[Event] = field(default_factory=lambda: deque(maxlen=KEPT_EVENTS))
+    known: int = 0
+    """How many violations were handed out."""
+
+    def on_request(self, operation: Operation, event: Event) -> None:
+        """The member sent a request."""
+        state = self.client.state
+        if operation.api == "JoinGroup" and state.installed is not None and self._may_have_dropped(operation):
+            state.installed, state.is_installed_doubtful = None, True
+        state.may_have_left = True
+        self.client.on_request(operation, event)
+        if operation.api == "Heartbeat":
+            self._judge_debts(event)
+
+    def _may_have_dropped(self, operation: Operation) -> bool:
+        """Whether the member may have no longer, or never, what it was assigned last: it was reset, or its application
+        has subscribed to other topics meanwhile, so that it refused the assignment."""
+        topics = subscribed_topics(operation)
+        return not operation.body["member_id"] or any(
+            topic not in topics for topic, _ in self.client.state.installed or ()
+        )
+
+    def on_response(self, operation: Operation, event: Event) -> None:
+        """The response passed the recorder."""
+        state = self.client.state
+        self.client.on_response(operation, event)
+        if operation.api == "JoinGroup" and state.exchange is not None:
+            state.exchange.has_metadata = True  # it may have come on another connection
+        is_stable = operation.api == "SyncGroup" and state.knowledge.latest.phase is Phase.STABLE
+        state.is_installed_doubtful |= is_stable and state.installed is None
+
+    def _judge_debts(self, event: Event) -> None:
+        """A member that sends heartbeats has joined again by now, if it was told to."""
+        state = self.client.state
+        for requirement, debt in tuple(state.debts.items()):
+            patience = PATIENCE * patience_for(state, debt.api)
+            waited = event.time - debt.since
+            if debt.api == "JoinGroup" and waited > patience:
+                title, expected = "No JoinGroup follows", f"JoinGroup within {patience} ms"
+                observed = f"none for {waited} ms, but heartbeats"
+                found = build_violation(requirement, event.sequence, title, expected, observed, debt.news)
+                state.evidence.violate(found)
+                del state.debts[requirement]
+
+
+class RecordedMembers:
+    """The members in a recording, of all groups or of those that are chosen."""
+
+    requirements: ClassVar[Mapping[str, Requirement]] = {
+        id: requirement for id, requirement in CLIENT_CATALOGUE.items() if id in SHOWN
+    }
+
+    def __init__(self, header: Header, owns_group: Callable[[str], bool] | None = None) -> None:
+        self._header = header
+        self._owns_group = owns_group
+        self._members: OrderedDict[tuple[str, str], RecordedMember] = OrderedDict()
+        """By label and group, those that were heard last at the end."""
+        self.checks: Counter[tuple[str, CheckStatus]] = Counter()
+        """How often a requirement was kept, by its id, and how."""
+        self.notes: dict[str, str] = {}
+        """The first remark on a requirement."""
+
+    def on_event(self, event: Event, operation: Operation | None) -> Iterator[ShownViolation]:
+        """Take the next event of the recording, and yield what it shows to be wrong."""
+        if event.kind is Kind.INTERNAL and event.api == "unknown":
+            self._forget(event.body.get("group"))
+        if operation is None or operation.api not in RECORDED_APIS:
+            return
+        place = operation.member, str(operation.body.get("group_id"))
+        member = self._find(place, operation, event)
+        if member is None:
+            return
+        member.events.append(event)
+        if event.kind is Kind.REQUEST:
+            member.on_request(operation, event)
+        elif event.kind is Kind.RESPONSE:
+            member.on_response(operation, event)
+        elif event.kind is Kind.FAULT:
+            member.client.on_loss(operation, event)
+        yield from self._collect(place, member)
+
+    def _find(self, place: tuple[str, str], operation: Operation, event: Event) -> RecordedMember | None:
+        """The member that an event is about, None if it is followed by nobody. A message that cannot be read, or that
+        somebody else may have sent for the member, ends the following."""
+        member = self._members.get(place)
+        if not is_readable(operation, event):
+            self._members.pop(place, None)
+            return None
+        if operation.api == "OffsetCommit" and not operation.body["member_id"]:
+            return None  # of no member
+        if member is None:
+            if not begins_membership(operation, event) or (self._owns_group and not self._owns_group(place[1])):
+                return None
+            member = self._members[place] = self._follow(operation.member)
+        elif event.kind is Kind.REQUEST and is_for_others(member, operation):
+            del self._members[place]
+            return None
+        self._members.move_to_end(place)
+        if len(self._members) > MAX_MEMBERS:
+            self._members.popitem(last=False)
+        return member
+
+    def _follow(self, label: str) -> RecordedMember:
+        """Begin to follow a member, of which nothing is known."""
+        client = ClassicClient(self._header, label, self.requirements)
+        client.state.is_recorded = client.state.has_found = True
+        return RecordedMember(client)
+
+    def _forget(self, group: str | None) -> None:
+        """Messages are missing: of this group, or of any."""
+        for place in [place for place in self._members if group in (None, place[1])]:
+            del self._members[place]
+
+    def _collect(self, place: tuple[str, str], member: RecordedMember) -> Iterator[ShownViolation]:
+        """Count what holds, and yield the violations that are new."""
+        label, group = place
+        evidence = member.client.state.evidence
+        for check in evidence.checks:
+            if check.status in PASSING:
+                self.checks[check.requirement, check.status] += 1
+                if check.note:
+                    self.notes.setdefault(check.requirement, check.note)
+        evidence.checks.clear()
+        member.client.state.rhythm.gaps.clear()
+        for violation in evidence.violations[member.known :]:
+            title = f"{label} in group {group!r}: {violation.title}"
+            yield replace(violation, group=group, title=title), tuple(member.events)
+        member.known = len(evidence.violations)
+
+
+def subscribed_topics(operation: Operation) -> frozenset[str]:
+    """The topics that a JoinGroup subscribes to."""
+    found: set[str] = set()
+    for protocol in operation.body["protocols"]:
+        with suppress(ConsumerProtocolError):
+            found.update(decode_subscription(protocol["metadata"]).topics)
+    return frozenset(found)
+
+
+def is_readable(operation: Operation, event: Event) -> bool:
+    """Whether the message was decoded without findings."""
+    return "_findings" not in operation.body and "_findings" not in event.body and "_size" not in event.body
+
+
+def begins_membership(operation: Operation, event: Event) -> bool:
+    """Whether a consumer joins a group."""
+    is_join = event.kind is Kind.REQUEST and operation.api == "JoinGroup"
+    return is_join and operation.body["protocol_type"] == "consumer"
+
+
+def is_for_others(member: RecordedMember, operation: Operation) -> bool:
+    """Whether somebody else may send a LeaveGroup in the name of the member, or the member one for somebody else."""
+    if operation.api != "LeaveGroup":
+        return False
+    latest = member.client.state.knowledge.latest
+    named = [row["member_id"] for row in operation.body.get("members") or (operation.body,)]
+    is_elsewhere = operation.connection != member.client.state.coordinator_connection
+    return is_elsewhere or named != [latest.member_id]

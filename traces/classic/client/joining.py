@@ -1,0 +1,501 @@
+"""JoinGroup and SyncGroup, held against the knowledge of the client."""
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from fencepost.model.assignors.consumer_protocol import (
+    ConsumerProtocolError,
+    decode_sticky_user_data,
+    decode_subscription,
+)
+from fencepost.model.assignors.group import Subscription, TopicPartition
+from fencepost.model.errors import Error
+from fencepost.traces.classic.client.application import Application
+from fencepost.traces.classic.client.callbacks import judge_early_revocation
+from fencepost.traces.classic.client.news import (
+    MAY_REJOIN,
+    RESETS,
+    describe_partitions,
+    first_error,
+    generation_in,
+    is_contradicting,
+    is_of_another_plan,
+)
+from fencepost.traces.classic.client.plans import judge_plan
+from fencepost.traces.classic.client.state import (
+    EXCHANGE_APIS,
+    NO_GENERATION,
+    ClientState,
+    Exchange,
+    Phase,
+    Repeats,
+    Standing,
+)
+from fencepost.traces.client_judge.evidence import build_violation
+from fencepost.traces.events import Event, Operation
+
+CONSUMER = "consumer"
+MIN_BACKOFF_MS = 10
+"""What is shorter is no backoff."""
+SECOND_EXCHANGE, NO_OTHER_EXCHANGE = "A second exchange", "no other JoinGroup or SyncGroup"
+MAX_REASON_LENGTH = 255
+FIRST_WITH_GENERATION = 2
+"""The first version of a subscription that has the generation of the owned partitions (KIP-792)."""
+OVERTAKING_MS = 50
+"""A driver's message may arrive so long before a request that was sent first: they come by different ways."""
+
+
+def judge_join(state: ClientState, operation: Operation, event: Event) -> None:
+    """A JoinGroup arrives: its place, its member id, its fields and its subscriptions."""
+    state.groups.join()
+    judge_place(state, operation)
+    judge_growth_of_follower(state, operation)
+    judge_reason_to_join(state, operation)
+    if state.join is not None:
+        state.knowledge.show(state.last_exchange_news)
+    read, told_at = state.loss
+    is_sent_after = state.is_virtual or event.time - told_at >= OVERTAKING_MS
+    state.read_before_join = max(read if is_sent_after else 0, state.knowledge.standings[0].sequence)
+    judge_member_id(state, operation)
+    judge_early_revocation(state, operation)
+    judge_backoff(state, operation, event)
+    judge_join_fields(state, operation)
+    state.pay("JoinGroup", event.sequence)
+    read_subscriptions(state, operation)
+    if state.is_cooperative:
+        judge_claims(state, operation)
+    judge_memory(state, operation)
+    if state.may_have_left and not operation.body["member_id"]:
+        state.installed = None  # it has left, and a JoinGroup with the id that it gets now claims nothing either
+    state.join, state.join_failure, state.growth, state.has_outgrown = operation, None, None, False
+    state.last_sign = state.rebalance_told = state.left = None
+    state.may_have_left = state.has_left_silently = False
+    state.former_topics.clear()
+    state.session_timeout = operation.body["session_timeout_ms"]
+    state.rebalance_timeout = operation.body.get("rebalance_timeout_ms", state.session_timeout)
+
+
+def judge_place(state: ClientState, operation: Operation) -> None:
+    """One exchange at a time, and SyncGroup after each JoinGroup that succeeded."""
+    open_one = state.exchange_outstanding()
+    if open_one is None:
+        state.evidence.hold("MEMBER-06", operation.handle - 1)
+    elif open_one.connection == operation.connection:
+        what = f"{operation.api} while {open_one.api} has no response"
+        state.violate("MEMBER-06", operation, SECOND_EXCHANGE, NO_OTHER_EXCHANGE, what)
+        state.overlaps = True
+    else:
+        note = f"{operation.api} came over another connection while {open_one.api} had no response"
+        state.evidence.leave_open("MEMBER-06", operation.handle - 1, note)
+    exchange = state.exchange
+    if operation.api != "JoinGroup" or exchange is None:
+        return
+    tell_unsynced(state)
+    state.has_skipped_sync = not exchange.is_synced
+    if not (exchange.is_synced or exchange.is_excused or exchange.has_metadata or state.overlaps):
+        title, expected = "No SyncGroup after JoinGroup", f"SyncGroup of generation {exchange.generation}"
+        state.unsynced = build_violation(
+            requirement_of_sync(exchange), operation.handle - 1, title, expected, "another JoinGroup"
+        )
+    if exchange.has_failed:
+        state.evidence.hold("MEMBER-16", operation.handle - 1)
+    if exchange.is_unapplied:
+        state.evidence.hold("MEMBER-30", operation.handle - 1)
+    if exchange.is_reset:
+        state.evidence.hold("MEMBER-29", operation.handle - 1)
+    exchange.is_excused = True
+    state.overlaps &= open_one is not None
+
+
+def tell_unsynced(state: ClientState) -> None:
+    """A JoinGroup came in the place of SyncGroup, and was no second exchange at once."""
+    if state.unsynced is not None:
+        state.evidence.violate(state.unsynced)
+        state.unsynced = None
+
+
+def requirement_of_sync(exchange: Exchange) -> str:
+    """What says which SyncGroup follows."""
+    return "MEMBER-08" if exchange.leads else "MEMBER-07"
+
+
+def judge_growth_of_follower(state: ClientState, operation: Operation) -> None:
+    """A follower does not join again because a topic has grown (MEMBER-21)."""
+    latest, exchange = state.knowledge.latest, state.exchange
+    if state.growth is None or exchange is None or exchange.leads or latest.phase is not Phase.STABLE:
+        return
+    if latest.member_id is None or state.may_have_left:
+        return  # there is another reason
+    if state.application is not None and state.growth.sequence < state.application.last_assigned:
+        return  # it may have led the group when it read that
+    if not latest.requirement and not state.debts and state.asked_to_end is None:
+        expected = "no JoinGroup: another member leads"
+        state.violate("MEMBER-21", operation, "A follower joins when a topic grows", expected, "JoinGroup")
+
+
+def judge_reason_to_join(state: ClientState, operation: Operation) -> None:
+    """A cooperative member that kept everything, and was told nothing, does not join again (COOP-05)."""
+    exchange, latest = state.exchange, state.knowledge.latest
+    if not state.is_cooperative or exchange is None or not exchange.is_synced or exchange.has_failed:
+        return
+    is_at_rest = latest.phase is Phase.STABLE and not latest.requirement and not state.given_up
+    is_asked = bool(state.debts) or state.rebalance_told is not None or state.growth is not None or state.is_ending
+    is_asked |= state.has_outgrown or state.join is not exchange.operation  # a JoinGroup that failed is repeated
+    wants_more = state.application is not None and (state.application.wanted is not None or state.application.pattern)
+    if is_at_rest and not is_asked and not wants_more and state.rounds >= 2:
+        title, expected = "A member joins again that gave up nothing", "no JoinGroup"
+        state.violate("COOP-05", operation, title, expected, "JoinGroup")
+
+
+def standings_at_join(state: ClientState) -> list[Standing]:
+    """Those that the client may have had when it sent its JoinGroup."""
+    return [each for each in state.knowledge.standings if each.sequence >= state.read_before_join]
+
+
+def judge_member_id(state: ClientState, operation: Operation) -> None:
+    """The member id is the one of a standing that the client may have."""
+    sent = operation.body["member_id"]
+    standings = standings_at_join(state)
+    if state.may_have_left and not sent:
+        return
+    if any(each.member_id in (None, sent) for each in standings):
+        latest = standings[-1]
+        if latest.member_id == sent and latest.requirement:
+            state.evidence.hold(latest.requirement, operation.handle - 1)
+        return
+    asking = next((each for each in standings if each.requirement), None)
+    if asking is not None:
+        requirement = asking.requirement
+        if requirement == "MEMBER-14" and not sent and has_expired(state, operation.sent_at):
+            requirement = "HBT-11"
+        title, expected = "JoinGroup has the wrong member_id", f"member_id = {describe_id(asking.member_id)}"
+        state.violate(requirement, operation, title, expected, f"member_id = {describe_id(sent)}", asking.news)
+
+
+def has_expired(state: ClientState, time: int) -> bool:
+    """Whether the client's own clock of its session may have run out: it has not heard from the coordinator for so
+    long."""
+    return time - state.heard > state.session_timeout - state.knowledge.grace
+
+
+def describe_id(member_id: str | None) -> str:
+    """A member id in words, quoted."""
+    return "any" if member_id is None else f"'{member_id}'"
+
+
+def judge_backoff(state: ClientState, operation: Operation, event: Event) -> None:
+    """What failed is not repeated at once."""
+    if state.join_failure is not None:
+        waited = event.time - state.join_failure
+        state.check(
+            waited >= MIN_BACKOFF_MS,
+            "MEMBER-17",
+            operation,
+            "JoinGroup is repeated at once",
+            f"after {MIN_BACKOFF_MS} ms or more",
+            f"after {waited} ms",
+        )
+
+
+def judge_join_fields(state: ClientState, operation: Operation) -> None:
+    """Protocols in the same order in every JoinGroup, each once, and the instance id."""
+    body = operation.body
+    names = [protocol["name"] for protocol in body["protocols"]]
+    title = "JoinGroup has the wrong protocols"
+    expected, observed = f"type {CONSUMER}, and each name once", f"type {body['protocol_type']}, {', '.join(names)}"
+    is_sound = body["protocol_type"] == CONSUMER and bool(names) and len(set(names)) == len(names)
+    if is_sound and state.join is not None:
+        known = [protocol["name"] for protocol in state.join.body["protocols"]]
+        is_sound, expected = known == names, f"as before: {', '.join(known)}"
+    state.check(is_sound, "MEMBER-04", operation, title, expected, observed)
+    reason = body.get("reason")
+    if reason:
+        judge_reason(state, operation, reason)
+    if operation.version >= 5:
+        if state.join is None:
+            state.instance = body.get("group_instance_id")
+        judge_instance(state, operation)
+
+
+def judge_reason(state: ClientState, operation: Operation, reason: str) -> None:
+    """A reason is not too long."""
+    observed = f"{len(reason)} characters"
+    is_short = len(reason) <= MAX_REASON_LENGTH
+    state.check(is_short, "MEMBER-33", operation, "The reason is too long", f"{MAX_REASON_LENGTH} at most", observed)
+
+
+def judge_instance(state: ClientState, operation: Operation) -> None:
+    """A static member's instance id is in each of its requests."""
+    if state.instance is not None:
+        sent = operation.body.get("group_instance_id")
+        expected, observed = f"'{state.instance}'", describe_id(sent)
+        title = f"{operation.api} has the wrong group_instance_id"
+        state.check(sent == state.instance, "WIRE-05", operation, title, expected, observed)
+
+
+def read_subscriptions(state: ClientState, operation: Operation) -> None:
+    """Decode what JoinGroup carries for each protocol."""
+    found: dict[str, Subscription] = {}
+    for protocol in operation.body["protocols"]:
+        name, metadata = protocol["name"], protocol["metadata"]
+        try:
+            subscription = decode_subscription(metadata)
+        except ConsumerProtocolError as error:
+            state.violate("WIRE-01", operation, f"The subscription for {name} is unreadable", "", str(error))
+            continue
+        found[name] = subscription
+        state.evidence.hold("WIRE-01", operation.handle - 1)
+        is_sorted = list(subscription.topics) == sorted(subscription.topics)
+        is_sorted &= list(subscription.owned) == sorted(subscription.owned)
+        title = f"The subscription for {name} is not sorted"
+        state.check(is_sorted, "WIRE-04", operation, title, "topics and partitions sorted", "another order")
+        if name == "cooperative-sticky":
+            version = int.from_bytes(metadata[:2], signed=True)
+            title = f"The subscription for {name} has too low a version"
+            state.check(version >= 1, "WIRE-06", operation, title, "1 or later", str(version))
+    state.subscriptions = found
+
+
+def judge_claims(state: ClientState, operation: Operation) -> None:
+    """A cooperative member declares its last assignment as owned."""
+    subscription = next(iter(state.subscriptions.values()))
+    owned, installed = frozenset(subscription.owned), state.installed
+    if state.is_installed_doubtful:
+        return
+    may_be_out = state.may_have_left or any(each.member_id is None for each in standings_at_join(state))
+    if may_be_out and not operation.body["member_id"]:
+        return
+    observed = f"owned: {describe_partitions(owned)}"
+    if installed is None:
+        standings = standings_at_join(state)
+        is_out = all(each.generation == NO_GENERATION for each in standings)  # else it may not have read that
+        if state.knowledge.former and is_out:
+            title = "Partitions are declared as owned without a generation"
+            state.check(not owned, "COOP-17", operation, title, "owned: nothing", observed)
+        return
+    gone = {partition for partition in installed if partition[0] not in subscription.topics}
+    expected = f"owned: {describe_partitions(installed - gone)}"
+    title = "JoinGroup declares the wrong partitions as owned"
+    state.check(owned >= installed - gone, "COOP-01", operation, title, expected, observed)
+    if state.given_up:
+        state.check(not owned & state.given_up, "COOP-04", operation, title, expected, observed)
+    state.check(owned <= installed, "WIRE-03", operation, title, expected, observed)
+    metadata = operation.body["protocols"][0]["metadata"]
+    if owned and int.from_bytes(metadata[:2], signed=True) >= FIRST_WITH_GENERATION:
+        title = "The generation of the owned partitions is too old"
+        told = state.installed_generation
+        state.check(
+            subscription.generation >= told, "COOP-08", operation, title, f"{told}", f"{subscription.generation}"
+        )
+
+
+def judge_memory(state: ClientState, operation: Operation) -> None:
+    """A member that was assigned by sticky sends its assignment and the generation of that along; at first nothing."""
+    subscription, installed = state.subscriptions.get("sticky"), state.installed
+    if subscription is not None and subscription.user_data and state.join is None and not state.is_recorded:
+        title, observed = "The first subscription for sticky has an assignment", f"{len(subscription.user_data)} bytes"
+        state.violate("STICKY-18", operation, title, "no user data", observed)
+    if subscription is None or installed is None or state.installed_protocol != "sticky":
+        return
+    claim = decode_sticky_user_data(subscription.user_data)
+    told = (frozenset(claim[0]), claim[1]) if claim is not None else (frozenset[TopicPartition](), NO_GENERATION)
+    title = "The subscription for sticky has forgotten the last assignment"
+    expected = f"{describe_partitions(installed)} of generation {state.installed_generation}"
+    observed = f"{describe_partitions(told[0])} of generation {told[1]}"
+    is_right = told == (installed, state.installed_generation)
+    state.check(is_right, "STICKY-18", operation, title, expected, observed)
+
+
+def judge_sync(state: ClientState, operation: Operation, event: Event) -> None:
+    """A SyncGroup arrives: it follows a JoinGroup that succeeded, once."""
+    judge_place(state, operation)
+    state.has_sign_while_waiting = False
+    body, exchange = operation.body, state.exchange
+    observed = f"SyncGroup of generation {body['generation_id']} as {describe_id(body['member_id'])}"
+    if operation.version >= 3:
+        judge_instance(state, operation)
+    if exchange is None:
+        state.violate("MEMBER-07", operation, "SyncGroup without a JoinGroup", "JoinGroup first", observed)
+        return
+    if exchange.is_synced:
+        if not exchange.has_failed and (state.overlaps or state.has_skipped_sync):
+            what, state.unsynced = "two JoinGroups, and a SyncGroup for each", None
+            state.violate("MEMBER-06", operation, SECOND_EXCHANGE, NO_OTHER_EXCHANGE, what)
+        else:
+            requirement = "MEMBER-16" if exchange.has_failed else requirement_of_sync(exchange)
+            state.violate(requirement, operation, "A second SyncGroup", "JoinGroup, or nothing", observed)
+        state.forgive("JoinGroup")  # it has this in the place of the JoinGroup
+        return
+    if exchange.is_late or exchange.is_reset:
+        title = f"SyncGroup after the client has {'left' if exchange.is_late else 'lost its member id'}"
+        state.violate("MEMBER-29", operation, title, "no SyncGroup", observed)
+    exchange.is_synced = True
+    if exchange.leads:
+        subscribed = {topic for one in state.subscriptions.values() for topic in one.topics}
+        state.planned = {topic: state.topics[topic] for topic in subscribed & state.topics.keys()}
+        state.has_planned = True
+    state.knowledge.show(exchange.sequence)
+    if exchange.time - exchange.operation.sent_at > state.rebalance_timeout:
+        state.evidence.hold("MEMBER-32", operation.handle - 1)
+    expected = f"generation {exchange.generation} as {describe_id(exchange.member_id)}"
+    is_current = (body["generation_id"], body["member_id"]) == (exchange.generation, exchange.member_id)
+    requirement = requirement_of_sync(exchange)
+    if not is_current:
+        state.violate(requirement, operation, "SyncGroup is of another membership", expected, observed)
+    elif exchange.leads:
+        judge_plan(state, operation, exchange)
+    else:
+        given = len(body["assignments"])
+        title = "A follower assigns partitions"
+        state.check(not given, "MEMBER-07", operation, title, "no assignments", f"{given} assignments")
+
+
+# --- The check that a client waits before it repeats a failed request (MEMBER-17); JoinGroup has one of its own.
+
+REPEATED_APIS = frozenset({"FindCoordinator", "OffsetCommit", "OffsetFetch"})
+PASSING_ERRORS = frozenset(
+    {
+        Error.COORDINATOR_LOAD_IN_PROGRESS,
+        Error.COORDINATOR_NOT_AVAILABLE,
+        Error.REQUEST_TIMED_OUT,
+        Error.UNSTABLE_OFFSET_COMMIT,
+    }
+)
+"""The errors that pass, where the same request is sent again."""
+MANY = 3
+"""So many repeats at once in a row show that a client does not wait."""
+
+
+def note_failure(state: ClientState, operation: Operation, event: Event) -> None:
+    """A response leaves."""
+    if operation.api not in REPEATED_APIS:
+        return
+    repeats = state.repeats.setdefault(operation.api, Repeats())
+    if error_in(event) in PASSING_ERRORS:
+        repeats.failed = event.time
+    else:
+        state.repeats[operation.api] = Repeats()
+
+
+def judge_repeat(state: ClientState, operation: Operation, event: Event) -> None:
+    """A request arrives: its last one has failed, and some time has passed."""
+    repeats = state.repeats.get(operation.api)
+    if repeats is None or repeats.failed is None:
+        return
+    waited, repeats.failed = event.time - repeats.failed, None
+    repeats.at_once = repeats.at_once + 1 if waited < MIN_BACKOFF_MS else 0
+    title, expected = f"{operation.api} is repeated at once", f"after {MIN_BACKOFF_MS} ms or more"
+    observed = f"{repeats.at_once} times in a row after less"
+    state.check(repeats.at_once < MANY, "MEMBER-17", operation, title, expected, observed)
+
+
+def forget_failures(state: ClientState) -> None:
+    """The application asks for something: what follows may be no repeat."""
+    state.repeats.pop("OffsetCommit", None)
+
+
+def error_in(event: Event) -> int:
+    """The error of a response, or else the first one of its coordinators, groups or their partitions; 0 for none."""
+    body = event.body
+    parts = (body, *(body.get("coordinators") or ()), *(body.get("groups") or ()))
+    rows = (row for part in parts for topic in part.get("topics") or () for row in topic.get("partitions") or ())
+    return next((int(part["error_code"]) for part in (*parts, *rows) if part.get("error_code")), 0)
+
+
+# --- The errors that an application is told of: those it waits for, none that passes, none of an older membership.
+
+RETRIED: Mapping[str, frozenset[Error]] = MappingProxyType(
+    {
+        "FindCoordinator": PASSING_ERRORS,
+        "OffsetFetch": PASSING_ERRORS,
+        "JoinGroup": MAY_REJOIN,
+        "SyncGroup": MAY_REJOIN - {Error.COORDINATOR_LOAD_IN_PROGRESS},
+    }
+)
+"""The errors after which a poll tries again."""
+REFUSED_LOOKUPS = ("FindCoordinator", "OffsetFetch")
+REFUSALS = frozenset(
+    {
+        Error.GROUP_AUTHORIZATION_FAILED,
+        Error.GROUP_MAX_SIZE_REACHED,
+        Error.INCONSISTENT_GROUP_PROTOCOL,
+        Error.INVALID_GROUP_ID,
+        Error.INVALID_SESSION_TIMEOUT,
+    }
+)
+"""The errors of JoinGroup that an application is told."""
+
+
+def note_error(state: ClientState, application: Application, operation: Operation, event: Event) -> None:
+    """A response leaves; the state is that after it."""
+    if operation.api in RETRIED:
+        error = error_in(event)
+        application.passing[operation.api] = Error(error).name if error in RETRIED[operation.api] else ""
+    if operation.api == "FindCoordinator" and error_in(event) == Error.GROUP_AUTHORIZATION_FAILED:
+        application.lookup_refused = event.sequence
+    if first_error(event.body) == Error.FENCED_INSTANCE_ID:
+        if is_late(state, operation, event.time):
+            application.late_fencing = event
+        else:
+            application.is_fenced = True
+
+
+def is_late(state: ClientState, operation: Operation, time: int) -> bool:
+    """Whether a commit was made by a member that the client has certainly read before that it is no more."""
+    latest = state.knowledge.latest
+    sent = operation.body.get("member_id"), generation_in(operation)
+    is_read = latest.requirement in RESETS and time - latest.time > state.knowledge.grace
+    return operation.api == "OffsetCommit" and is_read and sent != (latest.member_id, latest.generation)
+
+
+def judge_told_error(state: ClientState, application: Application, event: Event) -> None:
+    """A poll fails."""
+    told = re.sub("[^a-z]", "", str(event.body["error"]).lower())
+    for api, name in application.passing.items():
+        if name and name.replace("_", "").lower() in told and not state.commits.has_asked_in_callback:
+            title, expected = f"A poll fails since {api} has to be repeated", f"{api} again after {name}"
+            violation = build_violation("MEMBER-17", event.sequence, title, expected, "a failure of the poll")
+            state.evidence.violate(violation)
+    application.passing.clear()
+    late = application.late_fencing
+    if late is not None and "fencedinstanceid" in told and not application.is_fenced:
+        title, expected = "A poll fails since an older membership was fenced", "polls that go on"
+        violation = build_violation("MEMBER-15", late.sequence, title, expected, "a failure of the poll")
+        state.evidence.violate(violation)
+
+
+def refusal_in(state: ClientState, operation: Operation, event: Event) -> str:
+    """The requirement that the application is told of a response, "" if there is none."""
+    api, error = operation.api, event.body.get("error_code", 0)
+    if event.connection in state.doubtful:
+        return ""
+    if error == Error.FENCED_INSTANCE_ID and state.instance is not None:
+        if api == "Heartbeat" and generation_in(operation) != state.knowledge.latest.generation:
+            return ""  # it is about a membership that is over
+        return "HBT-10" if api == "Heartbeat" else "MEMBER-19" if api in EXCHANGE_APIS else ""
+    if api == "OffsetCommit" and is_fenced_in_background(state, operation, event):
+        return "MCOMMIT-15"
+    if api in REFUSED_LOOKUPS and error_in(event) == Error.GROUP_AUTHORIZATION_FAILED:
+        # Between polls the thread of heartbeats looks for the coordinator, and drops what it is told.
+        is_awaited = state.join is None if api == "FindCoordinator" else not is_about_to_join(state)
+        return "MEMBER-38" if is_awaited else ""
+    if api == "SyncGroup" and not error:
+        return "MEMBER-31" if is_of_another_plan(state, event.body) else ""
+    if api == "JoinGroup":
+        return "MEMBER-18" if error in REFUSALS else "MEMBER-31" if not error and is_contradicting(event.body) else ""
+    return ""
+
+
+def is_about_to_join(state: ClientState) -> bool:
+    """Whether the client joins, or has a reason to: nobody waits for its offsets then."""
+    return state.rebalance_told is not None or state.growth is not None or state.exchange_outstanding() is not None
+
+
+def is_fenced_in_background(state: ClientState, operation: Operation, event: Event) -> bool:
+    """Whether a periodic commit of the membership that the client has is fenced: a later poll tells of it."""
+    latest, application = state.knowledge.latest, state.application
+    is_fenced = state.instance is not None and first_error(event.body) == Error.FENCED_INSTANCE_ID
+    is_current = (operation.body.get("member_id"), generation_in(operation)) == (latest.member_id, latest.generation)
+    is_alone = application is not None and application.is_polling and state.rebalance_told is None
+    return is_fenced and is_current and is_alone and state.commits.in_callback is None

@@ -1,0 +1,341 @@
+"""The plan of a leader: the assignments in its SyncGroup, held against the members in its JoinGroup response."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from fencepost.model.assignors.checks import CHECKS
+from fencepost.model.assignors.consumer_protocol import ConsumerProtocolError, decode_assignment, decode_subscription
+from fencepost.model.assignors.group import Assignment, ClusterTopics, GroupMember, TopicPartition
+from fencepost.model.assignors.properties import ANY_ASSIGNOR, PROPERTIES, broken_properties
+from fencepost.model.assignors.registry import ASSIGNORS
+from fencepost.model.errors import Error
+from fencepost.traces.classic.client.state import COOPERATIVE_ASSIGNORS, ClientState, Exchange
+from fencepost.traces.events import Event, Kind, Operation
+
+EXACT = {"range": "RANGE-01", "roundrobin": "RR-01"}
+"""The assignors whose rules determine the result, with the requirement that says so."""
+CHECKED = frozenset(check.requirement for check in CHECKS)
+"""The requirements that have groups of their own."""
+SHOWN_BY_MORE = frozenset({"RANGE-06", "STICKY-04"})
+"""What a plan for one topic does not show to hold: it takes several topics, or a balanced group before it."""
+
+
+def judge_plan(state: ClientState, operation: Operation, exchange: Exchange) -> None:
+    """The plan has every member, and is one that the assignor allows."""
+    given = operation.body["assignments"]
+    told = exchange.operation.response or {}
+    if exchange.skips:
+        title, observed = "A leader plans that was told to skip it", f"{len(given)} assignments"
+        state.check(not given, "MEMBER-09", operation, title, "no assignments", observed)
+        return
+    members = read_members(told["members"])
+    if state.is_recorded and len(members) < len(told["members"]):
+        return  # a subscription of another kind
+    try:
+        plan = {row["member_id"]: decode_assignment(row["assignment"]) for row in given}
+    except ConsumerProtocolError as error:
+        state.violate("WIRE-01", operation, "An assignment is unreadable", "an assignment", str(error))
+        return
+    missing = sorted({member.id for member in members} - plan.keys())
+    title, expected = "The plan of the leader lacks members", f"{len(members)} members"
+    observed = f"nothing for {', '.join(missing)}"
+    state.check(not missing, "MEMBER-08", operation, title, expected, observed)
+    if state.groups.told is not None:
+        judge_invented(state, operation, exchange, members, plan)
+        return
+    if not missing and members:
+        has_racks = any(member.subscription.rack for member in members)  # those of partitions are not recorded
+        protocol = exchange.protocol if not (state.is_recorded and has_racks) else ""
+        clusters = known_clusters(state, operation, exchange, members, plan)
+        judge_properties(state, operation, protocol, members, clusters, plan)
+
+
+def known_clusters(
+    state: ClientState, operation: Operation, exchange: Exchange, members: Sequence[GroupMember], plan: Assignment
+) -> tuple[ClusterTopics, ...]:
+    """The partitions by which the leader may have planned: those that it was told last, or before Metadata that was on
+    its way with the response to JoinGroup. It may know nothing of a topic of which Metadata told first after that. A
+    recording does not show which it knows: it gives them out, or withholds them from a member that claims one of
+    them."""
+    if not state.is_recorded:
+        known = known_topics(state, exchange, plan)
+        alternatives = []
+        if is_told_late(state, operation, exchange):
+            alternatives.append(known_topics_at_first(state, exchange, plan))
+        alternatives += (
+            {
+                topic: counts.get(topic, count)
+                for topic, count in known.items()
+                if topic in counts or time < exchange.time
+            }
+            for time, counts in state.former_topics
+            if is_fresh(state, exchange, time)
+        )
+        return tuple(map(ClusterTopics, (known, *alternatives)))
+    given = [partition for own in plan.values() for partition in own]
+    claimed = [partition for member in members for partition in member.subscription.owned]
+    return ClusterTopics(count_partitions(given)), ClusterTopics(count_partitions([*given, *claimed]))
+
+
+def is_told_late(state: ClientState, operation: Operation, exchange: Exchange) -> bool:
+    """Whether all Metadata but the first may still have been on its way when the leader planned."""
+    return exchange.metadata == 2 and state.told_at[1] + state.knowledge.grace > operation.sent_at
+
+
+def is_fresh(state: ClientState, exchange: Exchange, time: int) -> bool:
+    """Whether news of this time may still have been on its way when the response to JoinGroup was read."""
+    return time + state.knowledge.grace > exchange.time
+
+
+def count_partitions(partitions: Sequence[TopicPartition]) -> dict[str, int]:
+    """The least numbers of partitions of topics that have all of these."""
+    counts: dict[str, int] = {}
+    for topic, number in partitions:
+        counts[topic] = max(counts.get(topic, 0), number + 1)
+    return counts
+
+
+def known_topics(state: ClientState, exchange: Exchange, plan: Assignment) -> dict[str, int]:
+    """The partitions of topics by which the leader plans. One that subscribes to other topics forgets the ones before,
+    and may plan by Metadata that it asked for before it read who the members are: Apache Kafka's client does, and joins
+    again when it learns the rest."""
+    return dict(state.topics) if exchange.metadata != 1 else known_topics_at_first(state, exchange, plan)
+
+
+def known_topics_at_first(state: ClientState, exchange: Exchange, plan: Assignment) -> dict[str, int]:
+    """The partitions of topics that the leader knows by the first Metadata after the response to JoinGroup."""
+    known = exchange.told_first | {topic for given in plan.values() for topic, _ in given}
+    return {topic: count for topic, count in state.topics.items() if topic in known}
+
+
+def read_members(rows: Sequence[Mapping[str, object]]) -> tuple[GroupMember, ...]:
+    """The members as the leader is told of them; those that cannot be read are left out."""
+    found = []
+    for row in rows:
+        metadata, instance = row["metadata"], row.get("group_instance_id")
+        try:
+            subscription = decode_subscription(metadata if isinstance(metadata, bytes) else b"")
+        except ConsumerProtocolError:
+            continue
+        found.append(GroupMember(str(row["member_id"]), subscription, None if instance is None else str(instance)))
+    return tuple(found)
+
+
+def judge_properties(
+    state: ClientState,
+    operation: Operation,
+    protocol: str,
+    members: Sequence[GroupMember],
+    clusters: Sequence[ClusterTopics],
+    plan: Assignment,
+) -> None:
+    """The plan has the properties of its assignor, for one of the clusters that the leader may know; a group of one
+    shows none of them."""
+    broken, cluster = min(
+        ((broken_properties(protocol, members, each, plan), each) for each in clusters), key=lambda pair: len(pair[0])
+    )
+    names = {one.requirement for one in PROPERTIES.get(protocol, ANY_ASSIGNOR)}
+    for one in broken:
+        state.violate(
+            one.property.requirement, operation, f"The plan by {protocol} is wrong", one.property.name, one.sentence
+        )
+    if len(members) > 1:
+        for requirement in sorted(names - {one.property.requirement for one in broken} - SHOWN_BY_MORE):
+            state.evidence.hold(requirement, operation.handle - 1)
+        if not broken and protocol in EXACT:
+            judge_exactly(state, operation, protocol, members, cluster, plan)
+
+
+def judge_invented(
+    state: ClientState, operation: Operation, exchange: Exchange, members: Sequence[GroupMember], plan: Assignment
+) -> None:
+    """The plan is for an invented group: its check has the last word, and the other properties hold as well."""
+    told, protocol = state.groups.told, exchange.protocol
+    assert told is not None
+    if not told.is_odd:
+        about = CHECKED | {told.requirement}
+        names = {one.requirement for one in PROPERTIES.get(protocol, ANY_ASSIGNOR)} - about
+        broken = broken_properties(protocol, members, ClusterTopics(known_topics(state, exchange, plan)), plan)
+        for one in broken:
+            if one.property.requirement in names:
+                title = f"The plan by {protocol} is wrong"
+                state.violate(one.property.requirement, operation, title, one.property.name, one.sentence)
+        for requirement in sorted(names - {one.property.requirement for one in broken}):
+            state.evidence.hold(requirement, operation.handle - 1)
+    state.groups.take(plan, operation.handle - 1)
+
+
+def judge_exactly(
+    state: ClientState,
+    operation: Operation,
+    protocol: str,
+    members: Sequence[GroupMember],
+    cluster: ClusterTopics,
+    plan: Assignment,
+) -> None:
+    """The plan is the one that the rules of the assignor determine; racks leave it open."""
+    if any(member.subscription.rack for member in members):
+        return
+    expected = ASSIGNORS[protocol].assign(members, cluster)
+    is_equal = all(sorted(plan.get(id, ())) == sorted(own) for id, own in expected.items())
+    title = f"The plan by {protocol} is wrong"
+    state.check(is_equal, EXACT[protocol], operation, title, describe_plan(expected), describe_plan(plan))
+
+
+def describe_plan(plan: Mapping[str, Sequence[TopicPartition]]) -> str:
+    """A plan in words."""
+    rows = (f"'{id}' gets {', '.join(f'{topic}/{n}' for topic, n in sorted(own))}" for id, own in sorted(plan.items()))
+    return "; ".join(rows)
+
+
+# --- Which member of a group has which partitions, and for how long, as the requests of the members show it.
+
+OVER = frozenset({Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION, Error.FENCED_INSTANCE_ID})
+"""The errors that tell a member that its membership is over."""
+MEMBER_APIS = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit"})
+
+
+class OwnershipEnd(StrEnum):
+    """What ended the time in which a member has partitions."""
+
+    JOINED = "joined"
+    """It joined again, and gave everything up before."""
+    REASSIGNED = "reassigned"
+    LEFT = "left"
+    OVER = "over"
+    """It was told that its membership is over."""
+    REPLACED = "replaced"
+    """Another client joined as the same static member."""
+    EXPELLED = "expelled"
+    """A generation began without it: until then it was not heard for a while."""
+    GAP = "gap"
+    """Messages are missing in the trace."""
+    TRACE = "trace"
+    """The trace ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ownership:
+    """A member had partitions (`topic/number`) from one time to another, in milliseconds since the trace began."""
+
+    group: str
+    member_id: str
+    generation: int
+    partitions: tuple[str, ...]
+    since: int
+    until: int
+    end: OwnershipEnd
+    sequence: int
+    """Of the SyncGroup response that brought them."""
+
+
+@dataclass(slots=True)
+class Owner:
+    """A member that has partitions now. Times in milliseconds."""
+
+    generation: int
+    partitions: tuple[str, ...]
+    since: int
+    sequence: int
+    heard: int
+    """When its last request came."""
+    instance: str | None = None
+    """The id of a static member."""
+
+
+@dataclass(slots=True)
+class OwnershipHistory:
+    """Follows who has what in the groups of a trace, all or those chosen; each period is yielded when it is over."""
+
+    owns_group: Callable[[str], bool] | None = None
+    owners: dict[str, dict[str, Owner]] = field(default_factory=dict)
+    """By group and member id."""
+    time: int = 0
+
+    def on_event(self, event: Event, operation: Operation | None) -> Iterator[Ownership]:
+        """Take the next event."""
+        self.time = event.time
+        if event.kind is Kind.INTERNAL and event.api == "unknown":
+            yield from self._end_all(event.body.get("group"), OwnershipEnd.GAP)
+        if operation is None or "_findings" in operation.body or "_findings" in event.body:
+            return
+        group = operation.body.get("group_id")
+        if not isinstance(group, str) or not (self.owns_group is None or self.owns_group(group)):
+            return
+        if operation.api == "LeaveGroup" and event.kind is Kind.REQUEST:
+            for row in operation.body.get("members") or (operation.body,):
+                yield from self._end(group, row.get("member_id"), event.time, OwnershipEnd.LEFT)
+        elif operation.api in MEMBER_APIS and event.kind is Kind.REQUEST:
+            yield from self._on_request(group, operation, event)
+        elif operation.api in MEMBER_APIS and event.kind is Kind.RESPONSE:
+            yield from self._on_response(group, operation, event)
+
+    def finish(self) -> Iterator[Ownership]:
+        """Yield what is not over at the end of the trace."""
+        yield from self._end_all(None, OwnershipEnd.TRACE)
+
+    def _on_request(self, group: str, operation: Operation, event: Event) -> Iterator[Ownership]:
+        member = operation.body.get("member_id")
+        owner = self.owners.get(group, {}).get(member or "")
+        if owner is not None:
+            owner.heard = event.time
+        if operation.api == "JoinGroup":
+            names = {protocol["name"] for protocol in operation.body["protocols"]}
+            if not names <= COOPERATIVE_ASSIGNORS:
+                yield from self._end(group, member, event.time, OwnershipEnd.JOINED)
+
+    def _on_response(self, group: str, operation: Operation, event: Event) -> Iterator[Ownership]:
+        body, member = event.body, operation.body.get("member_id")
+        error = body.get("error_code", 0)
+        if error in OVER:
+            yield from self._end(group, member, event.time, OwnershipEnd.OVER)
+        elif operation.api == "JoinGroup" and not error:
+            yield from self._on_joined(group, operation, event)
+        elif operation.api == "SyncGroup" and not error and member:
+            yield from self._assign(group, member, operation, event)
+
+    def _on_joined(self, group: str, operation: Operation, event: Event) -> Iterator[Ownership]:
+        """A member has joined: as the static member that another one was, or as the leader, who hears who is there."""
+        owners, instance = self.owners.get(group, {}), operation.body.get("group_instance_id")
+        for other, owner in tuple(owners.items()):
+            if instance is not None and owner.instance == instance and other != event.body.get("member_id"):
+                yield from self._end(group, other, event.time, OwnershipEnd.REPLACED)
+        remaining = {row["member_id"] for row in event.body.get("members") or ()}
+        for gone in [each for each in owners if remaining and each not in remaining]:
+            yield from self._end(group, gone, owners[gone].heard, OwnershipEnd.EXPELLED)
+
+    def _assign(self, group: str, member: str, operation: Operation, event: Event) -> Iterator[Ownership]:
+        """SyncGroup brings an assignment; one that is none of Kafka's consumers' counts as nothing."""
+        yield from self._end(group, member, event.time, OwnershipEnd.REASSIGNED)
+        try:
+            assigned = decode_assignment(as_bytes(event.body.get("assignment")))
+        except ConsumerProtocolError:
+            return
+        if assigned:
+            names = tuple(f"{topic}/{number}" for topic, number in sorted(assigned))
+            generation = int(operation.body.get("generation_id", -1))
+            instance = operation.body.get("group_instance_id")
+            owner = Owner(generation, names, event.time, event.sequence, event.time, instance)
+            self.owners.setdefault(group, {})[member] = owner
+
+    def _end(self, group: str, member: Any, until: int, end: OwnershipEnd) -> Iterator[Ownership]:
+        """What a member has is over."""
+        owner = self.owners.get(group, {}).pop(member, None)
+        if owner is not None:
+            if not self.owners[group]:
+                del self.owners[group]
+            times = owner.since, max(owner.since, until)
+            yield Ownership(group, member, owner.generation, owner.partitions, *times, end, owner.sequence)
+
+    def _end_all(self, group: str | None, end: OwnershipEnd) -> Iterator[Ownership]:
+        """What the members of a group, or of all, have is over as far as the trace shows."""
+        for name in [name for name in self.owners if group in (None, name)]:
+            for member in list(self.owners.get(name, ())):
+                yield from self._end(name, member, self.time, end)
+
+
+def as_bytes(value: object) -> bytes:
+    """The bytes of a field, b"" if it has none."""
+    return value if isinstance(value, bytes) else b""
