@@ -31,6 +31,8 @@ CHANGING = frozenset(
     ("seconds", "longest_query_seconds", "provenance", "kit", "states_per_second", "median_seconds", "started")
 )
 """Fields of JSON that another run, or another version of the kit, says otherwise."""
+MODULES = re.compile(r"\bfencepost(\.\w+)*\.(?=[A-Z])")
+"""Where a type is, which is nobody's business but ours."""
 TIMES = re.compile(r"\b\d[\d,.]* ?(s|states/s|min)\b")
 """Times and speeds in texts."""
 
@@ -108,7 +110,9 @@ def public_names() -> Entries:
     for module in (fencepost, fencepost.testing):
         for name in sorted(module.__all__):
             value = getattr(module, name)
-            signature = str(inspect.signature(value)) if inspect.isfunction(value) else type(value).__name__
+            signature = (
+                MODULES.sub("", str(inspect.signature(value))) if inspect.isfunction(value) else type(value).__name__
+            )
             yield f"{module.__name__}.{name}", signature
 
 
