@@ -53,9 +53,8 @@ ORDER = {
     """,
     "conformance": """
         conformance  conformance/analysis  conformance/run
-        conformance/schedules  conformance/classic/schedules/moves  conformance/classic/schedules
-        conformance/scenarios  conformance/classic/scenarios
-        conformance/protocols  conformance/classic
+        conformance/classic/schedules/moves  conformance/classic/schedules  conformance/classic/scenarios
+        conformance/classic
         conformance/classic/run
         conformance/clients  conformance/classic/clients/schedules  conformance/classic/clients
         conformance/assignors  conformance/swarm

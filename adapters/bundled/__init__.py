@@ -1,4 +1,4 @@
-"""Bundled implementations, a folder for each protocol.
+"""What bundled implementations share. Each implementation is in its protocol's folder among the adapters.
 
 They are written independently of the model, so that comparing the two is meaningful.
 """

@@ -5,9 +5,9 @@ Tours and random schedules are imported late: NetworkX and Hypothesis are for th
 
 from collections.abc import Sequence
 
+from fencepost.conformance.classic.kafka_address import kafka_target
 from fencepost.conformance.classic.scenarios import ALL
 from fencepost.conformance.classic.scenarios.versions import versions
-from fencepost.conformance.protocols.kafka_address import kafka_target
 from fencepost.conformance.run.protocol import ProtocolDescription, ReplayRules
 from fencepost.conformance.run.schedule import ScheduleScope, TargetScheduleProtocol
 from fencepost.conformance.subject import Scenario

@@ -17,9 +17,9 @@ from fencepost.adapters.address import TargetError, format_address
 from fencepost.adapters.serve.server import Server
 from fencepost.adapters.target import Target
 from fencepost.adapters.virtual_clock import run_virtual_in_thread
+from fencepost.conformance.classic.kafka_address import kafka_target
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile, load_profile
-from fencepost.conformance.protocols.kafka_address import kafka_target
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.run.play import DEFAULT_GRACE_MS, play_scenario
 from fencepost.conformance.subject import Scenario, ScenarioRun

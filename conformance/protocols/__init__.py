@@ -1,1 +1,0 @@
-"""The description of the default protocol for runs, replays and reports."""

@@ -1,1 +1,0 @@
-"""Scenarios: short schedules that check requirements, a folder for each protocol."""
