@@ -28,6 +28,7 @@ from fencepost.model.classic.core.state import (
 )
 from fencepost.model.classic.core.sync import sync
 from fencepost.model.classic.core.timers import expire_join, expire_member, expire_sync
+from fencepost.model.classic.explore.coordinator_inputs import empty_group_step
 from fencepost.model.classic.explore.properties import violated_property
 from fencepost.model.classic.explore.state_layout import (
     COORDINATOR,
@@ -37,7 +38,6 @@ from fencepost.model.classic.explore.state_layout import (
     IncomingResponse,
     ModelConfig,
     column_of,
-    empty_group_step,
 )
 from fencepost.model.classic.explore.step_checks import NO_FINDINGS, StepFindings, judge_step
 from fencepost.model.classic.member.member import MemberRequest, PartitionCommit

@@ -15,13 +15,13 @@ from fencepost.model.classic.explore.coordinator_inputs import (
     TourState,
     Universe,
     commit_request,
+    empty_group_step,
     heartbeat_request,
     inputs_in,
     join_request,
     leave_request,
     sync_request,
 )
-from fencepost.model.classic.explore.state_layout import empty_group_step
 from fencepost.model.explore.tours import Machine, Reaction
 from fencepost.model.groups.admin import on_describe
 from fencepost.model.groups.messages import DescribeGroup

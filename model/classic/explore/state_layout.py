@@ -7,14 +7,10 @@ from fencepost.model.classic.core.state import (
     CoreResponse,
     Group,
     HeartbeatRequest,
-    HeartbeatResponse,
     Holder,
     JoinRequest,
     JoinResponse,
     LeaveRequest,
-    Output,
-    Phase,
-    Step,
     SyncRequest,
     SyncResponse,
 )
@@ -201,15 +197,3 @@ def render_partitions(owned: Value) -> str:
     """The numbered partitions that the flags in `owned` are set for, as "p0 p2"; "nothing" if there are none."""
     held = [f"p{index}" for index, mine in enumerate(owned or ()) if mine]
     return " ".join(held) or "nothing"
-
-
-# --- The responses of a group without members, given before the core is asked.
-
-
-def empty_group_step(group: Group, request: SyncRequest | HeartbeatRequest) -> Step | None:
-    """Before the core is asked: a group without members knows nobody (SYNC-02, HB-02)."""
-    if group.phase != Phase.EMPTY:
-        return None
-    if isinstance(request, SyncRequest):
-        return Step(group, (Output(request.handle, SyncResponse(Error.UNKNOWN_MEMBER_ID)),), "sync.empty")
-    return Step(group, (Output(request.handle, HeartbeatResponse(Error.UNKNOWN_MEMBER_ID)),), "heartbeat.empty")

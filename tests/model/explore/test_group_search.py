@@ -13,6 +13,7 @@ from fencepost.model.classic.core.member_table import NOWHERE, check_member
 from fencepost.model.classic.core.membership import renew_session, respond_to_commit
 from fencepost.model.classic.core.state import Context, Group, Step
 from fencepost.model.classic.explore import coordinator_steps
+from fencepost.model.classic.explore.group_model import MEMBER_WITNESSES
 from fencepost.model.classic.explore.group_system import group_system
 from fencepost.model.classic.explore.properties import (
     EVERYONE_STABLE,
@@ -32,7 +33,6 @@ from fencepost.model.classic.explore.state_layout import (
 from fencepost.model.classic.explore.step_checks import (
     ABOUT_COMMITS,
     ABOUT_STEPS,
-    MEMBER_WITNESSES,
     PROBES,
     STALE_COMMIT_REFUSED,
     WITNESSES,
