@@ -94,11 +94,9 @@ def readers_in(module: str, field: str) -> frozenset[str | None]:
 # -- proof -------------------------------------------------------------------------------------------------------------
 
 
-PROVER, EVENTS, DECODE, INDUCTION = (
+INDUCTION, EVENTS = (
     "fencepost.model.classic.proofs.induction",
     "fencepost.model.classic.proofs.proof_events",
-    "fencepost.model.classic.proofs.induction",
-    "fencepost.model.classic.proofs.induction",
 )
 SIZE = ProofSize(slots=2, partitions=1)
 MANY_PATHS = ("join", "leave", "leave-two", "leave-two-settled-each")
@@ -160,11 +158,10 @@ def prove_changed(
 
     Of the others only events whose proof runs the changed function are proved again; all of them if that is None.
     """
-    modules = load_changed(changed, (PROVER, DECODE, INDUCTION), shared)
-    prover, decode, inductions = (modules[one] for one in (PROVER, DECODE, INDUCTION))
+    prover = load_changed(changed, (INDUCTION,), shared)[INDUCTION]
     stops = ""
     for name in INDUCTIONS:
-        induction = inductions.INDUCTIONS[name]
+        induction = prover.INDUCTIONS[name]
         wrong = [] if name != "term" else prover.initially_false(induction.statements, size)
         if wrong:
             return Proof({"beginning": sorted(wrong)})
@@ -179,19 +176,19 @@ def prove_changed(
             except Exception as error:
                 stops = stops or f"the proof of {label} stops: {type(error).__name__}"
                 continue
-            broken = natively_broken(event, verdict, decode)
+            broken = natively_broken(event, verdict, prover)
             if broken:
                 return Proof({label: sorted(broken)}, stops)
     return Proof(stops=stops)
 
 
-def natively_broken(event: Any, verdict: Any, decode: Any) -> set[str]:
+def natively_broken(event: Any, verdict: Any, prover: Any) -> set[str]:
     """The refuted statements with a counterexample of which the mutant's own handler, run on plain values, makes the
     same."""
     found = set()
     for refutation in verdict.refutations:
-        example = decode.decode_refutation(event, refutation)
-        if decode.replay_handler(event, example) == example.result:
+        example = prover.decode_refutation(event, refutation)
+        if prover.replay_handler(event, example) == example.result:
             found.add(refutation.statement.id)
     return found
 
@@ -201,8 +198,8 @@ def prove_events(loaded: LoadedMutant, names: Iterable[str]) -> Proof:
 
     A counterexample counts if the mutant's own handler, run on plain values, makes the same of it.
     """
-    modules = load_changed(loaded.changed, (PROVER, EVENTS, DECODE), loaded.shared)
-    prover, events, decode = (modules[one] for one in (PROVER, EVENTS, DECODE))
+    modules = load_changed(loaded.changed, (INDUCTION, EVENTS), loaded.shared)
+    prover, events = modules[INDUCTION], modules[EVENTS]
     every = {one.name: one for one in (*events.coordinator_events(SIZE.slots), *events.member_events())}
     stops = ""
     for event in (every[name] for name in names):
@@ -211,7 +208,7 @@ def prove_events(loaded: LoadedMutant, names: Iterable[str]) -> Proof:
         except Exception as error:
             stops = stops or f"the proof of {event.name} stops: {type(error).__name__}"
             continue
-        found = natively_broken(event, verdict, decode)
+        found = natively_broken(event, verdict, prover)
         if found:
             return Proof({event.name: sorted(found)}, stops)
     return Proof(stops=stops)

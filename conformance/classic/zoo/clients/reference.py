@@ -76,7 +76,7 @@ PATCHED = (
     "fencepost.model.classic.member",
     "fencepost.model.assignors",
     "fencepost.adapters.client.reference",
-    "fencepost.conformance.zoo",
+    "fencepost.conformance.classic.zoo",
 )
 """The packages in which a replaced function is replaced, wherever it is imported."""
 
