@@ -22,7 +22,7 @@ from fencepost.conformance.specification import DEFAULT_SPECIFICATION, specifica
 from fencepost.model.catalogue.specification import Specification
 from fencepost.traces.files.trace_files import TraceError
 from fencepost.traces.pipeline import PipelineError
-from fencepost.traces.pipeline.judge_corpus import UNREADABLE, Finding
+from fencepost.traces.pipeline.judge_corpus import UNREADABLE, FoundInShard
 from fencepost.traces.verdict import UNCLASSIFIED, CheckStatus
 
 MAX_SHOWN_FAILURES = 20
@@ -38,7 +38,7 @@ Rank: TypeAlias = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class RankedFailure:
+class FailureOfGroup:
     """A failure of a requirement in a group, with its rank."""
 
     requirement: str
@@ -47,11 +47,11 @@ class RankedFailure:
     group: str | None = None
 
 
-def shortest_failures(failures: Iterable[RankedFailure], limit: int) -> list[RankedFailure]:
+def shortest_failures(failures: Iterable[FailureOfGroup], limit: int) -> list[FailureOfGroup]:
     """The `limit` shortest failures of each requirement, by rank; of unclassified violations the first and the shortest
     of each kind, which are all that a report shows of them."""
-    found: dict[Hashable, list[RankedFailure]] = {}
-    kept: list[RankedFailure] = []
+    found: dict[Hashable, list[FailureOfGroup]] = {}
+    kept: list[FailureOfGroup] = []
     for each in sorted(failures, key=lambda each: each.rank):
         kind = each.failure.kind if each.requirement == UNCLASSIFIED else None
         found.setdefault((each.requirement, kind), []).append(each)
@@ -121,15 +121,15 @@ class ReportPart:
     """What the requirements are about that the traces are held to; of traces of one protocol there is one."""
     totals: TraceTotals = field(default_factory=TraceTotals)
     checks: dict[tuple[str, CheckStatus], CheckCount] = field(default_factory=dict)
-    failures: list[RankedFailure] = field(default_factory=list)
+    failures: list[FailureOfGroup] = field(default_factory=list)
     members: MemberFindings = field(default_factory=MemberFindings)
-    member_failures: list[RankedFailure] = field(default_factory=list)
+    member_failures: list[FailureOfGroup] = field(default_factory=list)
     doubts: FirstLines = field(default_factory=FirstLines)
     """Where a judge gave up."""
     errors: FirstLines = field(default_factory=FirstLines)
     """Files that could not be read, or not to their end."""
 
-    def add_trace(self, trace: str, findings: Iterable[Finding]) -> None:
+    def add_trace(self, trace: str, findings: Iterable[FoundInShard]) -> None:
         """Add the findings in all shards of a trace. Of a trace with a malformed message only that is told, as by
         `fencepost judge`."""
         rows: dict[str, list[FindingRow]] = {kind: [] for kind in REPORT_KINDS}
@@ -181,7 +181,7 @@ class ReportPart:
         known = self.checks.get(name)
         self.checks[name] = check if known is None else known.with_check(check)
 
-    def add_failures(self, failures: Iterable[RankedFailure], by_members: Iterable[RankedFailure]) -> None:
+    def add_failures(self, failures: Iterable[FailureOfGroup], by_members: Iterable[FailureOfGroup]) -> None:
         """Add failures, also those of members, and drop long ones if there are too many."""
         self.failures += failures
         self.member_failures += by_members
@@ -227,10 +227,10 @@ class ReportPart:
         return replace(self.members.add_to(report, shown), provenance=provenance)
 
 
-def ranked_failures(rows: Iterable[FindingRow]) -> Iterator[RankedFailure]:
+def ranked_failures(rows: Iterable[FindingRow]) -> Iterator[FailureOfGroup]:
     """The failures in rows."""
     for row in rows:
-        yield RankedFailure(row.value["requirement"], row.rank, from_plain(Failure, row.value["failure"]))
+        yield FailureOfGroup(row.value["requirement"], row.rank, from_plain(Failure, row.value["failure"]))
 
 
 def read_members(values: Iterable[Mapping[str, Any]]) -> MemberFindings:

@@ -15,7 +15,7 @@ from operator import attrgetter
 from typing import Any, TypeAlias
 
 from fencepost.conformance.pipeline.merge import REPORT_KINDS, ReportPart
-from fencepost.traces.pipeline.judge_corpus import Finding
+from fencepost.traces.pipeline.judge_corpus import FoundInShard
 from fencepost.traces.pipeline.queries import EXAMINED, INVARIANTS
 from fencepost.traces.pipeline.results import Folding
 
@@ -90,7 +90,7 @@ class Overview:
     rows: dict[str, FirstRows] = field(default_factory=lambda: {kind: FirstRows() for kind in OVERVIEW_KINDS})
     """By kind: rebalances, stuck ones, lags above 0, waits, and violations of invariants."""
 
-    def add(self, finding: Finding) -> None:
+    def add(self, finding: FoundInShard) -> None:
         """Add a row of one of `OVERVIEW_KINDS`."""
         row, kind = json.loads(finding.value), finding.kind
         if kind == EXAMINED:
@@ -224,11 +224,11 @@ class CorpusSummary:
     overview: Overview = field(default_factory=Overview)
 
 
-def summarize_rows(rows: Iterable[Finding]) -> CorpusSummary:
+def summarize_rows(rows: Iterable[FoundInShard]) -> CorpusSummary:
     """The summary of rows of `REPORT_KINDS` and `OVERVIEW_KINDS`; those of a trace follow each other."""
     summary = CorpusSummary()
 
-    def report_rows(mine: Iterator[Finding]) -> Iterator[Finding]:
+    def report_rows(mine: Iterator[FoundInShard]) -> Iterator[FoundInShard]:
         for row in mine:
             if row.kind in REPORT_KINDS:
                 yield row

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from fencepost.conformance.analysis.trace_report import MALFORMED_ERRORS, MalformedMessageError, TraceJudging
-from fencepost.conformance.pipeline.merge import RankedFailure, shortest_failures
+from fencepost.conformance.pipeline.merge import FailureOfGroup, shortest_failures
 from fencepost.conformance.recorded_members import Ownership, OwnershipHistory, RecordedMembers
 from fencepost.conformance.reports.typed import to_plain
 from fencepost.traces.client_judge.judge import is_recording
 from fencepost.traces.events import Header, PairedEvent
 from fencepost.traces.history.model_steps import StateHistory
-from fencepost.traces.pipeline.judge_corpus import UNREADABLE, Finding, ShardJudge, unreadable_value
+from fencepost.traces.pipeline.judge_corpus import UNREADABLE, FoundInShard, ShardJudge, unreadable_value
 from fencepost.traces.pipeline.shard_plan import Shard
 from fencepost.traces.verdict import CheckStatus, TraceVerdict
 
@@ -26,7 +26,7 @@ FOUND_AT_THE_END = 1 << 62
 
 def shard_findings(
     shard: Shard, header: Header, judge: ShardJudge, moments: Iterator[PairedEvent]
-) -> Iterator[Finding]:
+) -> Iterator[FoundInShard]:
     """Judge the events of a shard and yield its findings."""
     judging = TraceJudging(Path(shard.trace), judge.judge, later=moments)
     owners = OwnershipHistory(judge.owns_group) if is_recording(header) else None
@@ -67,17 +67,17 @@ class FindingRows:
         sequence: int | None = None,
         time: int | None = None,
         group: str | None = None,
-    ) -> Finding:
+    ) -> FoundInShard:
         """A row with `value` as JSON."""
         named = None if group is None else group.encode("utf-8", "backslashreplace").decode("utf-8")
-        return Finding(self.shard.trace, self.shard.bucket, kind, sequence, time, named, json.dumps(value))
+        return FoundInShard(self.shard.trace, self.shard.bucket, kind, sequence, time, named, json.dumps(value))
 
-    def unreadable(self, reason: str, sequence: int) -> Finding:
+    def unreadable(self, reason: str, sequence: int) -> FoundInShard:
         """The row of a trace that cannot be judged, because of the event with this sequence number."""
         value = unreadable_value(self.shard, 0, reason, sequence)
-        return Finding(self.shard.trace, self.shard.bucket, UNREADABLE, None, None, None, value)
+        return FoundInShard(self.shard.trace, self.shard.bucket, UNREADABLE, None, None, None, value)
 
-    def new_findings(self, history: StateHistory) -> Iterator[Finding]:
+    def new_findings(self, history: StateHistory) -> Iterator[FoundInShard]:
         """The changes of state and the rebalances since the last call."""
         if history.state_changes:
             for change in history.state_changes:
@@ -87,7 +87,7 @@ class FindingRows:
             history.state_changes.clear()
             history.rebalances.clear()
 
-    def periods(self, periods: Iterable[Ownership]) -> Iterator[Finding]:
+    def periods(self, periods: Iterable[Ownership]) -> Iterator[FoundInShard]:
         """The periods in which members had partitions, that are over."""
         for each in periods:
             value = {name: told for name, told in asdict(each).items() if name not in ("group", "sequence")}
@@ -95,13 +95,13 @@ class FindingRows:
 
     def final_findings(
         self, header: Header, verdict: TraceVerdict, judging: TraceJudging, events: int
-    ) -> Iterator[Finding]:
+    ) -> Iterator[FoundInShard]:
         """Violations, failures of requirements, check results and counts, once the shard is over: before that, the
         judge may still take a violation back. `events` are those of this shard alone."""
         for wrong in verdict.violations:
             yield self.finding("violation", asdict(wrong), sequence=wrong.sequence, group=wrong.group)
         count: Counter[str] = Counter()
-        failures: list[RankedFailure] = []
+        failures: list[FailureOfGroup] = []
         for number, (violation, failure) in enumerate(judging.failures(verdict)):
             count[violation.requirement] += 1
             found_at = judging.found_at.get(violation.sequence, FOUND_AT_THE_END)
@@ -109,7 +109,7 @@ class FindingRows:
             if failure.trace == str(judging.path):
                 failure = replace(failure, trace=self.shard.trace)  # a URI is no path
             rank = (int(violation.violation is not None and not violation.is_checked), found_at, number)
-            failures.append(RankedFailure(violation.requirement, rank, failure, group))
+            failures.append(FailureOfGroup(violation.requirement, rank, failure, group))
         for each in shortest_failures(failures, MAX_SHOWN):
             value = {"requirement": each.requirement, "rank": each.rank, "failure": to_plain(each.failure)}
             yield self.finding("failure", value, sequence=each.failure.step, group=each.group)
@@ -132,13 +132,13 @@ class FindingRows:
         }
         yield self.finding("verdict", summary)
 
-    def member_findings(self, judging: TraceJudging) -> Iterator[Finding]:
+    def member_findings(self, judging: TraceJudging) -> Iterator[FoundInShard]:
         """What the members of a recording kept, broke and did wrong."""
         checks = judging.member_checks()
         if checks is None:
             return
         failures = (
-            RankedFailure(requirement, (number,), failure)
+            FailureOfGroup(requirement, (number,), failure)
             for number, (requirement, failure) in enumerate(judging.member_failures)
         )
         for each in shortest_failures(failures, MAX_SHOWN):

@@ -97,7 +97,7 @@ class ScheduleResult:
 
 
 @dataclass(frozen=True, slots=True)
-class CandidateFailure:
+class Candidate:
     """A schedule that violated a requirement once, and that run."""
 
     schedule: Schedule
@@ -120,7 +120,7 @@ class RunStatistics:
     predicted: Counter[Transition] = field(default_factory=Counter)
     undecided: dict[str, str] = field(default_factory=dict)
     """The reason, by name of the schedule that could not be judged."""
-    candidate_failures: dict[str, list[CandidateFailure]] = field(default_factory=dict)
+    candidate_failures: dict[str, list[Candidate]] = field(default_factory=dict)
     """By violated requirement, the shortest first."""
 
     def add_result(self, result: ScheduleResult) -> None:
@@ -136,7 +136,7 @@ class RunStatistics:
             return
         for requirement in sorted(result.violated):
             known = self.candidate_failures.setdefault(requirement, [])
-            known.append(CandidateFailure(result.generated.schedule, result.run))
+            known.append(Candidate(result.generated.schedule, result.run))
             known.sort(key=lambda each: len(each.run.events))
             del known[MAX_CANDIDATES:]
 
@@ -215,7 +215,7 @@ class Replay:
 class Confirmation:
     """The shortest candidate of a requirement, and the shortest replay that shows the violation again, if one does."""
 
-    candidate: CandidateFailure
+    candidate: Candidate
     replay: Replay | None
 
 
@@ -337,7 +337,7 @@ class ScheduleEngine(ABC):
         again = other.verdict.violated
         if requirement not in run.verdict.violated & again:
             return Shrunk(whole, shown.run.verdict.violated, is_minimal=False)
-        named = CandidateFailure(short.schedule, run).run_named_after(requirement)
+        named = Candidate(short.schedule, run).run_named_after(requirement)
         return Shrunk(self.record_decisions(named), again, is_minimal)
 
     async def replay_twice(self, schedule: Schedule, deadline: float) -> list[ScenarioRun] | None:

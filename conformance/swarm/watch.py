@@ -12,7 +12,7 @@ MAX_VIOLATIONS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class SwarmViolation:
+class Mishap:
     """Something that must not happen, when it did, and the members that did it."""
 
     rule: str
@@ -58,7 +58,7 @@ class SwarmWatch:
     first_owned: dict[Partition, int] = field(default_factory=dict)
     """When a partition had an owner for the first time."""
     absences: list[Absence] = field(default_factory=list)
-    violations: list[SwarmViolation] = field(default_factory=list)
+    violations: list[Mishap] = field(default_factory=list)
     assignments: int = 0
     accepted: int = 0
     refused: int = 0
@@ -140,4 +140,4 @@ class SwarmWatch:
     def violate(self, rule: str, sentence: str) -> None:
         """Something must not happen that did."""
         if len(self.violations) < MAX_VIOLATIONS:
-            self.violations.append(SwarmViolation(rule, self.now(), sentence))
+            self.violations.append(Mishap(rule, self.now(), sentence))

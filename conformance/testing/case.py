@@ -14,7 +14,7 @@ from fencepost.conformance.reports.sequence import draw_excerpt, follow_phases, 
 from fencepost.conformance.reports.words import describe_ending
 from fencepost.conformance.results import Failure, RequirementResult, Verdict
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
-from fencepost.conformance.testing.runs import Finding, SessionRun, exceptions_in
+from fencepost.conformance.testing.runs import FailedRequirement, SessionRun, exceptions_in
 from fencepost.model.catalogue.requirement import Requirement
 from fencepost.model.errors import FencepostError
 from fencepost.traces.verdict import UNCLASSIFIED
@@ -81,13 +81,13 @@ class NextSteps:
 NOTHING_NEXT = NextSteps()
 
 
-def make_violation(finding: Finding, steps: NextSteps = NOTHING_NEXT) -> Violation:
+def make_violation(finding: FailedRequirement, steps: NextSteps = NOTHING_NEXT) -> Violation:
     """The exception that shows a violation."""
     text = "\n".join(describe_finding(finding, steps))
     return Violation(text, finding.requirement, finding.failure)
 
 
-def describe_finding(finding: Finding, steps: NextSteps) -> Iterator[str]:
+def describe_finding(finding: FailedRequirement, steps: NextSteps) -> Iterator[str]:
     """The lines of a violation."""
     yield from heading(finding)
     yield ""
@@ -110,7 +110,7 @@ def exception_lines(exceptions: Iterable[str]) -> Iterator[str]:
         yield from (f"  {escape_unprintable(line)}" for line in exception.splitlines())
 
 
-def heading(finding: Finding) -> Iterator[str]:
+def heading(finding: FailedRequirement) -> Iterator[str]:
     """The requirement with its sentence and its source."""
     requirement = DEFAULT_SPECIFICATION.requirements.get(finding.requirement)
     if requirement is None:
@@ -227,7 +227,7 @@ class Case:
         if doubt := self._get_run().doubt_beside(self.id):
             raise Undecided(doubt)
 
-    def _play_batch(self) -> tuple[Finding, ...]:
+    def _play_batch(self) -> tuple[FailedRequirement, ...]:
         """What the random schedules of a batch show."""
         __tracebackhide__ = True
         try:
@@ -235,13 +235,13 @@ class Case:
         except FencepostError as error:
             pytest.fail(str(error), pytrace=False)
 
-    def _own_findings(self, result: RequirementResult) -> list[Finding]:
+    def _own_findings(self, result: RequirementResult) -> list[FailedRequirement]:
         """The violation of the requirement itself, if it is violated."""
         if result.verdict not in (Verdict.FAIL, Verdict.KNOWN):
             return []
-        return [Finding(result.id, result.failures_by_length()[0])]
+        return [FailedRequirement(result.id, result.failures_by_length()[0])]
 
-    def _raise_first(self, findings: Collection[Finding]) -> None:
+    def _raise_first(self, findings: Collection[FailedRequirement]) -> None:
         """Raises `Violation` for the first of the findings."""
         __tracebackhide__ = True
         for finding in findings:
@@ -267,7 +267,7 @@ class Case:
                 pytest.skip(f"{result.id} inconclusive: {told}")
             raise Undecided(f"{result.id} inconclusive: {told}")
 
-    def _save_trace(self, finding: Finding) -> str:
+    def _save_trace(self, finding: FailedRequirement) -> str:
         """Write the trace of a failure, and return its path; "" if it is not saved."""
         folder, excerpt = self._context.save, finding.failure.excerpt
         if folder is None or not excerpt:

@@ -13,7 +13,7 @@ from fencepost.conformance.run.context import ScenarioContext
 from fencepost.conformance.run.requests import Call, Member
 from fencepost.conformance.subject import Scenario, ScenarioRun
 from fencepost.conformance.testing.case import Undecided, make_violation
-from fencepost.conformance.testing.runs import Finding
+from fencepost.conformance.testing.runs import FailedRequirement
 from fencepost.model.errors import Error
 from fencepost.model.wire.compiler import default_of, schema_of
 from fencepost.traces.verdict import CheckResult, TraceVerdict, violations_in
@@ -305,7 +305,7 @@ class GroupSchedule:
             if first.requirement not in self._player.play(scenario).verdict.violated:
                 raise Undecided(f"{first.requirement} was violated once and not when the schedule was played again")
             failure = build_failure(run.events, first, Origin("", ""), replayed=True, header=run.header)
-            finding = Finding(first.requirement, failure)
+            finding = FailedRequirement(first.requirement, failure)
             raise make_violation(finding)
         if run.unsupported:
             pytest.skip(run.unsupported)

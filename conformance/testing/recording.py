@@ -13,7 +13,7 @@ from fencepost.adapters.record.recorder import RecordingOptions, record_traffic
 from fencepost.conformance.analysis.failures import Origin, build_failure
 from fencepost.conformance.run.replay import judge_trace
 from fencepost.conformance.testing.case import NextSteps, make_violation
-from fencepost.conformance.testing.runs import Finding
+from fencepost.conformance.testing.runs import FailedRequirement
 from fencepost.traces.files.trace_files import open_trace
 from fencepost.traces.verdict import TraceVerdict, violations_in
 
@@ -39,7 +39,7 @@ class Recording:
         if first is not None:
             origin = Origin(str(self.path), "")
             failure = build_failure(judged.events, first, origin, replayed=False, header=header)
-            raise make_violation(Finding(first.requirement, failure), NextSteps(trace=str(self.path)))
+            raise make_violation(FailedRequirement(first.requirement, failure), NextSteps(trace=str(self.path)))
         return judged.verdict
 
 

@@ -52,7 +52,7 @@ class RunChoices:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class FailedRequirement:
     """A violation to be shown: the requirement, or `UNCLASSIFIED`, and its failure."""
 
     requirement: str
@@ -66,11 +66,11 @@ class SessionRun(Protocol):
         """The result for a requirement; what it needs is played if it was not."""
         ...
 
-    def findings_beside(self, id: str) -> tuple[Finding, ...]:
+    def findings_beside(self, id: str) -> tuple[FailedRequirement, ...]:
         """What the scenarios of a requirement show and no other test case reports."""
         ...
 
-    def run_batch(self, batch: int, size: int, seed: int) -> tuple[Finding, ...]:
+    def run_batch(self, batch: int, size: int, seed: int) -> tuple[FailedRequirement, ...]:
         """Play a batch of random schedules; what they show."""
         ...
 
@@ -196,7 +196,7 @@ class InProcessRun:
         about = self.choices.profile.about
         return name_target(self.description.name, self.description.implementation, about)
 
-    def findings_beside(self, id: str) -> tuple[Finding, ...]:
+    def findings_beside(self, id: str) -> tuple[FailedRequirement, ...]:
         """As `SessionRun.findings_beside`: of the scenarios whose first requirement it is, the violations that no
         requirement speaks of, and those of requirements whose own scenarios do not show them, unless their test cases
         run here and so know all scenarios."""
@@ -204,7 +204,9 @@ class InProcessRun:
             return ()
         own = [run for run in self.state.runs if self.owner_of(run.scenario) == id]
         names = {run.scenario.name for run in own}
-        found = [Finding(UNCLASSIFIED, each) for name in sorted(names) for each in self.unclassified.get(name, ())]
+        found = [
+            FailedRequirement(UNCLASSIFIED, each) for name in sorted(names) for each in self.unclassified.get(name, ())
+        ]
         by_themselves = {
             requirement
             for run in self.state.runs
@@ -213,7 +215,7 @@ class InProcessRun:
         hidden = frozenset[str]().union(*(run.verdict.violated for run in own)) - by_themselves - self.expected - {id}
         for result in self.whole_report().failed_results():
             if result.id in hidden:
-                found.append(Finding(result.id, result.failures_by_length()[0]))
+                found.append(FailedRequirement(result.id, result.failures_by_length()[0]))
         return tuple(found)
 
     def doubt_beside(self, id: str) -> str:
@@ -233,14 +235,14 @@ class InProcessRun:
         chosen = {each.id for each in self.selection.requirements}
         return next((id for id in scenario.requirements if id in chosen), "")
 
-    def run_batch(self, batch: int, size: int, seed: int) -> tuple[Finding, ...]:
+    def run_batch(self, batch: int, size: int, seed: int) -> tuple[FailedRequirement, ...]:
         """As `SessionRun.run_batch`. The batch is drawn by itself: it does not depend on what was played before."""
         plan = replace(self.plan, schedules=size, seed=batch_seed(seed, batch))
         state = self.new_state(plan, replace(self.selection, scenarios=()))
         in_thread(self.playing_schedules(plan, state))
         report = state.build_report(self.target_name())
-        findings = [Finding(each.id, each.failures_by_length()[0]) for each in report.failed_results()]
-        findings += [Finding(UNCLASSIFIED, failure) for failure in report.unclassified]
+        findings = [FailedRequirement(each.id, each.failures_by_length()[0]) for each in report.failed_results()]
+        findings += [FailedRequirement(UNCLASSIFIED, failure) for failure in report.unclassified]
         return tuple(findings)
 
     async def playing_schedules(self, plan: Plan, state: RunState) -> None:
@@ -378,12 +380,12 @@ class BrokerRun:
         """As `SessionRun.result`."""
         return self.whole_report().result(id)
 
-    def findings_beside(self, id: str) -> tuple[Finding, ...]:
+    def findings_beside(self, id: str) -> tuple[FailedRequirement, ...]:
         """As `SessionRun.findings_beside`: the first test case reports what no requirement speaks of."""
         report = self.whole_report()
         if id != self.requirements[0]:
             return ()
-        return tuple(Finding(UNCLASSIFIED, failure) for failure in report.unclassified)
+        return tuple(FailedRequirement(UNCLASSIFIED, failure) for failure in report.unclassified)
 
     def doubt_beside(self, id: str) -> str:
         """As `SessionRun.doubt_beside`: what the broker did while it was idle."""
@@ -403,12 +405,12 @@ class BrokerRun:
         """As `SessionRun.ended`."""
         return self.whole_report().ended
 
-    def run_batch(self, batch: int, size: int, seed: int) -> tuple[Finding, ...]:
+    def run_batch(self, batch: int, size: int, seed: int) -> tuple[FailedRequirement, ...]:
         """As `SessionRun.run_batch`: what the run found with the schedules of the batch."""
         report = self.whole_report()
         shown = {event.requirement for event in self.shrunk if batch_of(event.name) == batch}
         failed = [each for each in report.failed_results() if each.id in shown]
-        return tuple(Finding(each.id, each.failures_by_length()[0]) for each in failed)
+        return tuple(FailedRequirement(each.id, each.failures_by_length()[0]) for each in failed)
 
     def report(self) -> Report | None:
         """As `SessionRun.report`."""

@@ -47,7 +47,7 @@ class AssignorCheck:
         return f"{self.requirement} {self.groups}"
 
 
-class PlanFailure(FencepostError):
+class PlanError(FencepostError):
     """An assignor has brought no plan; the message is the reason."""
 
 
@@ -68,13 +68,13 @@ class SeenPlans:
     _asked: int = field(default=0, init=False)
 
     def assign(self, members: Sequence[GroupMember], cluster: ClusterTopics) -> Assignment:
-        """The next plan. Raises `PlanFailure`, and `MissingPlan` after the last one."""
+        """The next plan. Raises `PlanError`, and `MissingPlan` after the last one."""
         if self._asked >= len(self.plans):
             raise MissingPlan(members, cluster)
         plan = self.plans[self._asked]
         self._asked += 1
         if plan is None:
-            raise PlanFailure("it brings no plan")
+            raise PlanError("it brings no plan")
         return plan
 
 

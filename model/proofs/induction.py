@@ -183,7 +183,7 @@ class HandlerCounterexample:
 
 
 @dataclass(frozen=True, slots=True)
-class HandlerVerdict:
+class HandlerProof:
     """The outcome for one handler."""
 
     event: HandlerEvent
@@ -203,7 +203,7 @@ def prove_handler(
     statements: Sequence[Statement],
     symbols: Callable[[], SymbolFactory] = SymbolFactory,
     seed: int = 0,
-) -> HandlerVerdict:
+) -> HandlerProof:
     """Prove that the handler, run on any state in which the invariants hold, keeps all statements.
 
     `after` reads the next state from a handler's result.
@@ -221,7 +221,7 @@ def prove_handler(
         return [Goal(one, about[one.id], formula(one.holds(*about[one.id]))) for one in statements]
 
     result = check_goals(solver, lambda: event.handler(state, *arguments), goals_after)
-    return HandlerVerdict(event, result, tuple(decode_goal(one, state, arguments) for one in result.broken))
+    return HandlerProof(event, result, tuple(decode_goal(one, state, arguments) for one in result.broken))
 
 
 def decode_goal(broken: BrokenGoal, state: Any, arguments: tuple[Any, ...]) -> HandlerCounterexample:

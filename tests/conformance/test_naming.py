@@ -23,7 +23,7 @@ from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import Verdict
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.run.context import ScenarioContext
-from fencepost.conformance.run.engine import CandidateFailure, RunStatistics
+from fencepost.conformance.run.engine import Candidate, RunStatistics
 from fencepost.conformance.run.falsify import most_specific
 from fencepost.conformance.run.run_state import RunState
 from fencepost.conformance.run.schedule import Schedule
@@ -239,7 +239,7 @@ def state_after(*schedules: tuple[str, ScenarioRun], scenario: ScenarioRun) -> R
     for name, run in schedules:
         schedule = Schedule(name, (), ())
         for each in violations_in(run.verdict):
-            state.statistics.candidate_failures[each.requirement] = [CandidateFailure(schedule, run)]
+            state.statistics.candidate_failures[each.requirement] = [Candidate(schedule, run)]
     return state
 
 

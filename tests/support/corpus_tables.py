@@ -9,7 +9,7 @@ from typing import Any
 from fencepost.traces.pipeline.corpus import Corpus, CorpusWriter, InputFile, InputRow
 from fencepost.traces.pipeline.files import Location, open_parquet
 from fencepost.traces.pipeline.ingest import IngestResult, make_ingest_task, open_trace_file
-from fencepost.traces.pipeline.judge_corpus import Finding
+from fencepost.traces.pipeline.judge_corpus import FoundInShard
 from fencepost.traces.pipeline.parallel import files_below
 from fencepost.traces.pipeline.queries import EXAMINED
 from fencepost.traces.pipeline.results import FINDINGS_FOLDER
@@ -72,7 +72,7 @@ class CorpusResults:
 
     folder: Location
 
-    def findings(self, kind: str, columns: Sequence[str] = Finding._fields) -> Iterator[dict[str, Any]]:
+    def findings(self, kind: str, columns: Sequence[str] = FoundInShard._fields) -> Iterator[dict[str, Any]]:
         """Yield the findings of one kind, with these columns."""
         for file in files_below(self.folder, f"{FINDINGS_FOLDER}/kind={kind}").values():
             for batch in open_parquet(file).iter_batches(columns=[each for each in columns if each != "kind"]):

@@ -13,7 +13,7 @@ from fencepost.conformance.pipeline.shard_findings import shard_findings
 from fencepost.conformance.reports.report import render_report
 from fencepost.conformance.results import ExitCode, Report
 from fencepost.traces.pipeline.corpus import Corpus
-from fencepost.traces.pipeline.judge_corpus import Finding
+from fencepost.traces.pipeline.judge_corpus import FoundInShard
 from tests.support.shards import findings_in
 
 OUTCOMES = {ExitCode.COULD_NOT_RUN: ExitCode.INCONCLUSIVE}
@@ -27,7 +27,7 @@ def pipeline_report(paths: Sequence[Path], split: int = 10**9) -> Report:
     return merge_findings(rows, 0)
 
 
-def merge_findings(findings: Iterable[Finding], seconds: float) -> Report:
+def merge_findings(findings: Iterable[FoundInShard], seconds: float) -> Report:
     """The report on some findings, which are in any order."""
     part, by_trace = ReportPart(), attrgetter("trace")
     told = (each for each in findings if each.kind in REPORT_KINDS)

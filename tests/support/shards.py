@@ -10,7 +10,7 @@ from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.ingest import bucket_sizes
 from fencepost.traces.pipeline.judge_corpus import (
     UNREADABLE,
-    Finding,
+    FoundInShard,
     ShardAnalysis,
     judge_shard,
 )
@@ -48,7 +48,7 @@ def is_in_shard(row: Row, shard: Shard, corpus: Corpus) -> bool:
     return bucket == SHARED_BUCKET and not is_unrelated(row.kind, row.api)
 
 
-def findings_in(corpus: Corpus, paths: Sequence[Path], split: int, analyze: ShardAnalysis) -> Iterator[Finding]:
+def findings_in(corpus: Corpus, paths: Sequence[Path], split: int, analyze: ShardAnalysis) -> Iterator[FoundInShard]:
     """Yield the findings in all shards of the traces in some files."""
     readers = {str(path): RowReader(str(path)) for path in paths}
     rows: dict[str, list[Row]] = {}
@@ -62,7 +62,9 @@ def findings_in(corpus: Corpus, paths: Sequence[Path], split: int, analyze: Shar
         if bad:
             first = min(bad, key=lambda each: each.line)
             value = {"line": first.line, "reason": first.reason, "files": int(reader.header is None)}
-            yield Finding(name, WHOLE_TRACE, UNREADABLE, None, None, None, json.dumps({**value, "malformed": False}))
+            yield FoundInShard(
+                name, WHOLE_TRACE, UNREADABLE, None, None, None, json.dumps({**value, "malformed": False})
+            )
     for whole in group_recordings(file_of(corpus, each) for each in readers.values() if each.header is not None):
         for shard in shards_of(whole, split):
             mine = [

@@ -114,7 +114,7 @@ def pair_shard_operations(events: Iterable[tuple[int, Event]]) -> Iterator[Paire
         yield moment
 
 
-class Finding(NamedTuple):
+class FoundInShard(NamedTuple):
     """A finding in a shard. `value` is JSON; its keys depend on `kind` (CORPUS.md lists the kinds)."""
 
     trace: str
@@ -126,7 +126,7 @@ class Finding(NamedTuple):
     value: str
 
 
-ShardAnalysis: TypeAlias = Callable[[Shard, Header, ShardJudge, Iterator[PairedEvent]], Iterator[Finding]]
+ShardAnalysis: TypeAlias = Callable[[Shard, Header, ShardJudge, Iterator[PairedEvent]], Iterator[FoundInShard]]
 """Has the events of a shard judged, and says what came of it."""
 
 
@@ -172,14 +172,18 @@ def run_lines(reader: RunReader, run: Run, shard: Shard, begins: int, before: in
         yield from zip(numbers.to_pylist(), mine["text"].to_pylist(), is_own(mine, shard).to_pylist(), strict=True)
 
 
-def judge_shard(shard: Shard, corpus: Corpus, lines: Iterable[ShardLine], analyze: ShardAnalysis) -> Iterator[Finding]:
+def judge_shard(
+    shard: Shard, corpus: Corpus, lines: Iterable[ShardLine], analyze: ShardAnalysis
+) -> Iterator[FoundInShard]:
     """Yield the findings of one shard; `lines` are the header's and those of its events, in order."""
     stream = iter(lines)
     header = decode_header(next(stream)[1])
     try:
         judge = make_shard_judge(shard, corpus, header)
     except UnknownProtocol as error:
-        yield Finding(shard.trace, shard.bucket, UNREADABLE, None, None, None, unreadable_value(shard, 1, str(error)))
+        yield FoundInShard(
+            shard.trace, shard.bucket, UNREADABLE, None, None, None, unreadable_value(shard, 1, str(error))
+        )
         return
     judge.own_events = shard.unread
     decoder = EventDecoder()

@@ -35,7 +35,7 @@ from fencepost.traces.pipeline.files import (
     write_text,
 )
 from fencepost.traces.pipeline.judge_corpus import (
-    Finding,
+    FoundInShard,
     ShardAnalysis,
     make_judge,
     unreadable_files,
@@ -167,7 +167,7 @@ class Folding(Generic[Value]):
     `merge` of the values of different traces."""
 
     kinds: Sequence[str]
-    fold: Callable[[Iterable[Finding]], Value]
+    fold: Callable[[Iterable[FoundInShard]], Value]
     merge: Callable[[Iterable[Value]], Value]
 
 
@@ -179,14 +179,14 @@ class ResultFile:
     location: Location
     size: int
 
-    def rows(self) -> Iterator[Finding]:
+    def rows(self) -> Iterator[FoundInShard]:
         """Yield the rows; the `value` of a query's row has its columns."""
         is_query = self.kind in QUERY_TABLES
         columns = None if is_query else [each for each in ROW_SCHEMA.names if each != "kind"]
         for batch in open_parquet(self.location).iter_batches(ROWS_PER_BATCH, columns=columns):
             for row in batch.to_pylist():
                 value = json.dumps(row) if is_query else row["value"]
-                yield Finding(row.get("trace", ""), row.get("bucket", 0), self.kind, None, None, None, value)
+                yield FoundInShard(row.get("trace", ""), row.get("bucket", 0), self.kind, None, None, None, value)
 
 
 def result_files(folder: Location, kinds: Iterable[str]) -> list[ResultFile]:
@@ -214,7 +214,7 @@ def fold_on_workers(spark: SparkSession, folder: Location, folding: Folding[Valu
 
     def fold_part(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows = (row for batch in batches for row in batch.to_pylist())
-        found = (Finding(sequence=None, time=None, group=None, **row) for row in rows)
+        found = (FoundInShard(sequence=None, time=None, group=None, **row) for row in rows)
         yield as_batch(folding.fold(found))
 
     def merge_parts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

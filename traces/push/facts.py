@@ -145,7 +145,7 @@ class MemberFacts:
 # What a trace shows of the requirements of push: those that hold, and the wording of those that do not.
 
 
-class PushEvidence:
+class ShownRequirements:
     """Collects the requirements that a trace puts to the test, with the event that first shows each to hold."""
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ from fencepost.model.push.group import (
     trigger_rebalance,
 )
 from fencepost.traces.events import Event
-from fencepost.traces.push.facts import GroupOffsets, MemberFacts, PushEvidence
+from fencepost.traces.push.facts import GroupOffsets, MemberFacts, ShownRequirements
 from fencepost.traces.push.world import (
     Partition,
     PushWorld,
@@ -310,7 +310,7 @@ class FollowedGroup:
 
         self.worlds.on_change(concerns, now)
 
-    def credit(self, evidence: PushEvidence, event: Event, rules: frozenset[str], *, knows_retries: bool) -> None:
+    def credit(self, evidence: ShownRequirements, event: Event, rules: frozenset[str], *, knows_retries: bool) -> None:
         """Note what a Stop or Start that is explained by these rules shows to hold."""
         number = int(event.body.get("attempt", 0))
         evidence.add(event, "PUSH-17", "PUSH-18", "PUSH-50", "PUSH-51")

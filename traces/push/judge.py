@@ -11,7 +11,7 @@ from fencepost.traces.events import FAULT, INTERNAL, REQUEST, Event, Header, Ope
 from fencepost.traces.judge.groups.group_judge import GroupFindings
 from fencepost.traces.judge.groups.judged_protocol import JudgedProtocol
 from fencepost.traces.push.diagnosis import PushDiagnosis, Topics, diagnose_start, missing_partitions, name_owed
-from fencepost.traces.push.facts import ChannelTimes, MemberFacts, PushEvidence
+from fencepost.traces.push.facts import ChannelTimes, MemberFacts, ShownRequirements
 from fencepost.traces.push.group import FollowedGroup, PendingRegistration, TooManyWorlds
 from fencepost.traces.push.world import Surroundings
 from fencepost.traces.verdict import CheckResult, Violation
@@ -32,7 +32,7 @@ class PushFollower:
         self.unseen_wait = 0 if header.clock == "virtual" else longest_turn(self.limits) or 0
         """How long a group may wait for one that the trace does not show: a real coordinator has other groups."""
         self.findings = GroupFindings()
-        self.evidence = PushEvidence()
+        self.evidence = ShownRequirements()
         self.topics: list[tuple[int, Topics]] = []
         """The topics with their partitions, each from a moment on."""
         self.groups: dict[str, FollowedGroup] = {}

@@ -19,7 +19,7 @@ from fencepost.model.assignors.checks import (
     OWN_RULES,
     AssignorCheck,
     MissingPlan,
-    PlanFailure,
+    PlanError,
     SeenPlans,
     encode_in_version,
 )
@@ -232,7 +232,7 @@ async def play_check(inventor: Inventor, assignor: str, check: AssignorCheck) ->
         try:
             next(check.run(SeenPlans(plans).assign, assignor), None)
             return
-        except PlanFailure:
+        except PlanError:
             return
         except MissingPlan as missing:
             plans.append(await inventor.ask(assignor, check, missing))

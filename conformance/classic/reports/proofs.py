@@ -10,7 +10,7 @@ from typing import Any
 
 from fencepost.conformance.results import ExitCode
 from fencepost.conformance.run.workers import WorkerPool
-from fencepost.model.classic.explore.history import ReachableViolation, ViolationSearchResult, find_violations
+from fencepost.model.classic.explore.history import ViolationPath, ViolationSearchResult, find_violations
 from fencepost.model.classic.explore.state_layout import COORDINATOR
 from fencepost.model.classic.proofs.induction import STATEMENTS, ProofSize
 from fencepost.model.explore.engine import PathStep
@@ -115,7 +115,7 @@ def describe_search(results: Iterable[TheoremResult], found: ViolationSearchResu
     return "\n".join([*lines, *run_lines(shortest)])
 
 
-def run_lines(breach: ReachableViolation) -> Iterator[str]:
+def run_lines(breach: ViolationPath) -> Iterator[str]:
     """The run, a step in each line, with the group after it."""
     for number, step in enumerate(breach.steps, 1):
         after = group_summary(step)

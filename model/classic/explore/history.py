@@ -286,7 +286,7 @@ INSTANCES = (
 
 
 @dataclass(frozen=True, slots=True)
-class ReachableViolation:
+class ViolationPath:
     """A run from the start after which a statement does not hold; no run in this instance is shorter."""
 
     statement: str
@@ -298,10 +298,10 @@ class ReachableViolation:
 class ViolationSearchResult:
     """What was found, the shortest first, and how many states were looked at."""
 
-    violations: tuple[ReachableViolation, ...]
+    violations: tuple[ViolationPath, ...]
     states: int
 
-    def violation_of(self, statement: str) -> ReachableViolation | None:
+    def violation_of(self, statement: str) -> ViolationPath | None:
         """The breach of this statement, if one was found."""
         return next((breach for breach in self.violations if breach.statement == statement), None)
 
@@ -318,7 +318,7 @@ def find_violations(
     kinds: dict[frozenset[type], list[Statement]] = {}
     for one in statements:
         kinds.setdefault(frozenset(one.subjects) - {Group, Process}, []).append(one)
-    found: dict[str, ReachableViolation] = {}
+    found: dict[str, ViolationPath] = {}
     states = number = 0
     for together in kinds.values():
         for instance in INSTANCES:
@@ -335,7 +335,7 @@ def find_violations(
 
 def search_instance(
     statements: Sequence[Statement], instance: ModelInstance, limit: int
-) -> tuple[list[ReachableViolation], int]:
+) -> tuple[list[ViolationPath], int]:
     """A shortest breach of each statement, if there is one in the instance, and how many states were looked at."""
     search = PlainSearch(TransitionTables(system_with_history(instance.config, instance.bounds, statements)), limit)
     wanted = {one.id for one in statements}
@@ -345,4 +345,4 @@ def search_instance(
 
     result = search.run(missing)
     found = [finding for finding in result.discoveries if finding.name in wanted]
-    return [ReachableViolation(one.name, instance, replay_path(result.tables, one)) for one in found], result.states
+    return [ViolationPath(one.name, instance, replay_path(result.tables, one)) for one in found], result.states

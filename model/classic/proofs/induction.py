@@ -81,7 +81,7 @@ class Refutation:
 
 
 @dataclass(frozen=True, slots=True)
-class EventVerdict:
+class ProvedEvent:
     """What came of one event: refuted goals, and statements that the solver could not decide in its time."""
 
     event: ProofEvent
@@ -300,7 +300,7 @@ def prepare_query(event: ProofEvent, statements: Sequence[Statement], size: Proo
     return EventQuery(event, situation, others, assumed, weaker, solver)
 
 
-def prove_event(event: ProofEvent, statements: Sequence[Statement], size: ProofSize, seed: int = 0) -> EventVerdict:
+def prove_event(event: ProofEvent, statements: Sequence[Statement], size: ProofSize, seed: int = 0) -> ProvedEvent:
     """Show that the event keeps every statement; those that hold whatever clients send, from nothing but such."""
     began = time.perf_counter()
     query = prepare_query(event, statements, size, seed)
@@ -314,7 +314,7 @@ def prove_event(event: ProofEvent, statements: Sequence[Statement], size: ProofS
         Refutation(one.goal.statement, situation, one.result, one.goal.arguments, one.model) for one in found.broken
     )
     seconds = time.perf_counter() - began
-    return EventVerdict(
+    return ProvedEvent(
         event,
         found.possible,
         found.paths,

@@ -13,15 +13,15 @@ from fencepost.conformance.pipeline.overview import CorpusSummary, merge_summari
 from fencepost.conformance.reports.typed import to_plain
 from fencepost.conformance.results import ExitCode, Failure, Verdict
 from fencepost.model.classic.catalogue import CLASSIC
-from fencepost.traces.pipeline.judge_corpus import Finding
+from fencepost.traces.pipeline.judge_corpus import FoundInShard
 from tests.support.same_reports import merge_findings
 
 
-def finding(trace: str, kind: str, /, **value: Any) -> Finding:
-    return Finding(trace, 0, kind, None, None, None, json.dumps(value))
+def finding(trace: str, kind: str, /, **value: Any) -> FoundInShard:
+    return FoundInShard(trace, 0, kind, None, None, None, json.dumps(value))
 
 
-def verdict(trace: str, violations: dict[str, int], source: str = "recorded") -> Finding:
+def verdict(trace: str, violations: dict[str, int], source: str = "recorded") -> FoundInShard:
     rules = {"heartbeat.stable": 3}
     implementation = {"name": trace, "version": "4.1"}
     told = {"source": source, "implementation": implementation, "rules": rules, "violations": violations}
@@ -58,7 +58,7 @@ def test_a_violation_in_one_trace_outweighs_passes_in_others() -> None:
     assert result.checks == 4
 
 
-def random_findings(source: random.Random) -> list[list[Finding]]:
+def random_findings(source: random.Random) -> list[list[FoundInShard]]:
     """Findings of many traces, those of a trace together; some have a malformed message, or could not be read."""
     found = []
     for number in range(60):
@@ -91,7 +91,7 @@ def told_by(summary: CorpusSummary) -> tuple[object, ...]:
     return summary.report.build_report(0), overview_lines(summary.overview)
 
 
-def summarize(traces: Sequence[Sequence[Finding]]) -> CorpusSummary:
+def summarize(traces: Sequence[Sequence[FoundInShard]]) -> CorpusSummary:
     return summarize_rows(row for rows in traces for row in rows)
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from fencepost.conformance.run.engine import CandidateFailure, Confirmation, Replay, ScheduleEngine, ScheduleResult
+from fencepost.conformance.run.engine import Candidate, Confirmation, Replay, ScheduleEngine, ScheduleResult
 from fencepost.conformance.run.engines import MIN_PATIENCE_SECONDS, ConcurrentEngine
 from fencepost.conformance.run.schedule import BatchSpec, Move, Schedule
 from fencepost.conformance.subject import ScenarioRun
@@ -60,7 +60,7 @@ class SlowEngine(ScheduleEngine):
 def found(seconds: float = one_second_a_move(LONG)) -> Confirmation:
     """A schedule that failed twice, in so many seconds."""
     run = run_of(LONG, seconds)
-    return Confirmation(CandidateFailure(LONG, run), Replay(LONG, run, seconds))
+    return Confirmation(Candidate(LONG, run), Replay(LONG, run, seconds))
 
 
 async def shrink(engine: ScheduleEngine, seconds: float, run_seconds: float = 41) -> tuple[int, bool, float]:

@@ -9,7 +9,7 @@ import pytest
 from fencepost.model.classic.core import join_phase, membership
 from fencepost.model.classic.explore.history import (
     INSTANCES,
-    ReachableViolation,
+    ViolationPath,
     find_violations,
     search_instance,
     system_with_history,
@@ -30,7 +30,7 @@ BROKEN_HANDLERS: list[tuple[Callable[..., Any], str, str, str, str, int]] = [
 ]
 
 
-def replay_steps(breach: ReachableViolation, statement: Statement) -> list[bool]:
+def replay_steps(breach: ViolationPath, statement: Statement) -> list[bool]:
     """Take the steps again, one by one; whether the statement holds at the start and after each."""
     system = system_with_history(breach.instance.config, breach.instance.bounds, [statement])
     (check,) = system.checks

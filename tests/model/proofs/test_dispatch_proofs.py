@@ -13,7 +13,7 @@ from fencepost.model.classic.core.state import Choices, Context, HeartbeatReques
 from fencepost.model.classic.dialect import Dialect
 from fencepost.model.classic.messages import Heartbeat, JoinGroup
 from fencepost.model.classic.proofs.dispatch_events import KNOWN, MISSING, TOPICS, dispatch_events
-from fencepost.model.classic.proofs.induction import EventVerdict, ProofSize, prove_event
+from fencepost.model.classic.proofs.induction import ProofSize, ProvedEvent, prove_event
 from fencepost.model.classic.theorems.dispatch_statements import (
     DISPATCH_THEOREMS,
     REFUSALS,
@@ -49,7 +49,7 @@ BREAKS: dict[str, tuple[Callable[..., Any], str, str, str]] = {
 """By theorem: a function, a text in it, what is there instead, and the event whose proof has to notice."""
 
 
-def prove(name: str) -> EventVerdict:
+def prove(name: str) -> ProvedEvent:
     """The proof of one event, for the smallest table."""
     return prove_event(EVENTS[name], DISPATCH_THEOREMS, TINY)
 

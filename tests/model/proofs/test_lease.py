@@ -6,13 +6,13 @@ from dataclasses import replace
 import pytest
 
 from fencepost.model.frozen import evolve
-from fencepost.model.proofs.induction import HandlerEvent, HandlerVerdict, initially_false, prove_handler
+from fencepost.model.proofs.induction import HandlerEvent, HandlerProof, initially_false, prove_handler
 from fencepost.model.proofs.symbolic_values import SymbolFactory
 from tests.support.lease.checks import ACQUIRE, EXPIRE, RENEW, STATEMENTS, WRITE
 from tests.support.lease.protocol import Lease, LeaseError, LeaseStep, Request
 
 
-def prove_lease(event: HandlerEvent) -> HandlerVerdict:
+def prove_lease(event: HandlerEvent) -> HandlerProof:
     return prove_handler(event, Lease, lambda step: step.lease, STATEMENTS)
 
 

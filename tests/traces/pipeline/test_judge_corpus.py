@@ -24,7 +24,7 @@ from fencepost.traces.files.trace_files import write_trace
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.ingest import ingest
-from fencepost.traces.pipeline.judge_corpus import Finding, ShardJudge, pair_shard_operations, read_shards
+from fencepost.traces.pipeline.judge_corpus import FoundInShard, ShardJudge, pair_shard_operations, read_shards
 from fencepost.traces.pipeline.queries import INVARIANTS
 from fencepost.traces.pipeline.query_corpus import query_corpus
 from fencepost.traces.pipeline.results import find_unreadable, fold_here, fold_on_workers, judge_corpus
@@ -60,7 +60,7 @@ def verdicts(corpus: Corpus, paths: Sequence[Path], split: int) -> Iterator[Trac
     """The verdicts on all shards of a trace, without Spark."""
     found: list[TraceVerdict] = []
 
-    def keep(shard: Shard, header: Header, judge: ShardJudge, events: Iterator[PairedEvent]) -> Iterator[Finding]:
+    def keep(shard: Shard, header: Header, judge: ShardJudge, events: Iterator[PairedEvent]) -> Iterator[FoundInShard]:
         for moment in events:
             judge.judge.on_event(moment.event, moment.operation)
         found.append(judge.judge.finish())
@@ -115,7 +115,9 @@ def test_unrelated_events_are_counted_and_not_read(seed: int, tmp_path: Path) ->
     seen: list[Event] = []
     own: list[int] = []
 
-    def count(shard: Shard, header: Header, judge: ShardJudge, moments: Iterator[PairedEvent]) -> Iterator[Finding]:
+    def count(
+        shard: Shard, header: Header, judge: ShardJudge, moments: Iterator[PairedEvent]
+    ) -> Iterator[FoundInShard]:
         seen.extend(moment.event for moment in moments)
         own.append(judge.own_events)
         yield from ()

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
-from fencepost.model.assignors.checks import CHECKS, OWN_RULES, AssignorCheck, MissingPlan, PlanFailure, SeenPlans
+from fencepost.model.assignors.checks import CHECKS, OWN_RULES, AssignorCheck, MissingPlan, PlanError, SeenPlans
 from fencepost.model.assignors.group import Assignment, Subscription, TopicPartition
 from fencepost.traces.classic.client.application import Application, Buffers, Commits
 from fencepost.traces.client_judge.evidence import Evidence, build_violation
@@ -229,7 +229,7 @@ def judge_groups(groups: InventedGroups, evidence: Evidence) -> None:
             continue
         try:
             wrong = next(check.run(SeenPlans(plans).assign, assignor), None)
-        except PlanFailure as failure:
+        except PlanError as failure:
             wrong = str(failure)
         except MissingPlan:
             continue

@@ -144,7 +144,7 @@ MAX_PARTITIONS = 12
 
 
 @dataclass(slots=True)
-class ClientSchedulePlay:
+class ScheduleUnderWay:
     """A schedule under way: the stage, and the scripted members by their numbers."""
 
     stage: ClientStage
@@ -163,7 +163,7 @@ class ClientSchedulePlay:
             self.stage.start_task(running.application.do(name, **fields))
 
 
-Make = Callable[[ClientSchedulePlay, Move], Awaitable[None]]
+Make = Callable[[ScheduleUnderWay, Move], Awaitable[None]]
 KINDS: dict[str, Make] = {}
 """How each kind of move is made."""
 
@@ -179,14 +179,14 @@ def kind(name: str) -> Callable[[Make], Make]:
 
 
 @kind("start")
-async def start(play: ClientSchedulePlay, move: Move) -> None:
+async def start(play: ScheduleUnderWay, move: Move) -> None:
     """The client starts, and asks for the coordinator: until then nothing can happen to it."""
     await play.stage.start_if_needed()
     await play.stage.request("FindCoordinator", seconds=play.stage.start_seconds)
 
 
 @kind("wait")
-async def wait(play: ClientSchedulePlay, move: Move) -> None:
+async def wait(play: ScheduleUnderWay, move: Move) -> None:
     """Time passes."""
     await play.stage.watch(move.number("ms", 300) / 1000)
 
@@ -194,14 +194,14 @@ async def wait(play: ClientSchedulePlay, move: Move) -> None:
 # -- faults ---------------------------------------------------------------------------------------------------------
 
 
-def add_cue(play: ClientSchedulePlay, move: Move, fault: Fault, note: str, default_api: str = "Heartbeat") -> None:
+def add_cue(play: ScheduleUnderWay, move: Move, fault: Fault, note: str, default_api: str = "Heartbeat") -> None:
     """Have a fault happen to the next requests of the client to an API."""
     api = str(move.get("api", default_api))
     play.stage.play(api, fault, note.format(api), times=move.number("times", 1))
 
 
 @kind("refuse")
-async def refuse_next(play: ClientSchedulePlay, move: Move) -> None:
+async def refuse_next(play: ScheduleUnderWay, move: Move) -> None:
     """The next requests to an API get an error, which may be late."""
     error = Error[str(move.get("error", Error.NOT_COORDINATOR.name))]
     late = move.number("late", 0)
@@ -217,26 +217,26 @@ async def refuse_next(play: ClientSchedulePlay, move: Move) -> None:
 
 
 @kind("delay")
-async def delay_next(play: ClientSchedulePlay, move: Move) -> None:
+async def delay_next(play: ScheduleUnderWay, move: Move) -> None:
     """The next response to an API is late."""
     milliseconds = move.number("ms", 1_000)
     add_cue(play, move, delay(milliseconds / 1000), f"the response to the next {{}} takes {milliseconds} ms")
 
 
 @kind("lose")
-async def lose_next(play: ClientSchedulePlay, move: Move) -> None:
+async def lose_next(play: ScheduleUnderWay, move: Move) -> None:
     """The next response to an API never comes, nor anything else on its connection."""
     add_cue(play, move, lose(), "nothing more comes on the connection of the next {}")
 
 
 @kind("double")
-async def double_next(play: ClientSchedulePlay, move: Move) -> None:
+async def double_next(play: ScheduleUnderWay, move: Move) -> None:
     """The next response to an API comes twice."""
     add_cue(play, move, double(), "the response to the next {} comes twice")
 
 
 @kind("hang-up")
-async def hang_up_next(play: ClientSchedulePlay, move: Move) -> None:
+async def hang_up_next(play: ScheduleUnderWay, move: Move) -> None:
     """The connection of the next request to an API is closed, before or after that was handled."""
     is_handled = bool(move.number("handled", 0))
     when = "after it was handled" if is_handled else "unhandled"
@@ -244,7 +244,7 @@ async def hang_up_next(play: ClientSchedulePlay, move: Move) -> None:
 
 
 @kind("unstable")
-async def make_unstable(play: ClientSchedulePlay, move: Move) -> None:
+async def make_unstable(play: ScheduleUnderWay, move: Move) -> None:
     """The offsets of the next OffsetFetch are unstable."""
     fault = edit(with_partition_error(Error.UNSTABLE_OFFSET_COMMIT))
     add_cue(play, move, fault, "the next {} gets UNSTABLE_OFFSET_COMMIT", "OffsetFetch")
@@ -263,7 +263,7 @@ def with_partition_error(error: Error) -> Callable[[Body], Body]:
 
 
 @kind("evict")
-async def evict(play: ClientSchedulePlay, move: Move) -> None:
+async def evict(play: ScheduleUnderWay, move: Move) -> None:
     """The coordinator forgets the client when its next request to an API comes."""
     play.stage.evict(str(move.get("api", "Heartbeat")))
 
@@ -272,7 +272,7 @@ async def evict(play: ClientSchedulePlay, move: Move) -> None:
 
 
 @kind("forget")
-async def forget(play: ClientSchedulePlay, move: Move) -> None:
+async def forget(play: ScheduleUnderWay, move: Move) -> None:
     """The coordinator forgets the client now."""
     member = last_member_id(play.stage)
     if member:
@@ -287,19 +287,19 @@ def last_member_id(stage: ClientStage) -> str:
 
 
 @kind("cut")
-async def cut(play: ClientSchedulePlay, move: Move) -> None:
+async def cut(play: ScheduleUnderWay, move: Move) -> None:
     """Every connection of the client is closed."""
     play.stage.cluster.hang_up()
 
 
 @kind("move")
-async def move_group(play: ClientSchedulePlay, move: Move) -> None:
+async def move_group(play: ScheduleUnderWay, move: Move) -> None:
     """The other node coordinates from now on."""
     await play.stage.cluster.move()
 
 
 @kind("grow")
-async def grow(play: ClientSchedulePlay, move: Move) -> None:
+async def grow(play: ScheduleUnderWay, move: Move) -> None:
     """The topic gets another partition, or several."""
     topic, cluster = play.stage.place.topic, play.stage.cluster
     counts = partition_counts(cluster)
@@ -308,7 +308,7 @@ async def grow(play: ClientSchedulePlay, move: Move) -> None:
 
 
 @kind("produce")
-async def produce(play: ClientSchedulePlay, move: Move) -> None:
+async def produce(play: ScheduleUnderWay, move: Move) -> None:
     """Records are written to every partition."""
     for topic, count in partition_counts(play.stage.cluster).items():
         for number in range(count):
@@ -319,19 +319,19 @@ async def produce(play: ClientSchedulePlay, move: Move) -> None:
 
 
 @kind("join")
-async def join(play: ClientSchedulePlay, move: Move) -> None:
+async def join(play: ScheduleUnderWay, move: Move) -> None:
     """A scripted member takes part from now on; it may fall silent between JoinGroup and SyncGroup."""
     play.participant(move.who).start(stalls=bool(move.number("stalls", 0)))
 
 
 @kind("leave")
-async def leave(play: ClientSchedulePlay, move: Move) -> None:
+async def leave(play: ScheduleUnderWay, move: Move) -> None:
     """A scripted member leaves the group."""
     await play.participant(move.who).leave()
 
 
 @kind("vanish")
-async def vanish(play: ClientSchedulePlay, move: Move) -> None:
+async def vanish(play: ScheduleUnderWay, move: Move) -> None:
     """A scripted member falls silent."""
     play.participant(move.who).vanish()
 
@@ -340,25 +340,25 @@ async def vanish(play: ClientSchedulePlay, move: Move) -> None:
 
 
 @kind("commit")
-async def commit(play: ClientSchedulePlay, move: Move) -> None:
+async def commit(play: ScheduleUnderWay, move: Move) -> None:
     """The application commits."""
     play.command("commit")
 
 
 @kind("pause")
-async def pause(play: ClientSchedulePlay, move: Move) -> None:
+async def pause(play: ScheduleUnderWay, move: Move) -> None:
     """The application pauses a partition that it owns."""
     await with_partition(play, move, lambda partition: play.command("pause", partitions=[partition]))
 
 
 @kind("resume")
-async def resume(play: ClientSchedulePlay, move: Move) -> None:
+async def resume(play: ScheduleUnderWay, move: Move) -> None:
     """The application resumes a partition that it owns."""
     await with_partition(play, move, lambda partition: play.command("resume", partitions=[partition]))
 
 
 @kind("seek")
-async def seek(play: ClientSchedulePlay, move: Move) -> None:
+async def seek(play: ScheduleUnderWay, move: Move) -> None:
     """The application sets a position."""
     offset = move.number("offset", 3)
     await with_partition(
@@ -366,7 +366,7 @@ async def seek(play: ClientSchedulePlay, move: Move) -> None:
     )
 
 
-async def with_partition(play: ClientSchedulePlay, move: Move, act: Callable[[list[Any]], None]) -> None:
+async def with_partition(play: ScheduleUnderWay, move: Move, act: Callable[[list[Any]], None]) -> None:
     """Do something with one of the partitions that the application has, if it has any."""
     owned = owned_partitions(play.stage)
     if owned:
@@ -383,7 +383,7 @@ def owned_partitions(stage: ClientStage) -> list[list[Any]]:
 
 
 @kind("idle")
-async def idle(play: ClientSchedulePlay, move: Move) -> None:
+async def idle(play: ScheduleUnderWay, move: Move) -> None:
     """The application stops polling."""
     running = play.stage.running
     if running is not None and running.application is not None:
@@ -391,7 +391,7 @@ async def idle(play: ClientSchedulePlay, move: Move) -> None:
 
 
 @kind("poll")
-async def poll(play: ClientSchedulePlay, move: Move) -> None:
+async def poll(play: ScheduleUnderWay, move: Move) -> None:
     """The application polls again."""
     running = play.stage.running
     if running is not None and running.application is not None:
@@ -399,7 +399,7 @@ async def poll(play: ClientSchedulePlay, move: Move) -> None:
 
 
 @kind("subscribe")
-async def subscribe(play: ClientSchedulePlay, move: Move) -> None:
+async def subscribe(play: ScheduleUnderWay, move: Move) -> None:
     """The application subscribes to its topic, to another one, or to both."""
     topic = play.stage.place.topic
     other = f"{topic}-other"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from random import Random
 
-from fencepost.conformance.classic.clients.schedules.moves import KINDS, ClientSchedulePlay
+from fencepost.conformance.classic.clients.schedules.moves import KINDS, ScheduleUnderWay
 from fencepost.conformance.clients.protocol import SCHEDULE, ClientScheduleProtocol, schedule_body
 from fencepost.conformance.clients.stage import ClientStage
 from fencepost.conformance.run.schedule import GeneratedSchedule, Move, Schedule, Value
@@ -375,7 +375,7 @@ class ClassicClientSchedules(ClientScheduleProtocol):
 
         async def play(stage: ClientStage) -> None:
             stage.cluster.annotate(SCHEDULE, schedule_body(schedule))
-            under_way = ClientSchedulePlay(stage)
+            under_way = ScheduleUnderWay(stage)
             for move in schedule.moves:
                 await KINDS[move.kind](under_way, move)
             await KINDS["start"](under_way, Move("start"))
