@@ -21,5 +21,5 @@ same settings. Tests check state by state that a reduced state has the same succ
 Liveness has no bounds on ids, generations and requests: names are renumbered, so that a group that never settles
 returns to an earlier state, and the check looks for a fair cycle.
 
-`model/PHASES.md` is the state diagram; `tests/benchmarks/explore.py` compares the state counts with Spin's.
+`model/PHASES.md` is the state diagram.
 """

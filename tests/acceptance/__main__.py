@@ -5,8 +5,7 @@ Results are written to `tests/acceptance/results`. All of them take many hours. 
 FENCEPOST_MUTANTS=rest, mutants that random schedules found before are taken from the record. With FENCEPOST_BATCHES,
 batches of random schedules on Kafka whose reports are in that folder are not played again. With FENCEPOST_REPORTS, the
 reports of whole runs are kept there. For the held-out faults, FENCEPOST_SCHEDULES is the number of schedules of
-a seed, and FENCEPOST_LABEL goes into the results. With FENCEPOST_CLIENT_MUTANTS, so many of the drawn mutants of the
-client are hunted, and those whose outcomes are in the folder FENCEPOST_OUTCOMES are not hunted again.
+a seed, and FENCEPOST_LABEL goes into the results.
 """
 
 import sys

@@ -1,7 +1,5 @@
 """The held-out faults of clients: each changes something, contradicts a statement, and is taken out again."""
 
-from pathlib import Path
-
 import pytest
 
 from fencepost.conformance.classic.zoo.client_stand import ClientFault
@@ -33,15 +31,3 @@ def test_a_fault_contradicts_a_statement_and_is_taken_out_again(fault: ClientFau
         fault.apply(patch)
         assert replaced and all(getattr(owner, name) is not before for owner, name, before in replaced)
     assert all(getattr(owner, name) == before for owner, name, before in replaced)
-
-
-def test_an_outcome_is_kept_by_its_kit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = faulty_clients.outcome_file(tmp_path, "a mutant")
-    assert kept == faulty_clients.outcome_file(tmp_path, "a mutant") != faulty_clients.outcome_file(tmp_path, "another")
-    monkeypatch.setattr(faulty_clients, "identify_kit", lambda: "another kit")
-    assert faulty_clients.outcome_file(tmp_path, "a mutant") != kept
-
-
-def test_no_mutant_is_drawn_that_was_seen() -> None:
-    drawn = faulty_clients.drawn_mutants()
-    assert drawn and not set(drawn) & set(faulty_clients.SEEN.read_text().splitlines())

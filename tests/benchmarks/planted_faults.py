@@ -1,23 +1,18 @@
-"""How many planted faults random schedules find, and how fast; with `--old TREE` beside the generator of another tree.
+"""How many planted faults random schedules find, and how fast.
 
 Run with `python -m tests.benchmarks.planted_faults`. Each fault is put alone into the bundled coordinator, and the
 schedules of each seed are played until one shows a violation; a trace that is the same as without the fault is not
-judged. Seconds are processor seconds of one core, those of generation shared out evenly. The other tree is a checkout
-of this repository; the faults are those of this one.
+judged. Seconds are processor seconds of one core, those of generation shared out evenly.
 """
 
 import argparse
 import json
-import os
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import Any
 
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.conformance.classic.schedules.protocol import ClassicSchedules
@@ -28,11 +23,11 @@ from fencepost.conformance.subject import ScenarioRun
 from fencepost.traces.events import Event, Header
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.verdict import TraceVerdict
+from tests.conformance.schedules.planted_faults import FAULTS
 
 BATCH_SIZE = 20
 PROTOCOL = ClassicSchedules(ScheduleScope(BUNDLED_SETTINGS, cuts=True))
 BENCH = Bench(PROTOCOL, partial(InProcessTarget, BUNDLED_SETTINGS))
-FAULTS_FILE = Path(__file__).parents[1] / "conformance" / "schedules" / "planted_faults.py"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +38,6 @@ class Hunts:
     found: int
     schedules: tuple[int, ...]
     seconds: float
-
-
-def load_faults() -> dict[str, Any]:
-    """The faults by name, whatever tree the generator is of."""
-    spec = spec_from_file_location("planted_faults", FAULTS_FILE)
-    assert spec is not None and spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    faults: dict[str, Any] = module.FAULTS
-    return faults
 
 
 def generate(seed: int, count: int) -> list[Schedule]:
@@ -86,14 +71,14 @@ def first_failing(schedules: Sequence[Schedule], usual: Sequence[tuple[Event, ..
 
 def measure(names: Sequence[str], seeds: int, count: int) -> list[Hunts]:
     """The hunts of each fault."""
-    faults, begun = load_faults(), time.process_time()
+    begun = time.process_time()
     schedules = [generate(seed, count) for seed in range(1, seeds + 1)]
     each_schedule = (time.process_time() - begun) / (seeds * count)
     usual = [[play(schedule).events for schedule in each] for each in schedules]
     hunts: list[Hunts] = []
-    for name in names or list(faults):
+    for name in names or list(FAULTS):
         begun = time.process_time()
-        with faults[name].activate():
+        with FAULTS[name].activate():
             numbers = tuple(map(first_failing, schedules, usual))
         played = sum(number or count for number in numbers)
         seconds = time.process_time() - begun + played * each_schedule
@@ -101,23 +86,12 @@ def measure(names: Sequence[str], seeds: int, count: int) -> list[Hunts]:
     return hunts
 
 
-def measure_tree(tree: Path, arguments: Sequence[str]) -> list[Hunts]:
-    """The same with the generator of another tree, in a process of its own."""
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join((str(tree / ".src"), str(tree)))}
-    command = [sys.executable, str(Path(__file__).resolve()), *arguments, "--json", "-"]
-    done = subprocess.run(command, cwd=tree, env=environment, stdout=subprocess.PIPE, check=True, text=True)
-    return [Hunts(**{**row, "schedules": tuple(row["schedules"])}) for row in json.loads(done.stdout)]
-
-
-def print_table(columns: dict[str, list[Hunts]], seeds: int) -> None:
+def print_table(hunts: Sequence[Hunts], seeds: int) -> None:
     """Print a line for each fault and one for all."""
-    for rows in zip(*columns.values(), strict=True):
-        told = "  ".join(f"{hunts.found} of {seeds}, {hunts.seconds:6.1f} s" for hunts in rows)
-        print(f"{rows[0].fault:45}  {told}")
-    for name, column in columns.items():
-        found, hunts = sum(each.found for each in column), len(column) * seeds
-        seconds = sum(each.seconds for each in column)
-        print(f"{name}: {found} of {hunts} hunts in {seconds:.0f} s, {60 * found / seconds:.1f} found a minute")
+    for each in hunts:
+        print(f"{each.fault:45}  {each.found} of {seeds}, {each.seconds:6.1f} s")
+    found, seconds = sum(each.found for each in hunts), sum(each.seconds for each in hunts)
+    print(f"{found} of {len(hunts) * seeds} hunts in {seconds:.0f} s, {60 * found / seconds:.1f} found a minute")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -126,21 +100,12 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("names", nargs="*", metavar="FAULT", help="the faults (default: all)")
     parser.add_argument("--seeds", type=int, default=5, metavar="N", help="hunts of each fault (default: 5)")
     parser.add_argument("--schedules", type=int, default=60, metavar="N", help="schedules of a hunt (default: 60)")
-    parser.add_argument("--old", type=Path, metavar="TREE", help="a checkout with another generator")
-    parser.add_argument("--json", metavar="F", help="write the hunts to this file (-: to standard output alone)")
+    parser.add_argument("--json", type=Path, metavar="F", help="write the hunts to this file")
     options = parser.parse_args(arguments)
     hunts = measure(options.names, options.seeds, options.schedules)
-    text = json.dumps([asdict(each) for each in hunts])
-    if options.json == "-":
-        print(text)
-        return 0
     if options.json:
-        Path(options.json).write_text(text)
-    columns = {"this tree": hunts}
-    if options.old is not None:
-        extent = [*options.names, "--seeds", str(options.seeds), "--schedules", str(options.schedules)]
-        columns["old tree"] = measure_tree(options.old.resolve(), extent)
-    print_table(columns, options.seeds)
+        options.json.write_text(json.dumps([asdict(each) for each in hunts]))
+    print_table(hunts, options.seeds)
     return 0
 
 

@@ -15,4 +15,4 @@ def test_benchmark_counts_hunts(tmp_path: Path, capsys: pytest.CaptureFixture[st
     (row,) = json.loads(file.read_text())
     assert (row["fault"], row["found"]) == ("loading_forgets_instances", 1)
     assert 1 <= row["schedules"][0] <= 20
-    assert "this tree: 1 of 1 hunts in " in capsys.readouterr().out
+    assert "1 of 1 hunts in " in capsys.readouterr().out

@@ -17,7 +17,7 @@ from fencepost.model.classic.proofs.kernel_proofs import cooperative_lemmas, reb
 from fencepost.model.proofs.assignors.theorems import assignor_lemmas
 from fencepost.model.proofs.draining import waiting
 from fencepost.model.proofs.induction import Lemma, findings
-from tests.acceptance import core_breaks, mutant_verdicts
+from tests.acceptance import mutant_verdicts
 from tests.acceptance.framework import (
     ROOT,
     Check,
@@ -171,28 +171,6 @@ def check_agreement(folder: Path) -> Iterator[Figure]:
     yield without_threshold("seconds", round(time.monotonic() - begun, 1))
 
 
-def check_search(folder: Path) -> Iterator[Figure]:
-    """The explorer beside Spin on an equivalent model, in the same run."""
-    file = folder / "search.json"
-    command = [sys.executable, "-m", "tests.benchmarks.explore", "--json", str(file)]
-    done = subprocess.run(command, cwd=ROOT, env=command_environment(), stdout=subprocess.DEVNULL)
-    if not file.exists():
-        raise MeasurementError(f"tests.benchmarks.explore: exit code {done.returncode}")
-    for number, row in enumerate(json.loads(file.read_text())):
-        what = ", ".join(f"{value} {name}" for name, value in row["instance"].items())
-        spin, full, reduced = row["spin"], row["full"], row["reduced"]
-        if number == 0:
-            yield at_least(f"{what}: states of the full search", full["states"], 1_000_000)
-            yield at_most(f"{what}: its seconds of one core", round(full["seconds"], 2), 10)
-        yield exactly(f"{what}: states of the full search, as Spin counts them", full["states"], spin["states"])
-        yield without_threshold(f"{what}: states of the reduced search", reduced["states"])
-        yield without_threshold(f"{what}: seconds of Spin, without compiling", round(spin["seconds"], 2))
-        yield without_threshold(f"{what}: seconds of the full search", round(full["seconds"], 2))
-        yield without_threshold(f"{what}: seconds of the reduced search", round(reduced["seconds"], 2))
-        yield without_threshold(f"{what}: Spin takes so many times as long as the full search", row["like_for_like"])
-        yield at_least(f"{what}: and as the reduced search", row["ahead"], 1)
-
-
 def check_settling(folder: Path) -> Iterator[Figure]:
     """The theorems about how a group settles."""
     yield from lemmas(lambda: (*rebalance_lemmas(), *cooperative_lemmas()), 2)
@@ -216,6 +194,4 @@ CHECKS = (
         "every mutant of the core is refuted, found by a tour, or shown equivalent",
         mutant_verdicts.check_mutants,
     ),
-    Check("breaks", "the breaks made by hand against prove and explore alone", core_breaks.check_core_breaks),
-    Check("search", "the explorer exhausts large instances, ahead of Spin", check_search),
 )

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from fencepost.model.classic.core.state import MemberView
 from fencepost.model.classic.member.member import assignments
 from fencepost.model.proposal import member as resync
-from tests.benchmarks.leader_plan import seconds_of
 
 IDS = ("a", "b", "c", "d")
 Plan = Sequence[str | None]
@@ -41,7 +40,3 @@ def test_a_leader_assigns_what_the_plan_gives_and_nobody_else_claims(
     assert list(assignments(members, plan)) == wanted  # type: ignore[arg-type]
     owners = [next((one.id for one in members if gets(members, one, plan, part)), None) for part in range(len(plan))]
     assert list(resync.given_partitions(members, plan)) == owners  # type: ignore[arg-type]
-
-
-def test_the_benchmark_of_a_leader_runs() -> None:
-    assert seconds_of(5) < 1

@@ -1,6 +1,6 @@
 """Comparison of the assignors with Kafka's own classes, on random groups.
 
-Run with `python -m tests.benchmarks.assignors.agreement`; `--cases`, `--seed` and `--version` are optional. A group is
+Run with `python -m tests.benchmarks.agreement`; `--cases`, `--seed` and `--version` are optional. A group is
 compared under each assignor. Where the result depends on the order in which a hash map gives the members, or a hash
 set the partitions that might go back, the rules leave it open: Kafka's result has to be among the model's for all
 orders and choices. A result that differs otherwise is counted by the hazard of Kafka's classes that explains it
@@ -8,16 +8,19 @@ orders and choices. A result that differs otherwise is counted by the hazard of 
 """
 
 import argparse
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from itertools import permutations
+from pathlib import Path
 from random import Random
+from typing import Self
 from unittest.mock import patch
 
 from fencepost.conformance.assignors.run import RandomGroup, draw_group
 from fencepost.model.assignors import sticky
-from fencepost.model.assignors.group import Assign, Assignment, TopicPartition
+from fencepost.model.assignors.group import Assign, Assignment, ClusterTopics, GroupMember, TopicPartition
 from fencepost.model.assignors.properties import broken_properties
 from fencepost.model.assignors.registry import ASSIGNORS
 from fencepost.model.assignors.sticky_group import (
@@ -28,9 +31,72 @@ from fencepost.model.assignors.sticky_group import (
     older_owners,
     sticky_claim,
 )
-from tests.benchmarks.assignors.java_assignors import JavaAssignorError, JavaAssignors, write_member, write_topics
-from tests.targets.kafka.installation import VERSIONS
+from tests.targets.kafka.installation import VERSIONS, find_java, install
 from tests.targets.process import MissingDependencyError
+
+# --- Kafka's own assignors, in a Java that runs beside and answers a line for each group.
+
+PROGRAM = Path(__file__).with_name("KafkaAssignors.java")
+QUIET = "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"
+
+
+class JavaAssignorError(Exception):
+    """A Java class failed on a group; the message is the name of the exception."""
+
+
+class JavaAssignors:
+    """The Java, as a context manager. Raises MissingDependencyError without a Java, Maven or Kafka's jars."""
+
+    def __init__(self, version: str) -> None:
+        jars = install(version) / "jars" / "*"
+        command = [find_java(), "-Xmx2g", QUIET, "-cp", str(jars), str(PROGRAM)]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.communicate()
+
+    def assign(self, name: str, members: Sequence[GroupMember], cluster: ClusterTopics) -> Assignment:
+        """The assignment by a class. Raises JavaAssignorError if it fails."""
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.process.stdin.write(f"{name};{write_topics(cluster)};{' '.join(map(write_member, members))}\n")
+        self.process.stdin.flush()
+        kind, _, rest = self.process.stdout.readline().rstrip("\n").partition(";")
+        if kind != "assignment":
+            raise JavaAssignorError(rest or "the Java has ended")
+        return read_assignments(rest)
+
+
+def write_topics(cluster: ClusterTopics) -> str:
+    """The topics, each as `name:count`, or as `name:racks/racks` with a `+` between racks."""
+    words = []
+    for topic, count in cluster.partitions.items():
+        near = cluster.racks.get(topic)
+        shape = str(count) if not near or not count else "/".join("+".join(sorted(each)) for each in near[:count])
+        words.append(f"{topic}:{shape}")
+    return " ".join(words)
+
+
+def write_member(member: GroupMember) -> str:
+    """The member as `id|instance|rack|topics|user data|owned|generation`."""
+    one = member.subscription
+    user_data = (one.user_data or b"").hex()
+    owned = ",".join(f"{topic}-{number}" for topic, number in one.owned)
+    fields = (member.id, member.instance_id or "", one.rack or "", ",".join(one.topics), user_data, owned)
+    return "|".join((*fields, str(one.generation)))
+
+
+def read_assignments(text: str) -> dict[str, tuple[TopicPartition, ...]]:
+    """The assignment that the Java wrote."""
+    found = {}
+    for word in text.split(" "):
+        member, _, partitions = word.partition("|")
+        pairs = (item.rsplit("-", 1) for item in partitions.split(",") if item)
+        found[member] = tuple((topic, int(number)) for topic, number in pairs)
+    return found
+
 
 MOST_MEMBERS = 4
 """All orders of so many members are tried."""
@@ -58,7 +124,7 @@ def compare_groups(java: JavaAssignors, seeds: Sequence[int], is_odd: bool) -> C
 def compare_group(java: JavaAssignors, name: str, group: RandomGroup) -> str:
     """Of which kind Kafka's result for this group is."""
     try:
-        theirs: Assignment | None = java.assign(name, group.members, group.cluster)[1]
+        theirs: Assignment | None = java.assign(name, group.members, group.cluster)
     except JavaAssignorError:
         theirs = None
     assign = ASSIGNORS[name].assign

@@ -1,7 +1,6 @@
-"""The benchmarks of the assignors: lines for Java, kinds of differences, and Kafka's own classes on a few groups."""
+"""The comparison with Kafka's own assignors: lines for Java, kinds of differences, and its classes on a few groups."""
 
 from collections.abc import Sequence
-from itertools import islice
 
 import pytest
 
@@ -10,16 +9,20 @@ from fencepost.model.assignors.group import Assignment, ClusterTopics, GroupMemb
 from fencepost.model.assignors.notation import read_members, read_topics
 from fencepost.model.assignors.properties import broken_properties
 from fencepost.model.assignors.registry import ASSIGNORS
-from tests.benchmarks.assignors import agreement, speed
-from tests.benchmarks.assignors.agreement import BROKEN, EQUAL, OPEN, UNEXPLAINED, compare_group, next_choices
-from tests.benchmarks.assignors.java_assignors import (
+from tests.benchmarks import agreement
+from tests.benchmarks.agreement import (
+    BROKEN,
+    EQUAL,
+    OPEN,
+    UNEXPLAINED,
     JavaAssignorError,
     JavaAssignors,
+    compare_group,
+    next_choices,
     read_assignments,
     write_member,
     write_topics,
 )
-from tests.benchmarks.assignors.speed import Timing
 from tests.targets.kafka.installation import VERSIONS
 
 
@@ -29,17 +32,10 @@ class FixedJava(JavaAssignors):
     def __init__(self, assignment: Assignment | None) -> None:
         self.assignment = assignment
 
-    def assign(
-        self,
-        name: str,
-        members: Sequence[GroupMember],
-        cluster: ClusterTopics,
-        repeats: int = 1,
-        limit_s: float | None = None,
-    ) -> tuple[float, Assignment]:
+    def assign(self, name: str, members: Sequence[GroupMember], cluster: ClusterTopics) -> Assignment:
         if self.assignment is None:
             raise JavaAssignorError("NullPointerException")
-        return 0.5, self.assignment
+        return self.assignment
 
 
 def make_group(topics: str, members: str) -> RandomGroup:
@@ -89,38 +85,12 @@ def test_all_choices_are_made() -> None:
     assert runs == [[0, 0], [0, 1], [0, 2], [1, 0]]
 
 
-def test_sizes_are_read() -> None:
-    assert speed.parse_size("10x100") == (10, 100)
-    for text in ("10", "x", "0x5", "axb"):
-        with pytest.raises(Exception, match="expected members and partitions"):
-            speed.parse_size(text)
-
-
-@pytest.mark.parametrize("name", ASSIGNORS)
-@pytest.mark.parametrize("shape", speed.SHAPES)
-def test_shapes_have_the_size_they_say_and_break_no_property(name: str, shape: str) -> None:
-    cluster = speed.make_topics(300)
-    members = speed.SHAPES[shape](ASSIGNORS[name], 20, cluster)
-    assert (len(members), sum(cluster.partitions.values())) == (20, 300)
-    assert broken_properties(name, members, cluster, ASSIGNORS[name].assign(members, cluster)) == ()
-
-
-def test_speed_measures_both(capsys: pytest.CaptureFixture[str]) -> None:
-    found = list(islice(speed.measure_all(FixedJava({}), [(4, 12)], 1), 2))
-    assert [(one.assignor, one.shape, one.java) for one in found] == [("range", "fresh", 0.5), ("range", "grown", 0.5)]
-    assert Timing("range", "fresh", 1, 1, 1.0, 0.5).ratio == 2.0
-
-
 def test_without_java_it_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    for main in (speed.main, agreement.main):
-        assert main([]) == 2
-        assert (
-            capsys.readouterr()
-            .err.splitlines()[-1]
-            .endswith("java: not found; install a Java 17 or newer, or set JAVA_HOME")
-        )
+    assert agreement.main([]) == 2
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert told.endswith("java: not found; install a Java 17 or newer, or set JAVA_HOME")
 
 
 @pytest.mark.slow
@@ -138,6 +108,6 @@ def test_kafkas_own_classes_give_a_member_without_topics_partitions() -> None:
     """U9: if it is visited first, its empty subscription is taken for not yet known."""
     group = make_group("t:2", "A{}; B{t}")
     with JavaAssignors(VERSIONS["4"]) as java:
-        _, theirs = java.assign("sticky", group.members, group.cluster)
+        theirs = java.assign("sticky", group.members, group.cluster)
     (found,) = broken_properties("sticky", group.members, group.cluster, theirs)
     assert found.sentence.startswith("A has t-") and found.sentence.endswith("but does not subscribe to t")

@@ -1,7 +1,5 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
-import java.lang.management.ManagementFactory;
-import java.lang.management.ThreadMXBean;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
@@ -30,12 +28,10 @@ import org.apache.kafka.common.TopicPartition;
 /**
  * Runs Kafka's own assignors on groups that come as lines on standard input.
  *
- * A line is `assignor;repeats;topics;members`, with fields that java_assignors.py explains. For each one comes back a
- * line `nanoseconds;assignment`, with those of the processor, or `error;class`. Every repeat has a new assignor; the best of the later half is told.
+ * A line is `assignor;topics;members`, with fields that agreement.py explains. For each one comes back a line
+ * `assignment;members with their partitions`, or `error;class`.
  */
 public final class KafkaAssignors {
-    private static final ThreadMXBean CLOCK = ManagementFactory.getThreadMXBean();
-
     public static void main(String[] arguments) throws Exception {
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
@@ -45,24 +41,12 @@ public final class KafkaAssignors {
     }
 
     private static String answer(String[] fields) {
-        Cluster cluster = cluster(fields[2]);
-        int repeats = Integer.parseInt(fields[1]);
-        Map<String, Assignment> found = null;
-        long best = Long.MAX_VALUE;
         try {
-            for (int repeat = 0; repeat < repeats; repeat++) {
-                ConsumerPartitionAssignor assignor = assignor(fields[0]);
-                GroupSubscription group = new GroupSubscription(members(fields[3]));
-                long begun = CLOCK.getCurrentThreadCpuTime();
-                found = assignor.assign(cluster, group).groupAssignment();
-                // The first half warms the compiler up.
-                if (2 * repeat >= repeats - 1)
-                    best = Math.min(best, CLOCK.getCurrentThreadCpuTime() - begun);
-            }
+            GroupSubscription group = new GroupSubscription(members(fields[2]));
+            return "assignment;" + written(assignor(fields[0]).assign(cluster(fields[1]), group).groupAssignment());
         } catch (RuntimeException error) {
             return "error;" + error.getClass().getSimpleName();
         }
-        return best + ";" + written(found);
     }
 
     private static ConsumerPartitionAssignor assignor(String name) {
