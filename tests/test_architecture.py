@@ -30,13 +30,12 @@ ORDER = {
         model/wire/tables  model/wire
         model/catalogue  model/classic/catalogue  model/classic/catalogue/client
         model/groups  model/classic/core  model/classic  model/classic/coordinator
-        model/assignors  model/classic/member
+        model/explore  model/proofs  model/assignors  model/draining
+        model/classic/member
         model/classic/kernel  model/classic/theorems
-        model/draining
-        model/explore  model/classic/explore  model/classic/explore/poll_loop
-        model/proofs
+        model/classic/explore  model/classic/explore/poll_loop
         model/push  model/push/explore  model/region  model/region/explore
-        model/classic/proofs  model/proofs/draining  model/proofs/assignors  model/proposal  model/proofs/registry
+        model/classic/proofs  model/proposal
     """,
     "traces": """
         traces  traces/files  traces/importers

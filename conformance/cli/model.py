@@ -103,7 +103,7 @@ def prove_classic(options: argparse.Namespace, console: Console) -> int:
     from fencepost.conformance.classic.reports import proofs
     from fencepost.conformance.cli.files import check_outputs
     from fencepost.model.classic.proofs.induction import ProofSize
-    from fencepost.model.classic.proofs.proof_share import share_sentence
+    from fencepost.model.classic.proofs.results import share_sentence
 
     check_outputs({"--json": options.json})
     status = console.status_line()
@@ -130,7 +130,7 @@ def prove_kernel(options: argparse.Namespace, console: Console) -> int:
     """Prove every theorem, print each result, and write them to a file."""
     from fencepost.conformance.cli.files import check_outputs
     from fencepost.conformance.reports import kernel_proofs
-    from fencepost.model.proofs.registry.kernel_results import kernel_results
+    from fencepost.model.proofs.results import kernel_results
     from fencepost.model.protocols import load_part, registered_protocols
 
     refuse_options(options, "prove", frozenset({"seed", "json"}))

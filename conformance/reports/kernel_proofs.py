@@ -3,7 +3,7 @@
 import json
 
 from fencepost.conformance.results import ExitCode
-from fencepost.model.proofs.registry.theorem_result import TheoremResult
+from fencepost.model.proofs.results import TheoremResult
 
 EXPECTED = ("proved", "false, as it should be")
 

@@ -2,7 +2,7 @@
 
 Members and partitions are numbers here, because the assignors compare and sort them too often to do so by name. Claims
 are the partitions that members say they own; step A decides whose claim counts. Quotas are how many partitions each
-member gets under equal subscriptions; they run on plain numbers and, in the proofs of `model/proofs/assignors`, on
+member gets under equal subscriptions; they run on plain numbers and, in the proofs of `model/assignors/proofs.py`, on
 symbolic ones. An audience is the members that may read a partition.
 """
 

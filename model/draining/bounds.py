@@ -40,7 +40,7 @@ class Refills(Enum):
 def latest_poll(draining: Draining, ring: Ring, position: int, refills: Refills, most: int = 0) -> int | None:
     """The number of the poll, the first is 1, by which a partition with records is served; None without a bound.
 
-    `most` is what a buffer ever holds, for refills when empty. The bounds are theorems of `model/proofs/draining`,
+    `most` is what a buffer ever holds, for refills when empty. The bounds are theorems of `model/draining/proofs.py`,
     but for EQUAL, where each poll passes a limit of partitions or serves all. For QUEUE the ring is the queue, the
     cursor at its head: refills come behind the partition and do not matter.
     """

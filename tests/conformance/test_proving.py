@@ -10,11 +10,10 @@ from fencepost.conformance.classic.reports.proofs import Proof, real_run_length
 from fencepost.conformance.cli import main
 from fencepost.conformance.results import ExitCode
 from fencepost.model.classic.core import membership
-from fencepost.model.classic.proofs.induction import InductionCounterexample, ProofSize
+from fencepost.model.classic.proofs.induction import ProofSize
+from fencepost.model.classic.proofs.results import IN_ONE_TERM, prove_room, start_inductions
 from fencepost.model.proofs import solver
-from fencepost.model.proofs.registry.handler_results import IN_ONE_TERM, start_inductions
-from fencepost.model.proofs.registry.results import prove_room
-from fencepost.model.proofs.registry.theorem_result import TheoremResult
+from fencepost.model.proofs.results import InductionCounterexample, TheoremResult
 from tests.model.proofs.mutation import mutant
 
 TINY = ProofSize(slots=1, partitions=1)

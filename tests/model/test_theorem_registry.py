@@ -2,10 +2,10 @@
 
 from fencepost.model.classic.explore.properties import PROPERTIES
 from fencepost.model.classic.kernel import invariants
+from fencepost.model.classic.proofs.results import theorem_sentences
 from fencepost.model.classic.theorems.registry import REGISTRY
 from fencepost.model.classic.theorems.request_statements import STEP_THEOREMS
 from fencepost.model.classic.theorems.statements import THEOREMS
-from fencepost.model.proofs.registry.results import theorem_sentences
 
 
 def test_the_registry_has_every_theorem() -> None:

@@ -13,15 +13,15 @@ from fencepost.conformance.run.workers import WorkerPool
 from fencepost.model.classic.explore.history import ViolationPath, ViolationSearchResult, find_violations
 from fencepost.model.classic.explore.state_layout import COORDINATOR
 from fencepost.model.classic.proofs.induction import STATEMENTS, ProofSize
-from fencepost.model.explore.engine import PathStep
-from fencepost.model.proofs.registry.handler_results import start_inductions
-from fencepost.model.proofs.registry.results import (
+from fencepost.model.classic.proofs.results import (
     LEMMA_ROOMS,
     false_draining_results,
     false_theorem_results,
     prove_room,
+    start_inductions,
 )
-from fencepost.model.proofs.registry.theorem_result import Progress, TheoremResult
+from fencepost.model.explore.engine import PathStep
+from fencepost.model.proofs.results import Progress, TheoremResult
 
 WORKER_PROCESSES = max(2, os.cpu_count() or 1)
 """An event is proved in one of them."""

@@ -43,6 +43,7 @@ from fencepost.model.classic.theorems.unconditional import WHATEVER_CLIENTS_SEND
 from fencepost.model.frozen import evolve
 from fencepost.model.logic import Token, Truth, not_, or_
 from fencepost.model.proofs.induction import Goal, check_goals
+from fencepost.model.proofs.results import InductionCounterexample
 from fencepost.model.proofs.solver import LimitedSolver
 from fencepost.model.proofs.symbolic_execution import execute_paths
 from fencepost.model.proofs.symbolic_values import formula
@@ -357,21 +358,6 @@ def without_fillers(value: Any) -> Any:
 def plain_group(value: Any, read: TermReader, token: Callable[[int], Token] = lambda number: number or None) -> Any:
     """The value in plain values, without fillers."""
     return to_plain(value, read, token, without_fillers)
-
-
-@dataclass(frozen=True, slots=True)
-class InductionCounterexample:
-    """A counterexample to induction in plain values: before the event all statements hold, after it one does not."""
-
-    event: str
-    statement: str
-    subject: Any
-    """The group, its record or the member before the event."""
-    arguments: tuple[Any, ...]
-    result: Any
-    """What the proof says comes of it."""
-    about: tuple[Any, ...]
-    """What the statement is broken for."""
 
 
 def decode_refutation(event: ProofEvent, refutation: Refutation) -> InductionCounterexample:

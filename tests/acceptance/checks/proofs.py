@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from fencepost.model.assignors.proofs import assignor_lemmas
 from fencepost.model.classic.explore.state_layout import Bounds, ModelConfig, untimed_member
 from fencepost.model.classic.proofs import kernel_proofs
 from fencepost.model.classic.proofs.kernel_proofs import cooperative_lemmas, rebalance_lemmas
-from fencepost.model.proofs.assignors.theorems import assignor_lemmas
-from fencepost.model.proofs.draining import waiting
+from fencepost.model.draining.proofs import draining_lemmas
 from fencepost.model.proofs.induction import Lemma, findings
 from tests.acceptance import mutant_verdicts
 from tests.acceptance.framework import (
@@ -129,7 +129,7 @@ def check_kernel(folder: Path) -> Iterator[Figure]:
 
 def check_draining(folder: Path) -> Iterator[Figure]:
     """The theorems about draining."""
-    yield from lemmas(waiting.draining_lemmas, 1)
+    yield from lemmas(draining_lemmas, 1)
 
 
 DYNAMIC, STATIC = untimed_member(), untimed_member(instance="one")

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from fencepost.model.assignors import proofs
+from fencepost.model.assignors.proofs import THEOREMS, assignor_lemmas
 from fencepost.model.assignors.sticky_group import Quota, quota_after
 from fencepost.model.frozen import evolve
 from fencepost.model.logic import and_, ite
-from fencepost.model.proofs.assignors import theorems
-from fencepost.model.proofs.assignors.theorems import THEOREMS, assignor_lemmas
 from fencepost.model.proofs.induction import findings
 
 
@@ -64,7 +64,7 @@ MUTANTS: dict[str, tuple[str, Callable[..., Any]]] = {
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_other_functions_are_refuted(monkeypatch: pytest.MonkeyPatch, mutant: str) -> None:
     name, function = MUTANTS[mutant]
-    monkeypatch.setattr(theorems, name, function)
+    monkeypatch.setattr(proofs, name, function)
     assert any(each.verdict == "refuted" for each in findings(assignor_lemmas()) if each.lemma.holds)
 
 
@@ -72,8 +72,8 @@ def test_other_functions_are_refuted(monkeypatch: pytest.MonkeyPatch, mutant: st
 def test_other_ways_to_keep_claims_are_refuted(
     monkeypatch: pytest.MonkeyPatch, keeps: Callable[[Quota, int], int]
 ) -> None:
-    kept = theorems.term_of(keeps(theorems.QUOTA, theorems.number(theorems.CLAIMS)))
-    monkeypatch.setattr(theorems, "KEPT", kept)
-    after = quota_after(theorems.QUOTA, theorems.number(kept)).extra
-    monkeypatch.setattr(theorems, "EXTRA_AFTER", theorems.term_of(after))
+    kept = proofs.term_of(keeps(proofs.QUOTA, proofs.number(proofs.CLAIMS)))
+    monkeypatch.setattr(proofs, "KEPT", kept)
+    after = quota_after(proofs.QUOTA, proofs.number(kept)).extra
+    monkeypatch.setattr(proofs, "EXTRA_AFTER", proofs.term_of(after))
     assert any(each.verdict == "refuted" for each in findings(assignor_lemmas()) if each.lemma.holds)

@@ -16,8 +16,8 @@ from fencepost.model.classic.core.membership import leave, rebalance_after_leave
 from fencepost.model.classic.core.state import FREE, Group, Holder, LeaveRequest, LeaveResponse, Output, Phase
 from fencepost.model.classic.dialect import Dialect
 from fencepost.model.classic.messages import Request
+from fencepost.model.classic.proofs.results import theorem_sentences
 from fencepost.model.errors import Error
-from fencepost.model.proofs.registry.results import theorem_sentences
 from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import decode_body, encode_body
 from fencepost.model.wire.primitives import UnencodableError

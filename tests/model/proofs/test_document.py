@@ -6,9 +6,9 @@ import pytest
 
 from fencepost.conformance.cli import main
 from fencepost.conformance.results import ExitCode
+from fencepost.model.classic.proofs.results import theorem_sentences
 from fencepost.model.classic.theorems.non_theorems import FALSE_THEOREMS
 from fencepost.model.draining.non_theorems import FALSE_CLAIMS
-from fencepost.model.proofs.registry.results import theorem_sentences
 from fencepost.model.proofs.solver import QUERY_STEPS
 from fencepost.model.push.proofs import SENTENCES
 from fencepost.model.region.proofs import SENTENCES as REGION_SENTENCES

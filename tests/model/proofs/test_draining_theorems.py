@@ -7,10 +7,9 @@ from time import process_time
 
 import pytest
 
-from fencepost.model.draining import polling
+from fencepost.model.draining import polling, proofs
 from fencepost.model.draining.polling import PlainBuffers, Prefetch, Resume, Ring, next_position, simulate_polls
-from fencepost.model.proofs.draining import waiting
-from fencepost.model.proofs.draining.waiting import THEOREMS, draining_lemmas, find_lasso
+from fencepost.model.draining.proofs import THEOREMS, draining_lemmas, find_lasso
 from fencepost.model.proofs.induction import findings
 
 BUDGET_SECONDS = 1.0
@@ -79,12 +78,12 @@ def forgets(ring: Ring, resume: Resume) -> Ring:
 
 @pytest.mark.parametrize("mutant", [stays, skips, overdraws, loses, forgets])
 def test_other_visits_are_refuted(monkeypatch: pytest.MonkeyPatch, mutant: Callable[[Ring, Resume], Ring]) -> None:
-    monkeypatch.setattr(waiting, "visit", mutant)
+    monkeypatch.setattr(proofs, "visit", mutant)
     assert any(each.verdict == "refuted" for each in findings(draining_lemmas()) if each.lemma.holds)
 
 
 def test_a_poll_that_goes_on_where_it_was_does_not_start_at_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting, "begin_poll", lambda ring, resume: polling.begin_poll(ring, Resume.AFTER))
+    monkeypatch.setattr(proofs, "begin_poll", lambda ring, resume: polling.begin_poll(ring, Resume.AFTER))
     broken = {each.lemma.theorem for each in findings(draining_lemmas()) if not each.as_expected}
     assert broken == {"draining.start"}
 
@@ -125,5 +124,5 @@ def ignores_leader(prefetch: Prefetch, ring: Ring, position: int, retained: int,
 def test_other_fetchers_are_refuted(
     monkeypatch: pytest.MonkeyPatch, function: str, mutant: Callable[..., object], theorem: str
 ) -> None:
-    monkeypatch.setattr(waiting, function, mutant)
+    monkeypatch.setattr(proofs, function, mutant)
     assert theorem in {each.lemma.theorem for each in findings(draining_lemmas()) if not each.as_expected}

@@ -5,13 +5,8 @@ from pathlib import Path
 import pytest
 
 from fencepost.model.classic.catalogue import RULES
-from fencepost.model.classic.proofs import proof_share as told
-from fencepost.model.classic.proofs.proof_share import (
-    INSIDE_RULES,
-    LINES_PERCENT,
-    STEPS_PERCENT,
-    share_sentence,
-)
+from fencepost.model.classic.proofs import results as told
+from fencepost.model.classic.proofs.results import INSIDE_RULES, LINES_PERCENT, STEPS_PERCENT, share_sentence
 from tests.support import proof_share
 
 ROOT = Path(__file__).parents[3]

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from fencepost.model.proofs.induction import Lemma, findings
-from fencepost.model.proofs.registry.kernel_results import kernel_results
+from fencepost.model.proofs.results import kernel_results
 from fencepost.model.push.kernel import invariants
 from fencepost.model.push.proofs import (
     FALSE_THEOREMS,

@@ -1,7 +1,7 @@
 """The theorems about the consistent region: proved as they are, refuted without a repair, and never vacuous."""
 
 from fencepost.model.proofs.induction import Lemma, findings
-from fencepost.model.proofs.registry.kernel_results import kernel_results
+from fencepost.model.proofs.results import kernel_results
 from fencepost.model.region.kernel import invariants
 from fencepost.model.region.proofs import FALSE_THEOREMS, REGION_THEOREMS, SENTENCES, any_events, any_kernel
 

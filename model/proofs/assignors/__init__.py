@@ -1,1 +1,0 @@
-"""Theorems about the balance and the stickiness of the assignors of `model.assignors`."""

@@ -1,1 +1,0 @@
-"""Theorems about starvation under the draining rules of `model.draining`."""

@@ -1,1 +1,0 @@
-"""The registry of all theorems with their scopes, and their results as text."""
