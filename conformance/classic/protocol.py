@@ -9,7 +9,7 @@ from fencepost.conformance.classic.kafka_address import kafka_target
 from fencepost.conformance.classic.scenarios import ALL
 from fencepost.conformance.classic.scenarios.versions import versions
 from fencepost.conformance.run.protocol import ProtocolDescription, ReplayRules
-from fencepost.conformance.run.schedule import ScheduleScope, TargetScheduleProtocol
+from fencepost.conformance.run.schedule import ScheduleProtocol, ScheduleScope
 from fencepost.conformance.subject import Scenario
 from fencepost.model.classic.catalogue import CLASSIC as SPECIFICATION
 from fencepost.model.classic.catalogue.reference import latest_release
@@ -39,7 +39,7 @@ def make_tours(settings: Settings, count: int, seed: int) -> Sequence[Scenario]:
     return sample_tours(settings, count, seed)
 
 
-def make_schedules(scope: ScheduleScope) -> TargetScheduleProtocol:
+def make_schedules(scope: ScheduleScope) -> ScheduleProtocol:
     """Random schedules of classic groups."""
     from fencepost.conformance.classic.schedules.protocol import ClassicSchedules
 

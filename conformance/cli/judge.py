@@ -132,10 +132,10 @@ def run_replay(options: argparse.Namespace, console: Console) -> int:
 
 def replay_with(trace: Path, command: tuple[str, ...]) -> "Coroutine[Any, Any, ReplayResult]":
     """Play the schedule of a client's trace with the client of a command."""
-    from fencepost.conformance.cli.test import START_S, make_play
+    from fencepost.conformance.cli.test import START_S, make_player
     from fencepost.conformance.clients.judging import find_client_traces, replay_client
 
-    playing, protocol = make_play(command, find_client_traces([trace])[trace], START_S)
+    playing, protocol = make_player(command, find_client_traces([trace])[trace], START_S)
     return replay_client(trace, playing, protocol)
 
 

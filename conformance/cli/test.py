@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from fencepost.adapters.serve.server import ServeConnection
     from fencepost.conformance.clients.protocol import ClientProtocol
     from fencepost.conformance.clients.run import ClientRun
-    from fencepost.conformance.clients.stage import ClientPlay
+    from fencepost.conformance.clients.stage import ClientPlayer
     from fencepost.conformance.events import RunEvent
     from fencepost.conformance.plan import Plan
     from fencepost.conformance.profile import Profile
@@ -181,13 +181,13 @@ def make_run(options: argparse.Namespace) -> "ClientRun":
         shrink_seconds=options.shrink_seconds,
     )
     profile = load_profile(options.profile, CLIENT_SECTIONS) if options.profile is not None else Profile()
-    playing, protocol = make_play(command, options.driven, options.startup_seconds)
+    playing, protocol = make_player(command, options.driven, options.startup_seconds)
     if options.upstream is not None:
         playing = play_upstream(playing, options.upstream, profile)
     return ClientRun(plan, protocol, playing, profile)
 
 
-def play_upstream(playing: "ClientPlay", upstream: "Bootstrap", profile: "Profile") -> "ClientPlay":
+def play_upstream(playing: "ClientPlayer", upstream: "Bootstrap", profile: "Profile") -> "ClientPlayer":
     """The play with a client whose brokers are those of a real cluster."""
     from functools import partial
 
@@ -204,19 +204,21 @@ def play_upstream(playing: "ClientPlay", upstream: "Bootstrap", profile: "Profil
     return replace(playing, start_cluster=partial(start_cluster, make_brokers=make_brokers))
 
 
-def make_play(command: tuple[str, ...], is_driven: bool, startup_seconds: float) -> "tuple[ClientPlay, ClientProtocol]":
+def make_player(
+    command: tuple[str, ...], is_driven: bool, startup_seconds: float
+) -> "tuple[ClientPlayer, ClientProtocol]":
     """How the client of a command, or its driver, is played with; and the protocol."""
     from fencepost.adapters.client.cluster import start_cluster
     from fencepost.adapters.client.program import ClientProgram, DrivenProgram
     from fencepost.conformance.classic.clients import CLASSIC_CLIENTS, DRIVEN_CLIENTS
-    from fencepost.conformance.clients.stage import ClientPlay
+    from fencepost.conformance.clients.stage import ClientPlayer
 
     # Whatever a client does to its connections is judged, and no news for the operator.
     logging.getLogger("fencepost.adapters.serve").setLevel(logging.CRITICAL)
     protocol = DRIVEN_CLIENTS if is_driven else CLASSIC_CLIENTS
     subject = DrivenProgram(command) if is_driven else ClientProgram(command)
     name = " ".join(command)
-    playing = ClientPlay(subject, name, protocol.follow, start_cluster, startup_seconds, is_driven=is_driven)
+    playing = ClientPlayer(subject, name, protocol.follow, start_cluster, startup_seconds, is_driven=is_driven)
     return playing, protocol
 
 

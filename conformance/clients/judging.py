@@ -10,7 +10,7 @@ from fencepost.conformance.analysis.report_builder import ReportBuilder
 from fencepost.conformance.analysis.trace_report import MALFORMED_ERRORS, describe_unreadable
 from fencepost.conformance.clients.protocol import ClientProtocol, schedule_in
 from fencepost.conformance.clients.run import add_client_results, begin_client_report, build_client_failure
-from fencepost.conformance.clients.stage import ClientFacts, ClientPlay, ClientStage, facts_of, run_in_trace
+from fencepost.conformance.clients.stage import ClientFacts, ClientPlayer, ClientStage, facts_of, run_in_trace
 from fencepost.conformance.events import Progress
 from fencepost.conformance.plan import ReplayResult
 from fencepost.conformance.results import Ending, EndKind, Failure, Report
@@ -127,7 +127,7 @@ ATTEMPTS = 2
 """How often a schedule is played that does not fail."""
 
 
-async def replay_client(path: Path, playing: ClientPlay, protocol: ClientProtocol) -> ReplayResult:
+async def replay_client(path: Path, playing: ClientPlayer, protocol: ClientProtocol) -> ReplayResult:
     """Play what is in a trace again, and say whether what it was saved for fails again. Raises `TraceError` and
     `TargetError`."""
     header, stream = open_trace(path)
@@ -135,10 +135,10 @@ async def replay_client(path: Path, playing: ClientPlay, protocol: ClientProtoco
     recorded = protocol.judge(header, events)
     wanted = requirements_to_replay(recorded, events)
     scenario = scenario_in(path, header, events, protocol)
-    facts = facts_of(ScenarioRun(scenario, header, events, recorded)) or ClientFacts()
+    playing = replace(playing, facts=facts_of(ScenarioRun(scenario, header, events, recorded)) or ClientFacts())
     runs: list[ScenarioRun] = []
     for _ in range(ATTEMPTS):
-        runs.append(await playing.play(scenario, facts))
+        runs.append(await playing.play(scenario))
         if runs[-1].verdict.violated & (wanted or runs[-1].verdict.violated):
             break
 
@@ -160,7 +160,7 @@ def scenario_in(path: Path, header: Header, events: Sequence[Event], protocol: C
         raise TraceError(str(path), 0, str(error)) from None
     if schedule is not None and protocol.schedules is not None:
         try:
-            return protocol.schedules.client_scenario_of(schedule)
+            return protocol.schedules.scenario_of(schedule)
         except KeyError as error:
             raise TraceError(str(path), 0, f"a schedule of another version: no move {error}") from None
     name = header.implementation.get("scenario", "")

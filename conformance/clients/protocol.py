@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 from fencepost.adapters.client.cluster import CLIENT_LABEL
+from fencepost.conformance.run.falsify import NO_DECISIONS
 from fencepost.conformance.run.schedule import Move, Schedule, ScheduleProtocol
 from fencepost.conformance.subject import Scenario
 from fencepost.model.catalogue.specification import Specification
@@ -16,14 +16,6 @@ from fencepost.traces.verdict import TraceVerdict
 
 SCHEDULE = "schedule"
 """The name of the event in which the trace of a schedule has its moves."""
-
-
-class ClientScheduleProtocol(ScheduleProtocol, Protocol):
-    """A protocol whose schedules are played with a client."""
-
-    def client_scenario_of(self, schedule: Schedule) -> Scenario:
-        """A scenario that plays the schedule."""
-        ...
 
 
 def schedule_body(schedule: Schedule) -> Body:
@@ -62,11 +54,13 @@ class ClientProtocol:
     follow: FollowClient
     needs: Mapping[str, str]
     out_of_reach: frozenset[str]
-    schedules: ClientScheduleProtocol | None = None
+    schedules: ScheduleProtocol | None = None
     """Random schedules, if it has any."""
 
-    def judge(self, header: Header, events: Iterable[Event]) -> TraceVerdict:
-        """The verdict on the client in a trace."""
+    def judge(
+        self, header: Header, events: Iterable[Event], decisions: Mapping[str, bool] = NO_DECISIONS
+    ) -> TraceVerdict:
+        """The verdict on the client in a trace. Of a client no reference differences are known."""
         return judge_client(header, events, CLIENT_LABEL, self.follow)
 
     def scenarios_for(self, requirements: frozenset[str]) -> tuple[Scenario, ...]:

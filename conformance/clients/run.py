@@ -10,15 +10,16 @@ from pathlib import Path
 from fencepost.adapters.client.cluster import REFUSED
 from fencepost.conformance.analysis.failures import Origin, build_failure, shortest_excerpt
 from fencepost.conformance.analysis.report_builder import NOT_AGAIN, NOT_REPLAYED_HERE, ReportBuilder, ViolationStatus
-from fencepost.conformance.clients.protocol import ClientProtocol, ClientScheduleProtocol
+from fencepost.conformance.clients.protocol import ClientProtocol
 from fencepost.conformance.clients.schedules import ScheduleStage
-from fencepost.conformance.clients.stage import ClientFacts, ClientPlay, facts_of, software_of
+from fencepost.conformance.clients.stage import ClientFacts, ClientPlayer, facts_of, software_of
 from fencepost.conformance.events import Progress
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.provenance import NamedBy, PlanRecord, Provenance
 from fencepost.conformance.results import Ending, EndKind, Failure, Report, Scope
 from fencepost.conformance.run.pool import play_together
 from fencepost.conformance.run.provenance import describe_machine, record_profile, started_now
+from fencepost.conformance.run.schedule import ScheduleProtocol
 from fencepost.conformance.run.stream import CurrentWork, RunLimits, save_trace, trace_file, with_requirements
 from fencepost.conformance.subject import Scenario, ScenarioRun
 from fencepost.model.catalogue.requirement import Requirement, Verifiability
@@ -142,7 +143,7 @@ class ClientRun:
 
     plan: ClientPlan
     protocol: ClientProtocol
-    playing: ClientPlay
+    playing: ClientPlayer
     profile: Profile = field(default_factory=Profile)
     tell: Callable[[str], None] = lambda line: None
     show: Callable[[Progress], None] = lambda progress: None
@@ -194,16 +195,17 @@ class ClientRun:
         self.facts = facts_of(self.runs[0])
         if self.facts is None:
             return
+        self.playing = replace(self.playing, facts=self.facts)
         await self._play_all([each for each in self.protocol.scenarios_for(self.asked) if each is not first], work)
         for _ in range(MAX_REPLAYS):
             await self._play_all(self._scenarios_to_replay(), work, is_replay=True)
         if self.plan.schedules and self.protocol.schedules is not None:
-            await self._play_schedules(self.protocol.schedules, self.facts, work)
+            await self._play_schedules(self.protocol.schedules, work)
 
-    async def _play_schedules(self, schedules: ClientScheduleProtocol, facts: ClientFacts, work: CurrentWork) -> None:
+    async def _play_schedules(self, schedules: ScheduleProtocol, work: CurrentWork) -> None:
         """Play random schedules, and shrink those that violate what no scenario violates."""
         plan = self.plan
-        self.random = ScheduleStage(schedules, self.playing, facts, self.asked, plan.at_once, self.tell, plan.traces)
+        self.random = ScheduleStage(schedules, self.playing, self.asked, plan.at_once, self.tell, plan.traces)
         work.stage = "random schedules"
         engine = self.random.make_engine(plan.seed, plan.schedules)
         await engine.run(lambda result: None)
@@ -225,7 +227,7 @@ class ClientRun:
 
     async def _play_one(self, scenario: Scenario, work: CurrentWork, *, is_replay: bool = False) -> None:
         work.playing.add(scenario.name)
-        run = await self.playing.play(scenario, self.facts or ClientFacts())
+        run = await self.playing.play(scenario)
         work.playing.discard(scenario.name)
         if is_replay:
             self.again[scenario.name] = run.verdict.violated

@@ -5,11 +5,9 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from fencepost.adapters.virtual_clock import run_virtual
-from fencepost.conformance.clients.protocol import ClientScheduleProtocol
-from fencepost.conformance.clients.stage import ClientFacts, ClientPlay
+from fencepost.conformance.clients.stage import ClientPlayer
 from fencepost.conformance.run.engine import ScheduleEngine, ScheduleResult, Shrunk
-from fencepost.conformance.run.schedule import BatchSpec, GeneratedSchedule, Schedule, generate_batch
+from fencepost.conformance.run.schedule import BatchSpec, GeneratedSchedule, Schedule, ScheduleProtocol, generate_batch
 from fencepost.conformance.run.stream import save_trace, trace_file
 from fencepost.conformance.subject import ScenarioRun
 from fencepost.traces.verdict import CheckResult, CheckStatus
@@ -25,11 +23,11 @@ class ClientEngine(ScheduleEngine):
 
     batches_per_round = 1
     shrink_seconds = 120.0
-    protocol: ClientScheduleProtocol
+    protocol: ScheduleProtocol
 
     def __init__(
         self,
-        protocol: ClientScheduleProtocol,
+        protocol: ScheduleProtocol,
         seed: int,
         count: int,
         play_schedule: PlaySchedule,
@@ -72,30 +70,6 @@ class ClientEngine(ScheduleEngine):
         return runs
 
 
-# -- the bench --------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class ClientBench:
-    """Plays schedules with a client of `make_play`; `facts` are what it is."""
-
-    protocol: ClientScheduleProtocol
-    make_play: Callable[[], ClientPlay]
-    facts: ClientFacts
-
-    def play(self, schedule: Schedule) -> ScenarioRun:
-        """Play a schedule, and judge it."""
-        return run_virtual(self.make_play().play(self.protocol.client_scenario_of(schedule), self.facts))
-
-    def violated_by(self, schedule: Schedule) -> frozenset[str]:
-        """The requirements that a schedule shows violated."""
-        return self.play(schedule).verdict.violated
-
-    def violated_by_new(self, schedule: Schedule) -> frozenset[str]:
-        """As `violated_by`, for a schedule that is played the first time."""
-        return self.violated_by(schedule)
-
-
 # -- the last stage of a run against a client -------------------------------------------------------------------------
 
 
@@ -104,9 +78,8 @@ class ScheduleStage:
     """Random schedules under way. `asked` are the ids of the run's requirements, `tell` gets a line for each schedule,
     and `traces` is the folder for every trace."""
 
-    protocol: ClientScheduleProtocol
-    playing: ClientPlay
-    facts: ClientFacts
+    protocol: ScheduleProtocol
+    playing: ClientPlayer
     asked: frozenset[str]
     at_once: int
     tell: Callable[[str], None]
@@ -128,7 +101,7 @@ class ScheduleStage:
 
     async def play(self, schedule: Schedule) -> ScenarioRun:
         """Play a schedule."""
-        return await self.playing.play(self.protocol.client_scenario_of(schedule), self.facts)
+        return await self.playing.play(self.protocol.scenario_of(schedule))
 
     def add_run(self, run: ScenarioRun) -> None:
         """Take note of a new schedule's run."""

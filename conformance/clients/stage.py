@@ -29,7 +29,7 @@ from fencepost.adapters.client.program import (
     RunningClient,
     ScriptedMember,
 )
-from fencepost.conformance.run.play import LoopLagMonitor, discard_if_lagging, explain_lag
+from fencepost.conformance.run.play import JudgeFunction, LoopLagMonitor, discard_if_lagging, explain_lag
 from fencepost.conformance.subject import CheckedScenarios, Scenario, ScenarioRun
 from fencepost.model.errors import Error, FencepostError
 from fencepost.model.settings import Settings
@@ -300,8 +300,9 @@ DOUBLED_END = "the program ended after a response that came twice, which no brok
 
 
 @dataclass(frozen=True, slots=True)
-class ClientPlay:
-    """What all scenarios of a run have in common. `start_cluster` starts a cluster that clients can reach."""
+class ClientPlayer:
+    """Plays scenarios with a client, of which `facts` are known. `start_cluster` starts a cluster that clients can
+    reach."""
 
     subject: ClientUnderTest
     name: str
@@ -311,24 +312,25 @@ class ClientPlay:
     clock: str = "wall"
     is_driven: bool = False
     grace_ms: int = GRACE_MS
+    facts: ClientFacts = ClientFacts()
 
-    async def play(self, scenario: Scenario, facts: ClientFacts) -> ScenarioRun:
+    async def play(self, scenario: Scenario, name: str = "", judge_trace: JudgeFunction | None = None) -> ScenarioRun:
         """Play a scenario from the start of a cluster to the end of the client, again if the kit was too late to blame
         anybody. Raises `TargetError`."""
-        run = await self._play_once(scenario, facts)
+        run = await self._play_once(scenario, judge_trace)
         for _ in range(MAX_REPEATS):
             if not (run.verdict.violated and explain_lag(run.loop_lag, run.header.grace)):
                 break
-            run = await self._play_once(scenario, facts)
+            run = await self._play_once(scenario, judge_trace)
         return discard_if_lagging(run)
 
-    async def _play_once(self, scenario: Scenario, facts: ClientFacts) -> ScenarioRun:
+    async def _play_once(self, scenario: Scenario, judge_trace: JudgeFunction | None) -> ScenarioRun:
         """Play a scenario."""
         cluster = await self.start_cluster(CLIENT_SETTINGS)
         unique = uuid4().hex[:8]
         host, port = cluster.brokers.address
         place = ClientPlace(format_address(host, port), f"fencepost-{unique}", f"topic-{unique}")
-        stage = ClientStage(cluster, self.subject, place, facts, self.start_seconds)
+        stage = ClientStage(cluster, self.subject, place, self.facts, self.start_seconds)
         blocked = not_shown = ""
         monitor = LoopLagMonitor()
         if self.clock == "wall":
@@ -355,7 +357,9 @@ class ClientPlay:
         if self.is_driven:
             about["driver"] = "json"
         header = Header("fencepost test-client", Order.TOTAL, self.clock, CLIENT_SETTINGS, self.grace_ms, about)
-        if self.clock == "wall":  # other scenarios go on beside
+        if judge_trace is not None:
+            verdict = await judge_trace(header, events)
+        elif self.clock == "wall":  # other scenarios go on beside
             verdict = await asyncio.to_thread(judge_client, header, events, CLIENT_LABEL, self.follow)
         else:
             verdict = judge_client(header, events, CLIENT_LABEL, self.follow)

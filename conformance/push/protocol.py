@@ -10,7 +10,7 @@ from fencepost.conformance.push.scenarios import ALL, playable
 from fencepost.conformance.reports.incident_words import HistoryWords
 from fencepost.conformance.run.protocol import ProtocolDescription
 from fencepost.conformance.run.requests import Blocked
-from fencepost.conformance.run.schedule import ScheduleScope, TargetScheduleProtocol
+from fencepost.conformance.run.schedule import ScheduleProtocol, ScheduleScope
 from fencepost.conformance.subject import Scenario
 from fencepost.model.push.group import UnusableInterest, parse_interest
 from fencepost.model.push.specification import PUSH as SPECIFICATION
@@ -133,7 +133,7 @@ def make_bundled(settings: Settings) -> BundledPushTarget:
     return BundledPushTarget()
 
 
-def make_schedules(scope: ScheduleScope) -> TargetScheduleProtocol:
+def make_schedules(scope: ScheduleScope) -> ScheduleProtocol:
     """Random schedules of consumers."""
     from fencepost.conformance.push.schedules import make_push_schedules
 

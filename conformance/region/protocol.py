@@ -10,7 +10,7 @@ from fencepost.conformance.region.scenarios import ALL
 from fencepost.conformance.reports.incident_words import HistoryWords
 from fencepost.conformance.run.context import ScenarioContext
 from fencepost.conformance.run.protocol import ProtocolDescription
-from fencepost.conformance.run.schedule import ScheduleScope, TargetScheduleProtocol
+from fencepost.conformance.run.schedule import ScheduleProtocol, ScheduleScope
 from fencepost.conformance.subject import Scenario
 from fencepost.model.region.specification import REGION as SPECIFICATION
 from fencepost.model.settings import Settings
@@ -18,7 +18,7 @@ from fencepost.traces.events import Event, Kind
 from fencepost.traces.region.judge import RegionProtocol
 
 
-def make_schedules(scope: ScheduleScope) -> TargetScheduleProtocol:
+def make_schedules(scope: ScheduleScope) -> ScheduleProtocol:
     """Random schedules of one job."""
     from fencepost.conformance.region.schedules import RegionSchedules
 

@@ -11,7 +11,7 @@ from fencepost.conformance.region import beyond_search
 from fencepost.conformance.region.beyond_search import LOST_RECORDS, WAITS_IN_VAIN
 from fencepost.conformance.region.job import start_job
 from fencepost.conformance.run.context import ScenarioContext
-from fencepost.conformance.run.schedule import GeneratedSchedule, Move, Schedule, TargetScheduleProtocol
+from fencepost.conformance.run.schedule import GeneratedSchedule, Move, Schedule, ScheduleProtocol
 from fencepost.conformance.subject import Scenario
 from fencepost.model.explore.transition_system import Action, Transition, TransitionSystem
 from fencepost.model.region.controller import Region, keys_of
@@ -196,7 +196,7 @@ FAULT_WEIGHT = 0.15
 
 
 @dataclass(frozen=True, slots=True)
-class RegionSchedules(TargetScheduleProtocol):
+class RegionSchedules(ScheduleProtocol):
     """Draws walks, and plays them on targets that speak the line protocol."""
 
     def __hash__(self) -> int:

@@ -13,7 +13,7 @@ from fencepost.conformance.capabilities import describe_facts, offered_capabilit
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import Report
-from fencepost.conformance.run.play import play_scenario
+from fencepost.conformance.run.play import NewTarget
 from fencepost.conformance.run.protocol import ProtocolDescription
 from fencepost.conformance.run.provenance import name_target, record_run
 from fencepost.conformance.run.registry import DEFAULT_PROTOCOL
@@ -126,7 +126,7 @@ class BundledRun:
         """Play random schedules."""
         # Imported late: Hypothesis is for those who ask for random schedules.
         from fencepost.conformance.run.engines import BatchWorker, VirtualEngine
-        from fencepost.conformance.run.falsify import Bench
+        from fencepost.conformance.run.falsify import target_bench
         from fencepost.conformance.run.schedule import ScheduleScope
 
         plan, settings = self.plan, description.settings
@@ -136,7 +136,7 @@ class BundledRun:
             transactions="TxnOffsetCommit" in description.versions,
             cuts=True,
         )
-        bench = Bench(
+        bench = target_bench(
             self.protocol.make_schedules(scope),
             partial(self.make_target, settings),
             self.grace,
@@ -163,13 +163,8 @@ class BundledRun:
 
     async def play(self, scenario: Scenario, attempt: str) -> ScenarioRun:
         """Play one scenario on a coordinator of its own."""
-        target = self.make_target(self.settings_for(scenario))
-        description = await target.open()
-        try:
-            group = f"{scenario.name}-{self.plan.seed}-{attempt}"
-            return await play_scenario(scenario, target, description, group, grace=self.grace, restart=target.restart)
-        finally:
-            await target.close()
+        make_target = partial(self.make_target, self.settings_for(scenario))
+        return await NewTarget(make_target, self.grace).play(scenario, f"{scenario.name}-{self.plan.seed}-{attempt}")
 
 
 # -- an example of how a requirement is tested ------------------------------------------------------------------------

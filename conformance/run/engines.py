@@ -22,7 +22,7 @@ from fencepost.conformance.run.schedule import (
     BatchSpec,
     GeneratedSchedule,
     Schedule,
-    TargetScheduleProtocol,
+    ScheduleProtocol,
     generate_batch,
 )
 from fencepost.conformance.run.stream import write_run
@@ -116,7 +116,7 @@ def start_delays(generated: Sequence[GeneratedSchedule]) -> list[int]:
 class RestartBatch:
     """Some schedules on a target that can be restarted."""
 
-    def __init__(self, protocol: TargetScheduleProtocol, pool: ScenarioPool, on_run: RunCallback) -> None:
+    def __init__(self, protocol: ScheduleProtocol, pool: ScenarioPool, on_run: RunCallback) -> None:
         self.protocol = protocol
         self.pool = pool
         self.on_run = on_run
@@ -174,13 +174,13 @@ class ConcurrentEngine(ScheduleEngine):
 
     batches_per_round = 30
     shrink_seconds = 90.0
-    protocol: TargetScheduleProtocol
+    protocol: ScheduleProtocol
 
     def __init__(
         self,
         pool: ScenarioPool,
         judges: JudgePool,
-        protocol: TargetScheduleProtocol,
+        protocol: ScheduleProtocol,
         seed: int,
         count: int,
         decisions: dict[str, bool],

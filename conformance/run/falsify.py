@@ -12,19 +12,18 @@ from typing import Protocol
 from fencepost.adapters.target import Target
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.analysis.root_cause import is_specific
-from fencepost.conformance.run.play import JudgeFunction, play_scenario
+from fencepost.conformance.run.play import JudgeFunction, NewTarget
 from fencepost.conformance.run.schedule import (
     BATCH_SIZE,
     Schedule,
     ScheduleProtocol,
-    TargetScheduleProtocol,
     build_schedule,
     related_items,
     shrinkable_items,
     simplifications,
 )
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
-from fencepost.conformance.subject import ScenarioRun
+from fencepost.conformance.subject import Scenario, ScenarioRun
 from fencepost.traces.events import Event, Header, Kind
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.shrinker import shrink
@@ -32,19 +31,25 @@ from fencepost.traces.verdict import CheckResult, TraceVerdict, violations_in
 
 # -- playing schedules in this process --------------------------------------------------------------------------------
 
-TargetFactory = Callable[[], Target]
 TraceJudge = Callable[[Header, tuple[Event, ...], Mapping[str, bool]], TraceVerdict]
 """Judges a trace, given the reference differences (DIV-nn) that are settled for the target."""
 NO_DECISIONS: Mapping[str, bool] = MappingProxyType({})
 
 
+class Player(Protocol):
+    """Plays scenarios, each on a target or with a client of its own."""
+
+    async def play(self, scenario: Scenario, name: str, judge_trace: JudgeFunction | None = None) -> ScenarioRun:
+        """Play a scenario under a name that tells this play from others of it, and have its trace judged."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """Plays schedules: a target of its own for each, whose timers may be `grace` milliseconds late."""
+    """Plays schedules one after the other, on virtual time."""
 
-    protocol: TargetScheduleProtocol
-    make_target: TargetFactory
-    grace: int = 0
+    protocol: ScheduleProtocol
+    make_player: Callable[[], Player]
     judge: TraceJudge = judge
 
     def play(self, schedule: Schedule, judge_trace: JudgeFunction | None = None) -> ScenarioRun:
@@ -53,7 +58,8 @@ class Bench:
         async def judge_here(header: Header, events: tuple[Event, ...]) -> TraceVerdict:
             return self.judge(header, events, NO_DECISIONS)
 
-        return run_virtual(self.play_on_new_target(schedule, judge_trace or judge_here))
+        scenario = self.protocol.scenario_of(schedule)
+        return run_virtual(self.make_player().play(scenario, schedule.name, judge_trace or judge_here))
 
     def play_decided(self, schedule: Schedule, decisions: Mapping[str, bool]) -> ScenarioRun:
         """As `play`, with these reference differences settled."""
@@ -62,23 +68,6 @@ class Bench:
             return self.judge(header, events, decisions)
 
         return self.play(schedule, judge_here)
-
-    async def play_on_new_target(self, schedule: Schedule, judge_trace: JudgeFunction) -> ScenarioRun:
-        """Open a target, play the schedule, and close the target."""
-        target = self.make_target()
-        description = await target.open()
-        try:
-            return await play_scenario(
-                self.protocol.scenario_of(schedule),
-                target,
-                description,
-                schedule.name,
-                grace=self.grace,
-                restart=target.restart,
-                judge_trace=judge_trace,
-            )
-        finally:
-            await target.close()
 
     def violated_by(self, schedule: Schedule) -> frozenset[str]:
         """The requirements that a schedule shows violated."""
@@ -89,29 +78,17 @@ class Bench:
         return self.violated_by(schedule)
 
 
+def target_bench(
+    protocol: ScheduleProtocol, make_target: Callable[[], Target], grace: int = 0, judge: TraceJudge = judge
+) -> Bench:
+    """A bench with a new target for each schedule, whose timers may be `grace` milliseconds late."""
+    return Bench(protocol, partial(NewTarget, make_target, grace), judge)
+
+
 # -- falsification of one target in this process ----------------------------------------------------------------------
 
 ScheduleSource = Callable[[int], Iterable[Schedule]]
 """Gives schedules by the number of their batch, without end."""
-
-
-class ScheduleBench(Protocol):
-    """What a search needs to play schedules, on targets or with clients."""
-
-    @property
-    def protocol(self) -> ScheduleProtocol: ...
-
-    def play(self, schedule: Schedule) -> ScenarioRun:
-        """Play a schedule, and judge it."""
-        ...
-
-    def violated_by(self, schedule: Schedule) -> frozenset[str]:
-        """The requirements that a schedule shows violated."""
-        ...
-
-    def violated_by_new(self, schedule: Schedule) -> frozenset[str]:
-        """As `violated_by`, for a schedule that is played the first time."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,15 +135,13 @@ def schedule_source(protocol: ScheduleProtocol, seed: int) -> ScheduleSource:
     return lambda batch: (each.schedule for each in protocol.generate(seed, batch, BATCH_SIZE))
 
 
-def falsify(
-    bench: ScheduleBench, seed: int, seconds: float, shrink_seconds: float = 10.0
-) -> Counterexample | NoCounterexample:
+def falsify(bench: Bench, seed: int, seconds: float, shrink_seconds: float = 10.0) -> Counterexample | NoCounterexample:
     """Look for a violation by the schedules of a seed."""
     return find_counterexample(bench, schedule_source(bench.protocol, seed), seconds, shrink_seconds)
 
 
 def find_counterexample(
-    bench: ScheduleBench,
+    bench: Bench,
     source: ScheduleSource,
     seconds: float,
     shrink_seconds: float = 10.0,
@@ -188,7 +163,7 @@ def find_counterexample(
 
 
 def shrink_counterexample(
-    bench: ScheduleBench, schedule: Schedule, played: int, taken: float, seconds: float, clock: Callable[[], float]
+    bench: Bench, schedule: Schedule, played: int, taken: float, seconds: float, clock: Callable[[], float]
 ) -> Counterexample:
     """Shrink a failing schedule for at most `seconds`, keeping the most specific requirement that it violates."""
     deadline = clock() + seconds

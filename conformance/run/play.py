@@ -84,6 +84,31 @@ async def play_scenario(
     return replace(run, verdict=verdict)
 
 
+@dataclass(frozen=True, slots=True)
+class NewTarget:
+    """A target of its own for each scenario that is played, whose timers may be `grace` milliseconds late."""
+
+    make_target: Callable[[], Target]
+    grace: int = 0
+
+    async def play(self, scenario: Scenario, name: str, judge_trace: JudgeFunction | None = None) -> ScenarioRun:
+        """Open a target, play a scenario in a group of this name, and close the target."""
+        target = self.make_target()
+        description = await target.open()
+        try:
+            return await play_scenario(
+                scenario,
+                target,
+                description,
+                name,
+                grace=self.grace,
+                restart=target.restart,
+                judge_trace=judge_trace,
+            )
+        finally:
+            await target.close()
+
+
 async def run_schedule(scenario: Scenario, context: ScenarioContext) -> Completion:
     """Run the schedule to its end, or to where it cannot go on."""
     try:

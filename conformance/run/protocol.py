@@ -8,7 +8,7 @@ from fencepost.adapters.address import TargetError
 from fencepost.adapters.target import Target
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.context import ScenarioContext
-from fencepost.conformance.run.schedule import CoverageGoals, ScheduleScope, TargetScheduleProtocol
+from fencepost.conformance.run.schedule import CoverageGoals, ScheduleProtocol, ScheduleScope
 from fencepost.conformance.subject import Scenario
 from fencepost.model.catalogue.specification import Specification
 from fencepost.model.settings import Settings
@@ -71,7 +71,7 @@ def unchanged_request(event: Event) -> Event:
     return event
 
 
-def no_schedules(scope: ScheduleScope) -> TargetScheduleProtocol:
+def no_schedules(scope: ScheduleScope) -> ScheduleProtocol:
     """Raises NotImplementedError: there are no random schedules."""
     raise NotImplementedError
 
@@ -134,7 +134,7 @@ class ProtocolDescription:
     scenarios: tuple[Scenario, ...] = ()
     versions_scenario: Scenario = NO_SCENARIO
     make_tours: Callable[[Settings, int, int], Sequence[Scenario]] = no_tours
-    make_schedules: Callable[[ScheduleScope], TargetScheduleProtocol] = no_schedules
+    make_schedules: Callable[[ScheduleScope], ScheduleProtocol] = no_schedules
     known_transitions: Callable[[], frozenset[Transition]] = frozenset
     replay: ReplayRules = ReplayRules()
     release_of: Callable[[Mapping[str, tuple[int, int]]], str] = no_release

@@ -126,6 +126,10 @@ class ScheduleProtocol(Protocol):
         """`size` schedules with names of their own; the same for the same arguments."""
         ...
 
+    def scenario_of(self, schedule: Schedule) -> Scenario:
+        """A scenario that plays the schedule and checks no requirement; it needs "restart" if the schedule does."""
+        ...
+
     def shortcuts(self, schedule: Schedule, events: Sequence[Event], sequence: int) -> Sequence[Schedule]:
         """Shorter schedules with the same cast, the shortest first: each may fail as the run of `schedule` with these
         events did at request `sequence`. Shrinking begins with the first that does."""
@@ -138,14 +142,6 @@ class ScheduleProtocol(Protocol):
     def simpler_roles(self, role: Role) -> Iterable[Role]:
         """Roles to try in the place of this one when shrinking, the simplest first."""
         return ()
-
-
-class TargetScheduleProtocol(ScheduleProtocol, Protocol):
-    """A protocol whose schedules are played on targets."""
-
-    def scenario_of(self, schedule: Schedule) -> Scenario:
-        """A scenario that plays the schedule and checks no requirement; it needs "restart" if the schedule does."""
-        ...
 
 
 # -- batches of schedules ---------------------------------------------------------------------------------------------
@@ -227,7 +223,7 @@ WAIT = "wait"
 
 
 @dataclass(frozen=True, slots=True)
-class RandomMoves(TargetScheduleProtocol):
+class RandomMoves(ScheduleProtocol):
     """Draws each move from `moves`, and plays one after the other. Without an option a wait lasts `wait_ms`."""
 
     moves: ClassVar[Sequence[Move]]

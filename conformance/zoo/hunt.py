@@ -12,8 +12,8 @@ from functools import lru_cache
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from fencepost.conformance.run.falsify import (
+    Bench,
     Counterexample,
-    ScheduleBench,
     ScheduleSource,
     count_requests,
     find_counterexample,
@@ -101,7 +101,7 @@ class Stand(Generic[Setting]):
     plays: Callable[[str], Iterable[Scenario]]
     play: Callable[[Setting, Scenario, str], ScenarioRun]
     shipped: Callable[[Setting], AbstractContextManager[object]]
-    bench: Callable[[Fault[Setting], CpuClock], ScheduleBench]
+    bench: Callable[[Fault[Setting], CpuClock], Bench]
     sources: Mapping[str, Callable[[int], ScheduleSource]]
     describe_hang: Callable[[CpuLimitExceeded], str]
     can_start: Callable[[Fault[Setting]], bool] = field(default=lambda fault: True)

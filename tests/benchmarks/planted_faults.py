@@ -17,7 +17,7 @@ from pathlib import Path
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.conformance.classic.schedules.protocol import ClassicSchedules
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
-from fencepost.conformance.run.falsify import Bench
+from fencepost.conformance.run.falsify import target_bench
 from fencepost.conformance.run.schedule import Schedule, ScheduleScope
 from fencepost.conformance.subject import ScenarioRun
 from fencepost.traces.events import Event, Header
@@ -27,7 +27,7 @@ from tests.conformance.schedules.planted_faults import FAULTS
 
 BATCH_SIZE = 20
 PROTOCOL = ClassicSchedules(ScheduleScope(BUNDLED_SETTINGS, cuts=True))
-BENCH = Bench(PROTOCOL, partial(InProcessTarget, BUNDLED_SETTINGS))
+BENCH = target_bench(PROTOCOL, partial(InProcessTarget, BUNDLED_SETTINGS))
 
 
 @dataclass(frozen=True, slots=True)

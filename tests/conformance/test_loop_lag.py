@@ -18,7 +18,7 @@ from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.conformance.run.crashes import CrashMonitor
-from fencepost.conformance.run.falsify import Bench
+from fencepost.conformance.run.falsify import target_bench
 from fencepost.conformance.run.play import LoopLagMonitor, discard_if_lagging, is_inconclusive
 from fencepost.conformance.run.pool import ScenarioPool
 from fencepost.conformance.run.remote import RemoteRun
@@ -44,7 +44,7 @@ CHOSEN = next(one for one in ALL if one.requirements)
 def run_with_violation() -> ScenarioRun:
     """A coordinator that takes the commit, for it has forgotten the group."""
     with fault_named("BUG-01").activate():
-        return Bench(BUNDLED_SCHEDULES, partial(CrashingTarget, BUNDLED_SETTINGS), grace=2_000).play(EXPIRED)
+        return target_bench(BUNDLED_SCHEDULES, partial(CrashingTarget, BUNDLED_SETTINGS), grace=2_000).play(EXPIRED)
 
 
 def test_the_loop_is_late_when_something_holds_it_up() -> None:
@@ -76,7 +76,7 @@ def test_lagging_kit_reports_no_violation(run_with_violation: ScenarioRun) -> No
 def test_only_violations_are_discarded_on_lag(run_with_violation: ScenarioRun) -> None:
     in_time = replace(run_with_violation, loop_lag=1_000)
     assert discard_if_lagging(in_time) is in_time
-    right = Bench(BUNDLED_SCHEDULES, partial(CrashingTarget, BUNDLED_SETTINGS), grace=2_000).play(EXPIRED)
+    right = target_bench(BUNDLED_SCHEDULES, partial(CrashingTarget, BUNDLED_SETTINGS), grace=2_000).play(EXPIRED)
     late = replace(right, loop_lag=5_000)
     assert discard_if_lagging(late) is late
 

@@ -7,7 +7,7 @@ from fencepost.conformance.classic.clients import CLASSIC_CLIENTS, SCENARIOS
 from fencepost.conformance.classic.zoo.clients import reference
 from fencepost.conformance.classic.zoo.clients.reference import KINDS
 from fencepost.conformance.clients.run import ClientPlan, ClientRun
-from fencepost.conformance.clients.stage import ClientFacts, ClientPlay
+from fencepost.conformance.clients.stage import ClientFacts, ClientPlayer
 from fencepost.conformance.subject import ScenarioRun
 from fencepost.conformance.zoo.fault import Fault
 from fencepost.model.classic.member.settings import ClientSettings
@@ -22,7 +22,7 @@ def make_run(
 ) -> ClientRun:
     """A run on the reference client, of the requirements that match one of the patterns; `options` are the plan's."""
     subject = WireSubject(settings, tamper)
-    play = ClientPlay(subject, "reference", CLASSIC_CLIENTS.follow, subject.start_cluster, 30.0, clock="virtual")
+    play = ClientPlayer(subject, "reference", CLASSIC_CLIENTS.follow, subject.start_cluster, 30.0, clock="virtual")
     plan = ClientPlan(("reference",), patterns, at_once=1, **options)
     return ClientRun(plan, CLASSIC_CLIENTS, play)
 
@@ -43,9 +43,11 @@ async def play_fault(fault: Fault[ClientSettings], name: str) -> ScenarioRun:
 
 async def play_subject(name: str, subject: WireSubject | ReferenceSubject) -> ScenarioRun:
     """Play a scenario with this client."""
-    play = ClientPlay(subject, "reference", CLASSIC_CLIENTS.follow, subject.start_cluster, 30.0, clock="virtual")
     settings = subject.settings
     names = tuple(strategy.name for strategy in settings.strategies)
     is_static = settings.instance is not None
     facts = ClientFacts(names, settings.session_timeout, settings.rebalance_timeout, is_static)
-    return await play.play(BY_NAME[name], facts)
+    player = ClientPlayer(
+        subject, "reference", CLASSIC_CLIENTS.follow, subject.start_cluster, 30.0, clock="virtual", facts=facts
+    )
+    return await player.play(BY_NAME[name])

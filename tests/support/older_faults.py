@@ -13,7 +13,7 @@ from fencepost.conformance.region.protocol import REGION
 from fencepost.conformance.region.schedules import RegionSchedules
 from fencepost.conformance.results import Report, Verdict
 from fencepost.conformance.run.bundled import BundledRun
-from fencepost.conformance.run.falsify import Bench
+from fencepost.conformance.run.falsify import Bench, target_bench
 from fencepost.conformance.run.stream import consume, stream_events
 from fencepost.model.settings import Settings
 from fencepost.traces.judge.judge import judge
@@ -36,7 +36,7 @@ def new_region_target(settings: Settings | None = None) -> Target:
 
 def region_bench() -> Bench:
     """Plays and judges schedules of a region."""
-    return Bench(RegionSchedules(), new_region_target, judge=partial(judge, protocol=RegionProtocol))
+    return target_bench(RegionSchedules(), new_region_target, judge=partial(judge, protocol=RegionProtocol))
 
 
 def run_region(schedules: int) -> Report:

@@ -6,7 +6,7 @@ from fencepost.adapters.in_process import InProcessTarget
 from fencepost.conformance.classic.schedules.generation import generate_schedules
 from fencepost.conformance.classic.schedules.protocol import ClassicSchedules
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
-from fencepost.conformance.run.falsify import Bench
+from fencepost.conformance.run.falsify import target_bench
 from fencepost.conformance.run.schedule import ScheduleScope
 from fencepost.conformance.subject import ScenarioRun
 from fencepost.traces.events import Kind
@@ -20,7 +20,7 @@ def premature_sync_trace() -> ScenarioRun:
     """Followers are answered before the leader has assigned anything."""
     scope = ScheduleScope(BUNDLED_SETTINGS)
     make_target = partial(InProcessTarget, BUNDLED_SETTINGS, make_coordinator=EagerSyncCoordinator)
-    bench = Bench(ClassicSchedules(scope), make_target)
+    bench = target_bench(ClassicSchedules(scope), make_target)
     played = [bench.play(each.schedule) for each in generate_schedules(scope, 4, 0, 8)]
     failed = [run for run in played if run.verdict.violations and len(run.events) > 60]
     return min(failed, key=lambda run: run.verdict.violations[0].sequence)  # the one with the least before the fault

@@ -22,10 +22,10 @@ from fencepost.conformance.classic.clients import SCENARIOS as CLIENT_SCENARIOS
 from fencepost.conformance.classic.clients.schedules.protocol import ClassicClientSchedules
 from fencepost.conformance.classic.zoo.clients import reference
 from fencepost.conformance.classic.zoo.clients.reference import KINDS, NO_POLICY
-from fencepost.conformance.clients.schedules import ClientBench
-from fencepost.conformance.clients.stage import ClientFacts, ClientPlay
+from fencepost.conformance.clients.stage import ClientFacts, ClientPlayer
 from fencepost.conformance.results import RemarkKind, RequirementResult
-from fencepost.conformance.run.falsify import schedule_source
+from fencepost.conformance.run.falsify import Bench, schedule_source
+from fencepost.conformance.run.play import JudgeFunction
 from fencepost.conformance.run.schedule import Schedule
 from fencepost.conformance.subject import Scenario, ScenarioRun
 from fencepost.conformance.zoo.fault import Fault
@@ -51,50 +51,56 @@ PROTOCOL = ClassicClientSchedules(is_driven=True)
 # -- members and fetchers --------------------------------------------------------------------------------------------
 
 
-def make_play(settings: ClientSettings) -> ClientPlay:
-    """A play with the reference client, which the kit drives."""
+def make_player(settings: ClientSettings, facts: ClientFacts) -> ClientPlayer:
+    """The player with the reference client, which the kit drives."""
     subject = reference.make_subject(settings)
     logging.getLogger("fencepost.adapters.serve").setLevel(logging.CRITICAL)  # what clients do is judged, and no news
-    return ClientPlay(
-        subject, "reference", DRIVEN_CLIENTS.follow, subject.start_cluster, 30.0, clock="virtual", is_driven=True
+    return ClientPlayer(
+        subject,
+        "reference",
+        DRIVEN_CLIENTS.follow,
+        subject.start_cluster,
+        30.0,
+        clock="virtual",
+        is_driven=True,
+        facts=facts,
     )
 
 
-def make_bench(settings: ClientSettings) -> ClientBench:
+def make_bench(settings: ClientSettings) -> Bench:
     """A bench for a client with whatever is active in this process, with the facts that a first scenario would show."""
     names = tuple(strategy.name for strategy in settings.strategies)
     given = reference.make_subject(settings).settings
     facts = ClientFacts(names, given.session_timeout, given.rebalance_timeout, settings.instance is not None)
-    return ClientBench(PROTOCOL, partial(make_play, settings), facts)
+    return Bench(PROTOCOL, partial(make_player, settings, facts), DRIVEN_CLIENTS.judge)
 
 
 def play_scenario(settings: ClientSettings, scenario: Scenario, attempt: str = "run") -> ScenarioRun:
     """The run of a scenario, or of a schedule as one, with whatever is active in this process."""
-    bench = make_bench(settings)
-    return run_virtual(bench.make_play().play(scenario, bench.facts))
+    return run_virtual(make_bench(settings).make_player().play(scenario, attempt))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FaultyClientBench(ClientBench):
+class ComparedClient(Bench):
     """A bench whose client has a fault while it is played with. What the client violates without it does not count."""
 
     fault: ClientFault
 
-    def play(self, schedule: Schedule) -> ScenarioRun:
-        """As `ClientBench.play`, with the fault."""
+    def play(self, schedule: Schedule, judge_trace: JudgeFunction | None = None) -> ScenarioRun:
+        """As `Bench.play`, with the fault."""
         with self.fault.activate():
-            return ClientBench.play(self, schedule)
+            return Bench.play(self, schedule, judge_trace)
 
     def violated_by(self, schedule: Schedule) -> frozenset[str]:
-        """As `ClientBench.violated_by`, without what the client violates without the fault."""
-        found = ClientBench.violated_by(self, schedule)
-        return found - ClientBench(self.protocol, self.make_play, self.facts).violated_by(schedule) if found else found
+        """As `Bench.violated_by`, without what the client violates without the fault."""
+        found = Bench.violated_by(self, schedule)
+        return found - Bench(self.protocol, self.make_player, self.judge).violated_by(schedule) if found else found
 
 
-def make_faulty_bench(fault: ClientFault, clock: CpuClock) -> FaultyClientBench:
+def make_faulty_bench(fault: ClientFault, clock: CpuClock) -> ComparedClient:
     """A bench on which a client with a fault is hunted."""
     whole = make_bench(fault.setting)
-    return FaultyClientBench(whole.protocol, whole.make_play, whole.facts, fault=fault)
+    return ComparedClient(whole.protocol, whole.make_player, whole.judge, fault=fault)
 
 
 def unusual_in(run: ScenarioRun) -> frozenset[str]:
@@ -173,7 +179,7 @@ class MutantOutcome:
 @cache
 def plays_of(seed: int, count: int) -> tuple[tuple[ClientSettings, Scenario], ...]:
     """All scenarios, and then so many schedules of a seed, each for every kind of client."""
-    schedules = tuple(PROTOCOL.client_scenario_of(each.schedule) for each in PROTOCOL.generate(seed, 0, count))
+    schedules = tuple(PROTOCOL.scenario_of(each.schedule) for each in PROTOCOL.generate(seed, 0, count))
     usual = ((kind, play) for plays in (CLIENT_SCENARIOS, schedules) for kind in KINDS.values() for play in plays)
     first_offsets = ((NO_POLICY, play) for play in CLIENT_SCENARIOS if "MCOMMIT-19" in play.requirements)
     return (*usual, *first_offsets)

@@ -22,9 +22,9 @@ from fencepost.conformance.classic.zoo.bugs.environments import PLAIN, Environme
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS, BundledRun
-from fencepost.conformance.run.falsify import Bench, Counterexample, ScheduleSource, schedule_source
-from fencepost.conformance.run.play import JudgeFunction
-from fencepost.conformance.run.schedule import BATCH_SIZE, Schedule, ScheduleScope, TargetScheduleProtocol
+from fencepost.conformance.run.falsify import Bench, Counterexample, ScheduleSource, schedule_source, target_bench
+from fencepost.conformance.run.play import JudgeFunction, NewTarget
+from fencepost.conformance.run.schedule import BATCH_SIZE, Schedule, ScheduleProtocol, ScheduleScope
 from fencepost.conformance.subject import Scenario, ScenarioRun, required_capabilities
 from fencepost.conformance.zoo.fault import Fault
 from fencepost.conformance.zoo.hunt import MAX_CACHED_BATCHES, Stand
@@ -143,7 +143,7 @@ class ReferenceRun:
 
 
 @lru_cache(maxsize=MAX_CACHED_BATCHES * BATCH_SIZE)
-def reference_run(protocol: TargetScheduleProtocol, schedule: Schedule, settings: Settings) -> ReferenceRun:
+def reference_run(protocol: ScheduleProtocol, schedule: Schedule, settings: Settings) -> ReferenceRun:
     """Play a schedule on the shipped coordinator."""
     seconds = 0.0
 
@@ -155,7 +155,7 @@ def reference_run(protocol: TargetScheduleProtocol, schedule: Schedule, settings
         return verdict
 
     begun = time.process_time()
-    played = Bench(protocol, partial(CrashingTarget, settings)).play(schedule, judge_timed)
+    played = target_bench(protocol, partial(CrashingTarget, settings)).play(schedule, judge_timed)
     playing = time.process_time() - begun - seconds
     return ReferenceRun(
         trace_digest(played.header, played.events), played.verdict, played.verdict.violated, playing, seconds
@@ -163,10 +163,10 @@ def reference_run(protocol: TargetScheduleProtocol, schedule: Schedule, settings
 
 
 @lru_cache(maxsize=MAX_CACHED_BATCHES * BATCH_SIZE)
-def reached_lines(protocol: TargetScheduleProtocol, schedule: Schedule, settings: Settings) -> frozenset[Line]:
+def reached_lines(protocol: ScheduleProtocol, schedule: Schedule, settings: Settings) -> frozenset[Line]:
     """The lines of the shipped coordinator that a schedule runs."""
     with trace_lines() as lines:
-        Bench(protocol, partial(CrashingTarget, settings)).play(schedule, skip_judging)
+        target_bench(protocol, partial(CrashingTarget, settings)).play(schedule, skip_judging)
     return frozenset(lines)
 
 
@@ -181,7 +181,7 @@ def trace_digest(header: Header, events: tuple[Event, ...]) -> bytes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CachedBench(Bench):
+class CachedCoordinator(Bench):
     """A bench for a coordinator that behaves mostly as the shipped one: it has a fault, which is in the lines
     `changed_lines` (None: unknown)."""
 
@@ -231,7 +231,7 @@ def tolerate_timeout(look: Callable[[], frozenset[str]]) -> frozenset[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ComparingBench(Bench):
+class ComparedCoordinator(Bench):
     """A bench for a fault that needs an environment: violations that the environment alone causes do not count."""
 
     fault: CoordinatorFault
@@ -248,7 +248,7 @@ class ComparingBench(Bench):
                 found = Bench.violated_by(self, schedule)
                 if found:
                     with self.fault.setting.activate():
-                        found -= Bench(self.protocol, self.make_target, self.grace).violated_by(schedule)
+                        found -= Bench(self.protocol, self.make_player).violated_by(schedule)
         except CpuLimitExceeded:
             return frozenset()
         return found
@@ -256,11 +256,13 @@ class ComparingBench(Bench):
 
 def make_bench(fault: CoordinatorFault, clock: CpuClock, settings: Settings = BUNDLED_SETTINGS) -> Bench:
     """A bench on which a coordinator with a fault is hunted."""
-    make_target = partial(fault.setting.make_target, settings)
+    make_player = partial(NewTarget, partial(fault.setting.make_target, settings), fault.setting.grace)
     if fault.setting is not PLAIN:
-        return ComparingBench(BUNDLED_SCHEDULES, make_target, fault.setting.grace, fault=fault)
+        return ComparedCoordinator(BUNDLED_SCHEDULES, make_player, fault=fault)
     lines = lines_changed_by(fault.mutant) if fault.mutant is not None else None
-    return CachedBench(BUNDLED_SCHEDULES, make_target, settings=settings, fault=fault, clock=clock, changed_lines=lines)
+    return CachedCoordinator(
+        BUNDLED_SCHEDULES, make_player, settings=settings, fault=fault, clock=clock, changed_lines=lines
+    )
 
 
 COORDINATORS: Stand[Environment] = Stand(

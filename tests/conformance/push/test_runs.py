@@ -24,7 +24,7 @@ from fencepost.conformance.reports.json_report import from_json, to_json
 from fencepost.conformance.reports.sequence import draw_excerpt, read_excerpt
 from fencepost.conformance.results import Report, Verdict
 from fencepost.conformance.run.bundled import BundledRun
-from fencepost.conformance.run.falsify import Bench, Counterexample, falsify
+from fencepost.conformance.run.falsify import Counterexample, falsify, target_bench
 from fencepost.conformance.run.remote import RemoteRun
 from fencepost.conformance.run.replay import replay_scenario
 from fencepost.conformance.run.stream import TraceSaver, consume, stream_events
@@ -77,7 +77,7 @@ def test_failure_is_saved_drawn_and_replayed(tmp_path: Path) -> None:
 
 
 def test_counterexample_is_shrunk() -> None:
-    found = falsify(Bench(BundledPushSchedules(), FAULTS["AcceptsDuplicates"].make_target), seed=1, seconds=60)
+    found = falsify(target_bench(BundledPushSchedules(), FAULTS["AcceptsDuplicates"].make_target), seed=1, seconds=60)
     assert isinstance(found, Counterexample)
     assert found.requirement == "PUSH-26"
     assert [move.kind.partition("-")[0] for move in found.shrunk.moves] == ["join", "join"]

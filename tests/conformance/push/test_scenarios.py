@@ -7,7 +7,7 @@ from fencepost.adapters.push.target import BundledPushTarget
 from fencepost.conformance.push.context import PushContext
 from fencepost.conformance.push.scenarios import ALL, playable
 from fencepost.conformance.push.schedules import BundledPushSchedules
-from fencepost.conformance.run.falsify import Bench
+from fencepost.conformance.run.falsify import target_bench
 from fencepost.conformance.subject import Scenario
 from fencepost.model.push.specification import PUSH_CATALOGUE
 from fencepost.traces.verdict import CheckStatus
@@ -62,13 +62,15 @@ def test_batched_offsets_reach_the_next_owner_and_may_be_lost_with_the_coordinat
 @pytest.mark.parametrize("name", FAULTS)
 def test_fault_is_found_by_random_schedules(name: str) -> None:
     fault = FAULTS[name]
-    assert first_telling_schedule(Bench(BundledPushSchedules(), fault.make_target), fault.requirements, MOST_BATCHES)
+    assert first_telling_schedule(
+        target_bench(BundledPushSchedules(), fault.make_target), fault.requirements, MOST_BATCHES
+    )
 
 
 @pytest.mark.acceptance
 def test_no_random_schedule_complains_of_the_bundled_coordinator() -> None:
     schedules = BundledPushSchedules()
-    bench = Bench(schedules, BundledPushTarget)
+    bench = target_bench(schedules, BundledPushTarget)
     for batch in range(MOST_BATCHES):
         for each in schedules.generate(12, batch, BATCH_SIZE):
             run = bench.play(each.schedule)

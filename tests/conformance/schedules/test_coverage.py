@@ -12,7 +12,7 @@ from fencepost.conformance.results import Coverage, Report
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.conformance.run.engine import RunStatistics, describe_nearest, measure_coverage
 from fencepost.conformance.run.engines import BatchWorker
-from fencepost.conformance.run.falsify import Bench
+from fencepost.conformance.run.falsify import target_bench
 from fencepost.conformance.run.schedule import BatchSpec, ScheduleScope
 from fencepost.model.classic.catalogue import RULES
 from fencepost.traces.model_transitions import Transition
@@ -36,7 +36,7 @@ def test_predicted_transitions_are_known() -> None:
 def test_coverage_counts_the_transitions_of_a_run() -> None:
     tally = RunStatistics()
     protocol = ClassicSchedules(GROUND)
-    worker = BatchWorker(Bench(protocol, partial(InProcessTarget, BUNDLED_SETTINGS)))
+    worker = BatchWorker(target_bench(protocol, partial(InProcessTarget, BUNDLED_SETTINGS)))
     for outcome in worker.run_batch(BatchSpec(protocol, 1, 0, 15)):
         tally.add_result(outcome)
     found = measure_coverage(tally, coverage_goals())

@@ -18,7 +18,7 @@ from fencepost.conformance.classic.schedules.protocol import ClassicSchedules
 from fencepost.conformance.plan import ReplayOutcome, ReplayResult
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
-from fencepost.conformance.run.falsify import Bench
+from fencepost.conformance.run.falsify import target_bench
 from fencepost.conformance.run.play import play_scenario
 from fencepost.conformance.run.replay import NEVER_FAILED, replay_trace
 from fencepost.conformance.run.schedule import Move, Schedule, ScheduleScope
@@ -61,7 +61,7 @@ def over_the_wire(schedule: Schedule) -> ScenarioRun:
 def in_process(schedule: Schedule) -> ScenarioRun:
     """The schedule on virtual time."""
     protocol = ClassicSchedules(ScheduleScope(BUNDLED_SETTINGS))
-    return Bench(protocol, lambda: InProcessTarget(BUNDLED_SETTINGS)).play(schedule)
+    return target_bench(protocol, lambda: InProcessTarget(BUNDLED_SETTINGS)).play(schedule)
 
 
 @pytest.mark.parametrize("run", [in_process, over_the_wire])

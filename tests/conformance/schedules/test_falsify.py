@@ -25,6 +25,7 @@ from fencepost.conformance.run.falsify import (
     falsify,
     find_counterexample,
     schedule_source,
+    target_bench,
 )
 from fencepost.conformance.run.schedule import ScheduleScope
 from fencepost.model.errors import Error
@@ -40,10 +41,12 @@ def correct_target() -> Target:
 
 def bench_with(coordinator: type[Coordinator]) -> Bench:
     """A bench whose targets run this coordinator."""
-    return Bench(ClassicSchedules(GROUND), lambda: InProcessTarget(BUNDLED_SETTINGS, make_coordinator=coordinator))
+    return target_bench(
+        ClassicSchedules(GROUND), lambda: InProcessTarget(BUNDLED_SETTINGS, make_coordinator=coordinator)
+    )
 
 
-CORRECT = Bench(ClassicSchedules(GROUND), correct_target)
+CORRECT = target_bench(ClassicSchedules(GROUND), correct_target)
 
 
 def test_a_seed_and_a_number_give_the_same_schedules() -> None:

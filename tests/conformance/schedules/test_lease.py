@@ -16,7 +16,7 @@ from fencepost.conformance.reports.junit import to_junit
 from fencepost.conformance.reports.report import render_replay, render_report
 from fencepost.conformance.results import Report, Verdict
 from fencepost.conformance.run.bundled import BundledRun
-from fencepost.conformance.run.falsify import Bench, Counterexample, NoCounterexample, TraceJudge, falsify
+from fencepost.conformance.run.falsify import Bench, Counterexample, NoCounterexample, TraceJudge, falsify, target_bench
 from fencepost.conformance.run.replay import replay_in_process
 from fencepost.conformance.run.stream import TraceSaver, consume, stream_events
 from fencepost.model.frozen import evolve
@@ -50,7 +50,7 @@ FAULTS = pytest.mark.parametrize(("handle", "requirement"), [(reuse_tokens, "LEA
 
 def bench_with(handle: Handler = handle_request, judge: TraceJudge = judge_lease) -> Bench:
     """A bench with lease servers that handle requests so."""
-    return Bench(LeaseSchedules(), partial(lease_target, handle), judge=judge)
+    return target_bench(LeaseSchedules(), partial(lease_target, handle), judge=judge)
 
 
 def run_schedules(handle: Handler, folder: Path) -> Report:

@@ -6,13 +6,13 @@ from fencepost.conformance.classic.schedules.moves.cast import MemberRole
 from fencepost.conformance.classic.schedules.protocol import ClassicSchedules
 from fencepost.conformance.classic.schedules.shortcuts import outline_before_last, shortest_path
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
-from fencepost.conformance.run.falsify import Bench
+from fencepost.conformance.run.falsify import target_bench
 from fencepost.conformance.run.schedule import Move, Schedule, ScheduleScope
 from fencepost.traces.events import Event, Kind
 
 SCOPE = ScheduleScope(BUNDLED_SETTINGS)
 PROTOCOL = ClassicSchedules(SCOPE)
-BENCH = Bench(PROTOCOL, lambda: InProcessTarget(BUNDLED_SETTINGS))
+BENCH = target_bench(PROTOCOL, lambda: InProcessTarget(BUNDLED_SETTINGS))
 JOIN = (Move("join", 0), Move("join", 0), Move("wait", 0, (("for", "answers"),)), Move("sync", 0))
 HEARTBEAT = Move("heartbeat", 0)
 

@@ -13,7 +13,7 @@ from fencepost.conformance.classic.protocol import CLASSIC
 from fencepost.conformance.classic.schedules.protocol import ClassicSchedules
 from fencepost.conformance.cli import main
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
-from fencepost.conformance.run.falsify import Bench
+from fencepost.conformance.run.falsify import target_bench
 from fencepost.conformance.run.schedule import ScheduleScope
 from fencepost.conformance.subject import ScenarioRun
 from fencepost.model.settings import Settings
@@ -39,7 +39,7 @@ def slow_target() -> InProcessTarget:
 def play_schedules(make_target: Callable[[], InProcessTarget], grace: int) -> list[ScenarioRun]:
     """Some schedules on it."""
     protocol = ClassicSchedules(ScheduleScope(BUNDLED_SETTINGS))
-    return [Bench(protocol, make_target, grace).play(each.schedule) for each in protocol.generate(3, 0, 15)]
+    return [target_bench(protocol, make_target, grace).play(each.schedule) for each in protocol.generate(3, 0, 15)]
 
 
 def test_slow_storage_is_no_fault_within_the_grace() -> None:

@@ -10,7 +10,7 @@ import pytest
 from fencepost.conformance.classic.zoo import coordinator_stand
 from fencepost.conformance.classic.zoo.coordinator_stand import (
     BUNDLED_SCHEDULES,
-    CachedBench,
+    CachedCoordinator,
     CoordinatorFault,
     make_bench,
     reached_lines,
@@ -24,6 +24,7 @@ from fencepost.conformance.run.falsify import (
     NoCounterexample,
     find_counterexample,
     schedule_source,
+    target_bench,
 )
 from fencepost.conformance.run.play import JudgeFunction
 from fencepost.conformance.run.schedule import Schedule
@@ -42,7 +43,7 @@ BUG, MUTANT = "BUG-12", "leaving.Leaving.remove_entry: always: not member_id -> 
 
 def plain_bench(fault: CoordinatorFault) -> Bench:
     """A bench without caches, for what is active in this process."""
-    return Bench(BUNDLED_SCHEDULES, partial(fault.setting.make_target, BUNDLED_SETTINGS))
+    return target_bench(BUNDLED_SCHEDULES, partial(fault.setting.make_target, BUNDLED_SETTINGS))
 
 
 def hunt_uncached(fault: CoordinatorFault, schedules: int) -> Counterexample | NoCounterexample:
@@ -55,7 +56,7 @@ def hunt_uncached(fault: CoordinatorFault, schedules: int) -> Counterexample | N
 def hunt_cached(fault: CoordinatorFault, schedules: int) -> Counterexample | NoCounterexample:
     """The same with caches."""
     bench, ticks = make_bench(fault, CpuClock()), iter(range(10_000))
-    assert isinstance(bench, CachedBench)
+    assert isinstance(bench, CachedCoordinator)
     return find_counterexample(
         bench, lambda chunk: cached_schedules(SOURCE, SEED, chunk)[0], schedules, 0, lambda: float(next(ticks))
     )
@@ -100,13 +101,15 @@ def test_only_what_gets_to_the_changed_lines_is_played(monkeypatch: pytest.Monke
         reference_run(BUNDLED_SCHEDULES, schedule, BUNDLED_SETTINGS)
         reached_lines(BUNDLED_SCHEDULES, schedule, BUNDLED_SETTINGS)
     played: list[str] = []
-    perform = CachedBench.play
+    perform = CachedCoordinator.play
 
-    def count_playing(bench: CachedBench, schedule: Schedule, judge_trace: JudgeFunction | None = None) -> ScenarioRun:
+    def count_playing(
+        bench: CachedCoordinator, schedule: Schedule, judge_trace: JudgeFunction | None = None
+    ) -> ScenarioRun:
         played.append(schedule.name)
         return perform(bench, schedule, judge_trace)
 
-    monkeypatch.setattr(CachedBench, "play", count_playing)
+    monkeypatch.setattr(CachedCoordinator, "play", count_playing)
     mutant = fault_named(MUTANT)
     bench = make_bench(mutant, CpuClock())
     found = [bool(bench.violated_by_new(each)) for each in schedules]

@@ -9,7 +9,7 @@ from fencepost.conformance.classic.clients import SCENARIOS as CLIENT_SCENARIOS
 from fencepost.conformance.classic.zoo.client_stand import CLIENTS, hunt_mutant, shown_by
 from fencepost.conformance.classic.zoo.clients import CLIENT_BUGS, NOT_PUT_BACK
 from fencepost.conformance.classic.zoo.zoo import member_mutants
-from fencepost.conformance.clients.schedules import ClientBench
+from fencepost.conformance.run.falsify import Bench
 from fencepost.conformance.zoo.fault import Patch, Side
 from fencepost.conformance.zoo.hunt import HuntTask, usual_run
 from fencepost.conformance.zoo.registry import hunts_for, match_patterns, run_hunt
@@ -108,7 +108,7 @@ def test_a_bug_is_found_by_schedules_and_told() -> None:
 
 
 def test_what_the_client_violates_without_a_fault_is_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ClientBench, "violated_by", lambda bench, schedule: frozenset({"MEMBER-01"}))
+    monkeypatch.setattr(Bench, "violated_by", lambda bench, schedule: frozenset({"MEMBER-01"}))
     assert not run_hunt(HuntTask("BUG-58", SCHEDULES, 1, 0.1)).is_found
 
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from random import Random
 
 from fencepost.conformance.classic.clients.schedules.moves import KINDS, ScheduleUnderWay
-from fencepost.conformance.clients.protocol import SCHEDULE, ClientScheduleProtocol, schedule_body
+from fencepost.conformance.clients.protocol import SCHEDULE, schedule_body
 from fencepost.conformance.clients.stage import ClientStage
-from fencepost.conformance.run.schedule import GeneratedSchedule, Move, Schedule, Value
+from fencepost.conformance.run.schedule import GeneratedSchedule, Move, Schedule, ScheduleProtocol, Value
 from fencepost.conformance.subject import Scenario
 from fencepost.model.errors import Error
 
@@ -356,7 +356,7 @@ SHORTEST_WAIT_MS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class ClassicClientSchedules(ClientScheduleProtocol):
+class ClassicClientSchedules(ScheduleProtocol):
     """Schedules for a client; an application takes part that `is_driven`."""
 
     is_driven: bool = False
@@ -370,7 +370,7 @@ class ClassicClientSchedules(ClientScheduleProtocol):
             schedules.append(GeneratedSchedule(Schedule(f"schedule-{seed}-{batch}-{number}", (), moves), {}))
         return schedules
 
-    def client_scenario_of(self, schedule: Schedule) -> Scenario:
+    def scenario_of(self, schedule: Schedule) -> Scenario:
         """A scenario that makes the moves, has the faults stop, and gives the client time to do what it owes."""
 
         async def play(stage: ClientStage) -> None:

@@ -168,14 +168,14 @@ async def test_a_run_without_violations_counts_its_schedules() -> None:
 
 
 async def test_a_trace_without_a_schedule_names_a_scenario(tmp_path: Path) -> None:
-    run = await make_play(EAGER, None, True).play(protocol_for(True).scenarios[0], make_bench().facts)
+    run = await make_play(EAGER, None, True).play(protocol_for(True).scenarios[0])
     path = save(tmp_path, run)
     result = await replay_client(path, make_play(EAGER, None, True), protocol_for(True))
     assert result.outcome is ReplayOutcome.INCONCLUSIVE and "nothing fails in the trace" in result.note
 
 
 async def test_a_trace_that_names_nothing_is_refused(tmp_path: Path) -> None:
-    run = await make_play(EAGER, None, True).play(protocol_for(True).scenarios[0], make_bench().facts)
+    run = await make_play(EAGER, None, True).play(protocol_for(True).scenarios[0])
     run.header.implementation["scenario"] = "unheard-of"  # type: ignore[index]
     with pytest.raises(TraceError, match="no scenario named 'unheard-of'"):
         await replay_client(save(tmp_path, run), make_play(EAGER, None, True), protocol_for(True))
