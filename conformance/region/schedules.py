@@ -7,18 +7,26 @@ from functools import lru_cache
 from random import Random
 from typing import Any
 
-from fencepost.conformance.region import beyond_search
-from fencepost.conformance.region.beyond_search import LOST_RECORDS, WAITS_IN_VAIN
 from fencepost.conformance.region.job import start_job
 from fencepost.conformance.run.context import ScenarioContext
 from fencepost.conformance.run.schedule import GeneratedSchedule, Move, Schedule, ScheduleProtocol
 from fencepost.conformance.subject import Scenario
+from fencepost.model.explore.engine import apply_transition
+from fencepost.model.explore.rows import NOTHING, Transitions
 from fencepost.model.explore.transition_system import Action, Transition, TransitionSystem
-from fencepost.model.region.controller import Region, keys_of
-from fencepost.model.region.explore.row import KAFKA, REGION, VARIABLES, RegionBounds, RegionFaults
-from fencepost.model.region.explore.system import region_system
+from fencepost.model.region.controller import Region, RegionMode, keys_of
+from fencepost.model.region.explore.row import (
+    KAFKA,
+    REGION,
+    VARIABLES,
+    RegionBounds,
+    RegionFaults,
+    RegionView,
+    actions_about,
+)
+from fencepost.model.region.explore.system import crash_operator, region_system
 from fencepost.model.region.group import has_member
-from fencepost.model.region.operator import ClientState, Membership, Operator
+from fencepost.model.region.operator import RESET_OR_NEW, ClientState, Membership, Operator, Polling
 
 # A walk through the transition system of a region, with the requests that each step stands for.
 #
@@ -39,8 +47,41 @@ LATER = 5
 Row = tuple[Any, ...]
 
 
-SEARCHED = region_system(BOUNDS)
-SYSTEM = replace(SEARCHED, actions=(*SEARCHED.actions, *beyond_search.walk_actions(BOUNDS)))
+# The actions of a walk that no search has: an operator waits for a merge in vain, or finds records of the log lost.
+
+
+def wait_in_vain(at: RegionView) -> Transitions:
+    """The time to wait for a merge is over, and the region is reset once more (X3)."""
+    region = at.region
+    waits = region.mode is RegionMode.RESET and region.last > 0 and at.name in region.todo & region.contributed
+    is_complete = at.bean.checkpoint == region.last and at.bean.merged is not None
+    if not waits or not at.own.is_up or is_complete:
+        return NOTHING
+    return at.does(f"{at.name} waits for a merge in vain", "merge.late", **at.reset())
+
+
+def find_records_lost(at: RegionView) -> Transitions:
+    """The first poll after a seek returns a later record than the one that was sought, and the PE goes down (H15)."""
+    is_settled = at.own.membership is Membership.MEMBER and at.own.polling is not Polling.OFF
+    if not is_settled or at.own.state not in RESET_OR_NEW or not keys_of(at.own.positions):
+        return NOTHING
+    return crash_operator(at)
+
+
+def walk_system() -> TransitionSystem:
+    """The system that is searched, with these actions of every operator."""
+    searched = region_system(BOUNDS)
+    more: list[Action] = []
+    for name in BOUNDS.names:
+        make = actions_about(BOUNDS, name).action
+        more += [
+            make(f"{name} waits in vain", "region store bean own", wait_in_vain),
+            make(f"{name} finds records lost", "faults region store bean kafka own", find_records_lost),
+        ]
+    return replace(searched, actions=(*searched.actions, *more))
+
+
+SYSTEM = walk_system()
 ACTIONS: Mapping[str, Action] = {action.name: action for action in SYSTEM.actions}
 """The actions by name; those of operators begin with theirs."""
 
@@ -73,7 +114,7 @@ class RegionWalk:
         if not transitions:
             return None, ()
         transition = transitions[choice % len(transitions)]
-        before, self.row = self.row, write(self.row, transition)
+        before, self.row = self.row, apply_transition(self.row, transition)
         if name == "control plane restarts":
             self._connect_all()
         return transition, tuple(requests_of(name, transition, before, self.row))
@@ -82,7 +123,7 @@ class RegionWalk:
         """All operators that are up connect again at once."""
         for name in BOUNDS.names:
             for transition in transitions_of(ACTIONS[f"{name} registers"], self.row):
-                self.row = write(self.row, transition)
+                self.row = apply_transition(self.row, transition)
 
 
 def transitions_of(action: Action, row: Row) -> tuple[Transition, ...]:
@@ -94,14 +135,6 @@ def transitions_of(action: Action, row: Row) -> tuple[Transition, ...]:
 def known_transitions(action: Action, values: Row) -> tuple[Transition, ...]:
     """What an action can do where its columns have these values, of which few differ from those of the step before."""
     return action.transitions(*values)
-
-
-def write(row: Row, transition: Transition) -> Row:
-    """The row after a transition."""
-    changed = list(row)
-    for column, value in transition.writes:
-        changed[column] = value
-    return tuple(changed)
 
 
 def requests_of(name: str, transition: Transition, before: Row, after: Row) -> list[WalkRequest]:
@@ -138,9 +171,9 @@ def requests_of(name: str, transition: Transition, before: Row, after: Row) -> l
             # Older merges are needed no more, whenever that is said.
             retired = [WalkRequest("retire", "", {"number": region.last - 1})] * (region.last > 1)
             return [WalkRequest("reset", who, {"number": region.last}), *retired]
-        case beyond_search.WAITS_IN_VAIN:
+        case "waits in vain":
             return [WalkRequest("finish", who, {"number": region.last, "late": True})]
-        case beyond_search.LOST_RECORDS:
+        case "finds records lost":
             return [WalkRequest("poll", who, {"records": [record_after_lost(own)]})]
         case "is reset":
             return [WalkRequest("finish" if region.last else "reset", who, {"number": region.last})]
@@ -189,7 +222,7 @@ MOVES = (40, 160)
 WEIGHTS = (0.1, 0.5, 1.0, 2.0, 4.0)
 """How often a kind of action may be drawn beside others: each walk has other habits."""
 FAULT_MOVES = frozenset(
-    {"dies", "is expelled", "control plane restarts", "downstream fails", WAITS_IN_VAIN, LOST_RECORDS}
+    {"dies", "is expelled", "control plane restarts", "downstream fails", "waits in vain", "finds records lost"}
 )
 FAULT_WEIGHT = 0.15
 """How much less often faults are drawn."""

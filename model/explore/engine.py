@@ -1,5 +1,6 @@
 """The search of a system as one call: choose the engine, and replay the paths that it found."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -9,6 +10,7 @@ from fencepost.model.explore.search import (
     Exploration,
     PlainSearch,
     Row,
+    SearchProgress,
     SearchWatch,
     watch_nothing,
 )
@@ -79,6 +81,22 @@ def replay_path(tables: TransitionTables, discovery: Discovery) -> tuple[PathSte
         last = next(move for move in transitions_from(tables.system, row) if move.violates == discovery.name)
         story.append(PathStep(last.label, apply_transition(row, last)))
     return tuple(story)
+
+
+def search_until_found(system: TransitionSystem, names: Collection[str], limit: int = NO_LIMIT) -> Exploration:
+    """A search in plain Python that ends once it has made a discovery of each of these names."""
+    search = PlainSearch(TransitionTables(system), limit)
+
+    def is_missing(progress: SearchProgress) -> bool:
+        return not set(names) <= {one.name for one in search.result.discoveries}
+
+    return search.run(is_missing)
+
+
+def find_run(exploration: Exploration, name: str) -> tuple[str, ...] | None:
+    """The labels of a shortest run to what was discovered under this name, None if nothing was."""
+    found = next((one for one in exploration.discoveries if one.name == name), None)
+    return None if found is None else tuple(step.label for step in replay_path(exploration.tables, found))
 
 
 def transitions_from(system: TransitionSystem, row: Row) -> list[Transition]:

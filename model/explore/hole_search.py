@@ -7,10 +7,9 @@ from itertools import islice
 from time import perf_counter
 from typing import Generic, TypeVar
 
-from fencepost.model.explore.engine import explore_system, replay_path
-from fencepost.model.explore.search import NO_LIMIT, Exploration, PlainSearch, SearchProgress
+from fencepost.model.explore.engine import explore_system, find_run, search_until_found
+from fencepost.model.explore.search import NO_LIMIT, Exploration
 from fencepost.model.explore.transition_system import TransitionSystem
-from fencepost.model.explore.transition_tables import TransitionTables
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +30,7 @@ class SearchOutcome:
 
 
 Bounds = TypeVar("Bounds", bound=Hashable)
+Dialect = TypeVar("Dialect")
 FindBreak = Callable[[int], SearchOutcome]
 """Searches no more than so many states."""
 
@@ -57,12 +57,8 @@ def find_break(make_system: Callable[[], TransitionSystem], name: str) -> FindBr
 
     def search(limit: int = NO_LIMIT) -> SearchOutcome:
         began = perf_counter()
-        plain = PlainSearch(TransitionTables(make_system()), limit)
-
-        def goes_on(progress: SearchProgress) -> bool:
-            return not any(one.name == name for one in plain.result.discoveries)
-
-        return outcome_of(plain.run(goes_on), name, perf_counter() - began)
+        exploration = search_until_found(make_system(), (name,), limit)
+        return outcome_of(exploration, name, perf_counter() - began)
 
     return search
 
@@ -89,20 +85,7 @@ def search_all(
 
 def outcome_of(exploration: Exploration, name: str, seconds: float) -> SearchOutcome:
     """The outcome for one property."""
-    found = next((one for one in exploration.discoveries if one.name == name), None)
-    run = () if found is None else tuple(step.label for step in replay_path(exploration.tables, found))
-    return SearchOutcome(run, exploration.states, exploration.finished, seconds)
-
-
-def search_values(values: Callable[[], Iterable[str]], count: int, unit: str) -> FindBreak:
-    """The search for a value that does not survive: `values` yields those that do not, of `count` that it tries."""
-
-    def search(limit: int = NO_LIMIT) -> SearchOutcome:
-        began = perf_counter()
-        found = tuple(islice(values(), 1))
-        return SearchOutcome(found, count, not found, perf_counter() - began, unit)
-
-    return search
+    return SearchOutcome(find_run(exploration, name) or (), exploration.states, exploration.finished, seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,10 +118,20 @@ def value_hole(
     name: str,
     sentence: str,
     repair: str,
-    values: tuple[Callable[[], Iterable[str]], Callable[[], Iterable[str]]],
+    values: Callable[[Dialect], Iterable[str]],
+    dialects: tuple[Dialect, Dialect],
     count: int,
     unit: str,
 ) -> HoleSearch:
-    """The searches for a value that does not survive, as drafted and repaired."""
-    drafted, repaired = (search_values(each, count, unit) for each in values)
-    return HoleSearch(id, name, sentence, repair, f"{count:,} {unit}", drafted, repaired)
+    """The searches, as drafted and as repaired, for a value that does not survive: `values` yields those that do not,
+    of `count` that it tries."""
+
+    def find(dialect: Dialect) -> FindBreak:
+        def search(limit: int = NO_LIMIT) -> SearchOutcome:
+            began = perf_counter()
+            found = tuple(islice(values(dialect), 1))
+            return SearchOutcome(found, count, not found, perf_counter() - began, unit)
+
+        return search
+
+    return HoleSearch(id, name, sentence, repair, f"{count:,} {unit}", *map(find, dialects))

@@ -24,7 +24,6 @@ Parts of the specification's list that have no search here, or are none:
 """
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any
 
 from fencepost.model.explore.hole_search import HoleMaker, HoleSearch, value_hole
@@ -107,8 +106,7 @@ def byte_holes() -> Iterator[HoleSearch]:
         count: int,
         unit: str,
     ) -> HoleSearch:
-        both = partial(values, DRAFT), partial(values, REPAIRED)
-        return value_hole(id, name, sentence, repair, both, count, unit)
+        return value_hole(id, name, sentence, repair, values, (DRAFT, REPAIRED), count, unit)
 
     def offsetless(dialect: PushDialect) -> Iterator[str]:
         if not offset_sources(dialect):

@@ -4,30 +4,35 @@ A search gets a dialect, bounds and the name of a property. No run is written do
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from itertools import combinations, product
 from typing import Any
 
 from fencepost.model.explore.hole_search import HoleMaker, HoleSearch, value_hole
+from fencepost.model.explore.rows import describe_faults, value_system
 from fencepost.model.explore.transition_system import TransitionSystem
+from fencepost.model.frozen import evolve, fast_frozen
 from fencepost.model.region.controller import GroupBean, OperatorCheckpoint, contribute, names_of_merge
 from fencepost.model.region.dialect import REPAIRED, RegionDialect, undo_repairs
 from fencepost.model.region.explore.properties import SENTENCES
 from fencepost.model.region.explore.row import RegionBounds, RegionFaults
-from fencepost.model.region.explore.small_systems import (
-    START_SENTENCES,
-    StartBounds,
-    attempt_system,
-    log_system,
-    start_system,
-)
 from fencepost.model.region.explore.system import region_system
 from fencepost.model.region.settings import (
+    MAX_ATTEMPTS,
+    Attempts,
+    FirstSight,
     accepts_operators,
     accepts_timeouts,
     bean_name,
+    begin_attempt,
+    look,
     merge_wait_ms,
+    position_after_reset,
+    reset_succeeds,
     runtime_allows,
+    start_position,
+    store,
 )
 
 MAX_WIDTH = 4
@@ -37,40 +42,113 @@ RELAUNCHES_MS = (5_000, 20_000, 60_000, 170_000)
 GROUP_IDS = tuple("".join(letters) for letters in product("ABab", repeat=2))
 
 
-def sizes_of(bounds: RegionBounds) -> str:
-    """What is explored, in words."""
-    counts = {
-        "operator": bounds.operators,
-        "partition": bounds.partitions,
-        "record": bounds.records,
-        "checkpoint": bounds.checkpoints,
-    }
-    told = [f"{count} {name}{'s' * (count != 1)}" for name, count in counts.items()]
-    names = RegionFaults.__dataclass_fields__
-    told += [f"{getattr(bounds.faults, name)} {name}" for name in names if getattr(bounds.faults, name)]
-    return ", ".join(told)
+# First sight of a partition, a reset into a log that has lost records, and attempts: systems beside the main one.
 
 
-def small_hole(
-    id: str, name: str, repair: str, make: Callable[[RegionDialect], TransitionSystem], words: str
-) -> HoleSearch:
-    """A hole of a system beside the main one."""
-    return HoleMaker(make, START_SENTENCES, lambda _: words).hole(id, name, repair, undo_repairs(repair), REPAIRED)
+START_SENTENCES = {
+    "G9": "Every operator that has begun a partition has begun it at its control variable.",
+    "REGION-46": "A partition that was added is begun at its first record.",
+    "REGION-52": "A reset that succeeds is at the offset that was sought.",
+    "V2": "No more attempts follow each other than the maximum before the region fails.",
+}
+
+
+@fast_frozen
+@dataclass(frozen=True, slots=True)
+class StartState:
+    """The end of the log, the control variable, what two operators have seen, the first of which was assigned first."""
+
+    end: int = 0
+    variable: int | None = None
+    operators: tuple[FirstSight, FirstSight] = (FirstSight(), FirstSight())
+
+
+def start_system(dialect: RegionDialect, knew_partition: bool = True, records: int = 2) -> TransitionSystem:
+    """Two operators that are assigned a partition one after the other, with the start position End: the partition
+    existed when they subscribed, or it did not."""
+
+    def steps(state: StartState) -> Iterator[tuple[str, StartState]]:
+        if state.end < records:
+            yield f"record {state.end} is written", evolve(state, end=state.end + 1)
+        for place, (name, own) in enumerate(zip("AB", state.operators, strict=True)):
+            if own.is_done:
+                continue
+            if own.sought is None:
+                start = start_position(state.end, knew_partition, dialect)
+                after, variable = look(own, state.variable, start, dialect)
+                label = f"{name} looks for the control variable, and seeks {after.sought}"
+            else:
+                after, variable = store(own, state.variable)
+                label = f"{name} stores {own.sought} unless there is a variable"
+            operators = (after, state.operators[1]) if place == 0 else (state.operators[0], after)
+            yield label, evolve(state, variable=variable, operators=operators)
+
+    def begins_at_variable(state: StartState) -> bool:
+        return all(not one.is_done or one.sought == state.variable for one in state.operators)
+
+    def begins_first(state: StartState) -> bool:
+        return knew_partition or all(one.sought in (None, 0) for one in state.operators)
+
+    return value_system("start", StartState(), steps, {"G9": begins_at_variable, "REGION-46": begins_first})
+
+
+@fast_frozen
+@dataclass(frozen=True, slots=True)
+class LogState:
+    """The log's first offset, and the position of an operator that was reset to offset 1, None before that."""
+
+    first: int = 0
+    position: int | None = None
+    has_failed: bool = False
+
+
+def log_system(dialect: RegionDialect, sought: int = 1, end: int = 3) -> TransitionSystem:
+    """A log that loses records, and an operator that is reset to one of them."""
+
+    def steps(state: LogState) -> Iterator[tuple[str, LogState]]:
+        if state.first < end:
+            yield f"retention deletes {state.first}", evolve(state, first=state.first + 1)
+        if state.position is None and not state.has_failed:
+            position = position_after_reset(sought, state.first, end)
+            good = reset_succeeds(sought, position, dialect)
+            after = evolve(state, position=position) if good else evolve(state, has_failed=True)
+            what = f"goes on at {position}" if good else "reports that it is gone"
+            yield f"the operator seeks {sought} and {what}", after
+
+    return value_system("log", LogState(), steps, {"REGION-52": lambda state: state.position in (None, sought)})
+
+
+def attempt_system(dialect: RegionDialect, relaunch: int = 3, wait: int = 2) -> TransitionSystem:
+    """Resets one after the other, with no checkpoint between them: a merge times out if the relaunch takes longer than
+    the wait; the operator that comes back then causes a rebalance, and the other one, which has fetched, forces a
+    reset. `relaunch` and `wait` are in the same unit."""
+
+    def steps(attempts: Attempts) -> Iterator[tuple[str, Attempts]]:
+        if attempts.has_failed or attempts.made > MAX_ATTEMPTS:
+            return
+        if relaunch > wait:
+            yield "a merge is waited for in vain, and the region is reset", begin_attempt(attempts, False, dialect)
+        yield "an operator is revoked, and forces a reset", begin_attempt(attempts, True, dialect)
+
+    return value_system("attempts", Attempts(), steps, {"V2": lambda attempts: attempts.made <= MAX_ATTEMPTS})
 
 
 def small_holes() -> Iterator[HoleSearch]:
     """Start positions, deleted records, attempts."""
 
-    def race(dialect: RegionDialect) -> TransitionSystem:
-        return start_system(StartBounds(dialect))
+    def hole(
+        id: str, name: str, repair: str, make: Callable[[RegionDialect], TransitionSystem], words: str
+    ) -> HoleSearch:
+        return HoleMaker(make, START_SENTENCES, lambda _: words).hole(id, name, repair, undo_repairs(repair), REPAIRED)
 
-    def born(dialect: RegionDialect) -> TransitionSystem:
-        return start_system(StartBounds(dialect, knew_partition=False))
+    yield hole("REGION-H08", "G9", "creates_first", start_system, "2 operators, 1 partition, 2 records")
+    yield hole("REGION-H12", "V2", "counts_forced_resets", attempt_system, "resets without a checkpoint")
+    born = partial(start_system, knew_partition=False)
+    yield hole("REGION-H14", "REGION-46", "starts_new_partitions_first", born, "2 operators, 2 records")
+    yield hole("REGION-H15", "REGION-52", "checks_position", log_system, "3 records, a reset to the second")
 
-    yield small_hole("REGION-H08", "G9", "creates_first", race, "2 operators, 1 partition, 2 records")
-    yield small_hole("REGION-H12", "V2", "counts_forced_resets", attempt_system, "resets without a checkpoint")
-    yield small_hole("REGION-H14", "REGION-46", "starts_new_partitions_first", born, "2 operators, 2 records")
-    yield small_hole("REGION-H15", "REGION-52", "checks_position", log_system, "3 records, a reset to the second")
+
+# Numbers and names: settings that contradict each other.
 
 
 def short_waits(dialect: RegionDialect) -> Iterator[str]:
@@ -122,8 +200,8 @@ def value_holes() -> Iterator[HoleSearch]:
         count: int,
         unit: str,
     ) -> HoleSearch:
-        both = partial(values, undo_repairs(repair)), partial(values, REPAIRED)
-        return value_hole(id, name, sentence, repair, both, count, unit)
+        dialects = undo_repairs(repair), REPAIRED
+        return value_hole(id, name, sentence, repair, values, dialects, count, unit)
 
     waits = "An operator waits for a merge as long as the region's reset may last, and Kafka waits longer."
     apart = "Groups of different ids have different beans."
@@ -135,6 +213,21 @@ def value_holes() -> Iterator[HoleSearch]:
     yield hole("REGION-H17", "REGION-02", apart, "names_group_exactly", shared_names, pairs, "pairs of group ids")
     yield hole("REGION-H17", "V6", ends, "counts_present_operators", waiting_merges, MAX_WIDTH**2, "pairs of widths")
     yield hole("REGION-H17", "REGION-01", starts, "refuses_operator_driven", refused_regions, 2 * MAX_WIDTH, "settings")
+
+
+# The holes of the main system.
+
+
+def sizes_of(bounds: RegionBounds) -> str:
+    """What is explored, in words."""
+    counts = {
+        "operator": bounds.operators,
+        "partition": bounds.partitions,
+        "record": bounds.records,
+        "checkpoint": bounds.checkpoints,
+    }
+    told = [f"{count} {name}{'s' * (count != 1)}" for name, count in counts.items()]
+    return ", ".join([*told, *describe_faults(bounds.faults)])
 
 
 def region_holes() -> tuple[HoleSearch, ...]:

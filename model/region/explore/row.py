@@ -6,12 +6,14 @@ from itertools import permutations
 from typing import Any
 
 from fencepost.model.classic.core.state import Group
-from fencepost.model.explore.transition_system import Permutation, Symmetry, Transition
+from fencepost.model.explore.rows import ActionMaker, Place, RowView
+from fencepost.model.explore.transition_system import Permutation, Symmetry
 from fencepost.model.frozen import evolve, fast_frozen
 from fencepost.model.region.controller import (
     CheckpointStore,
     Downstream,
     GroupBean,
+    Offsets,
     OperatorCheckpoint,
     Region,
     no_offsets,
@@ -19,16 +21,10 @@ from fencepost.model.region.controller import (
 )
 from fencepost.model.region.dialect import REPAIRED, RegionDialect
 from fencepost.model.region.group import assignment_of, empty_group, join_group, normalize
-from fencepost.model.region.operator import new_operator, on_assigned
-
-# The columns of the system: faults left, the region and its checkpoints, downstream, bean, group, operators.
-
+from fencepost.model.region.operator import Operator, new_operator, on_assigned
 
 FAULTS, REGION, STORE, DOWNSTREAM, BEAN, KAFKA, VARIABLES, OPERATORS = range(8)
 """Columns of the row; the operators are the last ones."""
-Transitions = tuple[Transition, ...]
-NOTHING: Transitions = ()
-Write = tuple[int, Any]
 
 
 @fast_frozen
@@ -126,19 +122,45 @@ def share_out(group: Group, names: tuple[str, ...], partitions: int) -> Group:
     raise ValueError(f"{partitions} partitions are not one for each of {len(names)} operators")
 
 
-def spend(faults: RegionFaults, name: str) -> Write:
-    """The write of one fault fewer."""
-    return FAULTS, evolve(faults, **{name: getattr(faults, name) - 1})
+class RegionView(RowView):
+    """The columns of the row by name. `own` is that of the operator that an action is about, if it is about one."""
+
+    bounds: RegionBounds
+    name: str
+    faults: RegionFaults
+    region: Region
+    store: CheckpointStore
+    downstream: Downstream
+    bean: GroupBean
+    kafka: Kafka
+    variables: Offsets
+    own: Operator
+    operators: tuple[Operator, ...]
+
+    def reset(self) -> dict[str, Any]:
+        """The values with which a reset begins."""
+        return {"region": start_reset(self.region, self.bounds.job), **self.restore()}
+
+    def restore(self) -> dict[str, Any]:
+        """The values of a reset beside the region's: downstream is as it was, a checkpoint under way is void."""
+        return {"downstream": self.store.snapshot, "store": evolve(self.store, partial=())}
 
 
-def restore_checkpoint(store: CheckpointStore) -> tuple[Write, ...]:
-    """The writes of a reset beside the region's: downstream is as it was, a checkpoint under way is void."""
-    return (DOWNSTREAM, store.snapshot), (STORE, evolve(store, partial=()))
-
-
-def reset_region(bounds: RegionBounds, region: Region, store: CheckpointStore) -> tuple[Write, ...]:
-    """The writes with which a reset begins."""
-    return (REGION, start_reset(region, bounds.job)), *restore_checkpoint(store)
+def actions_about(bounds: RegionBounds, name: str = "") -> ActionMaker[RegionView]:
+    """The maker of actions about one operator, about a dead process of one, or about nobody."""
+    places: dict[str, Place] = {
+        "faults": FAULTS,
+        "region": REGION,
+        "store": STORE,
+        "downstream": DOWNSTREAM,
+        "bean": BEAN,
+        "kafka": KAFKA,
+        "variables": VARIABLES,
+        "operators": bounds.columns,
+    }
+    if name in bounds.names:
+        places["own"] = bounds.column(name)
+    return ActionMaker(RegionView, places, {"bounds": bounds, "name": name})
 
 
 # Operators are alike: a row with two of them exchanged is the same row.
