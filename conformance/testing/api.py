@@ -2,13 +2,11 @@
 
 import asyncio
 import os
-import queue
-import threading
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias, TypedDict, Unpack
+from typing import TypeAlias, TypedDict, Unpack
 
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.target import Channel, Description, Exchange, Target, TraceBuilder
@@ -23,6 +21,7 @@ from fencepost.conformance.run.runner import make_run, profile_or_default
 from fencepost.conformance.run.stream import TraceSaver, consume, stream_events
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.conformance.subject import Scenario, select_requirements
+from fencepost.conformance.testing.threads import iterate_in_thread
 from fencepost.model.catalogue.requirement import Requirement
 from fencepost.model.catalogue.selection import matching_ids
 from fencepost.model.settings import Settings
@@ -65,12 +64,17 @@ class KafkaTarget:
     @property
     def url(self) -> str:
         """The address as the command line takes it."""
-        return self.address if "://" in self.address else f"kafka://{self.address}"
+        return with_scheme(self.address)
 
     @property
     def profile_path(self) -> Path | None:
         """Where the profile is, None without one."""
         return Path(self.profile) if self.profile is not None else None
+
+
+def with_scheme(address: str) -> str:
+    """An address as the command line takes it."""
+    return address if not address or "://" in address else f"kafka://{address}"
 
 
 AnyTarget: TypeAlias = str | KafkaTarget | Target | Callable[[], Target]
@@ -193,51 +197,11 @@ def stream(target: AnyTarget, **options: Unpack[RunOptions]) -> Generator[RunEve
     return iterate_in_thread(run_starter(target, **options))
 
 
-def iterate_in_thread(start: Callable[[], AsyncGenerator[RunEvent, None]]) -> Generator[RunEvent, None, None]:
-    """The events of a run that goes on in a thread of its own; closing the generator ends the run."""
-    events: queue.SimpleQueue[RunEvent | BaseException | None] = queue.SimpleQueue()
-    loop = asyncio.new_event_loop()
-    work = loop.create_task(_forward(start, events.put))
-
-    def run_loop() -> None:
-        with asyncio.Runner(loop_factory=lambda: loop) as runner:
-            runner.run(_wait_for(work))
-
-    thread = threading.Thread(target=run_loop, name="fencepost run", daemon=True)
-    thread.start()
-    try:
-        while (event := events.get()) is not None:
-            if isinstance(event, BaseException):
-                raise event
-            yield event
-    finally:
-        if thread.is_alive():
-            loop.call_soon_threadsafe(work.cancel)
-        thread.join()
-
-
 async def astream(target: AnyTarget, **options: Unpack[RunOptions]) -> AsyncGenerator[RunEvent, None]:
     """As `stream`, in async code. When its consumer is cancelled the run is cut short, and its report still follows."""
     async with aclosing(run_starter(target, **options)()) as events:
         async for event in events:
             yield event
-
-
-async def _forward(start: Callable[[], AsyncGenerator[RunEvent, None]], put: Callable[[Any], None]) -> None:
-    """Put the events of a run, or what it raises, and None at the end."""
-    try:
-        async with aclosing(start()) as events:
-            async for event in events:
-                put(event)
-    except Exception as error:
-        put(error)
-    finally:
-        put(None)
-
-
-async def _wait_for(task: "asyncio.Task[None]") -> None:
-    """Wait until a task is over, whatever comes of it."""
-    await asyncio.wait([task])
 
 
 def run_starter(

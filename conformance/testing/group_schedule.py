@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -22,12 +22,8 @@ MAX_RESPONSE_MS = 10_000
 """How long a schedule waits for a response before it goes on without it."""
 
 
-class SchedulePlayer(Protocol):
-    """Plays a schedule on the target of a test."""
-
-    def play(self, scenario: Scenario) -> ScenarioRun:
-        """Play it in a group of its own, and judge its trace. Raises `TargetError`."""
-        ...
+PlaySchedule: TypeAlias = Callable[[Scenario], ScenarioRun]
+"""Plays a schedule on the target of a test, in a group of its own, and judges its trace. Raises `TargetError`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +174,8 @@ class ScheduleMember:
 class GroupSchedule:
     """A schedule for one group, as `fencepost_schedule` gives it. Steps are added one by one and played by `check`."""
 
-    def __init__(self, player: SchedulePlayer, node: str = "", save: Path | None = None) -> None:
-        self._player = player
+    def __init__(self, play: PlaySchedule, node: str = "", save: Path | None = None) -> None:
+        self._play_on_target = play
         self._node = node
         self._save = save
         self._steps: list[ScheduleStep] = []
@@ -299,10 +295,10 @@ class GroupSchedule:
         """
         __tracebackhide__ = True
         scenario = Scenario("schedule", (), self._play)
-        run = self._player.play(scenario)
+        run = self._play_on_target(scenario)
         first = first_violation(run.verdict)
         if first is not None:
-            if first.requirement not in self._player.play(scenario).verdict.violated:
+            if first.requirement not in self._play_on_target(scenario).verdict.violated:
                 raise Undecided(f"{first.requirement} was violated once and not when the schedule was played again")
             failure = build_failure(run.events, first, Origin("", ""), replayed=True, header=run.header)
             finding = FailedRequirement(first.requirement, failure)

@@ -14,6 +14,8 @@ from fencepost.adapters.classic.messages import Request, Response
 from fencepost.adapters.classic.topics import Topics
 from fencepost.adapters.in_process import DEFAULT_TOPICS, InProcessTarget, MemoryTransport
 from fencepost.adapters.target import Description
+from fencepost.conformance.plan import Plan
+from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS, BundledRun
 from fencepost.conformance.subject import Scenario, ScenarioRun
 from fencepost.conformance.testing.runs import EXCEPTION, exceptions_in
@@ -87,6 +89,11 @@ class InMemory:
         await target.open()
         await target.close()
         return target.is_async
+
+    def make_run(self, plan: Plan, profile: Profile) -> BundledRun:
+        """A run of a plan; its coordinators can be made with any settings."""
+        settings = {name: getattr(self.settings, name) for name in self.settings.__dataclass_fields__}
+        return InMemoryRun(plan, replace(profile, settings={**settings, **profile.settings}), self.make_target)
 
     def make_target(self, settings: Settings) -> "CoordinatorTarget":
         """A target with a coordinator of its own that has these settings."""
@@ -269,17 +276,10 @@ def describe_error(error: Exception) -> str:
 
 def describe_traceback(error: Exception) -> str:
     """The traceback of an exception, without the frames of the kit."""
-    frames = [each for each in traceback.extract_tb(error.__traceback__) if not _is_own(each.filename)]
+    root = __file__.rpartition("conformance")[0]
+    own = tuple(f"{root}{layer}/" for layer in ("model", "traces", "adapters", "conformance"))
+    frames = [each for each in traceback.extract_tb(error.__traceback__) if not each.filename.startswith(own)]
     return "".join([*traceback.format_list(frames), *traceback.format_exception_only(error)]).rstrip()
-
-
-_OWN_FOLDERS = (__file__.rpartition("conformance")[0],)
-
-
-def _is_own(path: str) -> bool:
-    """Whether a file is one of the kit's."""
-    root = _OWN_FOLDERS[0]
-    return any(path.startswith(f"{root}{layer}") for layer in ("model/", "traces/", "adapters/", "conformance/"))
 
 
 # -- a user's server of Kafka's protocol as a target in this process --------------------------------------------------

@@ -1,24 +1,21 @@
 """Recording the traffic between clients and a cluster while a test runs, and judging it afterwards."""
 
 import asyncio
-import threading
-from collections.abc import Iterator
-from concurrent.futures import Future
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from fencepost.adapters.address import TargetError, format_address, parse_bootstrap
-from fencepost.adapters.record.recorder import RecordingOptions, record_traffic
+from fencepost.adapters.record.recorder import RecordingOptions, RecordingResult, record_traffic
 from fencepost.conformance.analysis.failures import Origin, build_failure
 from fencepost.conformance.run.replay import judge_trace
 from fencepost.conformance.testing.case import NextSteps, make_violation
 from fencepost.conformance.testing.runs import FailedRequirement
+from fencepost.conformance.testing.threads import enter_in_thread
 from fencepost.traces.files.trace_files import open_trace
 from fencepost.traces.verdict import TraceVerdict, violations_in
-
-TIMEOUT_S = 30.0
-"""How long the recorder may take to begin or to end."""
 
 
 @dataclass(slots=True)
@@ -59,30 +56,30 @@ class Recorder:
             raise TargetError(f"{upstream!r} is no address: write host:port")
         self._recordings += 1
         recording = Recording(self._folder / f"recording-{self._recordings}.jsonl")
-        started: Future[tuple[str, int]] = Future()
-        ends: Future[None] = Future()
-        errors: list[BaseException] = []
         options = RecordingOptions(("127.0.0.1", 0), bootstrap, recording.path)
-
-        async def live() -> None:
-            stop = asyncio.Event()
-            asyncio.wrap_future(ends).add_done_callback(lambda _: stop.set())
-            try:
-                await record_traffic(
-                    options, lambda host, port: started.set_result((host, port)), recording.notices.append, stop
-                )
-            except BaseException as error:
-                errors.append(error)
-                if not started.done():
-                    started.set_exception(error)
-
-        thread = threading.Thread(target=asyncio.run, args=(live(),), name="fencepost recorder", daemon=True)
-        thread.start()
-        try:
-            recording.bootstrap = format_address(*started.result(TIMEOUT_S))
+        with enter_in_thread(lambda: record_meanwhile(options, recording.notices.append)) as (address, _):
+            recording.bootstrap = address
             yield recording
-        finally:
-            ends.set_result(None)
-            thread.join(TIMEOUT_S)
-        if errors:
-            raise errors[0]
+
+
+@asynccontextmanager
+async def record_meanwhile(
+    options: RecordingOptions, show: Callable[[str], None]
+) -> AsyncIterator[tuple[str, asyncio.Task[RecordingResult]]]:
+    """Record until the block ends; gives the address for the clients, and what will have the result. Raises as
+    `record_traffic`."""
+    stop = asyncio.Event()
+    address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    def announce(host: str, port: int) -> None:
+        address.set_result(format_address(host, port))
+
+    work = asyncio.create_task(record_traffic(options, announce, show, stop))
+    either: tuple[asyncio.Future[Any], ...] = (work, address)
+    await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+    try:
+        if address.done():
+            yield address.result(), work
+    finally:
+        stop.set()
+        await work

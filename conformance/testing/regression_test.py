@@ -5,7 +5,7 @@ The test asserts what the model allows, never what was seen: it passes as soon a
 
 import keyword
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, cast
@@ -40,20 +40,6 @@ class CapturingChannel:
 
     async def close(self) -> None:
         """Nothing is open."""
-
-
-def capture_request(
-    context: ScenarioContext,
-    channel: CapturingChannel,
-    members: Mapping[str, Member],
-    label: str,
-    api: str,
-    version: int,
-) -> Body:
-    """The body of the request that a member sends in this state, with all fields."""
-    copies = {name: replace(member) for name, member in members.items()}
-    send_request(PlayedSchedule(context, copies), api, label, {"version": version})
-    return complete_body(api, version, channel.body)
 
 
 def complete_body(api: str, version: int, body: Body) -> Body:
@@ -182,7 +168,12 @@ class TestWriter:
         if not event.member or event.member in self.members:
             return
         join = next(
-            (each for each in self.events if each.api == "JoinGroup" and is_request_of(each, event.member)), None
+            (
+                each
+                for each in self.events
+                if each.kind is Kind.REQUEST and each.api == "JoinGroup" and each.member == event.member
+            ),
+            None,
         )
         usual = self.context.member(event.member)
         state = member_of(event.member, join.body, self.group, usual) if join is not None else usual
@@ -203,17 +194,16 @@ class TestWriter:
     def request_line(self, step: ReplayStep, *, parks: bool) -> str:
         """The line that sends a request."""
         event = step.event
-        arguments = [literal(event.api), *(["parks=True"] if parks else [])]
-        fields = self.changed_fields(event.api, event.version, event.member, event.body)
-        arguments += [f"version={event.version}", *fields]
-        if checked := self.checks.get(event.sequence):
-            arguments.append(f"checks={literal(checked)}")
-        result = f"request_{event.sequence} = " if event.sequence in self.dropped else ""
-        return f"{result}{self.sender(event.member)}.send({', '.join(arguments)})"
+        checked = self.checks.get(event.sequence)
+        more = [f"checks={literal(checked)}"] if checked else []
+        sent = self.send_line(event, event.api, event.body, ["parks=True"] if parks else [], more)
+        return f"request_{event.sequence} = {sent}" if event.sequence in self.dropped else sent
 
-    def sender(self, label: str) -> str:
-        """The variable that sends a request."""
-        return self.members[label].variable if label in self.members else "s"
+    def send_line(self, event: Event, api: str, body: Body, before: Iterable[str], after: Iterable[str] = ()) -> str:
+        """The call that sends a request with this body, with more arguments before the fields and after them."""
+        sender = self.members[event.member].variable if event.member in self.members else "s"
+        fields = self.changed_fields(api, event.version, event.member, body)
+        return f"{sender}.send({', '.join([literal(api), *before, f'version={event.version}', *fields, *after])})"
 
     def fault_lines(self, event: Event) -> Iterator[str]:
         """The lines that do what the trace did to the target or to a connection."""
@@ -225,14 +215,13 @@ class TestWriter:
             case "torn":
                 yield from self.declare_member(event)
                 api, share, request = (event.body[name] for name in ("api", "share", "request"))
-                fields = self.changed_fields(api, event.version, event.member, request)
-                arguments = [literal(api), "parks=True", f"share={share}", f"version={event.version}", *fields]
-                yield f"{self.sender(event.member)}.send({', '.join(arguments)})"
+                yield self.send_line(event, api, request, ["parks=True", f"share={share}"])
 
     def changed_fields(self, api: str, version: int, label: str, body: Body) -> Iterator[str]:
         """The fields of a request that its sender would not send by itself."""
-        members = {name: known.state for name, known in self.members.items()}
-        usual = capture_request(self.context, self.channel, members, label, api, version)
+        members = {name: replace(known.state) for name, known in self.members.items()}
+        send_request(PlayedSchedule(self.context, members), api, label, {"version": version})
+        usual = complete_body(api, version, self.channel.body)
         wanted = complete_body(api, version, body)
         for name, value in wanted.items():
             if usual.get(name) != value:
@@ -269,11 +258,6 @@ def literal(value: Any) -> str:
     if isinstance(value, str | bytes) and (told := repr(value)).endswith("'") and '"' not in told:
         return f'{told[: told.index(chr(39))]}"{told[told.index(chr(39)) + 1 : -1]}"'
     return repr(value)
-
-
-def is_request_of(event: Event, label: str) -> bool:
-    """Whether an event is a request of the member with this label."""
-    return event.kind is Kind.REQUEST and event.member == label
 
 
 def group_of(events: Sequence[Event]) -> str:

@@ -1,15 +1,13 @@
 """The runs behind test cases: they play the scenarios and schedules that the wanted requirements need."""
 
-import asyncio
 import hashlib
 import tempfile
-import threading
-from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Protocol, TypeAlias
 
 from fencepost.adapters.virtual_clock import run_virtual_in_thread
 from fencepost.conformance.capabilities import REMEDIES
@@ -24,18 +22,19 @@ from fencepost.conformance.run.run_state import RunState, order_scenarios
 from fencepost.conformance.run.stream import TraceSaver, stream_events
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.conformance.subject import Scenario, ScenarioRun, Selection
-from fencepost.conformance.testing.api import iterate_in_thread
+from fencepost.conformance.testing.threads import in_thread, iterate_in_thread
 from fencepost.model.errors import FencepostError
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.verdict import UNCLASSIFIED
 
 # -- the runs behind test cases ---------------------------------------------------------------------------------------
 
-T = TypeVar("T")
 MakeRun: TypeAlias = Callable[[Plan, Profile], BundledRun]
 """Makes the run of a plan and a profile on a target."""
 EXCEPTION = "exception"
 """The field of a `closed` event with the traceback of the exception that ended the coordinator."""
+SEED_STEP = 1_000_003
+"""How far the seeds of two batches of random schedules are apart; the first has that of the session."""
 RESTART_REMEDY = "in_memory(..., restart=True)"
 """What a test suite does for restarts to be tested."""
 
@@ -120,7 +119,12 @@ class InProcessRun:
         self.run = make_run(self.plan, choices.profile)
         chosen = tuple(DEFAULT_SPECIFICATION.requirements[id] for id in requirements)
         self.description = in_thread(run_virtual_in_thread(self.run.describe_target()))
-        self.selection = with_own_remedies(self.run.select(chosen, self.description))
+        selection = self.run.select(chosen, self.description)
+        # A test suite remedies what is left out by other means than a profile.
+        left_out = {
+            id: reason.replace(REMEDIES["restart"], RESTART_REMEDY) for id, reason in selection.left_out.items()
+        }
+        self.selection = replace(selection, left_out=left_out)
         self.saver = TraceSaver(choices.save)
         self.unclassified: dict[str, list[Failure]] = {}
         """Violations that no requirement speaks of, by scenario."""
@@ -236,8 +240,9 @@ class InProcessRun:
         return next((id for id in scenario.requirements if id in chosen), "")
 
     def run_batch(self, batch: int, size: int, seed: int) -> tuple[FailedRequirement, ...]:
-        """As `SessionRun.run_batch`. The batch is drawn by itself: it does not depend on what was played before."""
-        plan = replace(self.plan, schedules=size, seed=batch_seed(seed, batch))
+        """As `SessionRun.run_batch`. The batch is drawn by a seed of its own: it does not depend on what was played
+        before."""
+        plan = replace(self.plan, schedules=size, seed=seed + SEED_STEP * batch)
         state = self.new_state(plan, replace(self.selection, scenarios=()))
         in_thread(self.playing_schedules(plan, state))
         report = state.build_report(self.target_name())
@@ -268,38 +273,6 @@ def exceptions_in(events: Iterable[Event]) -> list[str]:
     """The tracebacks of the exceptions that ended coordinators in a trace, each once."""
     told = (event.body.get(EXCEPTION) for event in events if event.kind is Kind.FAULT)
     return list(dict.fromkeys(each for each in told if isinstance(each, str)))
-
-
-def with_own_remedies(selection: Selection) -> Selection:
-    """The selection with what a test suite can do about requirements that are left out, in the place of lines of a
-    profile."""
-    remedy = REMEDIES["restart"]
-    told = {id: reason.replace(remedy, RESTART_REMEDY) for id, reason in selection.left_out.items()}
-    return replace(selection, left_out=told)
-
-
-def batch_seed(seed: int, batch: int) -> int:
-    """The seed of a batch of random schedules: each batch has one of its own, the first that of the session."""
-    return seed + 1_000_003 * batch
-
-
-def in_thread(main: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine in a thread of its own, as the caller may have an event loop running."""
-    results: list[T] = []
-    errors: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            results.append(asyncio.run(main))
-        except BaseException as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=run, name="fencepost", daemon=True)
-    thread.start()
-    thread.join()
-    if errors:
-        raise errors[0]
-    return results[0]
 
 
 # -- the run behind test cases on a broker ----------------------------------------------------------------------------
@@ -408,18 +381,14 @@ class BrokerRun:
     def run_batch(self, batch: int, size: int, seed: int) -> tuple[FailedRequirement, ...]:
         """As `SessionRun.run_batch`: what the run found with the schedules of the batch."""
         report = self.whole_report()
-        shown = {event.requirement for event in self.shrunk if batch_of(event.name) == batch}
+        # A random schedule is named schedule-SEED-BATCH-NUMBER, and maybe a requirement.
+        shown = {event.requirement for event in self.shrunk if int(event.name.split("-")[2]) == batch}
         failed = [each for each in report.failed_results() if each.id in shown]
         return tuple(FailedRequirement(each.id, each.failures_by_length()[0]) for each in failed)
 
     def report(self) -> Report | None:
         """As `SessionRun.report`."""
         return self._report
-
-
-def batch_of(name: str) -> int:
-    """The batch of a random schedule by its name, which is `schedule-SEED-BATCH-NUMBER` and maybe a requirement."""
-    return int(name.split("-")[2])
 
 
 @contextmanager

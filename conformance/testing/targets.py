@@ -4,10 +4,8 @@ import asyncio
 import os
 import secrets
 import shlex
-import threading
-from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
-from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Collection, Coroutine, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -15,16 +13,16 @@ from typing import Any, TypeAlias, TypeVar
 
 from fencepost.adapters.address import TargetError, format_address
 from fencepost.adapters.serve.server import Server
-from fencepost.adapters.target import Target
 from fencepost.adapters.virtual_clock import run_virtual_in_thread
 from fencepost.conformance.classic.kafka_address import kafka_target
-from fencepost.conformance.plan import BUNDLED, Plan
+from fencepost.conformance.plan import BUNDLED
 from fencepost.conformance.profile import Profile, load_profile
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.run.play import DEFAULT_GRACE_MS, play_scenario
 from fencepost.conformance.subject import Scenario, ScenarioRun
-from fencepost.conformance.testing.api import AnyTarget, KafkaTarget, target_factory
-from fencepost.conformance.testing.in_memory import ASYNC_GRACE_MS, InMemory, InMemoryRun
+from fencepost.conformance.testing.api import AnyTarget, KafkaTarget, target_factory, with_scheme
+from fencepost.conformance.testing.group_schedule import PlaySchedule
+from fencepost.conformance.testing.in_memory import ASYNC_GRACE_MS, InMemory
 from fencepost.conformance.testing.runs import (
     Broker,
     BrokerRun,
@@ -33,8 +31,8 @@ from fencepost.conformance.testing.runs import (
     RunChoices,
     SessionRun,
     hold_lock,
-    in_thread,
 )
+from fencepost.conformance.testing.threads import enter_in_thread, in_thread
 from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import DecodedRequest
@@ -129,10 +127,9 @@ class ServedCoordinator:
 def serve_in_thread(settings: Settings = QUICK_SETTINGS) -> Iterator[ServedCoordinator]:
     """A coordinator that serves on a free port of this machine until the block ends. Raises `OSError` if there is no
     port."""
-    started: Future[ServedCoordinator] = Future()
-    ends: Future[None] = Future()
 
-    async def live() -> None:
+    @asynccontextmanager
+    async def serve() -> AsyncIterator[ServedCoordinator]:
         requests: list[ServedRequest] = []
 
         def observe(request: DecodedRequest, response: Body) -> None:
@@ -143,21 +140,12 @@ def serve_in_thread(settings: Settings = QUICK_SETTINGS) -> Iterator[ServedCoord
         server = Server(settings, None, observe=observe)
         try:
             await server.listen("127.0.0.1", 0)
-            started.set_result(ServedCoordinator(server, asyncio.get_running_loop(), requests))
-            await asyncio.wrap_future(ends)
-        except Exception as error:
-            started.set_exception(error)
+            yield ServedCoordinator(server, asyncio.get_running_loop(), requests)
         finally:
             await server.close()
 
-    thread = threading.Thread(target=asyncio.run, args=(live(),), name="fencepost coordinator", daemon=True)
-    thread.start()
-    try:
-        yield started.result(TIMEOUT_S)
-    finally:
-        with suppress(RuntimeError):
-            ends.set_result(None)
-        thread.join(TIMEOUT_S)
+    with enter_in_thread(serve) as served:
+        yield served
 
 
 # -- the kinds of targets of a test suite -----------------------------------------------------------------------------
@@ -195,11 +183,6 @@ def split_command(command: Command) -> tuple[str, ...]:
     return tuple(shlex.split(command)) if isinstance(command, str) else tuple(command)
 
 
-def with_scheme(address: str) -> str:
-    """The address as the command line takes it."""
-    return address if not address or "://" in address else f"kafka://{address}"
-
-
 @dataclass(frozen=True, slots=True)
 class SessionPlan:
     """What the test cases of a session on one target want: the requirements to be tested, those of them that are
@@ -223,35 +206,16 @@ def make_session_run(target: TestedTarget, choices: RunChoices, plan: SessionPla
         target = replace(target, profile=declare_known(told, plan.known))
         return BrokerRun(target, choices, plan.requirements, plan.schedules)
     choices = replace(choices, profile=declare_known(choices.profile, plan.known))
+    make_run: MakeRun = BundledRun
     if isinstance(target, InMemory):
         if choices.profile.grace is None and in_thread(run_virtual_in_thread(target.is_async())):
             choices = replace(choices, profile=replace(choices.profile, grace=ASYNC_GRACE_MS))
-        return in_process_run(partial(in_memory_run, target), choices, plan)
-    if target == BUNDLED:
-        return in_process_run(BundledRun, choices, plan)
-    if isinstance(target, str) or not (callable(target) or hasattr(target, "channel")):
-        raise TypeError(f"fencepost_target returned {target!r}; return in_memory(...), broker(...) or an address")
-    return in_process_run(partial(own_run, target), choices, plan)
-
-
-def in_process_run(
-    make_run: MakeRun,
-    choices: RunChoices,
-    plan: SessionPlan,
-) -> InProcessRun:
-    """The run of a session on a target in this process."""
+        make_run = target.make_run
+    elif target != BUNDLED:
+        if isinstance(target, str) or not (callable(target) or hasattr(target, "channel")):
+            raise TypeError(f"fencepost_target returned {target!r}; return in_memory(...), broker(...) or an address")
+        make_run = partial(BundledRun, make_target=target_factory(target), can_configure=False)
     return InProcessRun(make_run, choices, plan.requirements, plan.expected)
-
-
-def in_memory_run(coordinator: InMemory, plan: Plan, profile: Profile) -> BundledRun:
-    """A run on a coordinator, which can be made with any settings."""
-    settings = {name: getattr(coordinator.settings, name) for name in coordinator.settings.__dataclass_fields__}
-    return InMemoryRun(plan, replace(profile, settings={**settings, **profile.settings}), coordinator.make_target)
-
-
-def own_run(target: Target | Callable[[], Target], plan: Plan, profile: Profile) -> BundledRun:
-    """A run on a `Target`, which has settings of its own."""
-    return BundledRun(plan, profile, target_factory(target), can_configure=False)
 
 
 def declare_known(profile: Profile, known: Mapping[str, str]) -> Profile:
@@ -274,49 +238,32 @@ def declared_deviations(target: TestedTarget, profile: Profile, known: Mapping[s
     return {**profile.deviations, **own, **known}
 
 
-class InProcessPlayer:
-    """Plays schedules on a target in this process, on virtual time, a fresh one for each."""
-
-    def __init__(self, run: BundledRun) -> None:
-        self.run = run
-
-    def play(self, scenario: Scenario) -> ScenarioRun:
-        """As `SchedulePlayer.play`."""
-        return in_thread(run_virtual_in_thread(self.run.play(scenario, "check")))
-
-
-class BrokerPlayer:
-    """Plays schedules on a broker."""
-
-    def __init__(self, broker: Broker, choices: RunChoices) -> None:
-        self.broker = broker
-        self.choices = choices
-
-    def play(self, scenario: Scenario) -> ScenarioRun:
-        """As `SchedulePlayer.play`."""
-        with hold_lock(self.broker):
-            return in_thread(self.play_now(scenario))
-
-    async def play_now(self, scenario: Scenario) -> ScenarioRun:
-        """Play a schedule, and remove its group."""
-        profile, token = self.broker.profile, secrets.token_hex(3)
-        grace = profile.grace if profile.grace is not None else DEFAULT_GRACE_MS
-        target = kafka_target(self.broker.address, profile)
-        restart = target.restart if profile.can_restart else None
-        try:
-            description = await target.open()
-            group = f"{scenario.name}-{token}-check"
-            run = await play_scenario(scenario, target, description, group, grace=grace, restart=restart)
-            await target.remove_traces(token)
-            return run
-        finally:
-            await target.close()
+async def play_on_broker(broker: Broker, scenario: Scenario) -> ScenarioRun:
+    """Play a schedule on a broker, and remove its group."""
+    profile, token = broker.profile, secrets.token_hex(3)
+    grace = profile.grace if profile.grace is not None else DEFAULT_GRACE_MS
+    target = kafka_target(broker.address, profile)
+    restart = target.restart if profile.can_restart else None
+    try:
+        description = await target.open()
+        group = f"{scenario.name}-{token}-check"
+        run = await play_scenario(scenario, target, description, group, grace=grace, restart=restart)
+        await target.remove_traces(token)
+        return run
+    finally:
+        await target.close()
 
 
-def schedule_player(target: TestedTarget, choices: RunChoices) -> InProcessPlayer | BrokerPlayer:
-    """What plays the schedules of a test on a target. Raises as `make_session_run`."""
+def schedule_player(target: TestedTarget, choices: RunChoices) -> PlaySchedule:
+    """What plays the schedules of a test on a target: on virtual time in this process, a fresh one for each, or on a
+    broker. Raises as `make_session_run`."""
     made = make_session_run(target, choices, SessionPlan(("FIND-01",)))
-    if isinstance(made, BrokerRun):
-        return BrokerPlayer(made.broker, choices)
-    assert isinstance(made, InProcessRun)
-    return InProcessPlayer(made.run)
+
+    def play(scenario: Scenario) -> ScenarioRun:
+        if isinstance(made, BrokerRun):
+            with hold_lock(made.broker):
+                return in_thread(play_on_broker(made.broker, scenario))
+        assert isinstance(made, InProcessRun)
+        return in_thread(run_virtual_in_thread(made.run.play(scenario, "check")))
+
+    return play

@@ -49,7 +49,7 @@ def test_three_clients_on_the_bundled_coordinator(tmp_path: Path) -> None:
     path = tmp_path / "trace.jsonl"
     with serve_in_thread() as upstream, record_in_thread(recording_options(upstream, path)) as session:
         run_clients(session.bootstrap, "recorded")
-    (recorded,) = session.results
+    recorded = session.work.result()
     assert (session.notices, recorded.files, recorded.undecoded, recorded.write_error) == ([], (path,), 0, "")
     header, events = open_trace(path)
     seen = Counter((event.kind, event.api) for event in events)
@@ -67,7 +67,7 @@ def test_the_parts_of_a_recording_are_traces(tmp_path: Path) -> None:
         record_in_thread(recording_options(upstream, tmp_path / "trace.jsonl", rotate=20_000)) as session,
     ):
         run_clients(session.bootstrap, "parts")
-    (recorded,) = session.results
+    recorded = session.work.result()
     assert len(recorded.files) > 2
     sequences = [{event.sequence for event in open_trace(path)[1]} for path in recorded.files]
     assert sequences[0] | set.union(*sequences) == set(range(recorded.events))
@@ -138,7 +138,7 @@ def test_three_clients_on_apache_kafka(name: str, request: pytest.FixtureRequest
     with record_in_thread(recording_options(kafka.bootstrap, path)) as session:
         create_topic(session.bootstrap)
         run_clients(session.bootstrap, "recorded")
-    assert session.results[0].undecoded == 0 and session.notices == []
+    assert session.work.result().undecoded == 0 and session.notices == []
     assert judge_paths(path).exit_code() == 0
 
 

@@ -10,8 +10,8 @@ import pytest
 from fencepost.adapters.address import format_address
 from fencepost.adapters.region.line_program import LineProgram
 from fencepost.conformance.cli import main
+from fencepost.conformance.testing.threads import enter_in_thread
 from tests.support.faulty_regions import FAULTS
-from tests.support.server_thread import enter_in_thread
 
 pytestmark = pytest.mark.slow
 

@@ -12,9 +12,9 @@ from fencepost.adapters.security.authentication import load_security
 from fencepost.adapters.security.settings import SecurityError
 from fencepost.conformance.cli import main
 from fencepost.conformance.profile import ProfileError, load_profile
+from fencepost.conformance.testing.threads import enter_in_thread
 from tests.support.guarded_server import CERTIFICATES, Door, guarded_server
 from tests.support.security_profiles import KIT, PASSWORD, SECRET, TOKEN, TRUST, USERS, set_passwords, write_profile
-from tests.support.server_thread import enter_in_thread
 
 pytestmark = pytest.mark.real_time
 

@@ -1,15 +1,13 @@
 """Targets and profiles that cannot be used: one clear line through the command line, and exit code 2."""
 
-import asyncio
-import threading
 from collections.abc import Iterator
-from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from fencepost.conformance.cli import main
+from fencepost.conformance.testing.threads import enter_in_thread
 from fencepost.traces.files.trace_files import open_trace
 from tests.support.fake_broker import DISCONNECT, FakeBroker, serve_brokers
 
@@ -19,21 +17,8 @@ Capture = pytest.CaptureFixture[str]
 @contextmanager
 def listening(broker: FakeBroker) -> Iterator[str]:
     """Serve a broker from a thread of its own; gives the target to name."""
-    target: Future[str] = Future()
-    stop: Future[None] = Future()
-
-    async def live() -> None:
-        async with serve_brokers(broker):
-            target.set_result(f"kafka://127.0.0.1:{broker.port}")
-            await asyncio.wrap_future(stop)
-
-    thread = threading.Thread(target=asyncio.run, args=(live(),), daemon=True)
-    thread.start()
-    try:
-        yield target.result(10)
-    finally:
-        stop.set_result(None)
-        thread.join(10)
+    with enter_in_thread(lambda: serve_brokers(broker)):
+        yield f"kafka://127.0.0.1:{broker.port}"
 
 
 @pytest.fixture(scope="module")

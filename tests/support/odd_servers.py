@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
+from fencepost.conformance.testing.threads import enter_in_thread
 from fencepost.model.wire.codec import decode_request
 from tests.support.bad_inputs.bad_input import BadInput
 from tests.support.bad_inputs.samples import SAMPLES
 from tests.support.fake_broker import DISCONNECT, SILENCE, FakeBroker, encode_frame, serve_brokers
-from tests.support.server_thread import enter_in_thread
 
 Reader: TypeAlias = asyncio.StreamReader
 Writer: TypeAlias = asyncio.StreamWriter

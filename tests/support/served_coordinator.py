@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 from fencepost.adapters.serve.server import Server
+from fencepost.conformance.testing.threads import enter_in_thread
 from fencepost.model.settings import Settings
-from tests.support.server_thread import enter_in_thread
 
 FAST_SETTINGS = Settings(min_session_timeout=100, initial_rebalance_delay=200)
 """Settings that let a test be over soon."""

@@ -15,7 +15,6 @@ from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.testing.case import Violation
 from fencepost.conformance.testing.group_schedule import GroupSchedule
 from fencepost.conformance.testing.regression_test import UnwritableTestError, write_regression_test
-from fencepost.conformance.testing.targets import InProcessPlayer
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.files.trace_files import write_trace
@@ -41,7 +40,7 @@ def play_test(source: str, run: BundledRun) -> None:
     names: dict[str, Callable[[GroupSchedule], None]] = {}
     exec(compile(source, "written", "exec"), names)
     (test,) = (value for name, value in names.items() if name.startswith("test_"))
-    test(GroupSchedule(InProcessPlayer(run)))
+    test(GroupSchedule(lambda scenario: run_virtual(run.play(scenario, "check"))))
 
 
 @pytest.mark.parametrize("number", WITNESSES)
