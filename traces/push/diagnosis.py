@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from fencepost.model.push.group import StartRequest
 from fencepost.traces.events import Event
-from fencepost.traces.push.facts import MemberFacts
-from fencepost.traces.push.group import FollowedGroup
-from fencepost.traces.push.world import Partition, PushWorld
+from fencepost.traces.judge.search.configuration import Configuration
+from fencepost.traces.push.group import FollowedGroup, MemberFacts, attempt_in, partitions_in, rules_on
+from fencepost.traces.push.stepper import Partition
 
 Topics = Mapping[str, tuple[str, ...]]
 
@@ -32,9 +32,7 @@ def diagnose_start(
 ) -> PushDiagnosis | None:
     """What is wrong with a Start that a consumer saw; None if nothing is by what is known of the channels. `topics` are
     the partitions of each moment that the snapshot may be of."""
-    number = int(event.body.get("attempt", 0))
-    entries = event.body.get("partitions", ())
-    partitions = tuple((entry["topic"], entry["partition"]) for entry in entries)
+    number, partitions = attempt_in(event), partitions_in(event)
     if event.time < quiet_until - slack:
         told = f"none before {quiet_until} ms, when consumers of the coordinator before have certainly stopped"
         return PushDiagnosis("PUSH-42", "early", told, f"{event.time} ms")
@@ -46,6 +44,7 @@ def diagnose_start(
     found = wrong_partitions(group, member, number, partitions, topics)
     if found is not None:
         return found
+    entries = event.body.get("partitions", ())
     for partition, expected, observed in group.offsets.wrong_offsets(entries, event.time, slack):
         return PushDiagnosis("PUSH-46", "offset", f"{expected} for {'/'.join(partition)}", str(observed))
     return None
@@ -116,12 +115,12 @@ def missing_partitions(group: FollowedGroup, number: int, topics: Sequence[Topic
     return PushDiagnosis("PUSH-34", "partitions", told, f"nobody has {format_partitions(wanted[-1] - given)}")
 
 
-def name_owed(world: PushWorld, group: FollowedGroup) -> PushDiagnosis:
+def name_owed(one: Configuration, group: FollowedGroup) -> PushDiagnosis:
     """The requirement that is broken where something is overdue that the coordinator sends in every explanation."""
-    if world.answers:
+    if one.predicted:
         return PushDiagnosis("PUSH-25", "response", "a response to the registration", "none")
-    sending = world.outbox[0]
-    name, rules = str(sending.consumer), world.trail
+    sending = one.world.outbox[0]
+    name, rules = str(sending.consumer), rules_on(one)
     if isinstance(sending.message, StartRequest):
         return PushDiagnosis("PUSH-39", "response", f"a Start for {name}, as every member has stopped", "none")
     requirement = next(owed_by(rules), None) or next(iter(group.triggers), "")

@@ -1,225 +1,222 @@
-"""One group of a trace, followed by the worlds that explain what its consumers saw."""
+"""One group of a trace of push: what its channels show of consumers and offsets, and what explains it."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from fencepost.model.frozen import evolve
+from fencepost.model.push.consumer import OffsetTable, accept_offset, ping_period, removal_time
 from fencepost.model.push.dialect import REPAIRED
-from fencepost.model.push.group import (
-    Interest,
-    RebalancePhase,
-    RegisterRequest,
-    Registration,
-    register_consumer,
-    trigger_rebalance,
-)
-from fencepost.traces.events import Event
-from fencepost.traces.push.facts import GroupOffsets, MemberFacts, ShownRequirements
-from fencepost.traces.push.world import (
+from fencepost.model.push.group import Interest, Registration
+from fencepost.traces.events import Body, Event, Operation, Order
+from fencepost.traces.judge.search.configuration import Configuration, GroupOperation
+from fencepost.traces.judge.search.search import Search
+from fencepost.traces.push.stepper import (
+    WAITING,
     Partition,
+    PendingRegistration,
+    PushStepper,
     PushWorld,
     Surroundings,
+    advance,
     explain_request,
-    forget_closed,
-    own_steps,
+    must_wait,
     take_response,
 )
 
-# Follows one group: keeps the worlds that explain what its consumers saw.
+
+def attempt_in(event: Event) -> int:
+    """The number of the attempt that a message is about, 0 without one."""
+    return int(event.body.get("attempt", 0))
 
 
-MAX_WORLDS = 4_000
-WAITING = (RebalancePhase.WAIT_STOP, RebalancePhase.WAIT_START)
+def partitions_in(event: Event) -> tuple[Partition, ...]:
+    """The partitions in a message."""
+    return tuple((entry["topic"], entry["partition"]) for entry in event.body.get("partitions", ()))
 
 
-class TooManyWorlds(Exception):
-    """Too many states explain what was seen."""
-
-
-@dataclass(frozen=True, slots=True)
-class PendingRegistration:
-    """A registration that waits for its response, and what may become of it for reasons outside its group."""
-
-    request: RegisterRequest
-    may_be_accepted: bool
-    may_be_refused: bool
+# The times of one channel: when pings are due, when the lease of a consumer is over, which retry a ping is.
 
 
 @dataclass(slots=True)
-class GroupWorlds:
-    """The worlds of one group, and the registrations that wait for their responses."""
+class ChannelTimes:
+    """One registration as its pings and responses show it. Times are milliseconds of the trace.
 
-    worlds: tuple[PushWorld, ...] = (PushWorld(),)
-    """Each once, in an order that is the same in every run."""
-    pending: dict[int, PendingRegistration] = field(default_factory=dict)
-    """By number."""
-    changed_at: int = 0
-    """When something last happened to the group that the coordinator may have to act on."""
-    rules: Counter[str] = field(default_factory=Counter)
+    A message is seen up to `slack` after it was sent, and a timer fires up to `slack` late.
+    """
 
-    def reset(self, not_before: int) -> None:
-        """Another coordinator begins with nothing, and lets consumers of the one before run out first."""
-        self.worlds = (PushWorld(not_before=not_before, due=not_before),)
-        self.pending.clear()
+    session_timeout: int
+    slack: int
+    registered_at: int
+    heard_at: int
+    """When the consumer sent its last response."""
+    pinged_at: int | None = None
+    held_since: int | None = None
+    freed_at: int = 0
+    unanswered: int = 0
+    """How many pings were seen since the last one that was answered."""
+    pings: int = 0
+    answered: int = 0
+    """The number of the last ping that was answered."""
+    answered_at: int = 0
+    before_answer: tuple[int, int] = (0, 0)
+    """`unanswered` and `answered` before the last answer, which the coordinator may not have had."""
+    awaited: list[int] = field(default_factory=list)
+    """The numbers of the pings that are not answered, in order."""
 
-    # --- what happens -------------------------------------------------------------------------------------------
+    @property
+    def lease_end(self) -> int:
+        """Before this moment the coordinator cannot take the consumer for dead."""
+        return removal_time(self.heard_at, self.session_timeout, 0)
 
-    def close(self, at: Surroundings) -> Iterable[PushWorld]:
-        """Every world that the coordinator may have come to by itself. Raises `TooManyWorlds`."""
-        found = dict.fromkeys(self.worlds)
-        queue = list(found)
-        while queue:
-            world = queue.pop()
-            for after in (*own_steps(world, at), *self.handle_registrations(world, at)):
-                if after not in found:
-                    found[after] = None
-                    queue.append(after)
-            if len(found) > MAX_WORLDS:
-                raise TooManyWorlds
-        return found
+    def on_ping(self, body: Body, now: int) -> Iterator[tuple[str, str, str, str]]:
+        """The requirements that a ping breaks, each with the field, what was expected and what was seen."""
+        period = ping_period(self.session_timeout)
+        if self.pinged_at is not None and now < self.pinged_at + period - self.slack:
+            told = f"not before {self.pinged_at + period} ms"
+            yield "PUSH-08", "early", told, f"{now} ms"
+        in_flight = bool(self.answered) and now <= self.answered_at + self.slack
+        counts = {self.unanswered, *([self.before_answer[0]] if in_flight else [])}
+        if body["num_retries"] not in counts:
+            yield "PUSH-12", "num_retries", str(self.unanswered), str(body["num_retries"])
+        known = {self.answered, *([self.before_answer[1]] if in_flight else [])}
+        if body.get("confirmed", self.answered) not in known:
+            yield "PUSH-42", "confirmed", str(self.answered), str(body["confirmed"])
+        self.pings += 1
+        self.unanswered += 1
+        self.pinged_at = now
+        self.awaited.append(self.pings)
 
-    def handle_registrations(self, world: PushWorld, at: Surroundings) -> Iterator[PushWorld]:
-        """The worlds after the coordinator has handled a registration that waits for its response."""
-        handled = {number for number, _ in world.answers}
-        for number, pending in self.pending.items():
-            if number in handled:
-                continue
-            if pending.may_be_refused:
-                yield replace(world, answers=world.answers | {(number, False)})
-            if pending.may_be_accepted:
-                request = pending.request
-                exists = has_topics(request.interest, at.topics)
-                # The bounds of session timeouts are looked at before: here the group alone is asked.
-                group, step, rule, error = register_consumer(world.group, request, exists, 0, REPAIRED)
-                told = replace(world, group=group, trail=(*world.trail, rule))
-                told = replace(told, answers=world.answers | {(number, not error)})
-                yield told if step is None else told.after(step)
-                if step is None and not error and group is not None:
-                    # A rebalance of nothing is not asked for, and harms nobody.
-                    yield told.after(trigger_rebalance(group, REPAIRED))
+    def on_ping_response(self, now: int) -> None:
+        """The consumer has answered the oldest ping."""
+        if self.awaited:
+            self.before_answer = self.unanswered, self.answered
+            self.answered, self.answered_at = self.awaited.pop(0), now
+            self.unanswered = len(self.awaited)
+        self.heard_at = now
 
-    def keep(self, at: Surroundings, explain: Callable[[PushWorld], PushWorld | None]) -> frozenset[str] | None:
-        """Keep the worlds in which something that was seen is explained; returns the rules on the way of one of them,
-        None if there is none: then all worlds stay."""
-        explained = [each for world in self.close(at) if (each := explain(world)) is not None]
-        if not explained:
+    def overdue_ping(self, now: int) -> int | None:
+        """When the ping was due that is missing by `now`; None if none is."""
+        if self.held_since is not None:
             return None
-        shortest = min(explained, key=lambda world: (len(world.trail), world.trail))
-        self.rules.update(shortest.trail)
-        self.worlds = distinct(replace(world, trail=()) for world in explained)
-        self.changed_at = at.now
-        return frozenset(shortest.trail)
-
-    def on_registered(self, number: int, is_accepted: bool, at: Surroundings) -> frozenset[str] | None:
-        """A registration got its response."""
-        answer = (number, is_accepted)
-
-        def explain(world: PushWorld) -> PushWorld | None:
-            return replace(world, answers=world.answers - {answer}) if answer in world.answers else None
-
-        found = self.keep(at, explain)
-        self.pending.pop(number, None)
-        return found
-
-    def on_request(
-        self, registration: Registration, api: str, number: int, partitions: tuple[object, ...], at: Surroundings
-    ) -> frozenset[str] | None:
-        """A consumer saw a Stop or Start."""
-        return self.keep(at, lambda world: explain_request(world, registration, api, number, partitions))
-
-    def on_response(self, registration: Registration, api: str, number: int, error: int, at: Surroundings) -> None:
-        """A consumer responded to a Stop or Start: the coordinator has it before or after what it does by itself."""
-        late = replace(at, now=at.now + at.slack)
-        worlds = [take_response(world, registration, api, number, error) for world in self.close(late)]
-        self.worlds = distinct(worlds)
-        self.changed_at = at.now
-
-    def forget(self, registration: Registration) -> None:
-        """A channel is gone, and what is under way on it."""
-        closed = frozenset((registration,))
-        self.worlds = distinct(forget_closed(world, closed) for world in self.worlds)
-
-    def on_removed(self, registration: Registration, at: Surroundings) -> bool:
-        """The coordinator has closed a channel: whether it may have removed the member, as it then has."""
-
-        def explain(world: PushWorld) -> PushWorld | None:
-            is_member = world.group is not None and world.group.has(*registration)
-            return None if is_member else world
-
-        return self.keep(at, explain) is not None
-
-    def is_early(self, at: Surroundings) -> bool:
-        """Whether the next attempt has to wait, and nothing has changed that would be a reason for another one."""
-        return any(
-            world.group is not None
-            and not world.group.changed
-            and world.run is not None
-            and (world.run.phase in WAITING or at.now < world.not_before - at.slack)
-            for world in self.worlds
-        )
-
-    def on_change(self, concerns: Callable[[PushWorld], bool], now: int) -> None:
-        """Partitions have changed: the listener will hear of it."""
-        self.worlds = distinct(
-            replace(world, changes=world.changes + 1) if concerns(world) else world for world in self.worlds
-        )
-        self.changed_at = now
-
-    # --- what is owed -------------------------------------------------------------------------------------------
-
-    def settle(self, at: Surroundings) -> PushWorld | None:
-        """Let every world come to rest that must have by now. A world in which the coordinator has sent or must still
-        send something, if that is so in every one; what it may do only after a time that is not over does not count."""
-        patient = replace(at, now=at.now - 2 * at.slack, expired=frozenset())
-        advanced = [advance(world, patient) for world in self.worlds]
-        resting = [world for world in advanced if not world.outbox and not world.answers]
-        if not resting:
-            return min(advanced, key=lambda world: len(world.trail))
-        # Those with something to be seen would have shown it by now.
-        self.worlds = distinct(resting)
-        return None
+        due = max((self.pinged_at or self.registered_at) + ping_period(self.session_timeout), self.freed_at)
+        return due if now > due + 2 * self.slack and now <= self.lease_end else None
 
 
-def distinct(worlds: Iterable[PushWorld]) -> tuple[PushWorld, ...]:
-    """Each world once, with the first of the ways that lead to it."""
-    return tuple(dict.fromkeys(worlds))
+# What is known of one registration from its channel alone.
 
 
-def advance(world: PushWorld, at: Surroundings) -> PushWorld:
-    """The first world on the way of this one with something to be seen, else the one in which it comes to rest."""
-    seen = {world}
-    while not (world.outbox or world.answers):
-        after = next((each for each in forced_steps(world, at) if each not in seen), None)
-        if after is None:
-            return world
-        seen.add(after)
-        world = after
-    return world
+@dataclass(slots=True)
+class MemberFacts:
+    """A registration as its channel shows it. Attempts go by their numbers on the wire."""
+
+    consumer: str
+    connection: int
+    interest: Interest
+    times: ChannelTimes
+    is_registered: bool = False
+    is_closed: bool = False
+    is_past: bool = False
+    """Its coordinator has lost its place since."""
+    may_close: bool = False
+    """Its registration was refused, or it broke the rules."""
+    stop: int | None = None
+    """The attempt of the last Stop."""
+    has_stopped: bool = False
+    """That Stop is answered."""
+    start: int | None = None
+    """The attempt of the last Start."""
+    held: bool = False
+    """A Stop was seen, and the Start after it is not answered."""
+    late_answers: set[int] = field(default_factory=set)
+    """The attempts whose Stop it answered after a newer one had begun for others."""
+    share: tuple[Partition, ...] = ()
+    """Of the last Start."""
+    fetching: tuple[Partition, ...] = ()
+    """What it has said that it fetches."""
+
+    @property
+    def registration(self) -> Registration:
+        """Its id and the number of its channel."""
+        return self.consumer, self.connection
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is registered on a channel that is not closed."""
+        return self.is_registered and not self.is_closed
+
+    def on_command(self, event: Event) -> None:
+        """A Stop or Start was seen."""
+        if event.api == "Stop":
+            self.stop, self.has_stopped, self.held = attempt_in(event), False, True
+        else:
+            self.start, self.share = attempt_in(event), partitions_in(event)
+
+    def on_response(self, event: Event) -> None:
+        """It responds to a Stop or Start."""
+        number = attempt_in(event)
+        if event.api == "Stop":
+            self.fetching = ()
+            self.has_stopped = self.has_stopped or number == self.stop
+            if number != self.stop:
+                self.late_answers.add(number)
+        elif number == self.start:
+            self.held = False
+            self.times.freed_at = event.time
+            if not event.body.get("error_code", 0):
+                self.fetching = self.share
 
 
-def forced_steps(world: PushWorld, at: Surroundings) -> Iterator[PushWorld]:
-    """The steps that the coordinator must take by now: waits are over only once their time is known to be."""
-    run = world.run
-    if run is not None and run.phase in WAITING and not is_wait_over(world, at):
-        return
-    if (run is None or run.phase is RebalancePhase.COMPUTE) and at.now < world.due:
-        return
-    yield from own_steps(world, replace(at, slack=0))
+# The offsets that the coordinator knows, as its consumers have reported them.
 
 
-def is_wait_over(world: PushWorld, at: Surroundings) -> bool:
-    """Whether the wait for responses has lasted its whole time."""
-    return at.response_timeout is not None and at.now >= world.since + at.response_timeout
+@dataclass(slots=True)
+class GroupOffsets:
+    """The offsets of one group. Before anything is reported, whatever a Start has is taken for what is recorded."""
 
+    table: OffsetTable = field(default_factory=OffsetTable)
+    owners: dict[Partition, int] = field(default_factory=dict)
+    """The connection of the consumer that was told last to fetch a partition."""
+    earlier: dict[Partition, list[tuple[int, int]]] = field(default_factory=dict)
+    """Offsets before the newest, each with the moment when it was replaced."""
+    has_failed_over: bool = False
+    """A coordinator that kept offsets in memory may have lost the newest."""
 
-def has_topics(interest: Interest, topics: Iterable[str]) -> bool:
-    """Whether one of the topics exists."""
-    return any(interest.matches(topic) for topic in topics)
+    def on_start(self, connection: int, entries: Iterable[Body]) -> None:
+        """A consumer is told where to begin."""
+        for entry in entries:
+            partition = (entry["topic"], entry["partition"])
+            self.owners[partition] = connection
+            if partition not in self.earlier:
+                self.table, _ = accept_offset(self.table, partition, entry["offset"], True, REPAIRED)
+                self.earlier[partition] = []
+
+    def on_report(self, connection: int, entries: Iterable[Body], now: int) -> None:
+        """A consumer says how far it is."""
+        for entry in entries:
+            partition = (entry["topic"], entry["partition"])
+            before, is_owner = self.table.offset(partition), self.owners.get(partition) == connection
+            if entry["offset"] != before and is_owner:
+                self.table, _ = accept_offset(self.table, partition, entry["offset"], is_owner, REPAIRED)
+                self.earlier.setdefault(partition, []).append((before, now))
+
+    def wrong_offsets(self, entries: Iterable[Body], now: int, slack: int) -> Iterator[tuple[Partition, int, int]]:
+        """The partitions of a Start whose offset is not the last one reported, with both."""
+        for entry in entries:
+            partition = (entry["topic"], entry["partition"])
+            if partition not in self.earlier:
+                continue
+            newest = self.table.offset(partition)
+            allowed = {old for old, until in self.earlier[partition] if self.has_failed_over or now <= until + slack}
+            if entry["offset"] not in allowed | {newest}:
+                yield partition, newest, entry["offset"]
 
 
 # One group of a trace, with everything that is known of it.
 
 
+MAX_EXPLANATIONS = 4_000
+"""How many configurations may explain what was seen of a group."""
 RULE_EVIDENCE: Mapping[str, tuple[str, ...]] = {
     "rebalance.again": ("PUSH-15", "PUSH-19"),
     "rebalance.finished": ("PUSH-19",),
@@ -231,27 +228,161 @@ FAILURES = frozenset({"rebalance.released", "rebalance.retried"})
 """The rules that say nothing where the limit of retries is not known."""
 
 
-@dataclass(slots=True)
 class FollowedGroup:
-    """One group of a trace."""
+    """One group of a trace. What explains it so far are the configurations of its search."""
 
-    name: str
-    worlds: GroupWorlds = field(default_factory=GroupWorlds)
-    members: dict[int, MemberFacts] = field(default_factory=dict)
-    """Those that registered, by the number of their connection."""
-    offsets: GroupOffsets = field(default_factory=GroupOffsets)
-    triggers: dict[str, None] = field(default_factory=dict)
-    """The requirements that the next rebalance shows to hold, the most telling first."""
-    attempt: int | None = None
-    """The number of the newest attempt that was seen."""
-    begun_at: int = 0
-    """When its first Stop was seen."""
-    looked_at: int = -1
-    """When it was last looked at for what is overdue."""
-    held_up_since: int | None = None
-    """Since when a rebalance of another group may hold it up."""
-    is_lost: bool = False
-    """After a violation nothing more is said of it."""
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.stepper = PushStepper(name, Order.INTERVALS, 0)
+        self.search = Search(self.stepper, [], max_configurations=MAX_EXPLANATIONS)
+        self.members: dict[int, MemberFacts] = {}
+        """Those that registered, by the number of their connection."""
+        self.offsets = GroupOffsets()
+        self.rules = Counter[str]()
+        """How often each rule is on the way to what was seen."""
+        self.triggers: dict[str, None] = {}
+        """The requirements that the next rebalance shows to hold, the most telling first."""
+        self.attempt: int | None = None
+        """The number of the newest attempt that was seen."""
+        self.begun_at = 0
+        """When its first Stop was seen."""
+        self.changed_at = 0
+        """When something last happened to the group that the coordinator may have to act on."""
+        self.looked_at = -1
+        """When it was last looked at for what is overdue."""
+        self.held_up_since: int | None = None
+        """Since when a rebalance of another group may hold it up."""
+        self.is_lost = False
+        """After a violation nothing more is said of it."""
+        self.begin(PushWorld())
+
+    def begin(self, world: PushWorld) -> None:
+        """Forget the past: the group is in this state."""
+        self.search.open_operations.clear()
+        self.search.configurations = [Configuration(world)]
+
+    # --- what explains it ---------------------------------------------------------------------------------------
+
+    def worlds(self) -> Iterator[PushWorld]:
+        """The states that explain what was seen so far."""
+        for configuration in self.search.configurations:
+            yield configuration.world
+
+    def reach(self, at: Surroundings) -> Iterator[PushWorld]:
+        """The states that the group may have come to by itself. Raises `SearchLimitExceeded`."""
+        self.stepper.at = at
+        for configuration in self.search.reach(at.now):
+            yield configuration.world
+
+    def change(self, change: Callable[[PushWorld], PushWorld]) -> None:
+        """Something has happened, whatever the state of the group was."""
+        found = (evolve(one, world=change(one.world)) for one in self.search.configurations)
+        self.search.configurations = list(dict.fromkeys(found))
+
+    def observe(
+        self, see: Callable[[Configuration], Iterable[Configuration] | None], at: Surroundings
+    ) -> frozenset[str] | None:
+        """Keep the configurations that explain something that was seen; returns the rules on the way to it. None if
+        there is none: then all stay. Raises `SearchLimitExceeded`."""
+        self.stepper.at = at
+        found = self.search.observe(see, at.now)
+        if not found:
+            return None
+        rules = min((rules_on(one) for one in found), key=lambda rules: (len(rules), rules))
+        self.rules.update(rules)
+        self.search.configurations = list(dict.fromkeys(evolve(one, path=None) for one in found))
+        self.changed_at = at.now
+        return frozenset(rules)
+
+    def on_registration(self, event: Event, pending: PendingRegistration) -> None:
+        """A registration was sent."""
+        operation = Operation(event.sequence + 1, event.api, 0, event.member, event.body, event.time)
+        self.search.configurations = self.search.on_request(GroupOperation(operation, pending))
+        self.changed_at = event.time
+
+    def on_registered(self, event: Event, at: Surroundings) -> frozenset[str] | None:
+        """A registration got its response."""
+        handle = (event.of or 0) + 1
+        part = self.search.open_operations.get(handle)
+        if part is None:
+            return None
+        part.operation.response = event.body
+        found = self.observe(lambda one: self.stepper.deliver(one, part), at)
+        self.search.open_operations.pop(handle, None)
+        return found
+
+    def on_request(self, event: Event, member: "MemberFacts", at: Surroundings) -> frozenset[str] | None:
+        """A consumer saw a Stop or Start."""
+        number, partitions = attempt_in(event), partitions_in(event)
+
+        def see(one: Configuration) -> Iterator[Configuration]:
+            world = explain_request(one.world, member.registration, event.api, number, partitions)
+            if world is not None:
+                yield evolve(one, world=world)
+
+        return self.observe(see, at)
+
+    def on_response(self, event: Event, member: "MemberFacts", at: Surroundings) -> None:
+        """A consumer responded to a Stop or Start: the coordinator has it before or after what it does by itself."""
+        answer = member.registration, event.api, attempt_in(event), int(event.body.get("error_code", 0))
+        self.stepper.at = late = replace(at, now=at.now + at.slack)
+        found = (advance(one, *take_response(one.world, *answer)) for one in self.search.reach(late.now))
+        self.search.configurations = list(dict.fromkeys(found))
+        self.changed_at = at.now
+
+    def forget(self, member: "MemberFacts") -> None:
+        """A channel is gone, and what is under way on it."""
+        self.change(lambda world: world.without(frozenset((member.registration,))))
+
+    def on_removed(self, member: "MemberFacts", at: Surroundings) -> bool:
+        """The coordinator has closed a channel: whether it may have removed the member, as it then has."""
+
+        def see(one: Configuration) -> Iterator[Configuration]:
+            if one.world.group is None or not one.world.group.has(*member.registration):
+                yield one
+
+        return self.observe(see, at) is not None
+
+    # --- what is owed -------------------------------------------------------------------------------------------
+
+    def settle(self, at: Surroundings) -> Configuration | None:
+        """Let every explanation come to rest that must have by now. One in which the coordinator has sent or must still
+        send something, if that is so in every one; what it may do only after a time that is not over does not count."""
+        self.stepper.at = replace(at, now=at.now - 2 * at.slack, slack=0, expired=frozenset())
+        settled = [self.run_on(one) for one in self.search.configurations]
+        resting = [one for one in settled if not one.world.outbox and not one.predicted]
+        if not resting:
+            return min(settled, key=lambda one: len(rules_on(one)))
+        # Those with something to be seen would have shown it by now.
+        self.search.configurations = list(dict.fromkeys(resting))
+        return None
+
+    def run_on(self, one: Configuration) -> Configuration:
+        """The first configuration on the way of this one with something to be seen, else the one in which it rests."""
+        seen, at = {one}, self.stepper.at
+        while not (one.world.outbox or one.predicted or must_wait(one.world, at)):
+            after = next((each for each in self.stepper.internal_steps(one, at.now, 0) if each not in seen), None)
+            if after is None:
+                break
+            seen.add(after)
+            one = after
+        return one
+
+    def is_early(self, at: Surroundings) -> bool:
+        """Whether the next attempt has to wait, and nothing has changed that would be a reason for another one."""
+        return any(
+            world.group is not None
+            and not world.group.changed
+            and world.run is not None
+            and (world.run.phase in WAITING or at.now < world.not_before - at.slack)
+            for world in self.worlds()
+        )
+
+    def is_rebalancing(self, at: Surroundings) -> bool:
+        """Whether a rebalance may be under way."""
+        return any(world.run is not None for world in self.reach(at))
+
+    # --- what its channels show ---------------------------------------------------------------------------------
 
     def add_trigger(self, *requirements: str) -> None:
         """Something has happened that a rebalance must follow."""
@@ -265,13 +396,9 @@ class FollowedGroup:
         """The members that saw the Stop of this attempt."""
         return [member for member in self.members.values() if member.stop == number and not member.is_past]
 
-    def is_rebalancing(self, at: Surroundings) -> bool:
-        """Whether a rebalance may be under way."""
-        return any(world.run is not None for world in self.worlds.close(at))
-
     def on_lost_coordinator(self, now: int, quiet: int) -> None:
         """Another coordinator begins with nothing, and waits for the consumers of this one to run out."""
-        self.worlds.reset(now + quiet)
+        self.begin(PushWorld(not_before=now + quiet, due=now + quiet))
         self.offsets.has_failed_over = True
         self.attempt = None
         for member in self.members.values():
@@ -304,31 +431,31 @@ class FollowedGroup:
             is_new = any(topic not in before for topic in wanted)
             self.add_trigger(*(["PUSH-30", "PUSH-13"] if is_new else ["PUSH-14"]))
 
-        def concerns(world: PushWorld) -> bool:
+        def hear(world: PushWorld) -> PushWorld:
             members = () if world.group is None else world.group.members
-            return any(member.interest.matches(topic) for member in members for topic in changed)
+            concerned = any(member.interest.matches(topic) for member in members for topic in changed)
+            return replace(world, changes=world.changes + 1) if concerned else world
 
-        self.worlds.on_change(concerns, now)
+        self.change(hear)
+        self.changed_at = now
 
-    def credit(self, evidence: ShownRequirements, event: Event, rules: frozenset[str], *, knows_retries: bool) -> None:
-        """Note what a Stop or Start that is explained by these rules shows to hold."""
-        number = int(event.body.get("attempt", 0))
-        evidence.add(event, "PUSH-17", "PUSH-18", "PUSH-50", "PUSH-51")
+    def shown_by(self, event: Event, rules: frozenset[str], *, knows_retries: bool) -> Iterator[str]:
+        """The requirements that a Stop or Start which is explained by these rules shows to hold."""
+        number = attempt_in(event)
+        yield from ("PUSH-17", "PUSH-18", "PUSH-50", "PUSH-51")
         if event.api == "Stop":
             for rule in rules if knows_retries else rules - FAILURES:
-                evidence.add(event, *RULE_EVIDENCE.get(rule, ()))
+                yield from RULE_EVIDENCE.get(rule, ())
             if number != self.attempt:
                 self.attempt, self.begun_at = number, event.time
-                evidence.add(event, *self.triggers)
+                yield from self.triggers
                 self.triggers = {}
             return
-        evidence.add(event, "PUSH-37")
-        started = [member for member in self.participants(number) if member.start == number]
-        evidence.add(event, "PUSH-34")
-        if len(started) > 1:
-            evidence.add(event, "PUSH-35", "PUSH-38", "PUSH-39")
+        yield from ("PUSH-37", "PUSH-34")
+        if sum(member.start == number for member in self.participants(number)) > 1:
+            yield from ("PUSH-35", "PUSH-38", "PUSH-39")
         if any(self.offsets.earlier.values()):
-            evidence.add(event, "PUSH-46")
+            yield "PUSH-46"
 
     def partitions_wanted(self, topics: Mapping[str, tuple[str, ...]], number: int) -> set[Partition]:
         """The partitions of all topics that the members of an attempt want."""
@@ -339,3 +466,13 @@ class FollowedGroup:
             if any(interest.matches(topic) for interest in wanted)
             for partition in partitions
         }
+
+
+def rules_on(configuration: Configuration) -> tuple[str, ...]:
+    """The rules of the steps since the last observation."""
+    rules, path = [], configuration.path
+    while path is not None:
+        if path.rule:
+            rules.append(path.rule)
+        path = path.previous
+    return tuple(reversed(rules))

@@ -1,4 +1,4 @@
-"""Follows a whole trace of push: groups by their worlds, channels by their times, lookups by themselves."""
+"""The judge of push: groups are searched for explanations, channels and lookups are held against their rules."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
@@ -10,14 +10,11 @@ from fencepost.model.push.wire import NO_COORDINATOR
 from fencepost.traces.events import FAULT, INTERNAL, REQUEST, Event, Header, Operation
 from fencepost.traces.judge.groups.group_judge import GroupFindings
 from fencepost.traces.judge.groups.judged_protocol import JudgedProtocol
+from fencepost.traces.judge.search.stepper import SearchLimitExceeded
 from fencepost.traces.push.diagnosis import PushDiagnosis, Topics, diagnose_start, missing_partitions, name_owed
-from fencepost.traces.push.facts import ChannelTimes, MemberFacts, ShownRequirements
-from fencepost.traces.push.group import FollowedGroup, PendingRegistration, TooManyWorlds
-from fencepost.traces.push.world import Surroundings
-from fencepost.traces.verdict import CheckResult, Violation
-
-# Follows a whole trace of push: groups by their worlds, channels by their times, lookups by themselves.
-
+from fencepost.traces.push.group import ChannelTimes, FollowedGroup, MemberFacts, attempt_in
+from fencepost.traces.push.stepper import PendingRegistration, PushWorld, Surroundings
+from fencepost.traces.verdict import CheckResult, CheckStatus, FieldDifference, Violation
 
 DEFAULT_TICK_MS = 20
 """How late a coordinator may be without any grace: it looks at its schedule now and then."""
@@ -32,7 +29,10 @@ class PushFollower:
         self.unseen_wait = 0 if header.clock == "virtual" else longest_turn(self.limits) or 0
         """How long a group may wait for one that the trace does not show: a real coordinator has other groups."""
         self.findings = GroupFindings()
-        self.evidence = ShownRequirements()
+        self.shown: dict[str, int] = {}
+        """The requirements that the trace puts to the test, with the event that first shows each to hold."""
+        self.broken: set[str] = set()
+        """Those that it shows to be broken."""
         self.topics: list[tuple[int, Topics]] = []
         """The topics with their partitions, each from a moment on."""
         self.groups: dict[str, FollowedGroup] = {}
@@ -64,21 +64,27 @@ class PushFollower:
                 yield from self.on_fault(event)
             elif event.of is not None:
                 yield from self.on_response(event)
-        except TooManyWorlds:
+        except SearchLimitExceeded as limit:
             for each in [group] if group is not None else self.groups.values():
                 each.is_lost = True
-                self.findings.inconclusive.append(f"group {each.name!r}: too many states explain what was seen")
+                self.findings.inconclusive.append(f"group {each.name!r}: {limit}")
 
     def finish(self) -> Iterator[Violation]:
         """The violations that show at the end of the trace."""
         if self.suspect is not None:
             yield from self.settle_suspect()
         for group in self.groups.values():
-            self.findings.rules.update(group.worlds.rules)
+            self.findings.rules.update(group.rules)
+
+    def show(self, event: Event, *requirements: str) -> None:
+        """An event shows that these requirements hold."""
+        for each in requirements:
+            self.shown.setdefault(each, event.sequence)
 
     def check_results(self) -> tuple[CheckResult, ...]:
-        """The requirements that the trace shows to hold."""
-        return self.evidence.check_results()
+        """A passed check for each requirement that was shown and not broken."""
+        shown = sorted(self.shown.items())
+        return tuple(CheckResult(id, at, CheckStatus.PASS) for id, at in shown if id not in self.broken)
 
     def surroundings(self, group: FollowedGroup, now: int, *, certainly: bool = False) -> Surroundings:
         """What is known at a moment; the leases that may be over, or those that `certainly` are."""
@@ -103,7 +109,25 @@ class PushFollower:
     def break_off(self, event: Event, group: FollowedGroup, found: PushDiagnosis) -> Violation:
         """The violation of a group, of which nothing more is said."""
         group.is_lost = True
-        return self.evidence.violation(event, group.name, *found)
+        return self.violation(event, group.name, found)
+
+    def violation(self, event: Event, group: str, found: PushDiagnosis) -> Violation:
+        """What is wrong with an event, as a violation."""
+        requirement, field, expected, observed, rule = found
+        self.broken.add(requirement)
+        return Violation(
+            event.sequence,
+            group,
+            event.api,
+            (field,),
+            observed,
+            (expected,),
+            rule,
+            PUSH.rules[rule].guard if rule else "",
+            (requirement,) if requirement else (),
+            kind=f"{event.api} {field} {requirement}",
+            differences=(FieldDifference(field, expected, observed),),
+        )
 
     # --- requests -----------------------------------------------------------------------------------------------
 
@@ -131,7 +155,8 @@ class PushFollower:
         if group is None:
             group = self.groups[body["group"]] = FollowedGroup(body["group"])
             if self.lost_at is not None:
-                group.worlds.reset(self.lost_at + self.limits.get("max_session_timeout", 0))
+                quiet = self.lost_at + self.limits.get("max_session_timeout", 0)
+                group.begin(PushWorld(not_before=quiet, due=quiet))
         timeout = int(body["session_timeout_ms"])
         may_be_accepted = not body.get("_elsewhere", False)
         try:
@@ -144,8 +169,7 @@ class PushFollower:
             may_be_accepted = False
         request = RegisterRequest(body["consumer"], event.connection, interest, max(timeout, 1), body["auto_commit"])
         may_be_refused = not (is_known and may_be_accepted)
-        group.worlds.pending[event.connection] = PendingRegistration(request, may_be_accepted, may_be_refused)
-        group.worlds.changed_at = event.time
+        group.on_registration(event, PendingRegistration(request, may_be_accepted, may_be_refused))
         times = ChannelTimes(timeout, self.slack, event.time, event.time)
         group.members[event.connection] = MemberFacts(body["consumer"], event.connection, interest, times)
         self.owners[event.connection] = group
@@ -153,7 +177,7 @@ class PushFollower:
     def on_ping(self, event: Event, group: FollowedGroup, member: MemberFacts) -> Iterator[Violation]:
         """A consumer saw a ping."""
         at = self.surroundings(group, event.time)
-        if member.held and all(world.holds(member.registration) for world in group.worlds.close(at)):
+        if member.held and all(world.holds(member.registration) for world in group.reach(at)):
             told = "none between a Stop and the end of its attempt"
             yield self.break_off(event, group, PushDiagnosis("PUSH-09", "ping", told, "a ping", "scheduler.ping"))
             return
@@ -161,18 +185,16 @@ class PushFollower:
             yield self.break_off(event, group, PushDiagnosis(*found, "scheduler.ping"))
             return
         self.findings.rules["scheduler.ping"] += 1
-        self.evidence.add(event, "PUSH-50", "PUSH-51", *(("PUSH-07", "PUSH-08") if member.times.pings > 1 else ()))
+        self.show(event, "PUSH-50", "PUSH-51", *(("PUSH-07", "PUSH-08") if member.times.pings > 1 else ()))
         if member.times.unanswered > 1:
-            self.evidence.add(event, "PUSH-12")
+            self.show(event, "PUSH-12")
 
     def on_command(self, event: Event, group: FollowedGroup, member: MemberFacts) -> Iterator[Violation]:
         """A consumer saw a Stop or a Start."""
         at = self.surroundings(group, event.time)
-        number = int(event.body.get("attempt", 0))
-        entries = event.body.get("partitions", ())
-        partitions = tuple((entry["topic"], entry["partition"]) for entry in entries)
+        number, entries = attempt_in(event), event.body.get("partitions", ())
         found = self.diagnose(event, group, member)
-        rules = group.worlds.on_request(member.registration, event.api, number, partitions, at)
+        rules = group.on_request(event, member, at)
         if found is None and rules is None:
             found = self.diagnose_unexplained(event, group, at)
         if found is not None or rules is None:
@@ -181,17 +203,17 @@ class PushFollower:
         if event.api == "Start":
             group.offsets.on_start(member.connection, entries)
             if group.offsets.has_failed_over:
-                self.evidence.add(event, "PUSH-42")
+                self.show(event, "PUSH-42")
         if member.held and event.api == "Start":
-            self.evidence.add(event, "PUSH-09")
-        member.on_command(event, number, partitions)
+            self.show(event, "PUSH-09")
+        member.on_command(event)
         missing = missing_partitions(group, number, self.recent_topics(group, event.time)) if entries else None
         if missing is not None and event.api == "Start":
             yield self.break_off(event, group, missing)
             return
         if group.held_up_since is not None:
-            self.evidence.add(event, "PUSH-52")
-        group.credit(self.evidence, event, rules, knows_retries="maximum_retries" in self.limits)
+            self.show(event, "PUSH-52")
+        self.show(event, *group.shown_by(event, rules, knows_retries="maximum_retries" in self.limits))
 
     def diagnose(self, event: Event, group: FollowedGroup, member: MemberFacts) -> PushDiagnosis | None:
         """What is wrong with a Stop or Start by what is known of the channels."""
@@ -219,7 +241,7 @@ class PushFollower:
         if event.api == "Start":
             behind = [one for one in group.open_members() if one.stop != event.body.get("attempt", 0)]
             return PushDiagnosis("PUSH-38" if behind else "PUSH-39", "order", told, "a Start", "rebalance.starting")
-        if group.worlds.is_early(at):
+        if group.is_early(at):
             return PushDiagnosis("PUSH-21", "early", "a retry once the wait and the back-off are over", "a Stop before")
         if group.is_rebalancing(at):
             return PushDiagnosis("PUSH-18", "order", "the end of the attempt under way first", "another Stop")
@@ -249,25 +271,23 @@ class PushFollower:
         if event.api == "Ping":
             member.times.on_ping_response(now)
         else:
-            number, error = int(event.body.get("attempt", 0)), int(event.body.get("error_code", 0))
-            at = self.surroundings(group, now)
-            group.worlds.on_response(member.registration, event.api, number, error, at)
-            member.on_response(event, number, error)
+            group.on_response(event, member, self.surroundings(group, now))
+            member.on_response(event)
         group.offsets.on_report(member.connection, entries, now)
 
     def on_registered(self, event: Event, group: FollowedGroup, member: MemberFacts) -> Iterator[Violation]:
         """A consumer was accepted or refused."""
         at, error = self.surroundings(group, event.time), int(event.body["error_code"])
-        if group.worlds.on_registered(member.connection, not error, at) is None:
+        if group.on_registered(event, at) is None:
             yield self.break_off(event, group, self.diagnose_registration(group, member, error))
             return
-        self.evidence.add(event, "PUSH-25", "PUSH-50")
+        self.show(event, "PUSH-25", "PUSH-50")
         if error:
             member.may_close = True
             if group.has_other(member):
-                self.evidence.add(event, "PUSH-26")
+                self.show(event, "PUSH-26")
             elif not self.is_allowed(member):
-                self.evidence.add(event, "PUSH-27")
+                self.show(event, "PUSH-27")
             return
         group.on_joined(member, self.slack, has_failed_over=self.lost_at is not None)
 
@@ -293,12 +313,12 @@ class PushFollower:
         ids = [broker["id"] for broker in body["brokers"]]
         named = body["coordinator_id"]
         if named in ids if not body["error_code"] else named == NO_COORDINATOR or named not in ids:
-            self.evidence.add(event, "PUSH-23", "PUSH-24", "PUSH-50")
+            self.show(event, "PUSH-23", "PUSH-24", "PUSH-50")
             if self.losses and not body["error_code"]:
-                self.evidence.add(event, "PUSH-03", *(["PUSH-06"] if self.losses > 1 else []))
+                self.show(event, "PUSH-03", *(["PUSH-06"] if self.losses > 1 else []))
             return
         expected = "one of the live brokers, or an error"
-        yield self.evidence.violation(event, "", "PUSH-23", "coordinator_id", expected, str(named))
+        yield self.violation(event, "", PushDiagnosis("PUSH-23", "coordinator_id", expected, str(named)))
 
     # --- what else happens --------------------------------------------------------------------------------------
 
@@ -329,20 +349,20 @@ class PushFollower:
             requirement = str(event.body.get("requirement", "PUSH-50"))
             told, seen = "a message of the protocol", str(event.body.get("reason", ""))
             if group is None or not group.is_lost:
-                yield self.evidence.violation(event, name, requirement, "frame", told, seen)
+                yield self.violation(event, name, PushDiagnosis(requirement, "frame", told, seen))
             if group is not None:
                 group.is_lost = True
         if group is None or member is None or event.api not in ("closed", "drop"):
             return
         was_open = member.is_open
         member.is_closed, member.fetching = True, ()
-        group.worlds.forget(member.registration)
+        group.forget(member)
         if member.is_past and was_open and event.api == "closed":
-            self.evidence.add(event, "PUSH-02", "PUSH-44")
+            self.show(event, "PUSH-02", "PUSH-44")
         if event.api == "closed" and was_open and not member.may_close and not group.is_lost:
             at = self.surroundings(group, event.time)
-            if group.worlds.on_removed(member.registration, at):
-                self.evidence.add(event, "PUSH-11")
+            if group.on_removed(member, at):
+                self.show(event, "PUSH-11")
                 group.add_trigger("PUSH-11")
             elif self.suspect is None:
                 self.suspect = event, group
@@ -388,10 +408,10 @@ class PushFollower:
                 return PushDiagnosis("PUSH-08" if member.times.pings else "PUSH-07", "ping", f"one at {due} ms", "none")
         at = self.surroundings(group, now, certainly=True)
         is_held_up, is_too_long = self.look_at_others(group, now)
-        if (is_held_up and not is_too_long) or now <= group.worlds.changed_at + 2 * self.slack:
+        if (is_held_up and not is_too_long) or now <= group.changed_at + 2 * self.slack:
             return None
-        owed = group.worlds.settle(at)
-        if now <= group.worlds.changed_at + 2 * self.slack + self.unseen_wait:
+        owed = group.settle(at)
+        if now <= group.changed_at + 2 * self.slack + self.unseen_wait:
             return None
         if owed is not None and is_too_long:
             return PushDiagnosis("PUSH-52", "late", "its turn once a slow group has had its retries", "nothing")
@@ -402,7 +422,7 @@ class PushFollower:
         others = (each for each in self.groups.values() if each is not group and not each.is_lost)
         if not any(each.is_rebalancing(self.surroundings(each, now)) for each in others):
             if group.held_up_since is not None:
-                group.held_up_since, group.worlds.changed_at = None, now
+                group.held_up_since, group.changed_at = None, now
             return False, False
         if group.held_up_since is None:
             group.held_up_since = now

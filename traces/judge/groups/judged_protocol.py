@@ -87,12 +87,12 @@ class PartialGroup:
         """A request lost its connection: what came of it is not known."""
 
 
-# --- The interface of protocols that follow a whole trace by themselves, where the search for linearizations does not
-# fit: those in which a coordinator speaks first.
+# --- The interface of protocols in which a coordinator speaks first: an event is no operation of a group, and the
+# protocol says what the search of the group is to observe in it.
 
 
 class TraceFollower(Protocol):
-    """Follows one trace, event by event."""
+    """Follows one trace, event by event, with a search for each group."""
 
     findings: GroupFindings
     """Counts of the rules that explain what was seen, and open questions; violations are yielded instead."""

@@ -26,6 +26,9 @@ If no configuration stays, the trace is wrong here, and the diagnosis finds out 
 A trace seen at the coordinator is in order already: a request is handled at its event, and only timers and choices are
 left open.
 
+A coordinator that speaks first shows what it did by itself in what others see of it. Any number of spontaneous steps
+(`internal_steps`) may lie between two such moments, so all configurations that they lead to are looked at (`observe`).
+
 A step from an equal state is taken once while a response is searched (`remember_steps`): most configurations differ in
 what has no part in it.
 
@@ -42,7 +45,7 @@ Four things keep the number of configurations small.
 How one step is taken, and what the protocol is, is the business of the `Stepper`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from fencepost.model.frozen import evolve
@@ -210,6 +213,25 @@ class Search:
         if self.beam_width is None or not found:
             return False
         return self.eager or found >= self.beam_width or expanded > MAX_EXPANSIONS_PER_MATCH * self.beam_width
+
+    def observe(self, see: Callable[[Configuration], Iterable[Configuration] | None], time: int) -> list[Configuration]:
+        """The configurations that explain something that was seen and is no response: of all that the group may have
+        come to by itself by `time`, those in which `see` finds it, as they are once it was seen. Raises
+        `SearchLimitExceeded`."""
+        return list(dict.fromkeys(after for one in self.reach(time) for after in see(one) or ()))
+
+    def reach(self, time: int) -> list[Configuration]:
+        """Every configuration that the group may have come to by `time`, at which nothing more was seen. Raises
+        `SearchLimitExceeded`."""
+        found = dict.fromkeys(self.configurations)
+        stack = list(found)
+        while stack:
+            after = [each for each in self.successors(stack.pop(), time, 0) if each not in found]
+            found.update(dict.fromkeys(after))
+            stack += after
+            if len(found) > self.max_configurations:
+                raise SearchLimitExceeded(f"more than {self.max_configurations} states explain what was seen")
+        return list(found)
 
     # --- moves --------------------------------------------------------------------------------------------------
 
