@@ -33,7 +33,7 @@ ORDER = {
         model/explore  model/proofs  model/assignors  model/draining
         model/classic/member
         model/classic/kernel  model/classic/theorems
-        model/classic/explore  model/classic/explore/poll_loop
+        model/classic/explore
         model/push  model/push/explore  model/region  model/region/explore
         model/classic/proofs  model/proposal
     """,

@@ -8,8 +8,6 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from fencepost.model.classic.coordinator import group_log
-from fencepost.model.classic.core.join import join
-from fencepost.model.classic.core.membership import heartbeat
 from fencepost.model.classic.core.state import (
     FREE,
     Choices,
@@ -24,23 +22,16 @@ from fencepost.model.classic.core.state import (
     SyncRequest,
     SyncResponse,
 )
-from fencepost.model.classic.core.sync import sync
 from fencepost.model.classic.core.timers import expire_join
 from fencepost.model.classic.dialect import Dialect
+from fencepost.model.classic.explore.coordinator_tour import core_step
 from fencepost.model.classic.member import member as members
 from fencepost.model.classic.member.member import Member, MemberSettings, MemberState, MemberStep, new_member
 from fencepost.model.errors import Error
-from fencepost.model.explore.engine import replay_path
-from fencepost.model.explore.search import NO_LIMIT, PlainSearch, SearchProgress
-from fencepost.model.explore.transition_system import (
-    Action,
-    Check,
-    Column,
-    PropertyKind,
-    Transition,
-    TransitionSystem,
-)
-from fencepost.model.explore.transition_tables import TransitionTables
+from fencepost.model.explore.engine import find_run, search_until_found
+from fencepost.model.explore.rows import value_system
+from fencepost.model.explore.search import NO_LIMIT
+from fencepost.model.explore.transition_system import PropertyKind, TransitionSystem
 from fencepost.model.frozen import evolve
 from fencepost.model.proposal import coordinator as proposal
 from fencepost.model.proposal import member as proposed_member
@@ -123,13 +114,7 @@ def handle_request(
 ) -> Side:
     """The coordinator handles a request."""
     group, context = side.group, side.context()
-    match request:
-        case JoinRequest():
-            step = join(group, request, context)
-        case SyncRequest():
-            step = sync(group, request, context)
-        case HeartbeatRequest():
-            step = heartbeat(group, request, context)
+    step = core_step(group, request, context)
     if side.is_proposed:
         step = proposal.proposed_step(group, request, failure, step.rule, context) or step
     return take_step(side, step)
@@ -517,28 +502,16 @@ STARTS: Mapping[Callable[[], Pair], str] = MappingProxyType(
 
 def pair_system(start: Pair, differences: Sequence[Difference]) -> TransitionSystem:
     """The system of two groups that begin so, with a witness of each difference."""
-
-    def transitions(pair: Pair) -> tuple[Transition, ...]:
-        return tuple(Transition(label, ((0, after),)) for label, after in moves_from(pair))
-
-    checks = tuple(Check(one.name, (0,), one.shows, PropertyKind.SOMETIMES) for one in differences)
-    columns = (Column("two groups", "two groups"),)
-    return TransitionSystem(columns, (start,), (Action("move", (0,), transitions),), (), checks)
+    witnesses = {one.name: one.shows for one in differences}
+    return value_system("two groups", start, moves_from, witnesses, PropertyKind.SOMETIMES)
 
 
-def find_differences(limit: int = NO_LIMIT) -> Iterator[FoundDifference]:
+def find_differences(
+    limit: int = NO_LIMIT, differences: Sequence[Difference] = DIFFERENCES
+) -> Iterator[FoundDifference]:
     """Every difference with its shortest run, in the order of the table; a search ends when all of its are found."""
     for start in STARTS:
-        yield from search_from(start(), [one for one in DIFFERENCES if one.start is start], limit)
-
-
-def search_from(start: Pair, differences: Sequence[Difference], limit: int) -> Iterator[FoundDifference]:
-    """The differences of two groups that begin so, each with its shortest run."""
-    search = PlainSearch(TransitionTables(pair_system(start, differences)), limit)
-
-    def is_missing(progress: SearchProgress) -> bool:
-        return len(search.result.discoveries) < len(differences)
-
-    result = search.run(is_missing)
-    runs = {one.name: tuple(step.label for step in replay_path(result.tables, one)) for one in result.discoveries}
-    yield from (FoundDifference(one, runs.get(one.name)) for one in differences)
+        wanted = [one for one in differences if one.start is start]
+        if wanted:
+            found = search_until_found(pair_system(start(), wanted), [one.name for one in wanted], limit)
+            yield from (FoundDifference(one, find_run(found, one.name)) for one in wanted)

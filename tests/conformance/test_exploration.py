@@ -15,7 +15,7 @@ from fencepost.conformance.results import ExitCode
 from fencepost.model.classic.core.member_table import NOWHERE, check_member
 from fencepost.model.classic.core.membership import renew_session, respond_to_commit
 from fencepost.model.classic.core.state import Context, Group, Step
-from fencepost.model.classic.explore import coordinator_steps, group_model
+from fencepost.model.classic.explore import coordinator_steps, coordinator_tour, group_model
 from fencepost.model.classic.explore.properties import PROPERTIES
 from fencepost.model.errors import Error
 from fencepost.model.explore.search import SearchProgress
@@ -111,7 +111,7 @@ def test_two_generations_leave_nothing_vacuous(capsys: Capture) -> None:
 
 
 def test_a_broken_handler_is_a_violation_with_a_sequence(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
-    monkeypatch.setattr(coordinator_steps, "commit", lenient)
+    monkeypatch.setattr(coordinator_tour, "commit", lenient)
     assert main(LONG) == ExitCode.VIOLATION
     lines = capsys.readouterr().out.splitlines()
     begin = next(number for number, line in enumerate(lines) if line.startswith("violated  no-stale-commit"))
@@ -124,7 +124,7 @@ def test_a_broken_handler_is_a_violation_with_a_sequence(monkeypatch: pytest.Mon
 
 
 def test_a_world_in_which_nothing_happens_is_a_deadlock(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
-    monkeypatch.setattr(group_model.MemberAct, "__call__", lambda acting, process: ())
+    monkeypatch.setattr(group_model.ProcessActions, "act", lambda acting, process: ())
     assert main([*TINY, "--no-liveness"]) == ExitCode.VIOLATION
     assert "violated  no-deadlock" in capsys.readouterr().out
 

@@ -12,7 +12,7 @@ from fencepost.model.classic.coordinator import dispatch, group_protocol, intern
 from fencepost.model.classic.coordinator.dispatch import takes_slot
 from fencepost.model.classic.core import join, membership, sync, timers
 from fencepost.model.classic.core.state import HeartbeatRequest, JoinRequest, LeaveRequest, Step, SyncRequest
-from fencepost.model.classic.explore import coordinator_steps
+from fencepost.model.classic.explore import coordinator_steps, coordinator_tour
 from fencepost.model.classic.proofs import proof_events
 from fencepost.model.classic.proofs.proof_events import coordinator_events
 from fencepost.model.classic.theorems import dispatch_statements, scripted_run
@@ -22,7 +22,7 @@ from tests.support.plain_values import build
 CORE = (join, sync, membership, timers)
 USERS = {
     "prover": (proof_events,),
-    "explorer": (coordinator_steps,),
+    "explorer": (coordinator_steps, coordinator_tour),
     "judge": (dispatch, group_protocol, internal_actions),
     "proof of the dispatcher": (dispatch_statements, internal_actions),
 }

@@ -12,7 +12,7 @@ from fencepost.model.classic.coordinator.internal_actions import armed_timers, f
 from fencepost.model.classic.coordinator.state import GroupState, Reply
 from fencepost.model.classic.core.state import Choices, Context, Holder, Phase
 from fencepost.model.classic.dialect import Dialect
-from fencepost.model.classic.explore.poll_loop.actions import with_handle
+from fencepost.model.classic.explore.poll_loops import with_handle
 from fencepost.model.classic.member.client import (
     CallbackKind,
     Client,

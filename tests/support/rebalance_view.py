@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from fencepost.model.classic.core.state import Holder, JoinResponse, Phase, Slot
-from fencepost.model.classic.explore.group_model import QuietModel
+from fencepost.model.classic.explore.liveness import QuietModel
 from fencepost.model.classic.explore.state_layout import COORDINATOR, PROCESS, RESPONSE, column_of
 from fencepost.model.classic.kernel.actions import finite_relation
 from fencepost.model.classic.kernel.rebalance import REBALANCE_ACTIONS, Rebalance

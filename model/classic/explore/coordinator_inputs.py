@@ -3,23 +3,17 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from fencepost.model.classic.core.state import (
     CoreDialect,
     Group,
     HeartbeatRequest,
-    HeartbeatResponse,
     JoinRequest,
     LeaveRequest,
-    Output,
-    Phase,
     Protocol,
-    Step,
     SyncRequest,
-    SyncResponse,
 )
-from fencepost.model.errors import Error
 from fencepost.model.groups.messages import CommitRequest
 from fencepost.model.sorts import (
     AssignmentBytes,
@@ -39,6 +33,9 @@ RANGE, OTHER = "range", ProtocolName("other")
 CONSUMER: ProtocolType = "consumer"
 OTHER_TYPE = OtherProtocolType("other")
 NEWER = CoreDialect()
+
+
+CoreRequest: TypeAlias = JoinRequest | SyncRequest | HeartbeatRequest | LeaveRequest | CommitRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,12 +246,3 @@ def leave_request(universe: Universe, given: Input, newcomer: int) -> LeaveReque
     first = (sender_id(given), instance_name(given))
     entries = (first, (numbered_id(given.member + 1), None)) if given.variant else (first,)
     return LeaveRequest(request_handle(universe, given, newcomer), entries)
-
-
-def empty_group_step(group: Group, request: SyncRequest | HeartbeatRequest) -> Step | None:
-    """Before the core is asked: a group without members knows nobody (SYNC-02, HB-02)."""
-    if group.phase != Phase.EMPTY:
-        return None
-    if isinstance(request, SyncRequest):
-        return Step(group, (Output(request.handle, SyncResponse(Error.UNKNOWN_MEMBER_ID)),), "sync.empty")
-    return Step(group, (Output(request.handle, HeartbeatResponse(Error.UNKNOWN_MEMBER_ID)),), "heartbeat.empty")

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from itertools import product
 
 from fencepost.model.classic.coordinator.dispatch import takes_slot
-from fencepost.model.classic.core.join import join
-from fencepost.model.classic.core.membership import commit, heartbeat, leave
 from fencepost.model.classic.core.state import (
     FREE,
     Choices,
@@ -18,7 +16,6 @@ from fencepost.model.classic.core.state import (
     Holder,
     JoinRequest,
     JoinResponse,
-    LeaveRequest,
     LeaveResponse,
     NoResponse,
     Output,
@@ -26,9 +23,9 @@ from fencepost.model.classic.core.state import (
     SyncRequest,
     SyncResponse,
 )
-from fencepost.model.classic.core.sync import sync
 from fencepost.model.classic.core.timers import expire_join, expire_member, expire_sync
-from fencepost.model.classic.explore.coordinator_inputs import empty_group_step
+from fencepost.model.classic.explore.coordinator_inputs import CoreRequest
+from fencepost.model.classic.explore.coordinator_tour import core_step
 from fencepost.model.classic.explore.properties import violated_property
 from fencepost.model.classic.explore.state_layout import (
     COORDINATOR,
@@ -41,14 +38,13 @@ from fencepost.model.classic.explore.state_layout import (
 )
 from fencepost.model.classic.explore.step_checks import NO_FINDINGS, StepFindings, judge_step
 from fencepost.model.classic.member.member import MemberRequest, PartitionCommit
-from fencepost.model.classic.theorems.step_statements import CoordinatorStep, CoreRequest, Input, TimerExpiry, TimerKind
+from fencepost.model.classic.theorems.step_statements import CoordinatorStep, Input, TimerExpiry, TimerKind
 from fencepost.model.errors import Error
 from fencepost.model.explore.transition_system import (
     Transition,
     Value,
 )
 from fencepost.model.frozen import evolve
-from fencepost.model.groups.messages import CommitRequest
 from fencepost.model.sorts import Handle, HandleNumber, numbered_id
 
 
@@ -124,17 +120,7 @@ class CoordinatorSteps:
 
     def handle_request(self, group: Group, process: int, request: MemberRequest, context: Context) -> Step:
         """One step of the shipped core."""
-        match self.address_request(process, request):
-            case JoinRequest() as given:
-                return join(group, given, context)
-            case SyncRequest() as given:
-                return empty_group_step(group, given) or sync(group, given, context)
-            case HeartbeatRequest() as given:
-                return empty_group_step(group, given) or heartbeat(group, given, context)
-            case LeaveRequest() as given:
-                return leave(group, given, context)
-            case CommitRequest() as given:
-                return commit(group, given, context)
+        return core_step(group, self.address_request(process, request), context)
 
     def address_request(self, process: int, request: MemberRequest) -> CoreRequest:
         """The request as the coordinator gets it: its handle tells which process it is from."""

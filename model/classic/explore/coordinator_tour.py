@@ -1,30 +1,46 @@
 """The coordinator as a machine for tours: the shipped core on a clock, under every request of a small universe."""
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 
 from fencepost.model.classic.coordinator.group_protocol import CLASSIC_GROUP
 from fencepost.model.classic.coordinator.state import GroupState
 from fencepost.model.classic.core.join import join
 from fencepost.model.classic.core.membership import commit, heartbeat, leave
-from fencepost.model.classic.core.state import FREE, Choices, Context, Group, Slot, Step
+from fencepost.model.classic.core.state import (
+    FREE,
+    Choices,
+    Context,
+    Group,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinRequest,
+    LeaveRequest,
+    Output,
+    Phase,
+    Slot,
+    Step,
+    SyncRequest,
+    SyncResponse,
+)
 from fencepost.model.classic.core.sync import sync
 from fencepost.model.classic.core.timers import expire_join, expire_member, expire_sync
 from fencepost.model.classic.explore.coordinator_inputs import (
+    CoreRequest,
     Input,
     TourState,
     Universe,
     commit_request,
-    empty_group_step,
     heartbeat_request,
     inputs_in,
     join_request,
     leave_request,
     sync_request,
 )
+from fencepost.model.errors import Error
 from fencepost.model.explore.tours import Machine, Reaction
 from fencepost.model.groups.admin import on_describe
-from fencepost.model.groups.messages import DescribeGroup
+from fencepost.model.groups.messages import CommitRequest, DescribeGroup
 from fencepost.model.sorts import numbered_id
 
 __all__ = ["CoordinatorDriver", "Input", "TourState", "Universe", "coordinator_machine"]
@@ -41,6 +57,16 @@ def coordinator_machine(universe: Universe) -> Machine[TourState, Input]:
     group = Group(slots=(FREE,) * (universe.ids + 1))
     coordinating = CoordinatorDriver(universe)
     return Machine(TourState(group), tuple(inputs_in(universe)), coordinating.react, coordinating.follow)
+
+
+REQUESTS: Mapping[str, Callable[[Universe, Input, int], CoreRequest]] = {
+    "join": join_request,
+    "sync": sync_request,
+    "heartbeat": heartbeat_request,
+    "commit": commit_request,
+    "leave": leave_request,
+}
+"""The request that an input of each kind stands for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,21 +147,8 @@ class CoordinatorDriver:
 
     def handle_request(self, state: TourState, given: Input) -> Step:
         """A request, at once."""
-        universe, newcomer = self.universe, state.ids + 1
-        group, context = state.group, self.context(state, universe.clock)
-        match given.kind:
-            case "join":
-                return join(group, join_request(universe, given, newcomer), context)
-            case "sync":
-                syncing = sync_request(universe, given, newcomer)
-                return empty_group_step(group, syncing) or sync(group, syncing, context)
-            case "heartbeat":
-                beating = heartbeat_request(universe, given, newcomer)
-                return empty_group_step(group, beating) or heartbeat(group, beating, context)
-            case "commit":
-                return commit(group, commit_request(universe, given, newcomer), context)
-            case _:
-                return leave(group, leave_request(universe, given, newcomer), context)
+        request = REQUESTS[given.kind](self.universe, given, state.ids + 1)
+        return core_step(state.group, request, self.context(state, self.universe.clock))
 
     def fire_early(self, state: TourState, given: Input) -> Step:
         """A timer before its time: that of a slot, the join timer (0) or the sync timer (-1)."""
@@ -153,6 +166,25 @@ class CoordinatorDriver:
         if group.join_armed and group.join_deadline <= now:
             return expire_join(group, context)
         return expire_sync(group, context)
+
+
+def core_step(group: Group, request: CoreRequest, context: Context) -> Step:
+    """One step of the shipped core. A group without members knows nobody (SYNC-02, HB-02) before the core is asked."""
+    match request:
+        case JoinRequest():
+            return join(group, request, context)
+        case SyncRequest():
+            if group.phase != Phase.EMPTY:
+                return sync(group, request, context)
+            return Step(group, (Output(request.handle, SyncResponse(Error.UNKNOWN_MEMBER_ID)),), "sync.empty")
+        case HeartbeatRequest():
+            if group.phase != Phase.EMPTY:
+                return heartbeat(group, request, context)
+            return Step(group, (Output(request.handle, HeartbeatResponse(Error.UNKNOWN_MEMBER_ID)),), "heartbeat.empty")
+        case LeaveRequest():
+            return leave(group, request, context)
+        case CommitRequest():
+            return commit(group, request, context)
 
 
 def armed_deadlines(group: Group) -> list[int]:

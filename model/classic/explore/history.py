@@ -43,10 +43,8 @@ from fencepost.model.classic.theorems.ghost_state import (
 )
 from fencepost.model.classic.theorems.ghost_state import Process as Named
 from fencepost.model.errors import Error
-from fencepost.model.explore.engine import PathStep, replay_path
-from fencepost.model.explore.search import PlainSearch, SearchProgress
+from fencepost.model.explore.engine import PathStep, replay_path, search_until_found
 from fencepost.model.explore.transition_system import Action, Check, Column, Transition, TransitionSystem, Value
-from fencepost.model.explore.transition_tables import TransitionTables
 from fencepost.model.logic import Truth
 from fencepost.model.sorts import Handle, MemberId, numbered_id
 from fencepost.model.statement import Statement
@@ -337,12 +335,7 @@ def search_instance(
     statements: Sequence[Statement], instance: ModelInstance, limit: int
 ) -> tuple[list[ViolationPath], int]:
     """A shortest breach of each statement, if there is one in the instance, and how many states were looked at."""
-    search = PlainSearch(TransitionTables(system_with_history(instance.config, instance.bounds, statements)), limit)
     wanted = {one.id for one in statements}
-
-    def missing(progress: SearchProgress) -> bool:
-        return not wanted <= {finding.name for finding in search.result.discoveries}
-
-    result = search.run(missing)
+    result = search_until_found(system_with_history(instance.config, instance.bounds, statements), wanted, limit)
     found = [finding for finding in result.discoveries if finding.name in wanted]
     return [ViolationPath(one.name, instance, replay_path(result.tables, one)) for one in found], result.states

@@ -48,8 +48,7 @@ class TimerExpiry:
     slot: int = -1
 
 
-CoreRequest = JoinRequest | SyncRequest | HeartbeatRequest | LeaveRequest | CommitRequest
-Input = CoreRequest | TimerExpiry
+Input = JoinRequest | SyncRequest | HeartbeatRequest | LeaveRequest | CommitRequest | TimerExpiry
 
 
 @dataclass(frozen=True, slots=True)

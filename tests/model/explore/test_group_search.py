@@ -12,8 +12,7 @@ from fencepost.model.classic.core import join, join_phase, member_table, members
 from fencepost.model.classic.core.member_table import NOWHERE, check_member
 from fencepost.model.classic.core.membership import renew_session, respond_to_commit
 from fencepost.model.classic.core.state import Context, Group, Step
-from fencepost.model.classic.explore import coordinator_steps
-from fencepost.model.classic.explore.group_model import MEMBER_WITNESSES
+from fencepost.model.classic.explore import coordinator_tour
 from fencepost.model.classic.explore.group_system import group_system
 from fencepost.model.classic.explore.properties import (
     EVERYONE_STABLE,
@@ -33,6 +32,7 @@ from fencepost.model.classic.explore.state_layout import (
 from fencepost.model.classic.explore.step_checks import (
     ABOUT_COMMITS,
     ABOUT_STEPS,
+    MEMBER_WITNESSES,
     PROBES,
     STALE_COMMIT_REFUSED,
     WITNESSES,
@@ -158,7 +158,7 @@ def test_a_coordinator_that_forgets_generations_is_caught(engine: Engine, monkey
         alive = group if index == NOWHERE else renew_session(group, index, context.now)
         return respond_to_commit(alive, request, Error.NONE, "commit.stable")
 
-    monkeypatch.setattr(coordinator_steps, "commit", lenient)
+    monkeypatch.setattr(coordinator_tour, "commit", lenient)
     found, _ = explore_system(group_system(ONE, Bounds(2, 2, 4, 2)), engine)
     (finding,) = found.violations
     assert finding.name == NO_STALE_COMMIT.name

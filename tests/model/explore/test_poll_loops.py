@@ -5,18 +5,19 @@ from dataclasses import replace
 
 import pytest
 
-from fencepost.model.classic.explore.poll_loop import world as loops
-from fencepost.model.classic.explore.poll_loop.findings import (
+from fencepost.model.classic.explore import poll_loops as loops
+from fencepost.model.classic.explore.poll_loops import (
     EVICTED,
     LOST,
     REPEATED,
     REPEATED_ELSEWHERE,
+    Application,
+    PollLoopSetting,
     explore_poll_loops,
     largest_safe_limit,
     slow_rebalance,
     worst_heartbeat_gap,
 )
-from fencepost.model.classic.explore.poll_loop.world import Application, PollLoopSetting
 
 BATCH_OF_FOUR = PollLoopSetting()
 """Two processes; a batch of four records takes four ticks, and a session three."""

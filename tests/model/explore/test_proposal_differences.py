@@ -6,7 +6,7 @@ import pytest
 
 from fencepost.conformance.proposal.report import describe_difference, exit_code, summarize
 from fencepost.conformance.results import ExitCode
-from fencepost.model.proposal.explore import DIFFERENCES, FoundDifference, Pair, moves_from, search_from
+from fencepost.model.proposal.explore import DIFFERENCES, FoundDifference, Pair, find_differences, moves_from
 
 RUNS = {
     "two leaders": ["A joins", "the join phase ends", "the coordinator is lost", "B joins", "the join phase ends"],
@@ -51,14 +51,14 @@ def test_two_groups_of_one_dialect_do_not_differ(name: str, is_proposed: bool) -
 @pytest.mark.parametrize("name", ["a topic grows", "an assignment fails", "two owners"])
 def test_the_search_finds_the_shortest_run(name: str) -> None:
     difference = BY_NAME[name]
-    (found,) = search_from(difference.start(), [difference], 5_000)
+    (found,) = find_differences(5_000, [difference])
     assert list(found.run or ()) == RUNS[name]
     assert exit_code([found]) is ExitCode.CONFORMANT
 
 
 def test_a_search_that_ends_too_soon_says_so() -> None:
     difference = BY_NAME["two owners"]
-    (found,) = search_from(difference.start(), [difference], 1)
+    (found,) = find_differences(1, [difference])
     assert found == FoundDifference(difference, None)
     assert "No run was found" in describe_difference(found)
     assert summarize([found]) == "0 of 1 differences found" and exit_code([found]) is ExitCode.INCONCLUSIVE

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from fencepost.model.classic.core.state import FREE
-from fencepost.model.classic.explore.group_model import QuietModel, UnboundedModel
+from fencepost.model.classic.explore.liveness import QuietModel, UnboundedModel
 from fencepost.model.classic.explore.state_layout import ModelConfig, untimed_member
 from fencepost.model.classic.kernel.rebalance import Rebalance
 from fencepost.model.explore.fair_runs import RowNumbers, RunGraph

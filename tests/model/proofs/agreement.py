@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from fencepost.model.classic.core.state import Group
-from fencepost.model.classic.explore import coordinator_steps, group_model
+from fencepost.model.classic.explore import coordinator_steps, coordinator_tour, group_model
 from fencepost.model.classic.explore.group_system import group_system
 from fencepost.model.classic.explore.state_layout import Bounds, ModelConfig
 from fencepost.model.classic.member import member as members
@@ -118,8 +118,10 @@ class CheckedHandlers:
         """While this lasts, the explored world runs on the twins."""
         with pytest.MonkeyPatch.context() as patch:
             for handler, event in COORDINATOR.items():
-                twin = self.check_handler(event, getattr(coordinator_steps, handler))
-                patch.setattr(coordinator_steps, handler, twin)
+                twin = self.check_handler(event, getattr(coordinator_tour, handler))
+                for module in (coordinator_tour, coordinator_steps):
+                    if handler in vars(module):
+                        patch.setattr(module, handler, twin)
             own = {name: self.check_handler(event, getattr(members, name)) for name, event in MEMBERS.items()}
             patch.setattr(group_model, "members", SimpleNamespace(new_member=members.new_member, **own))
             yield
