@@ -6,10 +6,11 @@ Elements are what a kernel is about, registrations or operators.
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 Set = Callable[[Any], Any]
 """A set of elements, by the condition of being in it."""
+Kernel = TypeVar("Kernel")
 
 
 class KernelLogic(ABC):
@@ -66,6 +67,18 @@ class KernelLogic(ABC):
     def intersection(self, one: Set, other: Set) -> Set:
         """What is in both."""
         return lambda r: self.all_of(one(r), other(r))
+
+
+@dataclass(frozen=True, slots=True)
+class KernelEvent(Generic[Kernel]):
+    """Something that happens: when it may, and the kernel after it. `repair` names what the design lacks, and `drafted`
+    is the condition without it."""
+
+    name: str
+    guard: Any
+    after: Kernel
+    repair: str = ""
+    drafted: Any = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import z3
 
+from fencepost.model.kernel_logic import Kernel, KernelEvent
 from fencepost.model.logic import Truth
 from fencepost.model.proofs.solver import LimitedSolver
 from fencepost.model.proofs.symbolic_execution import execute_paths
@@ -261,6 +262,32 @@ class KernelTheorems:
     lemmas: Callable[[], Iterator[Lemma]]
     covers: str
     excludes: str
+
+
+def kernel_lemmas(
+    name: str,
+    first: Kernel,
+    before: Kernel,
+    events: Iterable[KernelEvent[Kernel]],
+    invariants: Callable[[Kernel], dict[str, Any]],
+    theorem_of: Callable[[str], str],
+) -> Iterator[Lemma]:
+    """The invariants hold of the first kernel and after every event of any kernel before, and what repairs a design is
+    needed. `theorem_of` is the theorem that an invariant counts for."""
+    for claimed, claim in invariants(first).items():
+        yield Lemma(theorem_of(claimed), f"{claimed} at the beginning", (z3.BoolVal(True),), claim)
+    known = tuple(invariants(before).values())
+    seen: set[str] = set()
+    for event in events:
+        after = invariants(event.after)
+        if event.name not in seen and not z3.is_false(z3.simplify(event.guard)):
+            hypotheses = (*known, event.guard)
+            for claimed, claim in after.items():
+                yield Lemma(theorem_of(claimed), f"{claimed} after {event.name}", hypotheses, claim)
+        if event.repair:
+            needed = f"{name}.{event.repair} is needed"
+            yield Lemma(needed, event.name, (*known, event.drafted), z3.And(*after.values()), holds=False)
+        seen.add(event.name)
 
 
 @dataclass(frozen=True, slots=True)

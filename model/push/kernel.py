@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from fencepost.model.kernel_logic import KernelLogic, Set
+from fencepost.model.kernel_logic import KernelEvent, KernelLogic, Set
 
 # The kernel of the repaired push coordinator: who may fetch, who is told to stop or to start.
 #
@@ -80,24 +80,12 @@ def is_disjoint(logic: KernelLogic, plan: Plan) -> Any:
     return logic.every(lambda one: logic.every(lambda other: apart(one, other)))
 
 
-@dataclass(frozen=True, slots=True)
-class KernelEvent:
-    """Something that happens: when it may, and the state after it. `repair` names the guard that the draft lacks, and
-    `drafted` is the condition without it."""
-
-    name: str
-    guard: Any
-    after: PushKernel
-    repair: str = ""
-    drafted: Any = None
-
-
-def kernel_events(k: PushKernel, one: Any, plan: Plan, snapshot: Set) -> tuple[KernelEvent, ...]:
+def kernel_events(k: PushKernel, one: Any, plan: Plan, snapshot: Set) -> tuple[KernelEvent[PushKernel], ...]:
     """Every event that is about this registration, or begins an attempt with this plan for this snapshot."""
     return (*membership_events(k, one), *attempt_events(k, plan, snapshot), *channel_events(k, one))
 
 
-def membership_events(k: PushKernel, one: Any) -> tuple[KernelEvent, ...]:
+def membership_events(k: PushKernel, one: Any) -> tuple[KernelEvent[PushKernel], ...]:
     """Registration, giving up, removal, failover."""
     logic, no = k.logic, k.logic.any_of()
     registered = replace(
@@ -129,7 +117,7 @@ def is_idle(k: PushKernel, one: Any) -> Any:
     return k.logic.no(k.logic.any_of(k.fetching(one), k.start_sent(one)))
 
 
-def attempt_events(k: PushKernel, plan: Plan, snapshot: Set) -> tuple[KernelEvent, ...]:
+def attempt_events(k: PushKernel, plan: Plan, snapshot: Set) -> tuple[KernelEvent[PushKernel], ...]:
     """An attempt begins with its Stops, goes on to its Starts, and ends."""
     logic = k.logic
     no, yes = logic.any_of(), logic.all_of()
@@ -173,7 +161,7 @@ def attempt_events(k: PushKernel, plan: Plan, snapshot: Set) -> tuple[KernelEven
     )
 
 
-def channel_events(k: PushKernel, one: Any) -> tuple[KernelEvent, ...]:
+def channel_events(k: PushKernel, one: Any) -> tuple[KernelEvent[PushKernel], ...]:
     """A consumer handles what it is sent, in order, and its responses arrive."""
     logic = k.logic
     idle = logic.without_one(k.fetching, one)

@@ -8,9 +8,10 @@ from typing import Any
 
 import z3
 
-from fencepost.model.proofs.induction import KernelTheorems, Lemma
+from fencepost.model.kernel_logic import KernelEvent
+from fencepost.model.proofs.induction import KernelTheorems, Lemma, kernel_lemmas
 from fencepost.model.proofs.symbolic_values import SymbolicLogic
-from fencepost.model.push.kernel import SETS, KernelEvent, PushKernel, initial_kernel, invariants, kernel_events
+from fencepost.model.push.kernel import SETS, PushKernel, initial_kernel, invariants, kernel_events
 
 # The kernel on sets of any size: registrations and partitions are uninterpreted sorts.
 #
@@ -33,16 +34,11 @@ def any_kernel() -> PushKernel:
     return PushKernel(SymbolicLogic(REGISTRATION, PARTITION), **sets, **plans, **phases)
 
 
-def any_events(kernel: PushKernel) -> tuple[KernelEvent, ...]:
+def any_events(kernel: PushKernel) -> tuple[KernelEvent[PushKernel], ...]:
     """Every event, for any registration that it may be about and any plan."""
     plan = z3.Function("new_plan", REGISTRATION, PARTITION, z3.BoolSort())
     snapshot = z3.Function("new_snapshot", REGISTRATION, z3.BoolSort())
     return kernel_events(kernel, z3.Const("one", REGISTRATION), plan, snapshot)
-
-
-def can_happen(event: KernelEvent) -> bool:
-    """Whether the guard is anything but false."""
-    return not z3.is_false(z3.simplify(event.guard))
 
 
 # The lemmas: the invariants hold at the beginning and after every event; guards that the draft lacks are needed.
@@ -83,20 +79,8 @@ def theorem_of(name: str) -> str:
 
 def push_lemmas() -> Iterator[Lemma]:
     """Every lemma."""
-    first = (z3.BoolVal(True),)
-    for name, claim in invariants(initial_kernel(SymbolicLogic(REGISTRATION, PARTITION))).items():
-        yield Lemma(theorem_of(name), f"{name} at the beginning", first, claim)
-    before = any_kernel()
-    known = tuple(invariants(before).values())
-    for event in any_events(before):
-        after = invariants(event.after)
-        if can_happen(event):
-            hypotheses = (*known, event.guard)
-            for name, claim in after.items():
-                yield Lemma(theorem_of(name), f"{name} after {event.name}", hypotheses, claim)
-        if event.repair:
-            loose = (*known, event.drafted)
-            yield Lemma(f"push.{event.repair} is needed", event.name, loose, z3.And(*after.values()), holds=False)
+    start, before = initial_kernel(SymbolicLogic(REGISTRATION, PARTITION)), any_kernel()
+    yield from kernel_lemmas("push", start, before, any_events(before), invariants, theorem_of)
     yield from barrier_lemmas()
     yield from lease_lemmas()
     yield from bit_lemmas()

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from fencepost.model.kernel_logic import KernelLogic, Set
+from fencepost.model.kernel_logic import KernelEvent, KernelLogic, Set
 
 # The kernel of the repaired region, for one partition: what operators, checkpoint and downstream take for next.
 #
@@ -66,6 +66,7 @@ class RegionKernel:
     """Downstream saw an offset twice or missed one since the state that it has was restored."""
 
 
+Events = tuple[KernelEvent[RegionKernel], ...]
 OFFSETS = ("off", "seek", "hand_off", "wrote_off")
 SETS = tuple(each.name for each in fields(RegionKernel) if each.type in (Set, "Set") and each.name not in OFFSETS)
 """The fields that are offsets of operators, and those that are sets of them."""
@@ -90,29 +91,13 @@ def initial_kernel(logic: KernelLogic, first: Any) -> RegionKernel:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class RegionEvent:
-    """Something that happens: when it may, and the state after it. `repair` names what the page lacks, `drafted` is the
-    condition without it."""
-
-    name: str
-    guard: Any
-    after: RegionKernel
-    repair: str = ""
-    drafted: Any = None
-
-
-def with_offset(k: RegionKernel, offsets: Offset, one: Any, value: Any) -> Offset:
-    """The offsets with one changed."""
-    return lambda o: k.logic.choose(k.logic.same(o, one), value, offsets(o))
-
-
 def put(k: RegionKernel, one: Any, **changes: Any) -> RegionKernel:
     """The state with this operator in or out of sets by a condition, or with another offset."""
-    made: dict[str, Any] = {}
-    for name, value in changes.items():
-        old = getattr(k, name)
-        made[name] = with_offset(k, old, one, value)
+
+    def changed(old: Offset, value: Any) -> Offset:
+        return lambda o: k.logic.choose(k.logic.same(o, one), value, old(o))
+
+    made: dict[str, Any] = {name: changed(getattr(k, name), value) for name, value in changes.items()}
     return replace(k, **made)
 
 
@@ -132,12 +117,12 @@ def begin_reset(k: RegionKernel) -> RegionKernel:
     )
 
 
-def kernel_events(k: RegionKernel, one: Any, owns: Set, chosen: Any, first: Any) -> tuple[RegionEvent, ...]:
+def kernel_events(k: RegionKernel, one: Any, owns: Set, chosen: Any, first: Any) -> Events:
     """Every event, for one operator, a new assignment, the offset that a merge takes and the initial offset."""
     return (*group_events(k, one, owns), *thread_events(k, one), *region_events(k, one, chosen, first))
 
 
-def group_events(k: RegionKernel, one: Any, owns: Set) -> tuple[RegionEvent, ...]:
+def group_events(k: RegionKernel, one: Any, owns: Set) -> Events:
     """Kafka's part: expulsion, rebalances, callbacks."""
     logic = k.logic
     yes, no = logic.all_of(), logic.any_of()
@@ -162,12 +147,12 @@ def group_events(k: RegionKernel, one: Any, owns: Set) -> tuple[RegionEvent, ...
         off=logic.choose(waits, k.off(one), k.seek(one)),
     )
     return (
-        RegionEvent("the group ends a membership", k.in_group(one), gone),
-        RegionEvent("joins", logic.all_of(logic.no(k.member(one)), polls), put(k, one, in_group=yes)),
-        RegionEvent("a generation begins", forms, replace(k, owns=owns)),
-        RegionEvent("revoked", logic.all_of(k.member(one), polls), revoked),
-        RegionEvent("assigned", assigned_guard, given),
-        RegionEvent(
+        KernelEvent("the group ends a membership", k.in_group(one), gone),
+        KernelEvent("joins", logic.all_of(logic.no(k.member(one)), polls), put(k, one, in_group=yes)),
+        KernelEvent("a generation begins", forms, replace(k, owns=owns)),
+        KernelEvent("revoked", logic.all_of(k.member(one), polls), revoked),
+        KernelEvent("assigned", assigned_guard, given),
+        KernelEvent(
             "requests a reset instead of seeking",
             logic.all_of(assigned_guard, logic.no(waits)),
             put(given, one, pending=yes, sought=no, fetched=yes),
@@ -175,7 +160,7 @@ def group_events(k: RegionKernel, one: Any, owns: Set) -> tuple[RegionEvent, ...
     )
 
 
-def thread_events(k: RegionKernel, one: Any) -> tuple[RegionEvent, ...]:
+def thread_events(k: RegionKernel, one: Any) -> Events:
     """The two threads of an operator."""
     logic = k.logic
     yes, no = logic.all_of(), logic.any_of()
@@ -191,11 +176,11 @@ def thread_events(k: RegionKernel, one: Any) -> tuple[RegionEvent, ...]:
         submitted, down=logic.choose(logic.same(k.hand_off(one), k.down), k.down + 1, k.down), is_wrong=wrong
     )
     return (
-        RegionEvent("fetches", fetches, put(k, one, fetched=yes)),
-        RegionEvent("takes", takes, put(k, one, hand=yes, hand_off=k.off(one))),
-        RegionEvent("submits", logic.all_of(counts, logic.no(k.is_resetting)), seen),
-        RegionEvent("submits into a reset", logic.all_of(counts, k.is_resetting), submitted),
-        RegionEvent("drops", k.hand(one), put(k, one, hand=no)),
+        KernelEvent("fetches", fetches, put(k, one, fetched=yes)),
+        KernelEvent("takes", takes, put(k, one, hand=yes, hand_off=k.off(one))),
+        KernelEvent("submits", logic.all_of(counts, logic.no(k.is_resetting)), seen),
+        KernelEvent("submits into a reset", logic.all_of(counts, k.is_resetting), submitted),
+        KernelEvent("drops", k.hand(one), put(k, one, hand=no)),
     )
 
 
@@ -209,7 +194,7 @@ def is_fit(k: RegionKernel, one: Any, *, vetoes: bool = True, checks: bool = Tru
     return logic.all_of(settled if vetoes else logic.all_of(), present if checks else logic.all_of())
 
 
-def region_events(k: RegionKernel, one: Any, chosen: Any, first: Any) -> tuple[RegionEvent, ...]:
+def region_events(k: RegionKernel, one: Any, chosen: Any, first: Any) -> Events:
     """Drain, checkpoint, resume, reset."""
     logic = k.logic
     yes, no, nobody = logic.all_of(), logic.any_of(), logic.nobody
@@ -241,34 +226,34 @@ def region_events(k: RegionKernel, one: Any, chosen: Any, first: Any) -> tuple[R
     )
     finished = replace(k, is_resetting=no, is_running=yes, done=nobody)
     return (
-        RegionEvent("drains", drains, put(k, one, drained=yes)),
-        RegionEvent("all have drained", all_drained, replace(k, is_running=no, is_checkpointing=yes)),
-        RegionEvent(
+        KernelEvent("drains", drains, put(k, one, drained=yes)),
+        KernelEvent("all have drained", all_drained, replace(k, is_running=no, is_checkpointing=yes)),
+        KernelEvent(
             "writes",
             logic.all_of(turn, is_fit(k, one)),
             writes,
             "veto",
             logic.all_of(turn, is_fit(k, one, vetoes=False)),
         ),
-        RegionEvent(
+        KernelEvent(
             "writes",
             logic.all_of(turn, is_fit(k, one)),
             writes,
             "membership",
             logic.all_of(turn, is_fit(k, one, checks=False)),
         ),
-        RegionEvent(
+        KernelEvent(
             "the checkpoint is complete",
             logic.all_of(complete, logic.any_of(from_offsets, from_maps)),
             whole,
             "base",
             logic.all_of(complete, logic.any_of(from_offsets, from_start)),
         ),
-        RegionEvent("resumes", logic.all_of(k.is_running, k.drained(one)), put(k, one, drained=no)),
-        RegionEvent("a reset begins", yes, begin_reset(k)),
-        RegionEvent("crashes", yes, crashed),
-        RegionEvent("is reset", logic.all_of(is_turn, logic.no(k.hand(one))), was_reset, "permit", is_turn),
-        RegionEvent("the reset ends", logic.all_of(k.is_resetting, logic.every(k.done)), finished),
+        KernelEvent("resumes", logic.all_of(k.is_running, k.drained(one)), put(k, one, drained=no)),
+        KernelEvent("a reset begins", yes, begin_reset(k)),
+        KernelEvent("crashes", yes, crashed),
+        KernelEvent("is reset", logic.all_of(is_turn, logic.no(k.hand(one))), was_reset, "permit", is_turn),
+        KernelEvent("the reset ends", logic.all_of(k.is_resetting, logic.every(k.done)), finished),
     )
 
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import z3
 
-from fencepost.model.proofs.induction import KernelTheorems, Lemma
+from fencepost.model.kernel_logic import KernelEvent
+from fencepost.model.proofs.induction import KernelTheorems, Lemma, kernel_lemmas
 from fencepost.model.proofs.symbolic_values import SymbolicLogic
 from fencepost.model.region.kernel import (
     OFFSETS,
     SETS,
     MergeKernel,
-    RegionEvent,
     RegionKernel,
     contribute_event,
     initial_kernel,
@@ -57,7 +57,7 @@ def any_kernel() -> RegionKernel:
     return RegionKernel(SymbolicLogic(OPERATOR), **made)
 
 
-def any_events(kernel: RegionKernel) -> tuple[RegionEvent, ...]:
+def any_events(kernel: RegionKernel) -> tuple[KernelEvent[RegionKernel], ...]:
     """Every event, for any operator and assignment."""
     owns = z3.Function("new_owns", OPERATOR, z3.BoolSort())
     return kernel_events(kernel, z3.Const("one", OPERATOR), owns, z3.Int("chosen"), z3.Int("first"))
@@ -70,22 +70,9 @@ def theorem_of(name: str) -> str:
 
 def region_lemmas() -> Iterator[Lemma]:
     """Every lemma."""
-    start = initial_kernel(SymbolicLogic(OPERATOR), z3.Int("first"))
-    for name, claim in invariants(start).items():
-        yield Lemma(theorem_of(name), f"{name} at the beginning", (z3.BoolVal(True),), claim)
-    before = any_kernel()
-    known = tuple(invariants(before).values())
-    seen: set[str] = set()
-    for event in any_events(before):
-        after = invariants(event.after)
-        if event.name not in seen:
-            for name, claim in after.items():
-                yield Lemma(theorem_of(name), f"{name} after {event.name}", (*known, event.guard), claim)
-        if event.repair:
-            claim = z3.And(*after.values())
-            yield Lemma(f"region.{event.repair} is needed", event.name, (*known, event.drafted), claim, holds=False)
-        seen.add(event.name)
-    yield from completion_lemmas(before, known)
+    start, before = initial_kernel(SymbolicLogic(OPERATOR), z3.Int("first")), any_kernel()
+    yield from kernel_lemmas("region", start, before, any_events(before), invariants, theorem_of)
+    yield from completion_lemmas(before, tuple(invariants(before).values()))
     yield from merge_lemmas()
 
 
