@@ -5,12 +5,14 @@ subject that has the fault, the requirements that it may be called by, where it 
 in. Whoever draws faults needs no more.
 """
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import wraps
 from types import MappingProxyType, TracebackType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from fencepost.conformance.zoo.mutants import Mutant
 
@@ -57,6 +59,45 @@ INVENTED = "invented"
 """The source of a fault that nobody shipped."""
 Injection = Callable[[Patch], None]
 """Puts a fault in by replacing named functions; its docstring says what is wrong then."""
+Returned = TypeVar("Returned")
+Shipped: TypeAlias = Callable[..., Returned]
+"""The function that a fault stands in for: the first argument of what is put in its place."""
+
+
+def owner_of(function: Callable[..., Any]) -> Any:
+    """The class that has a method, or the module that defines a function."""
+    owner: Any = sys.modules[function.__module__]
+    for name in function.__qualname__.split(".")[:-1]:
+        owner = getattr(owner, name)
+    return owner
+
+
+def replace_function(patch: Patch, function: Callable[..., Any], value: Any) -> None:
+    """Replace a method in its class, or a function in the module that defines it."""
+    patch.replace(owner_of(function), function.__name__, value)
+
+
+def instead_of(
+    place: Callable[..., Any], replace: Callable[[Patch, Callable[..., Any], Any], None] = replace_function
+) -> Callable[[Callable[..., Any]], Injection]:
+    """A decorator that puts a function in the place of a shipped one, which it gets as its first argument."""
+
+    def make_injection(faulty: Callable[..., Any]) -> Injection:
+        @wraps(faulty)
+        def put_in(patch: Patch) -> None:
+            shipped = getattr(owner_of(place), place.__name__)
+
+            @wraps(shipped)
+            def stand_in(*given: Any, **named: Any) -> Any:
+                return faulty(shipped, *given, **named)
+
+            replace(patch, place, stand_in)
+
+        return put_in
+
+    return make_injection
+
+
 Setting = TypeVar("Setting")
 
 

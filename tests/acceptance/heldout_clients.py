@@ -14,8 +14,8 @@ from typing import Any
 
 from fencepost.adapters.client.reference.client import ReferenceClient
 from fencepost.adapters.client.reference.fetcher import Fetcher, ReturnedRecords
-from fencepost.conformance.classic.zoo.clients.reference import COOPERATIVE, client_family, replace_function
-from fencepost.conformance.zoo.fault import Patch, Side, by_id
+from fencepost.conformance.classic.zoo.clients.reference import COOPERATIVE, client_family, instead_of, replace_function
+from fencepost.conformance.zoo.fault import Patch, Shipped, Side, by_id
 from fencepost.model.assignors import group as assignor_values
 from fencepost.model.assignors import sticky
 from fencepost.model.assignors.group import GroupMember, subscriber_positions
@@ -49,59 +49,49 @@ FIXED_PAUSE_MS = 2_000
 
 
 @members.add("HELDOUT-01", "member.md 1.5: thrown; the next poll sends JoinGroup with the same member id", "MEMBER-18")
-def a_fatal_join_costs_the_id(patch: Patch) -> None:
+@instead_of(joining.refuse_exchange)
+def a_fatal_join_costs_the_id(
+    shipped: Shipped[ClientStep], client: Client, error: Error, rules: Any, context: ClientContext
+) -> ClientStep:
     """An error of JoinGroup that the application is told of costs the member its id."""
-    refuse = joining.refuse_exchange
-
-    def refuse_and_forget(client: Client, error: Error, rules: Any, context: ClientContext) -> ClientStep:
-        step = refuse(client, error, rules, context)
-        if error not in FATAL_TO_A_POLL or rules is not joining.JOIN_RULES:
-            return step
-        return ClientStep(evolve(step.client, member=evolve(step.client.member, id=None)), step.outputs, step.rules)
-
-    replace_function(patch, refuse, refuse_and_forget)
+    step = shipped(client, error, rules, context)
+    if error not in FATAL_TO_A_POLL or rules is not joining.JOIN_RULES:
+        return step
+    return ClientStep(evolve(step.client, member=evolve(step.client.member, id=None)), step.outputs, step.rules)
 
 
 @members.add("HELDOUT-02", "member.md 1.2: MEMBER_ID_REQUIRED: loop at once, no backoff", "MEMBER-05")
-def a_member_waits_with_its_new_id(patch: Patch) -> None:
+@instead_of(joining.handle_join_error)
+def a_member_waits_with_its_new_id(
+    shipped: Shipped[ClientStep], client: Client, error: Error, rule: str, context: ClientContext
+) -> ClientStep:
     """After MEMBER_ID_REQUIRED the member waits for two seconds before it joins with its id."""
-    handle = joining.handle_join_error
-
-    def wait(client: Client, error: Error, rule: str, context: ClientContext) -> ClientStep:
-        step = handle(client, error, rule, context)
-        if error != Error.MEMBER_ID_REQUIRED:
-            return step
-        clocks = evolve(step.client.clocks, join_retry=context.now + FIXED_PAUSE_MS)
-        return ClientStep(evolve(step.client, clocks=clocks), step.outputs, step.rules)
-
-    replace_function(patch, handle, wait)
+    step = shipped(client, error, rule, context)
+    if error != Error.MEMBER_ID_REQUIRED:
+        return step
+    clocks = evolve(step.client.clocks, join_retry=context.now + FIXED_PAUSE_MS)
+    return ClientStep(evolve(step.client, clocks=clocks), step.outputs, step.rules)
 
 
 @members.add("HELDOUT-03", "member.md 1.4: close(): callback as for unsubscribe", "CALLBACK-11")
-def closing_calls_no_listener(patch: Patch) -> None:
+@instead_of(leaving.give_up_before_leaving)
+def closing_calls_no_listener(shipped: Shipped[ClientStep], client: Client, context: ClientContext) -> ClientStep:
     """A client that closes leaves without a call of its listener."""
-    give_up = leaving.give_up_before_leaving
-
-    def leave_at_once(client: Client, context: ClientContext) -> ClientStep:
-        if client.closing is Closing.CLOSING:
-            return leaving.leave_after_callback(client, context)
-        return give_up(client, context)
-
-    replace_function(patch, give_up, leave_at_once)
+    if client.closing is Closing.CLOSING:
+        return leaving.leave_after_callback(client, context)
+    return shipped(client, context)
 
 
 @members.add("HELDOUT-04", "member.md 1.2: anything else: throw; a later poll tries again", "MEMBER-18")
-def an_error_that_is_raised_ends_the_joining(patch: Patch) -> None:
+@instead_of(joining.refuse_exchange)
+def an_error_that_is_raised_ends_the_joining(
+    shipped: Shipped[ClientStep], client: Client, error: Error, rules: Any, context: ClientContext
+) -> ClientStep:
     """After an error of JoinGroup or SyncGroup that the application is told of, later polls do not join again."""
-    refuse = joining.refuse_exchange
-
-    def refuse_for_good(client: Client, error: Error, rules: Any, context: ClientContext) -> ClientStep:
-        step = refuse(client, error, rules, context)
-        if step.client.failure is None:
-            return step
-        return ClientStep(evolve(step.client, member=evolve(step.client.member, rejoins=False)), (), step.rules)
-
-    replace_function(patch, refuse, refuse_for_good)
+    step = shipped(client, error, rules, context)
+    if step.client.failure is None:
+        return step
+    return ClientStep(evolve(step.client, member=evolve(step.client.member, rejoins=False)), (), step.rules)
 
 
 @members.add(
@@ -128,43 +118,35 @@ def revoked_partitions_are_claimed_once_more(patch: Patch) -> None:
 
 
 @members.add("HELDOUT-06", "member.md 1.3: the assignor whose name equals the chosen protocol", "MEMBER-08")
-def the_leader_plans_by_its_first_assignor(patch: Patch) -> None:
+@instead_of(joining.plan_assignment)
+def the_leader_plans_by_its_first_assignor(
+    shipped: Shipped[Any], client: Client, response: JoinResponse, group: Any, context: ClientContext
+) -> Any:
     """A leader makes its plan by the first of its assignors, whichever was chosen."""
-    plan = joining.plan_assignment
-
-    def plan_by_first(client: Client, response: JoinResponse, group: Any, context: ClientContext) -> Any:
-        first = client.settings.strategies[0].name
-        return plan(client, evolve(response, protocol=first), group, context)
-
-    replace_function(patch, plan, plan_by_first)
+    first = client.settings.strategies[0].name
+    return shipped(client, evolve(response, protocol=first), group, context)
 
 
 @members.add("HELDOUT-07", "member.md 1.4: REBALANCE_IN_PROGRESS: state stays STABLE, heartbeats go on", "HBT-05")
-def heartbeats_end_with_the_news(patch: Patch) -> None:
+@instead_of(heartbeats.work)
+def heartbeats_end_with_the_news(shipped: Shipped[ClientStep], client: Client, context: ClientContext) -> ClientStep:
     """A member that was told of a rebalance sends no heartbeat until it has joined again."""
-    work = heartbeats.work
-
-    def work_unless_told(client: Client, context: ClientContext) -> ClientStep:
-        if client.member.rejoins:
-            later = context.now + client.settings.heartbeat_interval
-            client = evolve(client, clocks=evolve(client.clocks, heartbeat=max(client.clocks.heartbeat, later)))
-        return work(client, context)
-
-    replace_function(patch, work, work_unless_told)
+    if client.member.rejoins:
+        later = context.now + client.settings.heartbeat_interval
+        client = evolve(client, clocks=evolve(client.clocks, heartbeat=max(client.clocks.heartbeat, later)))
+    return shipped(client, context)
 
 
 @members.add("HELDOUT-08", "member.md 2.2: the callback before the assignment changes", "CALLBACK-06", "CALLBACK-07")
-def partitions_are_gone_before_the_callback(patch: Patch) -> None:
+@instead_of(completion.call_listener)
+def partitions_are_gone_before_the_callback(
+    shipped: Shipped[ClientStep], client: Client, kind: Any, partitions: Any, place: Any, rule: str
+) -> ClientStep:
     """Partitions are given up before the listener hears that they are revoked."""
-    call = completion.call_listener
-
-    def give_up_and_call(client: Client, kind: Any, partitions: Any, place: Any, rule: str) -> ClientStep:
-        if kind is CallbackKind.REVOKED and place is CallbackPlace.PREPARE:
-            kept = tuple(one for one in client.positions if one.partition not in partitions)
-            client = evolve(client, positions=kept)
-        return call(client, kind, partitions, place, rule)
-
-    replace_function(patch, call, give_up_and_call)
+    if kind is CallbackKind.REVOKED and place is CallbackPlace.PREPARE:
+        kept = tuple(one for one in client.positions if one.partition not in partitions)
+        client = evolve(client, positions=kept)
+    return shipped(client, kind, partitions, place, rule)
 
 
 @members.add("HELDOUT-09", "member.md 1.2: other retriable failure: wait retry.backoff.ms", "MEMBER-17")
@@ -179,46 +161,38 @@ def a_failed_join_is_repeated_at_once(patch: Patch) -> None:
     "COOP-03",
     setting=COOPERATIVE,
 )
-def no_rejoin_follows_a_revocation(patch: Patch) -> None:
+@instead_of(completion.on_completion_callback)
+def no_rejoin_follows_a_revocation(
+    shipped: Shipped[ClientStep], client: Client, kind: CallbackKind, raised: bool, context: ClientContext
+) -> ClientStep:
     """A cooperative member that gave partitions up after SyncGroup does not join again."""
-    called = completion.on_completion_callback
-
-    def stay(client: Client, kind: CallbackKind, raised: bool, context: ClientContext) -> ClientStep:
-        if kind is CallbackKind.REVOKED:
-            client = evolve(client, member=evolve(client.member, rejoins=False))
-        return called(client, kind, raised, context)
-
-    replace_function(patch, called, stay)
+    if kind is CallbackKind.REVOKED:
+        client = evolve(client, member=evolve(client.member, rejoins=False))
+    return shipped(client, kind, raised, context)
 
 
 @members.add("HELDOUT-11", "member.md 2.5: unsubscribe: callback, then LeaveGroup", "CALLBACK-11")
-def the_listener_is_called_after_the_leave(patch: Patch) -> None:
+@instead_of(leaving.give_up_before_leaving)
+def the_listener_is_called_after_the_leave(
+    shipped: Shipped[ClientStep], client: Client, context: ClientContext
+) -> ClientStep:
     """A client that unsubscribes leaves the group first, and calls its listener then."""
-    give_up = leaving.give_up_before_leaving
-
-    def leave_first(client: Client, context: ClientContext) -> ClientStep:
-        if client.closing is not Closing.UNSUBSCRIBING:
-            return give_up(client, context)
-        told = give_up(client, context)
-        left = heartbeats.leave_group(told.client, leaving.UNSUBSCRIBED_REASON, "client.unsubscribe.leave")
-        return ClientStep(left.client, (*left.outputs, *told.outputs), (*left.rules, *told.rules))
-
-    replace_function(patch, give_up, leave_first)
+    if client.closing is not Closing.UNSUBSCRIBING:
+        return shipped(client, context)
+    told = shipped(client, context)
+    left = heartbeats.leave_group(told.client, leaving.UNSUBSCRIBED_REASON, "client.unsubscribe.leave")
+    return ClientStep(left.client, (*left.outputs, *told.outputs), (*left.rules, *told.rules))
 
 
 @members.add(
     "HELDOUT-12", "member.md 4.4: inside revoked of prepare: sent, old generation, normal", "CALLBACK-07", "CALLBACK-16"
 )
-def commits_in_the_callback_are_refused(patch: Patch) -> None:
+@instead_of(commits.local_failure)
+def commits_in_the_callback_are_refused(shipped: Shipped[Any], client: Client) -> Any:
     """A commit in the listener that hears of revoked partitions before JoinGroup is refused without a request."""
-    local = commits.local_failure
-
-    def refuse(client: Client) -> Any:
-        callback = client.callback
-        is_preparing = callback is not None and callback.place is CallbackPlace.PREPARE
-        return Problem.REBALANCE_IN_PROGRESS if is_preparing else local(client)
-
-    replace_function(patch, local, refuse)
+    callback = client.callback
+    is_preparing = callback is not None and callback.place is CallbackPlace.PREPARE
+    return Problem.REBALANCE_IN_PROGRESS if is_preparing else shipped(client)
 
 
 assignors = client_family(Side.ASSIGNOR)
@@ -243,59 +217,48 @@ def topics_are_given_by_name(patch: Patch) -> None:
 
 
 @assignors.add("HELDOUT-14", "member.md 5.6: used only if some member has a rack", "RANGE-08", "STICKY-19")
-def racks_take_a_rack_of_each_member(patch: Patch) -> None:
+@instead_of(assignor_values.should_use_racks)
+def racks_take_a_rack_of_each_member(
+    shipped: Shipped[bool], member_racks: Collection[str | None], partition_racks: Sequence[frozenset[str]]
+) -> bool:
     """Racks are used only if every member has one."""
-    should = assignor_values.should_use_racks
-
-    def need_all(member_racks: Collection[str | None], partition_racks: Sequence[frozenset[str]]) -> bool:
-        return None not in member_racks and bool(should(member_racks, partition_racks))
-
-    replace_function(patch, should, need_all)
+    return None not in member_racks and bool(shipped(member_racks, partition_racks))
 
 
 @assignors.add("HELDOUT-15", "member.md 5.4: repeat passes until a pass changes nothing", "STICKY-02")
-def the_plan_is_improved_once(patch: Patch) -> None:
+@instead_of(sticky._Improvement.improve)
+def the_plan_is_improved_once(shipped: Shipped[None], improvement: Any, codes: Sequence[int]) -> None:
     """Where subscriptions differ, the plan is improved in one pass over each list of partitions."""
-
-    def improve_once(improvement: Any, codes: Sequence[int]) -> None:
-        audiences, holders = improvement.audiences, improvement.holders
-        for code in codes if audiences.is_uneven() else ():
-            size, smallest = audiences.sizes[holders[code]], audiences.smallest(audiences.of[code])
-            older = improvement.older.get(code, smallest)
-            target = older if sticky.is_improvement(size, audiences.sizes[older]) else smallest
-            if sticky.is_improvement(size, audiences.sizes[target]):
-                improvement.move(code, target)
-
-    patch.replace(sticky._Improvement, "improve", improve_once)
+    audiences, holders = improvement.audiences, improvement.holders
+    for code in codes if audiences.is_uneven() else ():
+        size, smallest = audiences.sizes[holders[code]], audiences.smallest(audiences.of[code])
+        older = improvement.older.get(code, smallest)
+        target = older if sticky.is_improvement(size, audiences.sizes[older]) else smallest
+        if sticky.is_improvement(size, audiences.sizes[target]):
+            improvement.move(code, target)
 
 
 @assignors.add("HELDOUT-16", "member.md 5.4: or a multiply claimed one, is transferring", "COOP-16", "COOP-09")
-def contested_partitions_are_given_at_once(patch: Patch) -> None:
+@instead_of(make_sticky_group)
+def contested_partitions_are_given_at_once(shipped: Shipped[StickyGroup], *group: object) -> StickyGroup:
     """A cooperative assignor does not withhold a partition that two members claim in one generation."""
-    make = make_sticky_group
-
-    def make_without_contests(*group: object) -> StickyGroup:
-        made: StickyGroup = make(*group)  # type: ignore[arg-type]
-        return evolve(made, owners=tuple(-1 if owner == CONTESTED else owner for owner in made.owners))
-
-    replace_function(patch, make, make_without_contests)
+    made: StickyGroup = shipped(*group)
+    return evolve(made, owners=tuple(-1 if owner == CONTESTED else owner for owner in made.owners))
 
 
 fetchers = client_family(Side.FETCHER)
 
 
 @fetchers.add("HELDOUT-17", "member.md 6.6: until m records are gathered or the queue is empty", "POLL-04")
-def a_poll_returns_one_partition(patch: Patch) -> None:
+@instead_of(Fetcher.drain)
+def a_poll_returns_one_partition(
+    shipped: Shipped[Iterator[ReturnedRecords]], fetcher: Fetcher, client: Client
+) -> Iterator[ReturnedRecords]:
     """A poll returns records of one partition, though there is room for those of the next."""
-    drain = Fetcher.drain
-
-    def drain_one(fetcher: Fetcher, client: Client) -> Iterator[ReturnedRecords]:
-        for taken in drain(fetcher, client):
-            yield taken
-            if taken.offsets:
-                return
-
-    patch.replace(Fetcher, "drain", drain_one)
+    for taken in shipped(fetcher, client):
+        yield taken
+        if taken.offsets:
+            return
 
 
 @fetchers.add("HELDOUT-18", "member.md 6.7: it waits for the unanswered fetch at its leader only", "PREFETCH-03")
@@ -315,17 +278,15 @@ def fetches_overlap(patch: Patch) -> None:
 
 
 @fetchers.add("HELDOUT-20", "member.md 6.5: every poll starts at the first partition", "POLL-05")
-def every_poll_starts_at_the_first_partition(patch: Patch) -> None:
+@instead_of(Fetcher.drain)
+def every_poll_starts_at_the_first_partition(
+    shipped: Shipped[Iterator[ReturnedRecords]], fetcher: Fetcher, client: Client
+) -> Iterator[ReturnedRecords]:
     """Every poll starts at the first partition of those that have records."""
-    drain = Fetcher.drain
-
-    def drain_from_first(fetcher: Fetcher, client: Client) -> Iterator[ReturnedRecords]:
-        rows = sorted(fetcher.queue, key=lambda completed: completed.partition)
-        fetcher.queue.clear()
-        fetcher.queue.extend(rows)
-        yield from drain(fetcher, client)
-
-    patch.replace(Fetcher, "drain", drain_from_first)
+    rows = sorted(fetcher.queue, key=lambda completed: completed.partition)
+    fetcher.queue.clear()
+    fetcher.queue.extend(rows)
+    yield from shipped(fetcher, client)
 
 
 PASSED_OVER = {

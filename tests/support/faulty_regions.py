@@ -1,7 +1,7 @@
 """Faults in the operators of the bundled region, put in from outside: each replaces one method."""
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Collection, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -23,7 +23,7 @@ from fencepost.adapters.region.operator import (
     RegionOperator,
     merge_parts,
 )
-from fencepost.conformance.zoo.fault import INVENTED, Fault, FaultFamily, Patch, Side
+from fencepost.conformance.zoo.fault import INVENTED, Fault, FaultFamily, Patch, Shipped, Side, instead_of
 from fencepost.model.classic.member.client import Callback, CallbackKind
 from fencepost.model.classic.member.settings import COOPERATIVE_STICKY
 from fencepost.model.classic.member.step import ListenerReturned
@@ -44,51 +44,44 @@ there."""
 
 
 @FOUND.add("", INVENTED, "REGION-31")
-def leave_out_seek_map(patch: Patch) -> None:
+@instead_of(RegionOperator.checkpoint)
+async def leave_out_seek_map(
+    shipped: Shipped[Awaitable[OperatorPart | None]], self: RegionOperator
+) -> OperatorPart | None:
     """H01: the seek map is not in the checkpoint."""
-    whole = RegionOperator.checkpoint
-
-    async def write(self: RegionOperator) -> OperatorPart | None:
-        part = await whole(self)
-        return part and replace(part, base={})
-
-    patch.replace(RegionOperator, "checkpoint", write)
+    part = await shipped(self)
+    return part and replace(part, base={})
 
 
 @FOUND.add("", INVENTED, "REGION-33")
-def merge_first_part(patch: Patch) -> None:
+@instead_of(JobControl.merge_if_complete)
+def merge_first_part(shipped: Shipped[Offsets | None], self: JobControl, checkpoint: int) -> Offsets | None:
     """H02: a merge is complete with its first contribution."""
-
-    def merge_if_complete(self: JobControl, checkpoint: int) -> Offsets | None:
-        parts = self._parts.get(checkpoint, {})
-        return merge_parts(parts.values()) if parts else None
-
-    patch.replace(JobControl, "merge_if_complete", merge_if_complete)
+    parts = self._parts.get(checkpoint, {})
+    return merge_parts(parts.values()) if parts else None
 
 
 @FOUND.add("", INVENTED, "REGION-30")
-def write_while_pending(patch: Patch) -> None:
+@instead_of(RegionOperator.checkpoint)
+async def write_while_pending(
+    shipped: Shipped[Awaitable[OperatorPart | None]], self: RegionOperator
+) -> OperatorPart | None:
     """H04: an operator that waits for a reset writes a checkpoint."""
-
-    async def write(self: RegionOperator) -> OperatorPart | None:
-        if self._assigned is not None and not await self.consumer.is_member():
-            return None
-        return OperatorPart(self.name, self._control.names, dict(self.offsets), dict(self.seek_map))
-
-    patch.replace(RegionOperator, "checkpoint", write)
+    if self._assigned is not None and not await self.consumer.is_member():
+        return None
+    return OperatorPart(self.name, self._control.names, dict(self.offsets), dict(self.seek_map))
 
 
 @FOUND.add("", INVENTED, "REGION-32")
-def trust_membership(patch: Patch) -> None:
+@instead_of(RegionOperator.checkpoint)
+async def trust_membership(
+    shipped: Shipped[Awaitable[OperatorPart | None]], self: RegionOperator
+) -> OperatorPart | None:
     """H05: an operator that was expelled writes a checkpoint."""
-
-    async def write(self: RegionOperator) -> OperatorPart | None:
-        is_settled = self.offsets.keys() == (self._assigned or frozenset())
-        if self.state is OperatorState.RESET_PENDING or not is_settled:
-            return None
-        return OperatorPart(self.name, self._control.names, dict(self.offsets), dict(self.seek_map))
-
-    patch.replace(RegionOperator, "checkpoint", write)
+    is_settled = self.offsets.keys() == (self._assigned or frozenset())
+    if self.state is OperatorState.RESET_PENDING or not is_settled:
+        return None
+    return OperatorPart(self.name, self._control.names, dict(self.offsets), dict(self.seek_map))
 
 
 @FOUND.add("", INVENTED, "REGION-37")
@@ -107,38 +100,28 @@ def notify_once(patch: Patch) -> None:
 
 
 @FOUND.add("", INVENTED, "REGION-42")
-def submit_late(patch: Patch) -> None:
+@instead_of(RegionOperator.submit)
+def submit_late(shipped: Shipped[Message | None], self: RegionOperator) -> Message | None:
     """H10: a message is submitted whatever has become of its partition."""
-
-    def submit(self: RegionOperator) -> Message | None:
-        message, self.hand = self.hand, None
-        if message is not None:
-            self.offsets[message.partition] = message.offset + 1
-        return message
-
-    patch.replace(RegionOperator, "submit", submit)
+    message, self.hand = self.hand, None
+    if message is not None:
+        self.offsets[message.partition] = message.offset + 1
+    return message
 
 
 @FOUND.add("", INVENTED, "REGION-49")
-def contribute_once(patch: Patch) -> None:
+@instead_of(JobControl.restart)
+async def contribute_once(shipped: Shipped[Awaitable[None]], self: JobControl) -> None:
     """H11: after a restart of the control plane nobody contributes again."""
-
-    async def restart(self: JobControl) -> None:
-        self._parts = {}
-
-    patch.replace(JobControl, "restart", restart)
+    self._parts = {}
 
 
 @FOUND.add("", INVENTED, "REGION-45")
-def trust_old_map(patch: Patch) -> None:
+@instead_of(RegionOperator.resume)
+def trust_old_map(shipped: Shipped[None], self: RegionOperator) -> None:
     """H13: an operator seeks by a map that is older than the last checkpoint."""
-    whole = RegionOperator.resume
-
-    def resume(self: RegionOperator) -> None:
-        whole(self)
-        self._is_map_old = False
-
-    patch.replace(RegionOperator, "resume", resume)
+    shipped(self)
+    self._is_map_old = False
 
 
 @FOUND.add("", INVENTED, "REGION-13", "REGION-42")
@@ -154,85 +137,60 @@ def keep_queue(patch: Patch) -> None:
 
 
 @FOUND.add("", INVENTED, "REGION-18", "REGION-35")
-def ignore_seek_map(patch: Patch) -> None:
+@instead_of(RegionOperator._first_of)
+def ignore_seek_map(shipped: Shipped[int], self: RegionOperator, partition: Partition) -> int:
     """An assignment seeks the control variable, whatever the seek map has."""
-
-    def first_of(self: RegionOperator, partition: Partition) -> int:
-        return self._control.first_offset(partition, self._start_of(partition))
-
-    patch.replace(RegionOperator, "_first_of", first_of)
+    return self._control.first_offset(partition, self._start_of(partition))
 
 
 @FOUND.add("", INVENTED, "REGION-18", "REGION-21")
-def ignore_variables(patch: Patch) -> None:
+@instead_of(RegionOperator._first_of)
+def ignore_variables(shipped: Shipped[int], self: RegionOperator, partition: Partition) -> int:
     """H08: an operator seeks the start position although a control variable is there."""
-
-    def first_of(self: RegionOperator, partition: Partition) -> int:
-        start = self._start_of(partition)
-        self._control.first_offset(partition, start)
-        return self.seek_map.get(partition, start)
-
-    patch.replace(RegionOperator, "_first_of", first_of)
+    start = self._start_of(partition)
+    self._control.first_offset(partition, start)
+    return self.seek_map.get(partition, start)
 
 
 @FOUND.add("", INVENTED, "REGION-44")
-def poll_fully_after_reset(patch: Patch) -> None:
+@instead_of(RegionOperator.reset_to)
+def poll_fully_after_reset(shipped: Shipped[None], self: RegionOperator, merged: Offsets) -> None:
     """Polling is not throttled after a reset."""
-    whole = RegionOperator.reset_to
-
-    def reset_to(self: RegionOperator, merged: Offsets) -> None:
-        whole(self, merged)
-        self.polling = Polling.FULL
-
-    patch.replace(RegionOperator, "reset_to", reset_to)
+    shipped(self, merged)
+    self.polling = Polling.FULL
 
 
 @FOUND.add("", INVENTED, "REGION-24")
-def lose_drain_buffer(patch: Patch) -> None:
+@instead_of(RegionOperator.resume)
+def lose_drain_buffer(shipped: Shipped[None], self: RegionOperator) -> None:
     """What a drain has put aside does not come back."""
-    whole = RegionOperator.resume
-
-    def resume(self: RegionOperator) -> None:
-        self.drained.clear()
-        whole(self)
-
-    patch.replace(RegionOperator, "resume", resume)
+    self.drained.clear()
+    shipped(self)
 
 
 @FOUND.add("", INVENTED, "REGION-25")
-def commit_positions_before(patch: Patch) -> None:
+@instead_of(RegionOperator.drain)
+async def commit_positions_before(shipped: Shipped[Awaitable[Offsets]], self: RegionOperator) -> Offsets:
     """A drain commits the offset of the last tuple and not the one after it."""
-    whole = RegionOperator.drain
-
-    async def drain(self: RegionOperator) -> Offsets:
-        return {partition: max(offset - 1, 0) for partition, offset in (await whole(self)).items()}
-
-    patch.replace(RegionOperator, "drain", drain)
+    return {partition: max(offset - 1, 0) for partition, offset in (await shipped(self)).items()}
 
 
 @FOUND.add("", INVENTED, "REGION-14", "REGION-13")
-def queue_while_pending(patch: Patch) -> None:
+@instead_of(RegionOperator.receive)
+def queue_while_pending(shipped: Shipped[None], self: RegionOperator, messages: list[Message]) -> None:
     """Records are queued although a reset is waited for."""
-
-    def receive(self: RegionOperator, messages: list[Message]) -> None:
-        self.queue.extend(messages)
-        if messages and self.state is not OperatorState.RESET_PENDING:
-            self.state = OperatorState.RECORDS_FETCHED
-
-    patch.replace(RegionOperator, "receive", receive)
+    self.queue.extend(messages)
+    if messages and self.state is not OperatorState.RESET_PENDING:
+        self.state = OperatorState.RECORDS_FETCHED
 
 
 @FOUND.add("", INVENTED, "REGION-27")
-def report_longest_alone(patch: Patch) -> None:
+@instead_of(RegionOperator.drain)
+async def report_longest_alone(shipped: Shipped[Awaitable[Offsets]], self: RegionOperator) -> Offsets:
     """The time of the last drain is that of the longest one."""
-    whole = RegionOperator.drain
-
-    async def drain(self: RegionOperator) -> Offsets:
-        found = await whole(self)
-        self.drains = replace(self.drains, last=self.drains.longest)
-        return found
-
-    patch.replace(RegionOperator, "drain", drain)
+    found = await shipped(self)
+    self.drains = replace(self.drains, last=self.drains.longest)
+    return found
 
 
 @FOUND.add("", INVENTED, "REGION-39")
@@ -251,16 +209,12 @@ def go_on_alone(patch: Patch) -> None:
 
 
 @FOUND.add("", INVENTED, "REGION-50", "REGION-19")
-def ask_with_each_callback(patch: Patch) -> None:
+@instead_of(RegionOperator.on_assigned)
+def ask_with_each_callback(shipped: Shipped[None], self: RegionOperator, partitions: frozenset[Partition]) -> None:
     """An operator that waits for a reset asks for another one with its assignment."""
-    whole = RegionOperator.on_assigned
-
-    def on_assigned(self: RegionOperator, partitions: frozenset[Partition]) -> None:
-        whole(self, partitions)
-        if self.state is OperatorState.RESET_PENDING:
-            self._request_reset()
-
-    patch.replace(RegionOperator, "on_assigned", on_assigned)
+    shipped(self, partitions)
+    if self.state is OperatorState.RESET_PENDING:
+        self._request_reset()
 
 
 @FOUND.add("", INVENTED, "REGION-52")
@@ -276,67 +230,50 @@ def skip_lost_records(patch: Patch) -> None:
 
 
 @HELD_OUT.add("", INVENTED, "REGION-17", "REGION-30")
-def keep_old_offsets(patch: Patch) -> None:
+@instead_of(RegionOperator.on_assigned)
+def keep_old_offsets(shipped: Shipped[None], self: RegionOperator, partitions: frozenset[Partition]) -> None:
     """An assignment leaves the offsets of partitions that are gone."""
-    whole = RegionOperator.on_assigned
-
-    def on_assigned(self: RegionOperator, partitions: frozenset[Partition]) -> None:
-        before = dict(self.offsets)
-        whole(self, partitions)
-        self.offsets = before | self.offsets
-
-    patch.replace(RegionOperator, "on_assigned", on_assigned)
+    before = dict(self.offsets)
+    shipped(self, partitions)
+    self.offsets = before | self.offsets
 
 
 @HELD_OUT.add("", INVENTED, "REGION-34", "REGION-35")
-def merge_lowest(patch: Patch) -> None:
+@instead_of(JobControl.merge_if_complete)
+def merge_lowest(shipped: Shipped[Offsets | None], self: JobControl, checkpoint: int) -> Offsets | None:
     """A merge takes the map below over what was assigned."""
-
-    def merge_if_complete(self: JobControl, checkpoint: int) -> Offsets | None:
-        parts = self._parts.get(checkpoint, {})
-        if parts.keys() != self.names:
-            return None
-        return {**merge_parts(parts.values()), **next(iter(parts.values())).base}
-
-    patch.replace(JobControl, "merge_if_complete", merge_if_complete)
+    parts = self._parts.get(checkpoint, {})
+    if parts.keys() != self.names:
+        return None
+    return {**merge_parts(parts.values()), **next(iter(parts.values())).base}
 
 
 @HELD_OUT.add("", INVENTED, "REGION-44", "REGION-41")
-def stay_fetched(patch: Patch) -> None:
+@instead_of(RegionOperator.reset_to)
+def stay_fetched(shipped: Shipped[None], self: RegionOperator, merged: Offsets) -> None:
     """A reset leaves the state."""
-    whole = RegionOperator.reset_to
-
-    def reset_to(self: RegionOperator, merged: Offsets) -> None:
-        state = self.state
-        whole(self, merged)
-        self.state = state
-
-    patch.replace(RegionOperator, "reset_to", reset_to)
+    state = self.state
+    shipped(self, merged)
+    self.state = state
 
 
 @HELD_OUT.add("", INVENTED, "REGION-10")
-def forget_hand(patch: Patch) -> None:
+@instead_of(RegionOperator.take)
+def forget_hand(shipped: Shipped[bool], self: RegionOperator) -> bool:
     """A message is taken twice."""
-
-    def take(self: RegionOperator) -> bool:
-        if not self.queue:
-            return False
-        self.hand = self.queue[0]
-        if len(self.queue) > 1:
-            self.queue.popleft()
-        return True
-
-    patch.replace(RegionOperator, "take", take)
+    if not self.queue:
+        return False
+    self.hand = self.queue[0]
+    if len(self.queue) > 1:
+        self.queue.popleft()
+    return True
 
 
 @HELD_OUT.add("", INVENTED, "REGION-40", "REGION-37")
-def retire_all(patch: Patch) -> None:
+@instead_of(JobControl.retire)
+def retire_all(shipped: Shipped[None], self: JobControl, checkpoint: int) -> None:
     """Retiring a checkpoint forgets all merges."""
-
-    def retire(self: JobControl, checkpoint: int) -> None:
-        self._parts = {}
-
-    patch.replace(JobControl, "retire", retire)
+    self._parts = {}
 
 
 @BESIDE.add()
@@ -373,15 +310,13 @@ def begin_at_end(patch: Patch) -> None:
 
 
 @BESIDE.add()
-def wait_briefly(patch: Patch) -> None:
+@instead_of(RegionOperator.reset)
+async def wait_briefly(
+    shipped: Shipped[Awaitable[None]], self: RegionOperator, checkpoint: int, part: OperatorPart | None
+) -> None:
     """H16: an operator waits for a merge half as long as a reset may last."""
-    whole = RegionOperator.reset
-
-    async def reset(self: RegionOperator, checkpoint: int, part: OperatorPart | None) -> None:
-        async with asyncio.timeout(merge_wait_ms(RESET_TIMEOUT_MS, POLL_INTERVAL_MS, DOCUMENTED) / 1_000):
-            await whole(self, checkpoint, part)
-
-    patch.replace(RegionOperator, "reset", reset)
+    async with asyncio.timeout(merge_wait_ms(RESET_TIMEOUT_MS, POLL_INTERVAL_MS, DOCUMENTED) / 1_000):
+        await shipped(self, checkpoint, part)
 
 
 @BESIDE.add()
@@ -391,59 +326,44 @@ def name_by_hash(patch: Patch) -> None:
 
 
 @BESIDE.add()
-def wait_for_absent(patch: Patch) -> None:
+@instead_of(JobControl.merge_if_complete)
+def wait_for_absent(shipped: Shipped[Offsets | None], self: JobControl, checkpoint: int) -> Offsets | None:
     """H17: a merge waits for all operators that there were at the checkpoint."""
-
-    def merge_if_complete(self: JobControl, checkpoint: int) -> Offsets | None:
-        parts = self._parts.get(checkpoint, {})
-        names = {name for part in parts.values() for name in part.names}
-        return merge_parts(parts.values()) if parts and parts.keys() == names else None
-
-    patch.replace(JobControl, "merge_if_complete", merge_if_complete)
+    parts = self._parts.get(checkpoint, {})
+    names = {name for part in parts.values() for name in part.names}
+    return merge_parts(parts.values()) if parts and parts.keys() == names else None
 
 
 @BESIDE.add()
-def take_before_permit(patch: Patch) -> None:
+@instead_of(RegionProgram.submit)
+async def take_before_permit(shipped: Shipped[Awaitable[None]], self: RegionProgram, operator: RegionOperator) -> None:
     """H03: the process thread takes a message and then waits for its permit."""
-    whole = RegionProgram.submit
-
-    async def submit(self: RegionProgram, operator: RegionOperator) -> None:
-        if operator.take():
-            with Patch() as taken:
-                taken.replace(operator, "take", lambda: True)
-                await whole(self, operator)
-
-    patch.replace(RegionProgram, "submit", submit)
+    if operator.take():
+        with Patch() as taken:
+            taken.replace(operator, "take", lambda: True)
+            await shipped(self, operator)
 
 
 @BESIDE.add()
-def forget_request(patch: Patch) -> None:
+@instead_of(RegionProgram.request_reset)
+def forget_request(shipped: Shipped[None], self: RegionProgram) -> None:
     """H07: a request for a reset is forgotten while the region is reset."""
-    whole = RegionProgram.request_reset
-
-    def request_reset(self: RegionProgram) -> None:
-        if self.mode is not RegionMode.RESET:
-            whole(self)
-
-    patch.replace(RegionProgram, "request_reset", request_reset)
+    if self.mode is not RegionMode.RESET:
+        shipped(self)
 
 
 @BESIDE.add()
-def forget_attempts(patch: Patch) -> None:
+@instead_of(RegionProgram._launch)
+def forget_attempts(shipped: Shipped[None], self: RegionProgram, name: str, polling: Polling) -> None:
     """H12: a reset that an operator forces sets the count of attempts back."""
-    whole = RegionProgram._launch
+    shipped(self, name, polling)
+    operator = self.operators[name].operator
 
-    def launch(self: RegionProgram, name: str, polling: Polling) -> None:
-        whole(self, name, polling)
-        operator = self.operators[name].operator
+    def force_reset() -> None:
+        self.attempts = 0
+        self.request_reset()
 
-        def force_reset() -> None:
-            self.attempts = 0
-            self.request_reset()
-
-        operator._request_reset = force_reset
-
-    patch.replace(RegionProgram, "_launch", launch)
+    operator._request_reset = force_reset
 
 
 FAULTS: Mapping[str, Fault[None]] = MappingProxyType({fault.id: fault for fault in (*FOUND.faults, *HELD_OUT.faults)})

@@ -30,7 +30,7 @@ from fencepost.adapters.classic.syncing import Syncing
 from fencepost.adapters.classic.timers import Timers
 from fencepost.adapters.classic.transactions import Transactions
 from fencepost.conformance.classic.zoo.bugs.environments import coordinator_family
-from fencepost.conformance.zoo.fault import Patch
+from fencepost.conformance.zoo.fault import Patch, Shipped, instead_of
 
 PLANTED = coordinator_family()
 
@@ -39,18 +39,15 @@ PLANTED = coordinator_family()
 
 
 @PLANTED.add()
-def end_in_one_group(patch: Patch) -> None:
+@instead_of(OffsetStore.end_transaction)
+def end_in_one_group(shipped: Shipped[None], store: OffsetStore, record: TransactionEnd) -> None:
     """The end of a transaction reaches only the first group that it commits offsets of."""
-
-    def end_transaction(store: OffsetStore, record: TransactionEnd) -> None:
-        for group in store._runtime.groups.values():
-            if record.producer in group.uncommitted:
-                for partition, offset in group.uncommitted.pop(record.producer).items():
-                    if record.committed:
-                        store.commit_offset(group, partition, offset)
-                return
-
-    patch.replace(OffsetStore, "end_transaction", end_transaction)
+    for group in store._runtime.groups.values():
+        if record.producer in group.uncommitted:
+            for partition, offset in group.uncommitted.pop(record.producer).items():
+                if record.committed:
+                    store.commit_offset(group, partition, offset)
+            return
 
 
 @PLANTED.add()
@@ -60,80 +57,60 @@ def clean_up_despite_transactions(patch: Patch) -> None:
 
 
 @PLANTED.add()
-def commit_discards_transaction(patch: Patch) -> None:
+@instead_of(OffsetStore.add_offset)
+def commit_discards_transaction(shipped: Shipped[None], store: OffsetStore, record: OffsetRecord) -> None:
     """A plain commit discards the offsets of open transactions on its partition."""
-    add_offset = OffsetStore.add_offset
-
-    def add(store: OffsetStore, record: OffsetRecord) -> None:
-        add_offset(store, record)
-        if record.producer is None:
-            for offsets in store._runtime.groups[record.group].uncommitted.values():
-                offsets.pop((record.topic, record.partition), None)
-
-    patch.replace(OffsetStore, "add_offset", add)
+    shipped(store, record)
+    if record.producer is None:
+        for offsets in store._runtime.groups[record.group].uncommitted.values():
+            offsets.pop((record.topic, record.partition), None)
 
 
 @PLANTED.add()
-def transaction_overwrites_later_commit(patch: Patch) -> None:
+@instead_of(OffsetStore.commit_offset)
+def transaction_overwrites_later_commit(
+    shipped: Shipped[None], store: OffsetStore, group: Group, partition: Partition, offset: Offset
+) -> None:
     """The offset of a transaction replaces one that was committed later."""
-
-    def commit_offset(store: OffsetStore, group: Group, partition: Partition, offset: Offset) -> None:
-        group.offsets[partition] = offset
-
-    patch.replace(OffsetStore, "commit_offset", commit_offset)
+    group.offsets[partition] = offset
 
 
 @PLANTED.add()
-def abort_removes_committed_offset(patch: Patch) -> None:
+@instead_of(OffsetStore.end_transaction)
+def abort_removes_committed_offset(shipped: Shipped[None], store: OffsetStore, record: TransactionEnd) -> None:
     """An aborted transaction removes the committed offset of its partition if that was committed meanwhile."""
-    end_transaction = OffsetStore.end_transaction
-
-    def end(store: OffsetStore, record: TransactionEnd) -> None:
-        for group in store._runtime.groups.values():
-            for partition, offset in group.uncommitted.get(record.producer, {}).items():
-                present = group.offsets.get(partition)
-                if not record.committed and present is not None and present.number > offset.number:
-                    del group.offsets[partition]
-        end_transaction(store, record)
-
-    patch.replace(OffsetStore, "end_transaction", end)
+    for group in store._runtime.groups.values():
+        for partition, offset in group.uncommitted.get(record.producer, {}).items():
+            present = group.offsets.get(partition)
+            if not record.committed and present is not None and present.number > offset.number:
+                del group.offsets[partition]
+    shipped(store, record)
 
 
 @PLANTED.add()
-def deletion_spares_transactions(patch: Patch) -> None:
+@instead_of(OffsetStore.remove_offset)
+def deletion_spares_transactions(shipped: Shipped[None], store: OffsetStore, record: OffsetTombstone) -> None:
     """OffsetDelete leaves the offset of an open transaction, which is there again when that commits."""
-
-    def remove_offset(store: OffsetStore, record: OffsetTombstone) -> None:
-        group = store._runtime.groups.get(record.group)
-        if group is not None:
-            group.offsets.pop((record.topic, record.partition), None)
-
-    patch.replace(OffsetStore, "remove_offset", remove_offset)
+    group = store._runtime.groups.get(record.group)
+    if group is not None:
+        group.offsets.pop((record.topic, record.partition), None)
 
 
 @PLANTED.add()
-def generation_drops_transactions(patch: Patch) -> None:
+@instead_of(Group.begin_generation)
+def generation_drops_transactions(shipped: Shipped[None], group: Group, now: int) -> None:
     """A new generation discards the offsets of open transactions."""
-    begin_generation = Group.begin_generation
-
-    def begin(group: Group, now: int) -> None:
-        begin_generation(group, now)
-        group.uncommitted.clear()
-
-    patch.replace(Group, "begin_generation", begin)
+    shipped(group, now)
+    group.uncommitted.clear()
 
 
 @PLANTED.add()
-def loading_forgets_open_transactions(patch: Patch) -> None:
+@instead_of(Loading.load)
+def loading_forgets_open_transactions(shipped: Shipped[None], loading: Loading) -> None:
     """A restarted coordinator does not know the transactions that are open."""
-    load = Loading.load
-
-    def load_without(loading: Loading) -> None:
-        load(loading)
-        for group in loading._runtime.groups.values():
-            group.uncommitted.clear()
-
-    patch.replace(Loading, "load", load_without)
+    shipped(loading)
+    for group in loading._runtime.groups.values():
+        group.uncommitted.clear()
 
 
 @PLANTED.add()
@@ -158,99 +135,72 @@ def loading_orders_transactions_by_their_end(patch: Patch) -> None:
 
 
 @PLANTED.add()
-def one_transaction_for_each_partition(patch: Patch) -> None:
+@instead_of(OffsetStore.add_offset)
+def one_transaction_for_each_partition(shipped: Shipped[None], store: OffsetStore, record: OffsetRecord) -> None:
     """A second producer's offset of a partition takes the place of the first one's."""
-    add_offset = OffsetStore.add_offset
-
-    def add(store: OffsetStore, record: OffsetRecord) -> None:
-        group = store._runtime.groups.get(record.group)
-        if record.producer is not None and group is not None:
-            for offsets in group.uncommitted.values():
-                offsets.pop((record.topic, record.partition), None)
-        add_offset(store, record)
-
-    patch.replace(OffsetStore, "add_offset", add)
+    group = store._runtime.groups.get(record.group)
+    if record.producer is not None and group is not None:
+        for offsets in group.uncommitted.values():
+            offsets.pop((record.topic, record.partition), None)
+    shipped(store, record)
 
 
 @PLANTED.add()
-def stable_after_first_end(patch: Patch) -> None:
+@instead_of(Group.has_uncommitted)
+def stable_after_first_end(shipped: Shipped[bool], group: Group, partition: Partition) -> bool:
     """A fetch of stable offsets waits for the first of two transactions only."""
-
-    def has_uncommitted(group: Group, partition: Partition) -> bool:
-        return partition in next(iter(group.uncommitted.values()), {})
-
-    patch.replace(Group, "has_uncommitted", has_uncommitted)
+    return partition in next(iter(group.uncommitted.values()), {})
 
 
 @PLANTED.add()
-def restarted_producer_goes_on(patch: Patch) -> None:
+@instead_of(Transactions.handle_init)
+def restarted_producer_goes_on(shipped: Shipped[None], transactions: Transactions, request: Request) -> None:
     """A producer that starts again keeps its open transaction."""
-    handle_init = Transactions.handle_init
-
-    def init(transactions: Transactions, request: Request) -> None:
-        held = {name: dict(group.uncommitted) for name, group in transactions._runtime.groups.items()}
-        handle_init(transactions, request)
-        for name, offsets in held.items():
-            transactions._runtime.groups[name].uncommitted = offsets
-
-    patch.replace(Transactions, "handle_init", init)
+    held = {name: dict(group.uncommitted) for name, group in transactions._runtime.groups.items()}
+    shipped(transactions, request)
+    for name, offsets in held.items():
+        transactions._runtime.groups[name].uncommitted = offsets
 
 
 @PLANTED.add()
-def restarted_producer_ends_all(patch: Patch) -> None:
+@instead_of(Transactions.handle_init)
+def restarted_producer_ends_all(shipped: Shipped[None], transactions: Transactions, request: Request) -> None:
     """A producer that starts again aborts the transactions of all producers in its groups."""
-    handle_init = Transactions.handle_init
-
-    def init(transactions: Transactions, request: Request) -> None:
-        before = {name: len(group.uncommitted) for name, group in transactions._runtime.groups.items()}
-        handle_init(transactions, request)
-        for name, group in transactions._runtime.groups.items():
-            if len(group.uncommitted) < before[name]:
-                group.uncommitted.clear()
-
-    patch.replace(Transactions, "handle_init", init)
+    before = {name: len(group.uncommitted) for name, group in transactions._runtime.groups.items()}
+    shipped(transactions, request)
+    for name, group in transactions._runtime.groups.items():
+        if len(group.uncommitted) < before[name]:
+            group.uncommitted.clear()
 
 
 @PLANTED.add()
-def end_of_last_partition(patch: Patch) -> None:
+@instead_of(OffsetStore.end_transaction)
+def end_of_last_partition(shipped: Shipped[None], store: OffsetStore, record: TransactionEnd) -> None:
     """Of a transaction on several partitions only the last offset is committed."""
-    end_transaction = OffsetStore.end_transaction
-
-    def end(store: OffsetStore, record: TransactionEnd) -> None:
-        for group in store._runtime.groups.values():
-            if record.producer in group.uncommitted:
-                group.uncommitted[record.producer] = dict(list(group.uncommitted[record.producer].items())[-1:])
-        end_transaction(store, record)
-
-    patch.replace(OffsetStore, "end_transaction", end)
+    for group in store._runtime.groups.values():
+        if record.producer in group.uncommitted:
+            group.uncommitted[record.producer] = dict(list(group.uncommitted[record.producer].items())[-1:])
+    shipped(store, record)
 
 
 @PLANTED.add()
-def restarted_producer_commits(patch: Patch) -> None:
+@instead_of(Transactions.handle_init)
+def restarted_producer_commits(shipped: Shipped[None], transactions: Transactions, request: Request) -> None:
     """The open transaction of a producer that starts again is committed."""
-    handle_init = Transactions.handle_init
-
-    def init(transactions: Transactions, request: Request) -> None:
-        present = transactions._producers.get(request.body.get("transactional_id") or "")
-        if present is not None:
-            transactions._ledger.end_transaction(TransactionEnd(present.producer, committed=True))
-        handle_init(transactions, request)
-
-    patch.replace(Transactions, "handle_init", init)
+    present = transactions._producers.get(request.body.get("transactional_id") or "")
+    if present is not None:
+        transactions._ledger.end_transaction(TransactionEnd(present.producer, committed=True))
+    shipped(transactions, request)
 
 
 @PLANTED.add()
-def removed_group_keeps_transactions(patch: Patch) -> None:
+@instead_of(OffsetStore.remove_group)
+def removed_group_keeps_transactions(shipped: Shipped[None], store: OffsetStore, record: GroupTombstone) -> None:
     """A group that is removed while a transaction is open has its offsets again once that is committed."""
-    remove_group = OffsetStore.remove_group
-
-    def remove(store: OffsetStore, record: GroupTombstone) -> None:
-        group = store._runtime.groups.get(record.group)
-        remove_group(store, record)
-        if group is not None and group.uncommitted:
-            store.group_for_offsets(record.group).uncommitted = group.uncommitted
-
-    patch.replace(OffsetStore, "remove_group", remove)
+    group = store._runtime.groups.get(record.group)
+    shipped(store, record)
+    if group is not None and group.uncommitted:
+        store.group_for_offsets(record.group).uncommitted = group.uncommitted
 
 
 # --- several groups ---------------------------------------------------------------------------------------------
@@ -280,203 +230,157 @@ def one_sync_timer(patch: Patch) -> None:
 
 
 @PLANTED.add()
-def batch_fetch_of_first_group(patch: Patch) -> None:
+@instead_of(Offsets.fetch_group)
+def batch_fetch_of_first_group(
+    shipped: Shipped[list[dict[str, Any]]], offsets: Offsets, request: Request, entry: Body, stable: bool
+) -> list[dict[str, Any]]:
     """In a fetch for several groups, a partition without an offset gets that of the first group."""
-    fetch_group = Offsets.fetch_group
-
-    def fetch(offsets: Offsets, request: Request, entry: Body, stable: bool) -> list[dict[str, Any]]:
-        first = offsets._runtime.groups.get((request.body.get("groups") or [entry])[0].get("group_id", ""))
-        group = offsets._runtime.groups.get(entry.get("group_id", ""))
-        if first is None or group is None or first is group:
-            return fetch_group(offsets, request, entry, stable)
-        own = group.offsets
-        group.offsets = {**first.offsets, **own}
-        try:
-            return fetch_group(offsets, request, entry, stable)
-        finally:
-            group.offsets = own
-
-    patch.replace(Offsets, "fetch_group", fetch)
+    first = offsets._runtime.groups.get((request.body.get("groups") or [entry])[0].get("group_id", ""))
+    group = offsets._runtime.groups.get(entry.get("group_id", ""))
+    if first is None or group is None or first is group:
+        return shipped(offsets, request, entry, stable)
+    own = group.offsets
+    group.offsets = {**first.offsets, **own}
+    try:
+        return shipped(offsets, request, entry, stable)
+    finally:
+        group.offsets = own
 
 
 @PLANTED.add()
-def expiry_in_all_groups(patch: Patch) -> None:
+@instead_of(Cleanup.run_pass)
+def expiry_in_all_groups(shipped: Shipped[None], cleanup: Cleanup) -> None:
     """What expires in one group is removed from all groups."""
-    run_pass = Cleanup.run_pass
-
-    def run(cleanup: Cleanup) -> None:
-        before = {name: set(group.offsets) for name, group in cleanup._runtime.groups.items()}
-        run_pass(cleanup)
-        after = cleanup._runtime.groups
-        left = {name: set(after[name].offsets) if name in after else set() for name in before}
-        gone = {partition for name, found in before.items() for partition in found - left[name]}
-        for group in after.values():
-            for partition in gone:
-                group.offsets.pop(partition, None)
-
-    patch.replace(Cleanup, "run_pass", run)
+    before = {name: set(group.offsets) for name, group in cleanup._runtime.groups.items()}
+    shipped(cleanup)
+    after = cleanup._runtime.groups
+    left = {name: set(after[name].offsets) if name in after else set() for name in before}
+    gone = {partition for name, found in before.items() for partition in found - left[name]}
+    for group in after.values():
+        for partition in gone:
+            group.offsets.pop(partition, None)
 
 
 @PLANTED.add()
-def deletion_ends_transactions_of_others(patch: Patch) -> None:
+@instead_of(OffsetStore.remove_group)
+def deletion_ends_transactions_of_others(shipped: Shipped[None], store: OffsetStore, record: GroupTombstone) -> None:
     """The removal of a group discards, in the other groups, the transactions that had offsets of it."""
-    remove_group = OffsetStore.remove_group
-
-    def remove(store: OffsetStore, record: GroupTombstone) -> None:
-        group = store._runtime.groups.get(record.group)
-        producers = set(group.uncommitted) if group is not None else set()
-        remove_group(store, record)
-        for other in store._runtime.groups.values():
-            for producer in producers:
-                other.uncommitted.pop(producer, None)
-
-    patch.replace(OffsetStore, "remove_group", remove)
+    group = store._runtime.groups.get(record.group)
+    producers = set(group.uncommitted) if group is not None else set()
+    shipped(store, record)
+    for other in store._runtime.groups.values():
+        for producer in producers:
+            other.uncommitted.pop(producer, None)
 
 
 @PLANTED.add()
-def unstable_in_all_groups(patch: Patch) -> None:
+@instead_of(Offsets.fetch_partition)
+def unstable_in_all_groups(
+    shipped: Shipped[dict[str, Any]], offsets: Offsets, group: Group | None, partition: Partition, stable: bool
+) -> dict[str, Any]:
     """A transaction on a partition holds up the fetches of that partition in all groups."""
-    fetch_partition = Offsets.fetch_partition
-
-    def fetch(offsets: Offsets, group: Group | None, partition: Partition, stable: bool) -> dict[str, Any]:
-        if stable and any(each.has_uncommitted(partition) for each in offsets._runtime.groups.values()):
-            return offsets.row(partition[1], None, Error.UNSTABLE_OFFSET_COMMIT)
-        return fetch_partition(offsets, group, partition, stable)
-
-    patch.replace(Offsets, "fetch_partition", fetch)
+    if stable and any(each.has_uncommitted(partition) for each in offsets._runtime.groups.values()):
+        return offsets.row(partition[1], None, Error.UNSTABLE_OFFSET_COMMIT)
+    return shipped(offsets, group, partition, stable)
 
 
 @PLANTED.add()
-def deletion_in_all_groups(patch: Patch) -> None:
+@instead_of(OffsetStore.remove_offset)
+def deletion_in_all_groups(shipped: Shipped[None], store: OffsetStore, record: OffsetTombstone) -> None:
     """An offset that is deleted or expires in one group is removed from all Empty groups."""
-    remove_offset = OffsetStore.remove_offset
-
-    def remove(store: OffsetStore, record: OffsetTombstone) -> None:
-        remove_offset(store, record)
-        for name, group in list(store._runtime.groups.items()):
-            if group.state is State.EMPTY:
-                remove_offset(store, replace(record, group=name))
-
-    patch.replace(OffsetStore, "remove_offset", remove)
+    shipped(store, record)
+    for name, group in list(store._runtime.groups.items()):
+        if group.state is State.EMPTY:
+            shipped(store, replace(record, group=name))
 
 
 @PLANTED.add()
-def batch_fetch_is_stable_for_first(patch: Patch) -> None:
+@instead_of(Offsets.fetch_group)
+def batch_fetch_is_stable_for_first(
+    shipped: Shipped[list[dict[str, Any]]], offsets: Offsets, request: Request, entry: Body, stable: bool
+) -> list[dict[str, Any]]:
     """In a fetch for several groups, open transactions count in the first group only."""
-    fetch_group = Offsets.fetch_group
-
-    def fetch(offsets: Offsets, request: Request, entry: Body, stable: bool) -> list[dict[str, Any]]:
-        is_first = entry is (request.body.get("groups") or [entry])[0]
-        return fetch_group(offsets, request, entry, stable and is_first)
-
-    patch.replace(Offsets, "fetch_group", fetch)
+    is_first = entry is (request.body.get("groups") or [entry])[0]
+    return shipped(offsets, request, entry, stable and is_first)
 
 
 # --- leaders, plans, failovers ----------------------------------------------------------------------------------
 
 
 @PLANTED.add()
-def first_leader_is_stored(patch: Patch) -> None:
+@instead_of(Group.record)
+def first_leader_is_stored(shipped: Shipped[GroupRecord], group: Group) -> GroupRecord:
     """The log names the first member as the leader, whoever leads."""
-    record = Group.record
-
-    def record_with_first(group: Group) -> GroupRecord:
-        return replace(record(group), leader=next(iter(group.members), None))
-
-    patch.replace(Group, "record", record_with_first)
+    return replace(shipped(group), leader=next(iter(group.members), None))
 
 
 @PLANTED.add()
-def loading_forgets_instances(patch: Patch) -> None:
+@instead_of(Loading.restore_group)
+def loading_forgets_instances(shipped: Shipped[None], loading: Loading, record: GroupRecord) -> None:
     """A restarted coordinator does not know which static members its members are until they rejoin."""
-    restore_group = Loading.restore_group
-
-    def restore(loading: Loading, record: GroupRecord) -> None:
-        restore_group(loading, record)
-        loading._runtime.groups[record.group].instances = {}
-
-    patch.replace(Loading, "restore_group", restore)
+    shipped(loading, record)
+    loading._runtime.groups[record.group].instances = {}
 
 
 @PLANTED.add()
-def incomplete_plan_keeps_assignments(patch: Patch) -> None:
+@instead_of(Syncing.read_assignments)
+def incomplete_plan_keeps_assignments(
+    shipped: Shipped[dict[str, bytes]], syncing: Syncing, group: Group, body: Mapping[str, Any]
+) -> dict[str, bytes]:
     """A member that the leader's plan leaves out keeps its assignment of the generation before."""
-
-    def read_assignments(syncing: Syncing, group: Group, body: Mapping[str, Any]) -> dict[str, bytes]:
-        given = {entry["member_id"]: bytes(entry.get("assignment", b"")) for entry in body.get("assignments", ())}
-        return {name: given.get(name, member.assignment) for name, member in group.members.items()}
-
-    patch.replace(Syncing, "read_assignments", read_assignments)
+    given = {entry["member_id"]: bytes(entry.get("assignment", b"")) for entry in body.get("assignments", ())}
+    return {name: given.get(name, member.assignment) for name, member in group.members.items()}
 
 
 @PLANTED.add()
-def loading_forgets_empty_assignments(patch: Patch) -> None:
+@instead_of(Loading.restore_group)
+def loading_forgets_empty_assignments(shipped: Shipped[None], loading: Loading, record: GroupRecord) -> None:
     """After a failover a member that the plan left out has the assignment of the first member."""
-    restore_member = Loading.restore_group
-
-    def restore(loading: Loading, record: GroupRecord) -> None:
-        restore_member(loading, record)
-        members = list(loading._runtime.groups[record.group].members.values())
-        for member in members:
-            member.assignment = member.assignment or members[0].assignment
-
-    patch.replace(Loading, "restore_group", restore)
+    shipped(loading, record)
+    members = list(loading._runtime.groups[record.group].members.values())
+    for member in members:
+        member.assignment = member.assignment or members[0].assignment
 
 
 @PLANTED.add()
-def loading_takes_shortest_session(patch: Patch) -> None:
+@instead_of(Loading.start_group)
+def loading_takes_shortest_session(shipped: Shipped[None], loading: Loading, group: Group) -> None:
     """After a failover all members have the session timeout of the one with the shortest."""
-    start_group = Loading.start_group
-
-    def start(loading: Loading, group: Group) -> None:
-        shortest = min((member.session_timeout for member in group.members.values()), default=0)
-        for member in group.members.values():
-            member.session_timeout = shortest
-        start_group(loading, group)
-
-    patch.replace(Loading, "start_group", start)
+    shortest = min((member.session_timeout for member in group.members.values()), default=0)
+    for member in group.members.values():
+        member.session_timeout = shortest
+    shipped(loading, group)
 
 
 @PLANTED.add()
-def subscriptions_of_leader(patch: Patch) -> None:
+@instead_of(Group.find_subscriptions)
+def subscriptions_of_leader(shipped: Shipped[frozenset[str] | None], group: Group) -> frozenset[str] | None:
     """Only the leader's subscription counts as the group's."""
-
-    def find_subscriptions(group: Group) -> frozenset[str] | None:
-        if group.protocol_type != "consumer" or group.leader not in group.members:
-            return None
-        try:
-            return frozenset(read_topics(group.members[group.leader].metadata(group.protocol)))
-        except UnreadableSubscription:
-            return None
-
-    patch.replace(Group, "find_subscriptions", find_subscriptions)
+    if group.protocol_type != "consumer" or group.leader not in group.members:
+        return None
+    try:
+        return frozenset(read_topics(group.members[group.leader].metadata(group.protocol)))
+    except UnreadableSubscription:
+        return None
 
 
 @PLANTED.add()
-def loading_forgets_generation_of_empty_group(patch: Patch) -> None:
+@instead_of(Loading.restore_group)
+def loading_forgets_generation_of_empty_group(shipped: Shipped[None], loading: Loading, record: GroupRecord) -> None:
     """After a failover an Empty group begins with generation 1 again."""
-    restore_group = Loading.restore_group
-
-    def restore(loading: Loading, record: GroupRecord) -> None:
-        restore_group(loading, record)
-        if not record.members:
-            loading._runtime.groups[record.group].generation = 0
-
-    patch.replace(Loading, "restore_group", restore)
+    shipped(loading, record)
+    if not record.members:
+        loading._runtime.groups[record.group].generation = 0
 
 
 # --- retention --------------------------------------------------------------------------------------------------
 
 
 @PLANTED.add()
-def retention_from_first_commit(patch: Patch) -> None:
+@instead_of(Cleanup.base_time)
+def retention_from_first_commit(shipped: Shipped[int], cleanup: Cleanup, group: Group, offset: Offset) -> int:
     """The retention of all offsets of a group begins with the oldest of them."""
-    base_time = Cleanup.base_time
-
-    def base(cleanup: Cleanup, group: Group, offset: Offset) -> int:
-        return min(base_time(cleanup, group, each) for each in group.offsets.values())
-
-    patch.replace(Cleanup, "base_time", base)
+    return min(shipped(cleanup, group, each) for each in group.offsets.values())
 
 
 @PLANTED.add()
@@ -486,69 +390,57 @@ def retention_from_commit(patch: Patch) -> None:
 
 
 @PLANTED.add()
-def retention_goes_on_after_failover(patch: Patch) -> None:
+@instead_of(Loading.restore_group)
+def retention_goes_on_after_failover(shipped: Shipped[None], loading: Loading, record: GroupRecord) -> None:
     """A restarted coordinator counts the retention of an Empty group from the start of its clock."""
-    restore_group = Loading.restore_group
-
-    def restore(loading: Loading, record: GroupRecord) -> None:
-        restore_group(loading, record)
-        loading._runtime.groups[record.group].since = 0
-
-    patch.replace(Loading, "restore_group", restore)
+    shipped(loading, record)
+    loading._runtime.groups[record.group].since = 0
 
 
 @PLANTED.add()
-def retention_of_aborted_commit(patch: Patch) -> None:
+@instead_of(OffsetStore.commit_offset)
+def retention_of_aborted_commit(
+    shipped: Shipped[None], store: OffsetStore, group: Group, partition: Partition, offset: Offset
+) -> None:
     """An offset that a transaction commits has the time of the group's oldest commit."""
-    commit_offset = OffsetStore.commit_offset
-
-    def commit(store: OffsetStore, group: Group, partition: Partition, offset: Offset) -> None:
-        oldest = min((each.committed_at for each in group.offsets.values()), default=offset.committed_at)
-        commit_offset(store, group, partition, replace(offset, committed_at=oldest))
-
-    patch.replace(OffsetStore, "commit_offset", commit)
+    oldest = min((each.committed_at for each in group.offsets.values()), default=offset.committed_at)
+    shipped(store, group, partition, replace(offset, committed_at=oldest))
 
 
 @PLANTED.add()
-def expiry_one_check_early(patch: Patch) -> None:
+@instead_of(Cleanup.is_expired)
+def expiry_one_check_early(shipped: Shipped[bool], cleanup: Cleanup, group: Group, offset: Offset) -> bool:
     """Offsets expire at the clean-up pass before the end of their retention."""
-
-    def is_expired(cleanup: Cleanup, group: Group, offset: Offset) -> bool:
-        if not cleanup.has_base_time(group):
-            return False
-        settings = cleanup._runtime.settings
-        age = cleanup._runtime.now - cleanup.base_time(group, offset)
-        return age >= settings.offsets_retention - settings.retention_check_interval // 2
-
-    patch.replace(Cleanup, "is_expired", is_expired)
+    if not cleanup.has_base_time(group):
+        return False
+    settings = cleanup._runtime.settings
+    age = cleanup._runtime.now - cleanup.base_time(group, offset)
+    return age >= settings.offsets_retention - settings.retention_check_interval // 2
 
 
 # --- static members and old clients -----------------------------------------------------------------------------
 
 
 @PLANTED.add()
-def replacement_has_no_session(patch: Patch) -> None:
+@instead_of(StaticMembership.change_id)
+def replacement_has_no_session(
+    shipped: Shipped[None], statics: StaticMembership, group: Group, member: Member, new_id: str
+) -> None:
     """A static member that replaced another one never expires until it heartbeats."""
-
-    def change_id(statics: StaticMembership, group: Group, member: Member, new_id: str) -> None:
-        group.rename(member.instance_id or "", member.member_id, new_id)
-
-    patch.replace(StaticMembership, "change_id", change_id)
+    group.rename(member.instance_id or "", member.member_id, new_id)
 
 
 @PLANTED.add()
-def replaced_leader_steps_down(patch: Patch) -> None:
+@instead_of(Group.rename)
+def replaced_leader_steps_down(
+    shipped: Shipped[Member], group: Group, instance_id: str, old_id: str, new_id: str
+) -> Member:
     """When the leader is replaced, another member leads if there is one."""
-    rename = Group.rename
-
-    def rename_leader(group: Group, instance_id: str, old_id: str, new_id: str) -> Member:
-        was_leader = group.leader == old_id
-        member = rename(group, instance_id, old_id, new_id)
-        if was_leader and len(group.members) > 1:
-            group.leader = next(iter(group.members))
-        return member
-
-    patch.replace(Group, "rename", rename_leader)
+    was_leader = group.leader == old_id
+    member = shipped(group, instance_id, old_id, new_id)
+    if was_leader and len(group.members) > 1:
+        group.leader = next(iter(group.members))
+    return member
 
 
 @PLANTED.add()
@@ -576,70 +468,55 @@ def replacement_shortens_join_phase(patch: Patch) -> None:
 
 
 @PLANTED.add()
-def absent_static_members_are_dropped(patch: Patch) -> None:
+@instead_of(Rebalancer.drop_absent_members)
+def absent_static_members_are_dropped(shipped: Shipped[None], rounds: Rebalancer, group: Group) -> None:
     """Absent static members are dropped if the leader is among them."""
-
-    def drop(rounds: Rebalancer, group: Group) -> None:
-        for member in list(group.members.values()):
-            if not member.has_rejoined and (not member.is_static or member.member_id == group.leader):
-                rounds.remove_member(group, member)
-
-    patch.replace(Rebalancer, "drop_absent_members", drop)
+    for member in list(group.members.values()):
+        if not member.has_rejoined and (not member.is_static or member.member_id == group.leader):
+            rounds.remove_member(group, member)
 
 
 @PLANTED.add()
-def rebalance_timeout_never_falls(patch: Patch) -> None:
+@instead_of(Member.update)
+def rebalance_timeout_never_falls(shipped: Shipped[None], member: Member, join: JoinGroup) -> None:
     """A member that rejoins with a shorter rebalance timeout keeps the longer one."""
-    update = Member.update
-
-    def update_member(member: Member, join: JoinGroup) -> None:
-        longest = max(member.rebalance_timeout, join.rebalance_timeout)
-        update(member, join)
-        member.rebalance_timeout = longest
-
-    patch.replace(Member, "update", update_member)
+    longest = max(member.rebalance_timeout, join.rebalance_timeout)
+    shipped(member, join)
+    member.rebalance_timeout = longest
 
 
 @PLANTED.add()
-def transactions_wait_for_sync(patch: Patch) -> None:
+@instead_of(Commits.check)
+def transactions_wait_for_sync(shipped: Shipped[Error], commits: Commits, group: Group, commit: Commit) -> Error:
     """A transactional commit is refused while the group awaits assignments."""
-    check = Commits.check
-
-    def check_state(commits: Commits, group: Group, commit: Commit) -> Error:
-        error = check(commits, group, commit)
-        if not error and commit.is_transactional and commit.names_member and group.state is State.COMPLETING:
-            return Error.REBALANCE_IN_PROGRESS
-        return error
-
-    patch.replace(Commits, "check", check_state)
+    error = shipped(commits, group, commit)
+    if not error and commit.is_transactional and commit.names_member and group.state is State.COMPLETING:
+        return Error.REBALANCE_IN_PROGRESS
+    return error
 
 
 @PLANTED.add()
-def old_client_shortens_rebalance(patch: Patch) -> None:
+@instead_of(Rebalancer.update_member)
+def old_client_shortens_rebalance(
+    shipped: Shipped[None], rounds: Rebalancer, group: Group, member: Member, join: JoinGroup
+) -> None:
     """The rebalance timeout of a JoinGroup of version 0 becomes that of all members."""
-    update_member = Rebalancer.update_member
-
-    def update(rounds: Rebalancer, group: Group, member: Member, join: JoinGroup) -> None:
-        if join.request.version == 0:
-            for other in group.members.values():
-                other.rebalance_timeout = join.rebalance_timeout
-        update_member(rounds, group, member, join)
-
-    patch.replace(Rebalancer, "update_member", update)
+    if join.request.version == 0:
+        for other in group.members.values():
+            other.rebalance_timeout = join.rebalance_timeout
+    shipped(rounds, group, member, join)
 
 
 @PLANTED.add()
-def replacement_loses_assignment(patch: Patch) -> None:
+@instead_of(Group.rename)
+def replacement_loses_assignment(
+    shipped: Shipped[Member], group: Group, instance_id: str, old_id: str, new_id: str
+) -> Member:
     """A static member that is replaced in a Stable group loses its assignment if it does not lead."""
-    rename = Group.rename
-
-    def rename_without(group: Group, instance_id: str, old_id: str, new_id: str) -> Member:
-        member = rename(group, instance_id, old_id, new_id)
-        if group.leader != new_id:
-            member.assignment = b""
-        return member
-
-    patch.replace(Group, "rename", rename_without)
+    member = shipped(group, instance_id, old_id, new_id)
+    if group.leader != new_id:
+        member.assignment = b""
+    return member
 
 
 FAULTS = {fault.id: fault for fault in PLANTED.faults}

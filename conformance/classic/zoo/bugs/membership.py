@@ -15,7 +15,7 @@ from fencepost.adapters.classic.static_membership import StaticMembership
 from fencepost.adapters.classic.syncing import Syncing
 from fencepost.adapters.classic.timers import Timers
 from fencepost.conformance.classic.zoo.bugs.environments import coordinator_family
-from fencepost.conformance.zoo.fault import Patch
+from fencepost.conformance.zoo.fault import Patch, Shipped, instead_of
 
 admission = coordinator_family()
 
@@ -47,69 +47,60 @@ def pending_id_blocks_the_join_phase(patch: Patch) -> None:
 
 
 @admission.add("BUG-16", "KAFKA-9885, https://github.com/apache/kafka/commit/c5d13dcb6ca", "JOIN-46", "JOIN-48")
-def limit_is_for_strangers_only(patch: Patch) -> None:
+@instead_of(Group.accepts)
+def limit_is_for_strangers_only(shipped: Shipped[bool], group: Group, member_id: str, limit: int) -> bool:
     """The size limit is tested for requests without a member id only, so that whoever got an id in time comes in."""
-
-    def accepts(group: Group, member_id: str, limit: int) -> bool:
-        return bool(member_id) or len(group.members) < limit
-
-    patch.replace(Group, "accepts", accepts)
+    return bool(member_id) or len(group.members) < limit
 
 
 @admission.add("BUG-28", "franz-go kfake, https://github.com/twmb/franz-go/commit/d4d15137", "JOIN-31", "JOIN-33")
-def rejoin_needs_the_leader_and_a_change(patch: Patch) -> None:
+@instead_of(Joining.needs_rebalance)
+def rejoin_needs_the_leader_and_a_change(
+    shipped: Shipped[bool], joining: Joining, group: Group, member: Member, join: JoinGroup
+) -> bool:
     """In Stable only a leader that changes what it offers starts a round, neither one alone does."""
-    needs_round = Joining.needs_rebalance
-
-    def needs_both(joining: Joining, group: Group, member: Member, join: JoinGroup) -> bool:
-        if group.state is State.STABLE:
-            return member.member_id == group.leader and not member.matches(join.protocols)
-        return needs_round(joining, group, member, join)
-
-    patch.replace(Joining, "needs_rebalance", needs_both)
+    if group.state is State.STABLE:
+        return member.member_id == group.leader and not member.matches(join.protocols)
+    return shipped(joining, group, member, join)
 
 
 @admission.add(
     "BUG-29", "franz-go kfake, https://github.com/twmb/franz-go/commit/718aef16", "JOIN-08", "JOIN-37", "JOIN-39"
 )
-def answer_repeats_the_id_of_the_request(patch: Patch) -> None:
+@instead_of(Rebalancer.confirm_join)
+def answer_repeats_the_id_of_the_request(
+    shipped: Shipped[None], rounds: Rebalancer, group: Group, member: Member
+) -> None:
     """The answer carries the member id of the request: who came without one is told none, and not that it leads."""
-
-    def confirm(rounds: Rebalancer, group: Group, member: Member) -> None:
-        request, member.parked_join = member.parked_join, None
-        if request is not None:
-            body = responses.join_accepted(group, member)
-            named = request.body.get("member_id", "")
-            rounds._runtime.respond(request, body if named else body | {"member_id": "", "members": []})
-
-    patch.replace(Rebalancer, "confirm_join", confirm)
+    request, member.parked_join = member.parked_join, None
+    if request is not None:
+        body = responses.join_accepted(group, member)
+        named = request.body.get("member_id", "")
+        rounds._runtime.respond(request, body if named else body | {"member_id": "", "members": []})
 
 
 @admission.add("BUG-31", "franz-go kfake, https://github.com/twmb/franz-go/commit/7825098b", "JOIN-17", "GEN-08")
-def one_common_protocol_is_enough(patch: Patch) -> None:
+@instead_of(Group.supports)
+def one_common_protocol_is_enough(
+    shipped: Shipped[bool], group: Group, protocol_type: str, protocols: tuple[tuple[str, bytes], ...]
+) -> bool:
     """A newcomer need only share a protocol with some member, and a round of members that share none is a crash."""
-    supports = Group.supports
-
-    def supports_any(group: Group, protocol_type: str, protocols: tuple[tuple[str, bytes], ...]) -> bool:
-        if group.state is State.EMPTY:
-            return supports(group, protocol_type, protocols)
-        offered = {name for member in group.members.values() for name, _ in member.protocols}
-        return group.protocol_type == protocol_type and any(name in offered for name, _ in protocols)
-
-    patch.replace(Group, "supports", supports_any)
+    if group.state is State.EMPTY:
+        return shipped(group, protocol_type, protocols)
+    offered = {name for member in group.members.values() for name, _ in member.protocols}
+    return group.protocol_type == protocol_type and any(name in offered for name, _ in protocols)
 
 
 @admission.add("BUG-40", "Redpanda, https://github.com/redpanda-data/redpanda/commit/ec42da0bc3", "JOIN-29")
-def repeated_join_gets_no_generation(patch: Patch) -> None:
+@instead_of(Joining.rejoin)
+def repeated_join_gets_no_generation(
+    shipped: Shipped[None], joining: Joining, group: Group, member: Member, join: JoinGroup
+) -> None:
     """A member that joins again and is answered at once gets generation -1."""
-
-    def rejoin(joining: Joining, group: Group, member: Member, join: JoinGroup) -> None:
-        if joining.needs_rebalance(group, member, join):
-            joining._rounds.update_member(group, member, join)
-        else:
-            joining._runtime.respond(join.request, responses.join_accepted(group, member) | {"generation_id": -1})
-
-    patch.replace(Joining, "rejoin", rejoin)
+    if joining.needs_rebalance(group, member, join):
+        joining._rounds.update_member(group, member, join)
+    else:
+        joining._runtime.respond(join.request, responses.join_accepted(group, member) | {"generation_id": -1})
 
 
 @admission.add("BUG-46", "brod with Redpanda, https://github.com/kafka4beam/brod/pull/465", "JOIN-42")
@@ -125,109 +116,88 @@ def no_rebalance_timeout_is_none_at_all(patch: Patch) -> None:
 
 
 @admission.add("BUG-49", "SeaweedFS, https://github.com/seaweedfs/seaweedfs/commit/86c5e815d", "JOIN-10")
-def client_id_is_the_member(patch: Patch) -> None:
+@instead_of(Joining.join_without_id)
+def client_id_is_the_member(shipped: Shipped[None], joining: Joining, group: Group, join: JoinGroup) -> None:
     """Members are told apart by their client ids, so that two consumers with the same one are one member."""
-    join_without_id = Joining.join_without_id
-
-    def join_as_client(joining: Joining, group: Group, join: JoinGroup) -> None:
-        known = (one for one in group.members.values() if one.client_id == (join.request.client_id or ""))
-        member = None if join.is_static else next(known, None)
-        if member is None:
-            join_without_id(joining, group, join)
-        else:
-            joining.rejoin(group, member, join)
-
-    patch.replace(Joining, "join_without_id", join_as_client)
+    known = (one for one in group.members.values() if one.client_id == (join.request.client_id or ""))
+    member = None if join.is_static else next(known, None)
+    if member is None:
+        shipped(joining, group, join)
+    else:
+        joining.rejoin(group, member, join)
 
 
 @admission.add("BUG-50", "SeaweedFS, https://github.com/seaweedfs/seaweedfs/commit/86c5e815d", "JOIN-32", "SYNC-16")
-def rejoin_wipes_the_assignment(patch: Patch) -> None:
+@instead_of(Joining.rejoin)
+def rejoin_wipes_the_assignment(
+    shipped: Shipped[None], joining: Joining, group: Group, member: Member, join: JoinGroup
+) -> None:
     """A rejoin makes a fresh member, without the assignment that the leader has stored for it."""
-    rejoin = Joining.rejoin
-
-    def rejoin_afresh(joining: Joining, group: Group, member: Member, join: JoinGroup) -> None:
-        member.assignment = b""
-        rejoin(joining, group, member, join)
-
-    patch.replace(Joining, "rejoin", rejoin_afresh)
+    member.assignment = b""
+    shipped(joining, group, member, join)
 
 
 @admission.add("BUG-53", "SeaweedFS, https://github.com/seaweedfs/seaweedfs/commit/0007245c7", "JOIN-25", "SYNC-23")
-def newcomer_joins_the_running_generation(patch: Patch) -> None:
+@instead_of(Rebalancer.add_member)
+def newcomer_joins_the_running_generation(
+    shipped: Shipped[None], rounds: Rebalancer, group: Group, member_id: str, join: JoinGroup
+) -> None:
     """Who joins while the leader's assignment is awaited is let into that very generation."""
-    add = Rebalancer.add_member
-
-    def add_without_a_round(rounds: Rebalancer, group: Group, member_id: str, join: JoinGroup) -> None:
-        if group.state is not State.COMPLETING:
-            add(rounds, group, member_id, join)
-            return
-        with Patch() as quiet:
-            quiet.replace(rounds, "trigger_rebalance", lambda group: None)
-            add(rounds, group, member_id, join)
-        member = group.members[member_id]
-        member.is_new = False
-        rounds.touch_session(group, member)
-        rounds.confirm_join(group, member)
-
-    patch.replace(Rebalancer, "add_member", add_without_a_round)
+    if group.state is not State.COMPLETING:
+        shipped(rounds, group, member_id, join)
+        return
+    with Patch() as quiet:
+        quiet.replace(rounds, "trigger_rebalance", lambda group: None)
+        shipped(rounds, group, member_id, join)
+    member = group.members[member_id]
+    member.is_new = False
+    rounds.touch_session(group, member)
+    rounds.confirm_join(group, member)
 
 
 @admission.add("BUG-21", "KAFKA-14009, https://github.com/apache/kafka/commit/d139379e50e", "TIMER-27")
-def rejoin_keeps_the_old_timeouts(patch: Patch) -> None:
+@instead_of(Member.update)
+def rejoin_keeps_the_old_timeouts(shipped: Shipped[None], member: Member, join: JoinGroup) -> None:
     """A rejoin brings new protocols, but its timeouts are not taken over."""
-
-    def renew_protocols(member: Member, join: JoinGroup) -> None:
-        member.protocols = join.protocols
-        member.parked_join = join.request
-
-    patch.replace(Member, "update", renew_protocols)
+    member.protocols = join.protocols
+    member.parked_join = join.request
 
 
 statics = coordinator_family()
 
 
 @statics.add("BUG-12", "KAFKA-8500, https://github.com/apache/kafka/commit/e981b82601e", "STATIC-05", "STATIC-25")
-def instance_is_replaced_in_stable_only(patch: Patch) -> None:
+@instead_of(StaticMembership.join)
+def instance_is_replaced_in_stable_only(
+    shipped: Shipped[None], statics: StaticMembership, group: Group, join: JoinGroup
+) -> None:
     """An instance id that comes back while a round is under way makes a second member."""
-    join_static = StaticMembership.join
-
-    def join_twice(statics: StaticMembership, group: Group, join: JoinGroup) -> None:
-        if group.state is not State.STABLE:
-            group.instances.pop(join.instance_id or "", None)
-        join_static(statics, group, join)
-
-    patch.replace(StaticMembership, "join", join_twice)
+    if group.state is not State.STABLE:
+        group.instances.pop(join.instance_id or "", None)
+    shipped(statics, group, join)
 
 
 @statics.add("BUG-13", "KAFKA-8715, https://github.com/apache/kafka/commit/79341a12f23", "STATIC-02", "STATIC-24")
-def id_comes_from_the_last_change_of_state(patch: Patch) -> None:
+@instead_of(StaticMembership.join)
+def id_comes_from_the_last_change_of_state(
+    shipped: Shipped[None], statics: StaticMembership, group: Group, join: JoinGroup
+) -> None:
     """The id of a static member is made of its instance id and the time of the group's last change of state, so that
     one that comes back before the next change has the id of its former self."""
-    join_static = StaticMembership.join
-
-    def join_by_state(statics: StaticMembership, group: Group, join: JoinGroup) -> None:
-        with Patch() as dated:
-            dated.replace(
-                CoordinatorState, "new_id", property(lambda runtime: lambda prefix: f"{prefix}-{group.since}")
-            )
-            join_static(statics, group, join)
-
-    patch.replace(StaticMembership, "join", join_by_state)
+    with Patch() as dated:
+        dated.replace(CoordinatorState, "new_id", property(lambda runtime: lambda prefix: f"{prefix}-{group.since}"))
+        shipped(statics, group, join)
 
 
 @statics.add("BUG-17", "KAFKA-10284, https://github.com/apache/kafka/commit/7ca299b8c0f", "STATIC-28")
-def new_id_is_not_stored(patch: Patch) -> None:
+@instead_of(StaticMembership.replace_member)
+def new_id_is_not_stored(
+    shipped: Shipped[None], statics: StaticMembership, group: Group, member: Member, new_id: str, join: JoinGroup
+) -> None:
     """A static member that comes back without a rebalance gets an id that the log never hears of."""
-    replace_member = StaticMembership.replace_member
-
-    def replace_in_memory(
-        statics: StaticMembership, group: Group, member: Member, new_id: str, join: JoinGroup
-    ) -> None:
-        with Patch() as forgetful:
-            forgetful.replace(CoordinatorState, "write", lambda runtime, *batch: None)
-            replace_member(statics, group, member, new_id, join)
-
-    patch.replace(StaticMembership, "replace_member", replace_in_memory)
+    with Patch() as forgetful:
+        forgetful.replace(CoordinatorState, "write", lambda runtime, *batch: None)
+        shipped(statics, group, member, new_id, join)
 
 
 sessions = coordinator_family()
@@ -235,16 +205,12 @@ COARSE_TICK_MS = 30_000
 
 
 @sessions.add("BUG-04", "Apache Kafka PR 451, https://github.com/apache/kafka/commit/83fb7346033", "TIMER-05")
-def parked_sync_ends_the_timing(patch: Patch) -> None:
+@instead_of(Syncing.confirm_sync)
+def parked_sync_ends_the_timing(shipped: Shipped[None], syncing: Syncing, group: Group, member: Member) -> None:
     """The answer to a parked SyncGroup starts no session, so one that ran out meanwhile never runs again."""
-    answer_parked = Syncing.confirm_sync
-
-    def answer_without_a_session(syncing: Syncing, group: Group, member: Member) -> None:
-        with Patch() as quiet:
-            quiet.replace(Rebalancer, "touch_session", lambda rounds, group, member: None)
-            answer_parked(syncing, group, member)
-
-    patch.replace(Syncing, "confirm_sync", answer_without_a_session)
+    with Patch() as quiet:
+        quiet.replace(Rebalancer, "touch_session", lambda rounds, group, member: None)
+        shipped(syncing, group, member)
 
 
 @sessions.add("BUG-06", "KAFKA-3470, https://github.com/apache/kafka/commit/f4d3d286589", "COMMIT-19")
@@ -254,22 +220,20 @@ def commit_is_no_sign_of_life(patch: Patch) -> None:
 
 
 @sessions.add("BUG-08", "KAFKA-7196, https://github.com/apache/kafka/commit/260b07a6da0", "TIMER-25")
-def dropped_member_keeps_its_timer(patch: Patch) -> None:
+@instead_of(Rebalancer.drop_absent_members)
+def dropped_member_keeps_its_timer(shipped: Shipped[None], rounds: Rebalancer, group: Group) -> None:
     """The session timer of a member that did not rejoin runs on, and starts a rebalance for nobody."""
 
-    def drop(rounds: Rebalancer, group: Group) -> None:
-        def rebalance() -> None:
-            if group.members:
-                rounds.trigger_rebalance(group)
+    def rebalance() -> None:
+        if group.members:
+            rounds.trigger_rebalance(group)
 
-        runtime = rounds._runtime
-        for member in list(group.members.values()):
-            if not member.has_rejoined and not member.is_static:
-                rounds.remove_member(group, member)
-                key = ("dropped", group.group_id, member.member_id)
-                runtime.timers.arm(key, runtime.now + member.session_timeout, rebalance)
-
-    patch.replace(Rebalancer, "drop_absent_members", drop)
+    runtime = rounds._runtime
+    for member in list(group.members.values()):
+        if not member.has_rejoined and not member.is_static:
+            rounds.remove_member(group, member)
+            key = ("dropped", group.group_id, member.member_id)
+            runtime.timers.arm(key, runtime.now + member.session_timeout, rebalance)
 
 
 @sessions.add("BUG-09", "KAFKA-7610, https://github.com/apache/kafka/commit/20069b39063", "TIMER-06")
@@ -279,35 +243,28 @@ def first_join_waits_for_ever(patch: Patch) -> None:
 
 
 @sessions.add("BUG-14", "KAFKA-9232, https://github.com/apache/kafka/pull/7753", "TIMER-05")
-def new_member_timer_runs_on(patch: Patch) -> None:
+@instead_of(Rebalancer.start_new_member_timer)
+def new_member_timer_runs_on(shipped: Shipped[None], rounds: Rebalancer, group: Group, member: Member) -> None:
     """The five minutes that a first JoinGroup may take go on afterwards, and end a member that is alive."""
-    start = Rebalancer.start_new_member_timer
 
-    def start_both(rounds: Rebalancer, group: Group, member: Member) -> None:
-        def end() -> None:
-            if member.member_id in group.members:
-                rounds.expel(group, member)
+    def end() -> None:
+        if member.member_id in group.members:
+            rounds.expel(group, member)
 
-        runtime = rounds._runtime
-        start(rounds, group, member)
-        key = ("new member", group.group_id, member.member_id)
-        runtime.timers.arm(key, runtime.now + runtime.settings.new_member_timeout, end)
-
-    patch.replace(Rebalancer, "start_new_member_timer", start_both)
+    runtime = rounds._runtime
+    shipped(rounds, group, member)
+    key = ("new member", group.group_id, member.member_id)
+    runtime.timers.arm(key, runtime.now + runtime.settings.new_member_timeout, end)
 
 
 @sessions.add("BUG-15", "KAFKA-9752, https://github.com/apache/kafka/commit/ef1cd3490a5", "TIMER-01", "TIMER-05")
-def new_member_gets_no_session(patch: Patch) -> None:
+@instead_of(Rebalancer.touch_session)
+def new_member_gets_no_session(shipped: Shipped[None], rounds: Rebalancer, group: Group, member: Member) -> None:
     """When a member's first join phase completes it still counts as alive, so that no timer is armed for it."""
-    touch = Rebalancer.touch_session
-
-    def touch_unless_new(rounds: Rebalancer, group: Group, member: Member) -> None:
-        if member.is_new:
-            rounds.stop_member_timer(group, member.member_id)
-        else:
-            touch(rounds, group, member)
-
-    patch.replace(Rebalancer, "touch_session", touch_unless_new)
+    if member.is_new:
+        rounds.stop_member_timer(group, member.member_id)
+    else:
+        shipped(rounds, group, member)
 
 
 @sessions.add(
@@ -324,15 +281,12 @@ def nobody_has_to_sync(patch: Patch) -> None:
     "TIMER-03",
     "TIMER-04",
 )
-def session_runs_while_parked(patch: Patch) -> None:
+@instead_of(Rebalancer.on_member_timer)
+def session_runs_while_parked(shipped: Shipped[None], rounds: Rebalancer, group_id: str, member_id: str) -> None:
     """Members that wait for an answer are expelled for not sending heartbeats."""
-
-    def expel(rounds: Rebalancer, group_id: str, member_id: str) -> None:
-        group = rounds._runtime.groups.get(group_id)
-        if group is not None and member_id in group.members:
-            rounds.expel(group, group.members[member_id])
-
-    patch.replace(Rebalancer, "on_member_timer", expel)
+    group = rounds._runtime.groups.get(group_id)
+    if group is not None and member_id in group.members:
+        rounds.expel(group, group.members[member_id])
 
 
 @sessions.add("BUG-36", "Redpanda, https://github.com/redpanda-data/redpanda/commit/6a11f7c4a2", "TIMER-08")
@@ -374,12 +328,10 @@ def every_join_phase_lasts_the_same(patch: Patch) -> None:
 
 
 @sessions.add("BUG-54", "SeaweedFS, https://github.com/seaweedfs/seaweedfs/commit/3f5b4814b", "TIMER-01")
-def sessions_end_on_a_coarse_tick(patch: Patch) -> None:
+@instead_of(Timers.arm)
+def sessions_end_on_a_coarse_tick(
+    shipped: Shipped[None], timers: Timers, key: tuple[str, ...], deadline: int, action: Callable[[], None]
+) -> None:
     """Sessions are looked at every 30 s only, however short they are."""
-    arm = Timers.arm
-
-    def arm_on_a_tick(timers: Timers, key: tuple[str, ...], deadline: int, action: Callable[[], None]) -> None:
-        tick = -(-deadline // COARSE_TICK_MS) * COARSE_TICK_MS
-        arm(timers, key, tick if key[0] == "member" else deadline, action)
-
-    patch.replace(Timers, "arm", arm_on_a_tick)
+    tick = -(-deadline // COARSE_TICK_MS) * COARSE_TICK_MS
+    shipped(timers, key, tick if key[0] == "member" else deadline, action)

@@ -25,7 +25,7 @@ from fencepost.conformance.classic.zoo.bugs.environments import (
     coordinator_family,
     error_body,
 )
-from fencepost.conformance.zoo.fault import Patch
+from fencepost.conformance.zoo.fault import Patch, Shipped, instead_of
 from fencepost.model.wire.primitives import ZERO_UUID
 
 offsets = coordinator_family()
@@ -41,13 +41,10 @@ def unknown_group_takes_every_commit(patch: Patch) -> None:
 
 
 @offsets.add("BUG-20", "KAFKA-13636, https://github.com/apache/kafka/commit/78a37894965", "COMMIT-25")
-def offsets_expire_during_a_rebalance(patch: Patch) -> None:
+@instead_of(Cleanup.has_base_time)
+def offsets_expire_during_a_rebalance(shipped: Shipped[bool], cleanup: Cleanup, group: Group) -> bool:
     """The clean-up trusts the subscriptions of a group that is rebalancing, and removes offsets of topics in use."""
-
-    def has_base_time(cleanup: Cleanup, group: Group) -> bool:
-        return group.state is State.EMPTY or (group.protocol_type == CONSUMER and group.subscribed is not None)
-
-    patch.replace(Cleanup, "has_base_time", has_base_time)
+    return group.state is State.EMPTY or (group.protocol_type == CONSUMER and group.subscribed is not None)
 
 
 @offsets.add("BUG-22", "KAFKA-14201, https://github.com/apache/kafka/commit/706adc39f6a", "COMMIT-08")
@@ -70,19 +67,15 @@ def instance_id_makes_a_member(patch: Patch) -> None:
 
 
 @offsets.add("BUG-23", "KAFKA-16371, https://github.com/apache/kafka/commit/da3304ecb6f", "COMMIT-15", "FETCH-10")
-def refused_entry_stays_pending(patch: Patch) -> None:
+@instead_of(Commits.store)
+def refused_entry_stays_pending(shipped: Shipped[Results], commits: Commits, commit: Commit) -> Results:
     """An entry that is refused for its long metadata stays noted as under way, and no stable fetch gets past it."""
-    store = Commits.store
-
-    def store_and_keep(commits: Commits, commit: Commit) -> Results:
-        results = store(commits, commit)
-        group = commits._runtime.groups.get(commit.group_id)
-        for (topic, index), error in results.items():
-            if error is Error.OFFSET_METADATA_TOO_LARGE and group is not None and topic is not None:
-                group.uncommitted.setdefault(UNKNOWN_PRODUCER, {})[topic, index] = Offset(-1, -1, "", 0, None, 0)
-        return results
-
-    patch.replace(Commits, "store", store_and_keep)
+    results = shipped(commits, commit)
+    group = commits._runtime.groups.get(commit.group_id)
+    for (topic, index), error in results.items():
+        if error is Error.OFFSET_METADATA_TOO_LARGE and group is not None and topic is not None:
+            group.uncommitted.setdefault(UNKNOWN_PRODUCER, {})[topic, index] = Offset(-1, -1, "", 0, None, 0)
+    return results
 
 
 @offsets.add(
@@ -91,25 +84,20 @@ def refused_entry_stays_pending(patch: Patch) -> None:
     "FETCH-10",
     setting=OFFSETS_REFUSED,
 )
-def stable_fetch_times_out(patch: Patch) -> None:
+@instead_of(environments.refuse_stable_fetch)
+def stable_fetch_times_out(shipped: Shipped[None], offsets: Offsets, request: Request) -> None:
     """A stable fetch that waits for the log too long is told REQUEST_TIMED_OUT, after which no client tries again."""
-
-    def time_out(offsets: Offsets, request: Request) -> None:
-        offsets._runtime.respond(request, error_body(request, REQUEST_TIMED_OUT))
-
-    patch.replace(environments, "refuse_stable_fetch", time_out)
+    offsets._runtime.respond(request, error_body(request, REQUEST_TIMED_OUT))
 
 
 @offsets.add("BUG-30", "franz-go kfake, https://github.com/twmb/franz-go/commit/718aef16", "FETCH-01")
-def answer_begins_with_nameless_topics(patch: Patch) -> None:
+@instead_of(Offsets.fetch_group)
+def answer_begins_with_nameless_topics(
+    shipped: Shipped[list[dict[str, Any]]], offsets: Offsets, request: Request, entry: Body, stable: bool
+) -> list[dict[str, Any]]:
     """OffsetFetch answers with as many nameless topics as were asked for, and only then with these."""
-    fetch_group = Offsets.fetch_group
-
-    def fetch_after_blanks(offsets: Offsets, request: Request, entry: Body, stable: bool) -> list[dict[str, Any]]:
-        topics = fetch_group(offsets, request, entry, stable)
-        return [offsets._runtime.topic_reference(request, "", ZERO_UUID) | {"partitions": []} for _ in topics] + topics
-
-    patch.replace(Offsets, "fetch_group", fetch_after_blanks)
+    topics = shipped(offsets, request, entry, stable)
+    return [offsets._runtime.topic_reference(request, "", ZERO_UUID) | {"partitions": []} for _ in topics] + topics
 
 
 @offsets.add("BUG-34", "franz-go kfake, https://github.com/twmb/franz-go/commit/05542e81", "COMMIT-13")
@@ -128,16 +116,12 @@ def absent_partitions_are_committed(patch: Patch) -> None:
 
 
 @offsets.add("BUG-44", "Redpanda, https://github.com/redpanda-data/redpanda/commit/ee8d507d40", "COMMIT-06")
-def commit_looks_at_the_state_first(patch: Patch) -> None:
+@instead_of(Commits.check)
+def commit_looks_at_the_state_first(shipped: Shipped[Error], commits: Commits, group: Group, commit: Commit) -> Error:
     """While the assignment is awaited, strangers and stale members are told of a rebalance, not that they are wrong."""
-    check = Commits.check
-
-    def check_state_first(commits: Commits, group: Group, commit: Commit) -> Error:
-        if group.state is State.COMPLETING and not commit.is_transactional:
-            return Error.REBALANCE_IN_PROGRESS
-        return check(commits, group, commit)
-
-    patch.replace(Commits, "check", check_state_first)
+    if group.state is State.COMPLETING and not commit.is_transactional:
+        return Error.REBALANCE_IN_PROGRESS
+    return shipped(commits, group, commit)
 
 
 @offsets.add(
@@ -147,17 +131,14 @@ def commit_looks_at_the_state_first(patch: Patch) -> None:
     "COMMIT-09",
     "COMMIT-29",
 )
-def strangers_commit(patch: Patch) -> None:
+@instead_of(Commits.check)
+def strangers_commit(shipped: Shipped[Error], commits: Commits, group: Group, commit: Commit) -> Error:
     """A commit is held against the generation only, and in a group without members against nothing."""
-
-    def check_generation(commits: Commits, group: Group, commit: Commit) -> Error:
-        if not group.members:
-            return Error.NONE
-        if commit.generation != group.generation:
-            return Error.ILLEGAL_GENERATION
-        return Error.REBALANCE_IN_PROGRESS if group.state is State.COMPLETING else Error.NONE
-
-    patch.replace(Commits, "check", check_generation)
+    if not group.members:
+        return Error.NONE
+    if commit.generation != group.generation:
+        return Error.ILLEGAL_GENERATION
+    return Error.REBALANCE_IN_PROGRESS if group.state is State.COMPLETING else Error.NONE
 
 
 storage = coordinator_family()
@@ -201,61 +182,46 @@ def oldest_record_wins(patch: Patch) -> None:
     "FAILOVER-01",
     setting=SLOW_LOADING,
 )
-def members_are_unknown_while_loading(patch: Patch) -> None:
+@instead_of(environments.refuse_while_loading)
+def members_are_unknown_while_loading(shipped: Shipped[int], request: Request) -> int:
     """A group that is not loaded is taken for dead: its members are told that nobody knows them."""
-    refuse = environments.refuse_while_loading
-
-    def refuse_as_dead(request: Request) -> int:
-        return Error.UNKNOWN_MEMBER_ID if request.api in MEMBER_APIS else refuse(request)
-
-    patch.replace(environments, "refuse_while_loading", refuse_as_dead)
+    return Error.UNKNOWN_MEMBER_ID if request.api in MEMBER_APIS else shipped(request)
 
 
 @storage.add("BUG-18", "KAFKA-10614, https://github.com/apache/kafka/commit/c72ce005e70", "FAILOVER-12")
-def late_unloading_wipes_the_next_term(patch: Patch) -> None:
+@instead_of(Loading.load)
+def late_unloading_wipes_the_next_term(shipped: Shipped[None], loading: Loading) -> None:
     """The end of a former term is noticed late, and takes away what the next term has just loaded."""
-    load = Loading.load
 
-    def load_and_unload(loading: Loading) -> None:
-        def unload() -> None:
-            runtime.groups.clear()
+    def unload() -> None:
+        runtime.groups.clear()
 
-        load(loading)
-        runtime = loading._runtime
-        if runtime.groups:
-            runtime.timers.arm("unload", runtime.now + UNLOADING_MS, unload)
-
-    patch.replace(Loading, "load", load_and_unload)
+    shipped(loading)
+    runtime = loading._runtime
+    if runtime.groups:
+        runtime.timers.arm("unload", runtime.now + UNLOADING_MS, unload)
 
 
 @storage.add(
     "BUG-26", "librdkafka mock cluster, https://github.com/confluentinc/librdkafka/commit/e9129fa2a", "JOIN-52"
 )
-def closed_connection_is_a_crash(patch: Patch) -> None:
+@instead_of(CrashingTarget._deliver)
+def closed_connection_is_a_crash(shipped: Shipped[None], target: CrashingTarget, responses: Iterable[Response]) -> None:
     """The answer to a parked request whose connection is gone brings the coordinator down."""
-    deliver = CrashingTarget._deliver
-
-    def deliver_or_crash(target: CrashingTarget, responses: Iterable[Response]) -> None:
-        given = list(responses)
-        for response in given:
-            flight = target._pending.get(response.handle)
-            if flight is not None and flight.response.done():
-                raise ConnectionError("nobody is there to be answered")
-        deliver(target, given)
-
-    patch.replace(CrashingTarget, "_deliver", deliver_or_crash)
+    given = list(responses)
+    for response in given:
+        flight = target._pending.get(response.handle)
+        if flight is not None and flight.response.done():
+            raise ConnectionError("nobody is there to be answered")
+    shipped(target, given)
 
 
 @storage.add("BUG-33", "franz-go kfake, https://github.com/twmb/franz-go/commit/12889e13", "FAILOVER-21")
-def restarted_group_is_stable(patch: Patch) -> None:
+@instead_of(Leaving.rebalance_remaining)
+def restarted_group_is_stable(shipped: Shipped[None], leaving: Leaving, group: Group) -> None:
     """Every departure is stored, and a restarted group is Stable with whoever is left, though it was rebalancing."""
-    go_on = Leaving.rebalance_remaining
-
-    def store_and_go_on(leaving: Leaving, group: Group) -> None:
-        leaving._runtime.write(group.record())
-        go_on(leaving, group)
-
-    patch.replace(Leaving, "rebalance_remaining", store_and_go_on)
+    leaving._runtime.write(group.record())
+    shipped(leaving, group)
 
 
 @storage.add(
@@ -272,14 +238,10 @@ def ready_before_it_is_loaded(patch: Patch) -> None:
 @storage.add(
     "BUG-43", "Redpanda, https://github.com/redpanda-data/redpanda/commit/501b9d3588", "COMMIT-18", "FAILOVER-12"
 )
-def leader_epoch_is_not_restored(patch: Patch) -> None:
+@instead_of(Loading.replay)
+def leader_epoch_is_not_restored(shipped: Shipped[None], loading: Loading, record: Record) -> None:
     """The leader epoch of a committed offset is not loaded, and a meaningless one stands in its place."""
-    replay = Loading.replay
-
-    def replay_without_epoch(loading: Loading, record: Record) -> None:
-        replay(loading, replace(record, leader_epoch=NO_EPOCH) if isinstance(record, OffsetRecord) else record)
-
-    patch.replace(Loading, "replay", replay_without_epoch)
+    shipped(loading, replace(record, leader_epoch=NO_EPOCH) if isinstance(record, OffsetRecord) else record)
 
 
 @storage.add(
@@ -288,20 +250,20 @@ def leader_epoch_is_not_restored(patch: Patch) -> None:
     "FAILOVER-20",
     setting=SLOW_OFFSETS,
 )
-def old_write_lands_in_a_new_term(patch: Patch) -> None:
+@instead_of(environments.after_a_restart)
+def old_write_lands_in_a_new_term(
+    shipped: Shipped[None], loading: Loading, under_way: list[tuple[int, list[OffsetRecord]]]
+) -> None:
     """A commit that was checked in one term is written in the next, whatever has happened in between."""
 
-    def write_all_the_same(loading: Loading, under_way: list[tuple[int, list[OffsetRecord]]]) -> None:
-        def landing(batch: list[OffsetRecord]) -> None:
-            loading._runtime.write(*batch)
-            for record in batch:
-                loading._ledger.add_offset(record)
+    def landing(batch: list[OffsetRecord]) -> None:
+        loading._runtime.write(*batch)
+        for record in batch:
+            loading._ledger.add_offset(record)
 
-        for number, (due, batch) in enumerate(under_way):
-            loading._runtime.timers.arm(("landing", due, number), due, partial(landing, batch))
-        under_way.clear()
-
-    patch.replace(environments, "after_a_restart", write_all_the_same)
+    for number, (due, batch) in enumerate(under_way):
+        loading._runtime.timers.arm(("landing", due, number), due, partial(landing, batch))
+    under_way.clear()
 
 
 @storage.add(
@@ -310,21 +272,17 @@ def old_write_lands_in_a_new_term(patch: Patch) -> None:
     "COMMIT-25",
     setting=OFFSETS_REFUSED,
 )
-def failed_write_is_only_logged(patch: Patch) -> None:
+@instead_of(Commits.store)
+def failed_write_is_only_logged(shipped: Shipped[Results], commits: Commits, commit: Commit) -> Results:
     """A commit that the log does not take is answered as if it had."""
-    store = Commits.store
+    write = CoordinatorState.write
 
-    def store_or_pretend(commits: Commits, commit: Commit) -> Results:
-        write = CoordinatorState.write
+    def write_if_possible(runtime: CoordinatorState, *batch: Record) -> None:
+        try:
+            write(runtime, *batch)
+        except LogWriteError:
+            return
 
-        def write_if_possible(runtime: CoordinatorState, *batch: Record) -> None:
-            try:
-                write(runtime, *batch)
-            except LogWriteError:
-                return
-
-        with Patch() as careless:
-            careless.replace(CoordinatorState, "write", write_if_possible)
-            return store(commits, commit)
-
-    patch.replace(Commits, "store", store_or_pretend)
+    with Patch() as careless:
+        careless.replace(CoordinatorState, "write", write_if_possible)
+        return shipped(commits, commit)

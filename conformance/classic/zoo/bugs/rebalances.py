@@ -11,7 +11,7 @@ from fencepost.adapters.classic.rebalance import Rebalancer
 from fencepost.adapters.classic.syncing import Syncing
 from fencepost.conformance.classic.zoo.bugs import environments
 from fencepost.conformance.classic.zoo.bugs.environments import SLOW_ASSIGNMENTS, coordinator_family
-from fencepost.conformance.zoo.fault import Patch
+from fencepost.conformance.zoo.fault import Patch, Shipped, instead_of
 
 rounds = coordinator_family()
 
@@ -108,16 +108,14 @@ def nobody_asks_whether_the_round_is_complete(patch: Patch) -> None:
 
 
 @rounds.add("BUG-47", "HStream, https://github.com/hstreamdb/hstream/commit/3309ba71", "LEAVE-04", "LEAVE-07")
-def nobody_may_leave_during_the_join_phase(patch: Patch) -> None:
+@instead_of(Leaving.remove_entry)
+def nobody_may_leave_during_the_join_phase(
+    shipped: Shipped[Error], leaving: Leaving, group: Group | None, entry: Body
+) -> Error:
     """A LeaveGroup during the join phase is refused, and the leaver is waited for."""
-    remove_entry = Leaving.remove_entry
-
-    def remove_unless_preparing(leaving: Leaving, group: Group | None, entry: Body) -> Error:
-        if group is not None and group.state is State.PREPARING:
-            return Error.UNKNOWN_MEMBER_ID
-        return remove_entry(leaving, group, entry)
-
-    patch.replace(Leaving, "remove_entry", remove_unless_preparing)
+    if group is not None and group.state is State.PREPARING:
+        return Error.UNKNOWN_MEMBER_ID
+    return shipped(leaving, group, entry)
 
 
 @rounds.add("BUG-52", "SeaweedFS, https://github.com/seaweedfs/seaweedfs/commit/86c5e815d", "LEAVE-04", "LEAVE-11")
@@ -152,18 +150,16 @@ def parked_syncs_are_forgotten(patch: Patch) -> None:
 
 
 @rounds.add("BUG-51", "SeaweedFS, https://github.com/seaweedfs/seaweedfs/commit/86c5e815d", "SYNC-10")
-def follower_does_not_wait_for_the_leader(patch: Patch) -> None:
+@instead_of(Syncing.await_assignment)
+def follower_does_not_wait_for_the_leader(
+    shipped: Shipped[None], syncing: Syncing, group: Group, member: Member, request: Request
+) -> None:
     """A follower that syncs before the leader is answered at once, with an empty assignment and no error."""
-    await_assignment = Syncing.await_assignment
-
-    def answer_followers(syncing: Syncing, group: Group, member: Member, request: Request) -> None:
-        if member.member_id == group.leader:
-            await_assignment(syncing, group, member, request)
-        else:
-            syncing._rounds.mark_synced(group, member)
-            syncing._runtime.respond(request, responses.sync_accepted(group, member))
-
-    patch.replace(Syncing, "await_assignment", answer_followers)
+    if member.member_id == group.leader:
+        shipped(syncing, group, member, request)
+    else:
+        syncing._rounds.mark_synced(group, member)
+        syncing._runtime.respond(request, responses.sync_accepted(group, member))
 
 
 @rounds.add(

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fencepost.conformance.classic.zoo.clients.reference import client_family, replace_function
-from fencepost.conformance.zoo.fault import Patch, Side
+from fencepost.conformance.classic.zoo.clients.reference import client_family, instead_of, replace_function
+from fencepost.conformance.zoo.fault import Patch, Shipped, Side
 from fencepost.model.assignors import group, round_robin, sticky, sticky_group
 from fencepost.model.assignors import range as range_assignor
 from fencepost.model.assignors.group import NO_GENERATION, ClusterTopics, GroupMember
@@ -14,13 +14,10 @@ assigning = client_family(Side.ASSIGNOR)
 
 
 @assigning.add("BUG-118", "KAFKA-3661, https://github.com/apache/kafka/commit/8429db937e2", "ASSIGN-05")
-def an_unknown_topic_is_an_error(patch: Patch) -> None:
+@instead_of(group.participating_topics)
+def an_unknown_topic_is_an_error(shipped: Shipped[list[str]], members: Any, cluster: ClusterTopics) -> list[str]:
     """A subscribed topic without metadata fails the assignor."""
-
-    def all_topics(members: Any, cluster: ClusterTopics) -> list[str]:
-        return sorted({topic for member in members for topic in member.subscription.topics})
-
-    replace_function(patch, group.participating_topics, all_topics)
+    return sorted({topic for member in members for topic in member.subscription.topics})
 
 
 def resolve_by(better: Callable[[int, int], bool], *, contests: bool = True) -> Any:
@@ -61,33 +58,28 @@ def too_many_members_grow(patch: Patch) -> None:
 
 
 @assigning.add("BUG-122", "KAFKA-14639, https://github.com/apache/kafka/commit/c6ad151ac3b", "COOP-09", "STICKY-09")
-def only_the_newest_claims_count(patch: Patch) -> None:
+@instead_of(sticky_group.resolve_claims)
+def only_the_newest_claims_count(
+    shipped: Shipped[list[int]], made: Sequence[Claim], index: PartitionIndex
+) -> list[int]:
     """Only claims of the newest generation of all count."""
-    resolve = sticky_group.resolve_claims
-
-    def resolve_newest(made: Sequence[Claim], index: PartitionIndex) -> list[int]:
-        newest = max((claim.generation for claim in made), default=NO_GENERATION)
-        return resolve([claim if claim.generation == newest else Claim() for claim in made], index)
-
-    replace_function(patch, resolve, resolve_newest)
+    newest = max((claim.generation for claim in made), default=NO_GENERATION)
+    return shipped([claim if claim.generation == newest else Claim() for claim in made], index)
 
 
 @assigning.add("BUG-123", "KAFKA-15170, https://github.com/apache/kafka/commit/f0291ac74b8", "COOP-09")
-def a_partition_in_the_wrong_rack_is_not_withheld(patch: Patch) -> None:
+@instead_of(sticky_group.make_sticky_group)
+def a_partition_in_the_wrong_rack_is_not_withheld(
+    shipped: Shipped[StickyGroup], members: Any, cluster: ClusterTopics, read_claim: Any
+) -> StickyGroup:
     """A partition that its owner cannot read in its rack moves to another member at once."""
-    make = sticky_group.make_sticky_group
-
-    def make_without_far_owners(members: Any, cluster: ClusterTopics, read_claim: Any) -> StickyGroup:
-        made = make(members, cluster, read_claim)
-        if made.racks is None:
-            return made
-        near = [
-            owner if owner < 0 or made.racks.is_near(owner, code) else NO_OWNER
-            for code, owner in enumerate(made.owners)
-        ]
-        return StickyGroup(made.members, made.order, made.index, made.claims, tuple(near), made.racks)
-
-    replace_function(patch, make, make_without_far_owners)
+    made = shipped(members, cluster, read_claim)
+    if made.racks is None:
+        return made
+    near = [
+        owner if owner < 0 or made.racks.is_near(owner, code) else NO_OWNER for code, owner in enumerate(made.owners)
+    ]
+    return StickyGroup(made.members, made.order, made.index, made.claims, tuple(near), made.racks)
 
 
 @assigning.add("BUG-124", "KAFKA-15106, https://github.com/apache/kafka/commit/e0b7499103d", "STICKY-15", "STICKY-02")
@@ -165,18 +157,17 @@ def shares_count_all_members(patch: Patch) -> None:
 
 
 @assigning.add("BUG-135", "franz-go, https://github.com/twmb/franz-go/commit/d7ae9db9", "COOP-09")
-def withholding_believes_stale_claims(patch: Patch) -> None:
+@instead_of(sticky.withhold)
+def withholding_believes_stale_claims(
+    shipped: Shipped[list[list[int]]], own: StickyGroup, given: Sequence[Sequence[int]]
+) -> list[list[int]]:
     """A partition is withheld from those that do not claim it, whatever the generation of a claim."""
-
-    def withhold_unclaimed(own: StickyGroup, given: Sequence[Sequence[int]]) -> list[list[int]]:
-        claimed = [set(own.index.codes_of(claim.partitions)) for claim in own.claims]
-        everybody = set[int]().union(*claimed)
-        return [
-            [code for code in codes if code in claimed[position] or code not in everybody]
-            for position, codes in enumerate(given)
-        ]
-
-    replace_function(patch, sticky.withhold, withhold_unclaimed)
+    claimed = [set(own.index.codes_of(claim.partitions)) for claim in own.claims]
+    everybody = set[int]().union(*claimed)
+    return [
+        [code for code in codes if code in claimed[position] or code not in everybody]
+        for position, codes in enumerate(given)
+    ]
 
 
 @assigning.add(
@@ -188,25 +179,19 @@ def a_move_is_noted_in_one_map(patch: Patch) -> None:
 
 
 @assigning.add("BUG-138", "franz-go, https://github.com/twmb/franz-go/commit/2f6d70e2", "STICKY-13", "STICKY-12")
-def claims_may_be_nonsense(patch: Patch) -> None:
+@instead_of(PartitionIndex.codes_of)
+def claims_may_be_nonsense(shipped: Shipped[list[int]], index: PartitionIndex, partitions: Any) -> list[int]:
     """A claim on a partition that does not exist fails the assignor, or counts for the next topic."""
-
-    def codes_of(index: PartitionIndex, partitions: Any) -> list[int]:
-        return [index.codes[topic].start + number for topic, number in partitions if topic in index.codes]
-
-    patch.replace(PartitionIndex, "codes_of", codes_of)
+    return [index.codes[topic].start + number for topic, number in partitions if topic in index.codes]
 
 
 @assigning.add("BUG-140", "sarama, https://github.com/IBM/sarama/commit/3d317e1f", "RANGE-02")
-def boundaries_are_rounded(patch: Patch) -> None:
+@instead_of(range_assignor.blocks)
+def boundaries_are_rounded(shipped: Shipped[Any], subscribers: Sequence[int], count: int) -> Any:
     """The blocks of range end at rounded steps."""
-
-    def cut(subscribers: Sequence[int], count: int) -> Any:
-        step = count / len(subscribers)
-        for place, position in enumerate(subscribers):
-            yield position, round(place * step), round((place + 1) * step)
-
-    replace_function(patch, range_assignor.blocks, cut)
+    step = count / len(subscribers)
+    for place, position in enumerate(subscribers):
+        yield position, round(place * step), round((place + 1) * step)
 
 
 @assigning.add("BUG-141", "ruby-kafka, https://github.com/zendesk/ruby-kafka/commit/3678966", "RR-03", "RR-04")
@@ -227,14 +212,10 @@ def the_remainder_is_lost(patch: Patch) -> None:
     "STICKY-01",
     "STICKY-03",
 )
-def a_member_is_full_too_early(patch: Patch) -> None:
+@instead_of(sticky._keep_claims_uniformly)
+def a_member_is_full_too_early(shipped: Shipped[Any], own: StickyGroup, quota: Quota) -> Any:
     """Whether a member has all it can get is measured by the number of members."""
-    keep = sticky._keep_claims_uniformly
-
-    def keep_less(own: StickyGroup, quota: Quota) -> Any:
-        given, left = keep(own, quota)
-        for codes in given:
-            del codes[len(own.members) :]
-        return given, left
-
-    replace_function(patch, keep, keep_less)
+    given, left = shipped(own, quota)
+    for codes in given:
+        del codes[len(own.members) :]
+    return given, left

@@ -4,8 +4,14 @@ from typing import Any
 
 from fencepost.adapters.client.reference.client import ReferenceClient
 from fencepost.conformance.classic.zoo.clients.membership import NEVER, stop_consuming
-from fencepost.conformance.classic.zoo.clients.reference import COOPERATIVE, LATEST, client_family, replace_function
-from fencepost.conformance.zoo.fault import Patch, Side
+from fencepost.conformance.classic.zoo.clients.reference import (
+    COOPERATIVE,
+    LATEST,
+    client_family,
+    instead_of,
+    replace_function,
+)
+from fencepost.conformance.zoo.fault import Patch, Shipped, Side
 from fencepost.model.classic.member import commit_results, commits, completion, leaving, polling, positions
 from fencepost.model.classic.member import member as core
 from fencepost.model.classic.member.client import (
@@ -99,33 +105,27 @@ def each_poll_commits_before_the_join(patch: Patch) -> None:
 
 
 @commit_bugs.add("BUG-75", "KAFKA-19242, https://github.com/apache/kafka/pull/19631", "MCOMMIT-08", setting=COOPERATIVE)
-def a_commit_in_a_rebalance_fails_for_good(patch: Patch) -> None:
+@instead_of(commits.local_failure)
+def a_commit_in_a_rebalance_fails_for_good(shipped: Shipped[Any], client: Client) -> Any:
     """A commit while the member joins fails as one of a member that was thrown out."""
-    local = commits.local_failure
-
-    def fail(client: Client) -> Any:
-        failure = local(client)
-        return Problem.COMMIT_FAILED if failure is not None else None
-
-    replace_function(patch, local, fail)
+    failure = shipped(client)
+    return Problem.COMMIT_FAILED if failure is not None else None
 
 
 @commit_bugs.add(
     "BUG-78", "librdkafka issues 1605, 2933, https://github.com/confluentinc/librdkafka/commit/d0a9a8a6f", "PREFETCH-03"
 )
-def a_failed_commit_stops_the_fetching(patch: Patch) -> None:
+@instead_of(commit_results.finish_commit)
+def a_failed_commit_stops_the_fetching(
+    shipped: Shipped[ClientStep], client: Client, commit: Any, failure: Any, context: ClientContext
+) -> ClientStep:
     """After a commit that has failed no partition that is assigned is fetched."""
-    finished = commit_results.finish_commit
-
-    def finish(client: Client, commit: Any, failure: Any, context: ClientContext) -> ClientStep:
-        step = finished(client, commit, failure, context)
-        if failure is None:
-            return step
-        return ClientStep(
-            evolve(step.client, clocks=evolve(step.client.clocks, offsets_retry=NEVER)), step.outputs, step.rules
-        )
-
-    replace_function(patch, finished, finish)
+    step = shipped(client, commit, failure, context)
+    if failure is None:
+        return step
+    return ClientStep(
+        evolve(step.client, clocks=evolve(step.client.clocks, offsets_retry=NEVER)), step.outputs, step.rules
+    )
 
 
 @commit_bugs.add(
@@ -165,33 +165,27 @@ def auto_commit_runs_in_a_rebalance(patch: Patch) -> None:
 @commit_bugs.add(
     "BUG-86", "franz-go issue 1326, https://github.com/twmb/franz-go/commit/824e34d2", "MEMBER-12", "MEMBER-13"
 )
-def a_fenced_commit_is_only_logged(patch: Patch) -> None:
+@instead_of(commits.judge_commit)
+def a_fenced_commit_is_only_logged(shipped: Shipped[Any], client: Client, request: Any, error: Error) -> Any:
     """UNKNOWN_MEMBER_ID and ILLEGAL_GENERATION in the response to a commit change nothing."""
-    judge = commits.judge_commit
-
-    def overlook(client: Client, request: Any, error: Error) -> Any:
-        return (client, None, "client.commit.done") if error in THROWN_OUT else judge(client, request, error)
-
-    replace_function(patch, judge, overlook)
+    return (client, None, "client.commit.done") if error in THROWN_OUT else shipped(client, request, error)
 
 
 @commit_bugs.add(
     "BUG-89", "franz-go issue 57, https://github.com/twmb/franz-go/commit/28bba437", "MCOMMIT-04", "MCOMMIT-01"
 )
-def auto_commit_covers_what_was_just_returned(patch: Patch) -> None:
+@instead_of(ReferenceClient.poll)
+def auto_commit_covers_what_was_just_returned(
+    shipped: Shipped[None], client: ReferenceClient, timeout_ms: int = 0
+) -> None:
     """The auto-commit of a poll covers the records that the same poll returns."""
-    drain = ReferenceClient.poll
-
-    def commit_after(client: ReferenceClient, timeout_ms: int = 0) -> None:
-        kept: list[Any] = []
-        vars(client)["on_records"] = kept.append
-        drain(client, timeout_ms)
-        del vars(client)["on_records"]
-        client.give(Poll(timeout_ms))
-        for records in kept:
-            client.on_records(records)
-
-    patch.replace(ReferenceClient, "poll", commit_after)
+    kept: list[Any] = []
+    vars(client)["on_records"] = kept.append
+    shipped(client, timeout_ms)
+    del vars(client)["on_records"]
+    client.give(Poll(timeout_ms))
+    for records in kept:
+        client.on_records(records)
 
 
 @commit_bugs.add(
@@ -203,16 +197,12 @@ def commits_are_sent_before_the_sync(patch: Patch) -> None:
 
 
 @commit_bugs.add("BUG-93", "franz-go, https://github.com/twmb/franz-go/commit/46cfcb72", "MCOMMIT-07")
-def the_last_commit_is_cancelled(patch: Patch) -> None:
+@instead_of(leaving.close)
+def the_last_commit_is_cancelled(shipped: Shipped[ClientStep], client: Client, context: ClientContext) -> ClientStep:
     """A client that closes leaves without its last commit."""
-    close = leaving.close
-
-    def close_at_once(client: Client, context: ClientContext) -> ClientStep:
-        settings = client.settings
-        step = close(evolve(client, settings=evolve(settings, auto_commit=False)), context)
-        return ClientStep(evolve(step.client, settings=settings), step.outputs, step.rules)
-
-    replace_function(patch, close, close_at_once)
+    settings = client.settings
+    step = shipped(evolve(client, settings=evolve(settings, auto_commit=False)), context)
+    return ClientStep(evolve(step.client, settings=settings), step.outputs, step.rules)
 
 
 @commit_bugs.add(
@@ -232,32 +222,26 @@ def a_commit_told_of_a_rebalance_costs_the_id(patch: Patch) -> None:
 
 
 @commit_bugs.add("BUG-102", "kafka-python PR 2629, https://github.com/dpkp/kafka-python/commit/3463f595", "MCOMMIT-19")
-def offsets_that_do_not_come_are_reset(patch: Patch) -> None:
+@instead_of(positions.on_offsets)
+def offsets_that_do_not_come_are_reset(
+    shipped: Shipped[ClientStep], client: Client, handle: int, response: OffsetFetchResponse, context: ClientContext
+) -> ClientStep:
     """A partition whose committed offset cannot be fetched begins where the reset policy says."""
-    answered = positions.on_offsets
-
-    def on_response(client: Client, handle: int, response: OffsetFetchResponse, context: ClientContext) -> ClientStep:
-        if response.error == Error.NONE:
-            return answered(client, handle, response, context)
-        asked = tuple(one.partition for one in client.positions if one.asked == handle)
-        return positions.reset_positions(ClientStep(client), asked, context) if asked else ClientStep(client)
-
-    replace_function(patch, answered, on_response)
+    if response.error == Error.NONE:
+        return shipped(client, handle, response, context)
+    asked = tuple(one.partition for one in client.positions if one.asked == handle)
+    return positions.reset_positions(ClientStep(client), asked, context) if asked else ClientStep(client)
 
 
 @commit_bugs.add(
     "BUG-106", "kafkajs issue 1009, https://github.com/tulios/kafkajs/commit/5ec2806d", "MEMBER-12", "MEMBER-13"
 )
-def a_fenced_commit_is_fatal(patch: Patch) -> None:
+@instead_of(commits.judge_commit)
+def a_fenced_commit_is_fatal(shipped: Shipped[Any], client: Client, request: Any, error: Error) -> Any:
     """ILLEGAL_GENERATION and UNKNOWN_MEMBER_ID in the response to a commit end the application."""
-    judge = commits.judge_commit
-
-    def stop(client: Client, request: Any, error: Error) -> Any:
-        if error in THROWN_OUT and not client.is_manual:
-            return stop_consuming(client, error), error, "client.commit.refused"
-        return judge(client, request, error)
-
-    replace_function(patch, judge, stop)
+    if error in THROWN_OUT and not client.is_manual:
+        return stop_consuming(client, error), error, "client.commit.refused"
+    return shipped(client, request, error)
 
 
 @commit_bugs.add("BUG-107", "kafka-go issue 1308, https://github.com/segmentio/kafka-go/issues/1308", "MCOMMIT-18")
@@ -283,39 +267,27 @@ def old_work_is_committed_under_the_new_generation(patch: Patch) -> None:
 @commit_bugs.add(
     "BUG-108", "kafka-go, https://github.com/segmentio/kafka-go/commit/9066af4", "MCOMMIT-02", "MCOMMIT-19"
 )
-def the_last_record_is_committed(patch: Patch) -> None:
+@instead_of(commits.offsets_to_commit)
+def the_last_record_is_committed(shipped: Shipped[Any], client: Client, chosen: Any) -> Any:
     """A commit has the offset of the last record that was returned, in the place of the next one."""
-    wanted = commits.offsets_to_commit
-
-    def commit_last(client: Client, chosen: Any) -> Any:
-        return tuple((partition, Offset(max(offset.offset - 1, 0))) for partition, offset in wanted(client, chosen))
-
-    replace_function(patch, wanted, commit_last)
+    return tuple((partition, Offset(max(offset.offset - 1, 0))) for partition, offset in shipped(client, chosen))
 
 
 @commit_bugs.add("BUG-109", "kafka-go, https://github.com/segmentio/kafka-go/commit/1aea340", "MCOMMIT-05")
-def queued_commits_are_dropped(patch: Patch) -> None:
+@instead_of(commits.commit_before_rebalance)
+def queued_commits_are_dropped(shipped: Shipped[ClientStep], client: Client, context: ClientContext) -> ClientStep:
     """What is not committed yet when a generation ends never is."""
-    before = commits.commit_before_rebalance
-
-    def skip(client: Client, context: ClientContext) -> ClientStep:
-        return ClientStep(evolve(client, is_committed=True))
-
-    replace_function(patch, before, skip)
+    return ClientStep(evolve(client, is_committed=True))
 
 
 @commit_bugs.add("BUG-113", "brod, https://github.com/kafka4beam/brod/commit/4ab2f70", "MCOMMIT-19", setting=LATEST)
-def a_committed_zero_is_none(patch: Patch) -> None:
+@instead_of(positions.on_offsets)
+def a_committed_zero_is_none(
+    shipped: Shipped[ClientStep], client: Client, handle: int, response: OffsetFetchResponse, context: ClientContext
+) -> ClientStep:
     """A committed offset of 0 counts as none, and the partition begins at its end."""
-    answered = positions.on_offsets
-
-    def on_response(client: Client, handle: int, response: OffsetFetchResponse, context: ClientContext) -> ClientStep:
-        offsets = {
-            one: Offset(-1) if offset and not offset.offset else offset for one, offset in response.offsets.items()
-        }
-        return answered(client, handle, OffsetFetchResponse(offsets, response.error), context)
-
-    replace_function(patch, answered, on_response)
+    offsets = {one: Offset(-1) if offset and not offset.offset else offset for one, offset in response.offsets.items()}
+    return shipped(client, handle, OffsetFetchResponse(offsets, response.error), context)
 
 
 @commit_bugs.add("BUG-114", "ruby-kafka, https://github.com/zendesk/ruby-kafka/commit/1ef03bd", "MCOMMIT-19")
@@ -342,12 +314,10 @@ def a_position_survives_its_partition(patch: Patch) -> None:
 
 
 @commit_bugs.add("BUG-117", "Dekaf issue 892, https://github.com/thomhurst/Dekaf/commit/f4ea9d07b", "MCOMMIT-17")
-def each_poll_restarts_the_timer(patch: Patch) -> None:
+@instead_of(polling.poll)
+def each_poll_restarts_the_timer(
+    shipped: Shipped[ClientStep], client: Client, given: Poll, context: ClientContext
+) -> ClientStep:
     """Each poll begins the auto-commit interval anew."""
-    poll = polling.poll
-
-    def poll_anew(client: Client, given: Poll, context: ClientContext) -> ClientStep:
-        due = context.now + client.settings.auto_commit_interval
-        return poll(evolve(client, clocks=evolve(client.clocks, auto_commit=due)), given, context)
-
-    replace_function(patch, poll, poll_anew)
+    due = context.now + client.settings.auto_commit_interval
+    return shipped(evolve(client, clocks=evolve(client.clocks, auto_commit=due)), given, context)

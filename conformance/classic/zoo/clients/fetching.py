@@ -5,8 +5,8 @@ from typing import Any
 
 from fencepost.adapters.client.reference.client import ReferenceClient
 from fencepost.adapters.client.reference.fetcher import CompletedFetch, Fetcher, ReturnedRecords
-from fencepost.conformance.classic.zoo.clients.reference import COOPERATIVE, client_family, replace_function
-from fencepost.conformance.zoo.fault import Patch, Side
+from fencepost.conformance.classic.zoo.clients.reference import COOPERATIVE, client_family, instead_of, replace_function
+from fencepost.conformance.zoo.fault import Patch, Shipped, Side
 from fencepost.model.classic.member import client as values
 from fencepost.model.classic.member import positions
 from fencepost.model.classic.member.client import Client, ClientContext, position_of
@@ -63,30 +63,24 @@ def two_positions_part(patch: Patch) -> None:
 
 
 @fetching.add("BUG-147", "KAFKA-4547, https://github.com/apache/kafka/commit/813897a0065", "POLL-03", "POLL-09")
-def a_paused_partition_loses_its_position(patch: Patch) -> None:
+@instead_of(positions.pause)
+def a_paused_partition_loses_its_position(
+    shipped: Shipped[ClientStep], client: Client, given: PausePartition, context: Any = None
+) -> ClientStep:
     """A partition that is paused is set back to its committed offset when it is resumed."""
-    pause = positions.pause
-
-    def pause_and_forget(client: Client, given: PausePartition, context: Any = None) -> ClientStep:
-        step = pause(client, given)
-        position = position_of(step.client, given.partition)
-        if position is None or given.is_paused:
-            return step
-        return ClientStep(positions.with_position(step.client, evolve(position, offset=None, asked=0)), (), step.rules)
-
-    replace_function(patch, pause, pause_and_forget)
+    step = shipped(client, given)
+    position = position_of(step.client, given.partition)
+    if position is None or given.is_paused:
+        return step
+    return ClientStep(positions.with_position(step.client, evolve(position, offset=None, asked=0)), (), step.rules)
 
 
 @fetching.add("BUG-151", "KAFKA-14196, https://github.com/apache/kafka/commit/536cdf692fb", "MCOMMIT-05", "POLL-19")
-def records_come_while_they_are_committed(patch: Patch) -> None:
+@instead_of(values.is_returnable)
+def records_come_while_they_are_committed(shipped: Shipped[bool], client: Client, partition: Any) -> bool:
     """Records of partitions that are about to be revoked are returned while the commit before that is on its way."""
-    returnable = values.is_returnable
-
-    def is_returnable(client: Client, partition: Any) -> bool:
-        rows = tuple(evolve(one, is_pending=False) for one in client.positions)
-        return returnable(evolve(client, positions=rows), partition)
-
-    replace_function(patch, returnable, is_returnable)
+    rows = tuple(evolve(one, is_pending=False) for one in client.positions)
+    return shipped(evolve(client, positions=rows), partition)
 
 
 @fetching.add("BUG-152", "KAFKA-15836, https://github.com/apache/kafka/commit/4eb8ae68ca1", "POLL-01")
@@ -173,15 +167,13 @@ def a_seek_does_not_drop_what_was_asked_for(patch: Patch) -> None:
     "MCOMMIT-19",
     setting=COOPERATIVE,
 )
-def fetched_offsets_replace_all_positions(patch: Patch) -> None:
+@instead_of(positions.on_offsets)
+def fetched_offsets_replace_all_positions(
+    shipped: Shipped[ClientStep], client: Client, handle: int, response: OffsetFetchResponse, context: ClientContext
+) -> ClientStep:
     """Committed offsets of some partitions replace the positions of all."""
-    answered = positions.on_offsets
-
-    def on_response(client: Client, handle: int, response: OffsetFetchResponse, context: ClientContext) -> ClientStep:
-        rows = tuple(one if one.partition in response.offsets else evolve(one, offset=None) for one in client.positions)
-        return answered(evolve(client, positions=rows), handle, response, context)
-
-    replace_function(patch, answered, on_response)
+    rows = tuple(one if one.partition in response.offsets else evolve(one, offset=None) for one in client.positions)
+    return shipped(evolve(client, positions=rows), handle, response, context)
 
 
 @fetching.add(
@@ -214,17 +206,15 @@ def queued_batches_survive_a_rebalance(patch: Patch) -> None:
 @fetching.add(
     "BUG-164", "ruby-kafka PR 625, https://github.com/zendesk/ruby-kafka/commit/b34543a", "POLL-03", "MCOMMIT-01"
 )
-def an_empty_response_moves_the_position(patch: Patch) -> None:
+@instead_of(Fetcher.add_batches)
+def an_empty_response_moves_the_position(
+    shipped: Shipped[None], fetcher: Fetcher, partition: Any, asked: int, batches: Any
+) -> None:
     """The position moves on after a response without records."""
-    add_batches = Fetcher.add_batches
-
-    def add(fetcher: Fetcher, partition: Any, asked: int, batches: Any) -> None:
-        if batches:
-            add_batches(fetcher, partition, asked, batches)
-        else:
-            fetcher.queue.append(CompletedFetch(partition, asked, [], asked + 1))
-
-    patch.replace(Fetcher, "add_batches", add)
+    if batches:
+        shipped(fetcher, partition, asked, batches)
+    else:
+        fetcher.queue.append(CompletedFetch(partition, asked, [], asked + 1))
 
 
 @fetching.add(

@@ -7,9 +7,10 @@ from fencepost.conformance.classic.zoo.clients.reference import (
     EAGER,
     NO_AUTO_COMMIT,
     client_family,
+    instead_of,
     replace_function,
 )
-from fencepost.conformance.zoo.fault import Patch, Side
+from fencepost.conformance.zoo.fault import Patch, Shipped, Side
 from fencepost.model.classic.core.state import JoinResponse, SyncResponse
 from fencepost.model.classic.member import (
     completion,
@@ -47,16 +48,14 @@ def stop_consuming(client: Client, failure: Any) -> Client:
 
 
 @membership.add("BUG-58", "KAFKA-2753, https://github.com/apache/kafka/commit/7eee11451e1", "MEMBER-13", "MEMBER-14")
-def sync_errors_are_all_alike(patch: Patch) -> None:
+@instead_of(joining.on_sync_response)
+def sync_errors_are_all_alike(
+    shipped: Shipped[ClientStep], client: Client, handle: int, response: SyncResponse, context: ClientContext
+) -> ClientStep:
     """Every error of SyncGroup has the member join again as it is, at the same coordinator."""
-    answered = joining.on_sync_response
-
-    def on_response(client: Client, handle: int, response: SyncResponse, context: ClientContext) -> ClientStep:
-        if response.error == Error.NONE:
-            return answered(client, handle, response, context)
-        return ClientStep(evolve(client, member=core.disconnect(client.member).member))
-
-    replace_function(patch, answered, on_response)
+    if response.error == Error.NONE:
+        return shipped(client, handle, response, context)
+    return ClientStep(evolve(client, member=core.disconnect(client.member).member))
 
 
 @membership.add(
@@ -66,16 +65,12 @@ def sync_errors_are_all_alike(patch: Patch) -> None:
     "HBT-12",
     setting=NO_AUTO_COMMIT,
 )
-def heartbeats_begin_in_the_poll_alone(patch: Patch) -> None:
+@instead_of(joining.enable_heartbeats)
+def heartbeats_begin_in_the_poll_alone(shipped: Shipped[Client], client: Client, context: ClientContext) -> Client:
     """Heartbeats begin only if the join ends while a poll waits for it."""
-    enable = joining.enable_heartbeats
-
-    def enable_in_poll(client: Client, context: ClientContext) -> Client:
-        is_polling = context.now < client.clocks.polling_until
-        enabled = enable(client, context)
-        return enabled if is_polling else evolve(enabled, clocks=evolve(enabled.clocks, heartbeat=NEVER))
-
-    replace_function(patch, enable, enable_in_poll)
+    is_polling = context.now < client.clocks.polling_until
+    enabled = shipped(client, context)
+    return enabled if is_polling else evolve(enabled, clocks=evolve(enabled.clocks, heartbeat=NEVER))
 
 
 @membership.add("BUG-62", "KAFKA-5154, https://github.com/apache/kafka/commit/1b16acaaa18", "MEMBER-11", "MEMBER-14")
@@ -101,42 +96,36 @@ def joining_ends_with_the_join(patch: Patch) -> None:
 
 
 @membership.add("BUG-65", "KAFKA-7961, https://github.com/apache/kafka/commit/eb8cc09625c", "MEMBER-20")
-def a_foreign_assignment_is_an_error(patch: Patch) -> None:
+@instead_of(completion.complete_rebalance)
+def a_foreign_assignment_is_an_error(
+    shipped: Shipped[ClientStep], client: Client, context: ClientContext
+) -> ClientStep:
     """An assignment outside the subscription is raised in the application, which ends."""
-    complete = completion.complete_rebalance
-
-    def complete_or_raise(client: Client, context: ClientContext) -> ClientStep:
-        if client.synced is not None and not {topic for topic, _ in client.synced.partitions} <= client.topics:
-            return ClientStep(stop_consuming(client, Problem.UNREADABLE))
-        return complete(client, context)
-
-    replace_function(patch, complete, complete_or_raise)
+    if client.synced is not None and not {topic for topic, _ in client.synced.partitions} <= client.topics:
+        return ClientStep(stop_consuming(client, Problem.UNREADABLE))
+    return shipped(client, context)
 
 
 @membership.add("BUG-66", "KAFKA-8104, KAFKA-9140, https://github.com/apache/kafka/commit/00374c3ddf6", "MEMBER-13")
-def a_finished_join_is_left_in_place(patch: Patch) -> None:
+@instead_of(polling.rebalance)
+def a_finished_join_is_left_in_place(
+    shipped: Shipped[ClientStep], client: Client, context: ClientContext
+) -> ClientStep:
     """A join that has ended when the generation is reset is neither completed nor begun again."""
-    rebalance = polling.rebalance
-
-    def spin(client: Client, context: ClientContext) -> ClientStep:
-        if client.synced is not None and not has_generation(client):
-            return ClientStep(client)
-        return rebalance(client, context)
-
-    replace_function(patch, rebalance, spin)
+    if client.synced is not None and not has_generation(client):
+        return ClientStep(client)
+    return shipped(client, context)
 
 
 @membership.add("BUG-69", "KAFKA-10870, https://github.com/apache/kafka/commit/e3ce4a6e11d", "MEMBER-34")
-def a_join_told_of_a_rebalance_is_fatal(patch: Patch) -> None:
+@instead_of(joining.refuse_exchange)
+def a_join_told_of_a_rebalance_is_fatal(
+    shipped: Shipped[ClientStep], client: Client, error: Error, rules: Any, context: ClientContext
+) -> ClientStep:
     """REBALANCE_IN_PROGRESS in the response to JoinGroup ends the application."""
-    refuse = joining.refuse_exchange
-
-    def refuse_for_good(client: Client, error: Error, rules: Any, context: ClientContext) -> ClientStep:
-        if error == Error.REBALANCE_IN_PROGRESS and rules is joining.JOIN_RULES:
-            return ClientStep(stop_consuming(client, error))
-        return refuse(client, error, rules, context)
-
-    replace_function(patch, refuse, refuse_for_good)
+    if error == Error.REBALANCE_IN_PROGRESS and rules is joining.JOIN_RULES:
+        return ClientStep(stop_consuming(client, error))
+    return shipped(client, error, rules, context)
 
 
 @membership.add(
@@ -169,39 +158,29 @@ def a_long_poll_interval_overflows(patch: Patch) -> None:
 
 
 @membership.add("BUG-73", "KAFKA-13214, https://github.com/apache/kafka/commit/d0ec4d7ebf0", "MEMBER-14")
-def a_failed_join_costs_the_id(patch: Patch) -> None:
+@instead_of(lookup.back_off_join)
+def a_failed_join_costs_the_id(shipped: Shipped[Client], client: Client, context: ClientContext) -> Client:
     """Any error while it joins throws the member id away."""
-    back_off = lookup.back_off_join
-
-    def reset(client: Client, context: ClientContext) -> Client:
-        return evolve(back_off(client, context), member=core.lose_membership(client.member), is_prepared=False)
-
-    replace_function(patch, back_off, reset)
+    return evolve(shipped(client, context), member=core.lose_membership(client.member), is_prepared=False)
 
 
 @membership.add("BUG-76", "librdkafka, sarama, https://github.com/confluentinc/librdkafka/commit/464c6e5f8", "HBT-12")
-def no_heartbeat_while_the_listener_runs(patch: Patch) -> None:
+@instead_of(heartbeats.work)
+def no_heartbeat_while_the_listener_runs(
+    shipped: Shipped[ClientStep], client: Client, context: ClientContext
+) -> ClientStep:
     """No heartbeat is sent while the listener of the application runs."""
-    work = heartbeats.work
-
-    def work_alone(client: Client, context: ClientContext) -> ClientStep:
-        return ClientStep(client) if client.callback is not None else work(client, context)
-
-    replace_function(patch, work, work_alone)
+    return ClientStep(client) if client.callback is not None else shipped(client, context)
 
 
 @membership.add(
     "BUG-77", "librdkafka issue 2010, https://github.com/confluentinc/librdkafka/commit/e60e8d534", "MEMBER-22"
 )
-def closing_leaves_no_group(patch: Patch) -> None:
+@instead_of(heartbeats.leave_group)
+def closing_leaves_no_group(shipped: Shipped[ClientStep], client: Client, reason: str, rule: str) -> ClientStep:
     """A client that closes sends no LeaveGroup."""
-    leave = heartbeats.leave_group
-
-    def leave_silently(client: Client, reason: str, rule: str) -> ClientStep:
-        step = leave(client, reason, rule)
-        return ClientStep(step.client, (), step.rules) if rule == "client.close.leave" else step
-
-    replace_function(patch, leave, leave_silently)
+    step = shipped(client, reason, rule)
+    return ClientStep(step.client, (), step.rules) if rule == "client.close.leave" else step
 
 
 @membership.add(
@@ -213,41 +192,33 @@ def the_id_survives_its_loss(patch: Patch) -> None:
 
 
 @membership.add("BUG-85", "librdkafka, https://github.com/confluentinc/librdkafka/commit/c086b8bf8", "HBT-06")
-def heartbeats_go_on_without_polls(patch: Patch) -> None:
+@instead_of(heartbeats.work)
+def heartbeats_go_on_without_polls(shipped: Shipped[ClientStep], client: Client, context: ClientContext) -> ClientStep:
     """A member whose application polls no more stays, and sends heartbeats."""
-    work = heartbeats.work
-
-    def work_on(client: Client, context: ClientContext) -> ClientStep:
-        return work(evolve(client, clocks=evolve(client.clocks, poll=NEVER)), context)
-
-    replace_function(patch, work, work_on)
+    return shipped(evolve(client, clocks=evolve(client.clocks, poll=NEVER)), context)
 
 
 @membership.add(
     "BUG-91", "franz-go issue 98, https://github.com/twmb/franz-go/commit/4f2e7fe3", "PREFETCH-03", setting=COOPERATIVE
 )
-def a_rebalance_cancels_the_offset_fetch(patch: Patch) -> None:
+@instead_of(joining.send_join)
+def a_rebalance_cancels_the_offset_fetch(
+    shipped: Shipped[ClientStep], client: Client, context: ClientContext
+) -> ClientStep:
     """A rebalance cancels the OffsetFetch of partitions that stay, and nobody asks again."""
-    send = joining.send_join
-
-    def send_and_cancel(client: Client, context: ClientContext) -> ClientStep:
-        kept = tuple(one for one in client.unanswered if one.kind is not SentKind.FETCH_OFFSETS)
-        return send(evolve(client, unanswered=kept), context)
-
-    replace_function(patch, send, send_and_cancel)
+    kept = tuple(one for one in client.unanswered if one.kind is not SentKind.FETCH_OFFSETS)
+    return shipped(evolve(client, unanswered=kept), context)
 
 
 @membership.add("BUG-100", "sarama issue 2058, https://github.com/IBM/sarama/commit/3c1940a1", "MEMBER-14")
-def a_loading_coordinator_is_fatal(patch: Patch) -> None:
+@instead_of(joining.refuse_exchange)
+def a_loading_coordinator_is_fatal(
+    shipped: Shipped[ClientStep], client: Client, error: Error, rules: Any, context: ClientContext
+) -> ClientStep:
     """COORDINATOR_LOAD_IN_PROGRESS in the response to JoinGroup ends the application."""
-    refuse = joining.refuse_exchange
-
-    def refuse_for_good(client: Client, error: Error, rules: Any, context: ClientContext) -> ClientStep:
-        if error == Error.COORDINATOR_LOAD_IN_PROGRESS:
-            return ClientStep(stop_consuming(client, error))
-        return refuse(client, error, rules, context)
-
-    replace_function(patch, refuse, refuse_for_good)
+    if error == Error.COORDINATOR_LOAD_IN_PROGRESS:
+        return ClientStep(stop_consuming(client, error))
+    return shipped(client, error, rules, context)
 
 
 @membership.add(
@@ -256,88 +227,64 @@ def a_loading_coordinator_is_fatal(patch: Patch) -> None:
     "PREFETCH-03",
     setting=COOPERATIVE,
 )
-def partitions_that_stay_are_held_back(patch: Patch) -> None:
+@instead_of(completion.install_assignment)
+def partitions_that_stay_are_held_back(
+    shipped: Shipped[ClientStep], client: Client, context: ClientContext
+) -> ClientStep:
     """Partitions that stay through a cooperative rebalance are never fetched again."""
-    install = completion.install_assignment
-
-    def install_held_back(client: Client, context: ClientContext) -> ClientStep:
-        held = tuple(evolve(one, is_pending=True) for one in client.positions)
-        return install(evolve(client, positions=held), context)
-
-    replace_function(patch, install, install_held_back)
+    held = tuple(evolve(one, is_pending=True) for one in client.positions)
+    return shipped(evolve(client, positions=held), context)
 
 
 @membership.add("BUG-105", "kafkajs issue 1361, https://github.com/tulios/kafkajs/commit/7985ae84", "HBT-01")
-def heartbeats_come_with_records(patch: Patch) -> None:
+@instead_of(heartbeats.work)
+def heartbeats_come_with_records(shipped: Shipped[ClientStep], client: Client, context: ClientContext) -> ClientStep:
     """A member without partitions sends no heartbeats."""
-    work = heartbeats.work
-
-    def work_with_partitions(client: Client, context: ClientContext) -> ClientStep:
-        idle = evolve(client, clocks=evolve(client.clocks, heartbeat=NEVER))
-        return work(client if client.positions else idle, context)
-
-    replace_function(patch, work, work_with_partitions)
+    idle = evolve(client, clocks=evolve(client.clocks, heartbeat=NEVER))
+    return shipped(client if client.positions else idle, context)
 
 
 @membership.add(
     "BUG-111", "kafka-go PR 242, https://github.com/segmentio/kafka-go/commit/50823e6", "COOP-05", setting=COOPERATIVE
 )
-def an_empty_assignment_is_an_error(patch: Patch) -> None:
+@instead_of(completion.complete_rebalance)
+def an_empty_assignment_is_an_error(shipped: Shipped[ClientStep], client: Client, context: ClientContext) -> ClientStep:
     """A member that is assigned nothing joins again."""
-    complete = completion.complete_rebalance
-
-    def complete_or_rejoin(client: Client, context: ClientContext) -> ClientStep:
-        is_empty = client.synced is not None and not client.synced.partitions
-        step = complete(client, context)
-        if not is_empty:
-            return step
-        member = core.ask_rejoin(step.client.member).member
-        return ClientStep(evolve(step.client, member=member), step.outputs, step.rules)
-
-    replace_function(patch, complete, complete_or_rejoin)
+    is_empty = client.synced is not None and not client.synced.partitions
+    step = shipped(client, context)
+    if not is_empty:
+        return step
+    member = core.ask_rejoin(step.client.member).member
+    return ClientStep(evolve(step.client, member=member), step.outputs, step.rules)
 
 
 @membership.add("BUG-115", "ruby-kafka PR 711, https://github.com/zendesk/ruby-kafka/commit/7bb8024", "MEMBER-22")
-def an_error_while_closing_joins_again(patch: Patch) -> None:
+@instead_of(heartbeats.leave_group)
+def an_error_while_closing_joins_again(
+    shipped: Shipped[ClientStep], client: Client, reason: str, rule: str
+) -> ClientStep:
     """A client that is told of a rebalance while it closes does not leave."""
-    leave = heartbeats.leave_group
-
-    def leave_unless_told(client: Client, reason: str, rule: str) -> ClientStep:
-        step = leave(client, reason, rule)
-        return ClientStep(step.client, (), step.rules) if client.member.rejoins else step
-
-    replace_function(patch, leave, leave_unless_told)
+    step = shipped(client, reason, rule)
+    return ClientStep(step.client, (), step.rules) if client.member.rejoins else step
 
 
 @membership.add(
     "BUG-116", "platformatic PR 376, https://github.com/platformatic/kafka/commit/105336c", "HBT-01", "HBT-05"
 )
-def heartbeats_end_with_a_failure(patch: Patch) -> None:
+@instead_of(lookup.on_disconnect)
+def heartbeats_end_with_a_failure(shipped: Shipped[ClientStep], client: Client, context: ClientContext) -> ClientStep:
     """After a heartbeat that failed for a reason of its own, none is sent any more."""
-    lose = lookup.on_disconnect
-
-    def lose_and_fall_silent(client: Client, context: ClientContext) -> ClientStep:
-        step = lose(client, context)
-        return ClientStep(
-            evolve(step.client, clocks=evolve(step.client.clocks, heartbeat=NEVER)), step.outputs, step.rules
-        )
-
-    replace_function(patch, lose, lose_and_fall_silent)
+    step = shipped(client, context)
+    return ClientStep(evolve(step.client, clocks=evolve(step.client.clocks, heartbeat=NEVER)), step.outputs, step.rules)
 
 
 @membership.add(
     "BUG-68", "KAFKA-9741, https://github.com/apache/kafka/commit/635b5fd47c8", "MCOMMIT-03", setting=COOPERATIVE
 )
-def a_commit_in_the_callback_is_late(patch: Patch) -> None:
+@instead_of(core.commit_request)
+def a_commit_in_the_callback_is_late(shipped: Shipped[Any], member: Member, handle: Any) -> Any:
     """A commit while partitions are revoked carries the generation before."""
-    request = core.commit_request
-
-    def stale_request(member: Member, handle: Any) -> Any:
-        made = request(member, handle)
-        return (
-            evolve(made, generation=made.generation - 1)
-            if member.owned_in == made.generation and member.rejoins
-            else made
-        )
-
-    replace_function(patch, request, stale_request)
+    made = shipped(member, handle)
+    return (
+        evolve(made, generation=made.generation - 1) if member.owned_in == made.generation and member.rejoins else made
+    )

@@ -2,7 +2,7 @@
 
 import pkgutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache, lru_cache
@@ -10,7 +10,8 @@ from types import MappingProxyType
 from typing import Any
 
 from fencepost.adapters.client.reference.driver import ReferenceSubject
-from fencepost.conformance.zoo.fault import FaultFamily, Patch, Side
+from fencepost.conformance.zoo.fault import FaultFamily, Injection, Patch, Side, owner_of
+from fencepost.conformance.zoo.fault import instead_of as stand_in_for
 from fencepost.conformance.zoo.mutants import Mutant, all_mutants, apply_mutant, load_changed, source_of
 from fencepost.conformance.zoo.operators import GUARD_OPERATORS, OPERATORS
 from fencepost.model.classic import member
@@ -82,9 +83,15 @@ PATCHED = (
 
 
 def replace_function(patch: Patch, function: Any, value: Any) -> None:
-    """Replace a function of a module there, and in every module that has imported it."""
-    for module, name in places_of(function):
+    """Replace a method in its class, or a function of a module there and in every module that has imported it."""
+    owner = owner_of(function)
+    for module, name in [(owner, function.__name__)] if isinstance(owner, type) else places_of(function):
         patch.replace(module, name, value)
+
+
+def instead_of(place: Callable[..., Any]) -> Callable[[Callable[..., Any]], Injection]:
+    """A decorator that puts a function in the place of a shipped one, as `replace_function` does."""
+    return stand_in_for(place, replace_function)
 
 
 @cache

@@ -3,8 +3,14 @@
 from typing import Any
 
 from fencepost.adapters.client.reference.client import ReferenceClient
-from fencepost.conformance.classic.zoo.clients.reference import COOPERATIVE, MIXED, client_family, replace_function
-from fencepost.conformance.zoo.fault import Patch, Side
+from fencepost.conformance.classic.zoo.clients.reference import (
+    COOPERATIVE,
+    MIXED,
+    client_family,
+    instead_of,
+    replace_function,
+)
+from fencepost.conformance.zoo.fault import Patch, Shipped, Side
 from fencepost.model.assignors import consumer_protocol
 from fencepost.model.assignors.consumer_protocol import encode_assignment
 from fencepost.model.classic.member import (
@@ -28,27 +34,23 @@ subscribing = client_family(Side.MEMBER)
 
 
 @subscribing.add("BUG-59", "KAFKA-3117, https://github.com/apache/kafka/commit/8a863ecee7e", "MEMBER-21")
-def growth_during_a_rebalance_is_absorbed(patch: Patch) -> None:
+@instead_of(completion.install_assignment)
+def growth_during_a_rebalance_is_absorbed(
+    shipped: Shipped[ClientStep], client: Client, context: ClientContext
+) -> ClientStep:
     """Partitions that come while the leader rebalances go into its snapshot, though its plan has none of them."""
-    install = completion.install_assignment
-
-    def install_and_absorb(client: Client, context: ClientContext) -> ClientStep:
-        return install(evolve(client, planned=counts_of(client, client.group_topics)), context)
-
-    replace_function(patch, install, install_and_absorb)
+    return shipped(evolve(client, planned=counts_of(client, client.group_topics)), context)
 
 
 @subscribing.add(
     "BUG-60", "aiokafka issue 88, KAFKA-3949, https://github.com/aio-libs/aiokafka/commit/99964da7", "MEMBER-27"
 )
-def a_subscription_changed_meanwhile_is_lost(patch: Patch) -> None:
+@instead_of(completion.install_assignment)
+def a_subscription_changed_meanwhile_is_lost(
+    shipped: Shipped[ClientStep], client: Client, context: ClientContext
+) -> ClientStep:
     """At the end of a join the present subscription counts as the one that it was made with."""
-    install = completion.install_assignment
-
-    def install_and_forget(client: Client, context: ClientContext) -> ClientStep:
-        return install(evolve(client, joined=JoinedTopics(client.topics)), context)
-
-    replace_function(patch, install, install_and_forget)
+    return shipped(evolve(client, joined=JoinedTopics(client.topics)), context)
 
 
 @subscribing.add("BUG-81", "librdkafka 1.8, https://github.com/confluentinc/librdkafka/commit/5cd6f53c4", "MEMBER-06")
@@ -77,24 +79,17 @@ def a_change_joins_at_once(patch: Patch) -> None:
     "CALLBACK-02",
     setting=MIXED,
 )
-def one_cooperative_assignor_is_enough(patch: Patch) -> None:
+@instead_of(settings.select_rebalance_protocol)
+def one_cooperative_assignor_is_enough(shipped: Shipped[Any], strategies: Any) -> Any:
     """A member that offers cooperative and eager assignors keeps its partitions whatever the group has chosen."""
-
-    def select(strategies: Any) -> Any:
-        return max(protocol for strategy in strategies for protocol in strategy.protocols)
-
-    replace_function(patch, settings.select_rebalance_protocol, select)
+    return max(protocol for strategy in strategies for protocol in strategy.protocols)
 
 
 @subscribing.add("BUG-97", "sarama issue 1462, https://github.com/IBM/sarama/commit/bdbb7771", "MEMBER-21")
-def growth_is_not_noticed(patch: Patch) -> None:
+@instead_of(preparation.notice_changes)
+def growth_is_not_noticed(shipped: Shipped[ClientStep], client: Client, context: ClientContext) -> ClientStep:
     """A leader does not look at the partition counts of its topics."""
-    notice = preparation.notice_changes
-
-    def notice_less(client: Client, context: ClientContext) -> ClientStep:
-        return notice(evolve(client, planned=counts_of(client, client.group_topics)), context)
-
-    replace_function(patch, notice, notice_less)
+    return shipped(evolve(client, planned=counts_of(client, client.group_topics)), context)
 
 
 @subscribing.add(
@@ -119,14 +114,10 @@ def members_without_partitions_are_left_out(patch: Patch) -> None:
 @subscribing.add(
     "BUG-139", "franz-go, https://github.com/twmb/franz-go/commit/dcfcacb5", "COOP-01", setting=COOPERATIVE
 )
-def claims_are_cleared_before_the_join(patch: Patch) -> None:
+@instead_of(joining.subscription_of)
+def claims_are_cleared_before_the_join(shipped: Shipped[Any], client: Client, strategy: Any, claims: Any) -> Any:
     """The list of what the member owns is cleared before it joins again."""
-    subscription_of = joining.subscription_of
-
-    def claim_nothing(client: Client, strategy: Any, claims: Any) -> Any:
-        return evolve(subscription_of(client, strategy, claims), owned=())
-
-    replace_function(patch, subscription_of, claim_nothing)
+    return evolve(shipped(client, strategy, claims), owned=())
 
 
 @subscribing.add(
@@ -168,12 +159,10 @@ def the_leader_does_not_wait_for_metadata(patch: Patch) -> None:
 
 
 @subscribing.add("BUG-95", "franz-go, https://github.com/twmb/franz-go/commit/0e620de0", "MEMBER-21")
-def a_topic_that_comes_later_is_not_noticed(patch: Patch) -> None:
+@instead_of(preparation.notice_changes)
+def a_topic_that_comes_later_is_not_noticed(
+    shipped: Shipped[ClientStep], client: Client, context: ClientContext
+) -> ClientStep:
     """A leader that joined before its topic had partitions does not look for them any more."""
-    notice = preparation.notice_changes
-
-    def notice_less(client: Client, context: ClientContext) -> ClientStep:
-        missing = client.group_topics - {topic for topic, _ in client.planned}
-        return notice(evolve(client, group_topics=client.group_topics - missing), context)
-
-    replace_function(patch, notice, notice_less)
+    missing = client.group_topics - {topic for topic, _ in client.planned}
+    return shipped(evolve(client, group_topics=client.group_topics - missing), context)
