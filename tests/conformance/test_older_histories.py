@@ -206,7 +206,8 @@ def test_a_trace_is_told_as_text_page_markdown_and_json(name: str, tmp_path: Pat
 
 
 def test_a_failure_is_drawn_below_the_story(tmp_path: Path) -> None:
-    write_push_traces(tmp_path / "push", "PUSH-38", PUSH_FAULTS["NoBarrier"].make_target)
+    with PUSH_FAULTS["start_before_all_stopped"].activate():
+        write_push_traces(tmp_path / "push", "PUSH-38")
     with REGION_FAULTS["leave_out_seek_map"].activate():
         write_region_traces(tmp_path / "region", "REGION-31")
     for name, words in (("push", ("Start", "attempt=1")), ("region", ("finish", "reset"))):

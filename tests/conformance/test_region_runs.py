@@ -1,14 +1,39 @@
 """Runs on the bundled region: it keeps its requirements, and every fault in it is found, by scenarios and schedules."""
 
+import asyncio
+from functools import partial
+
 import pytest
 
-from fencepost.conformance.results import Verdict
+from fencepost.conformance.plan import Plan
+from fencepost.conformance.profile import Profile
+from fencepost.conformance.region.protocol import REGION
+from fencepost.conformance.region.schedules import RegionSchedules
+from fencepost.conformance.results import Report, Verdict
+from fencepost.conformance.run.bundled import BundledRun
+from fencepost.conformance.run.falsify import target_bench
+from fencepost.conformance.run.stream import consume, stream_events
+from fencepost.traces.judge.judge import judge
+from fencepost.traces.region.judge import RegionProtocol
 from tests.support.faulty_regions import FAULTS, mark_name
-from tests.support.older_faults import failed_ids, first_telling_schedule, region_bench, run_region
+from tests.support.system_traces import first_telling_schedule, new_region_target
 
 NOT_ON_THE_LINE = {"REGION-09", "REGION-38"}
 """Threads, and a time that the repaired design does not keep."""
 QUICK = {"ignore_revocation", "keep_queue"}
+
+
+def run_region(schedules: int) -> Report:
+    """A run on the bundled region with all scenarios, and so many random schedules."""
+    plan = Plan("region", schedules=schedules)
+    run = BundledRun(plan, Profile(), lambda settings: new_region_target(), can_configure=False, protocol=REGION)
+    requirements = tuple(REGION.specification.requirements.values())
+    return asyncio.run(consume(stream_events(lambda emit: run.run(requirements, emit))))
+
+
+def failed_ids(report: Report) -> set[str]:
+    """The requirements that fail."""
+    return {result.id for result in report.results if result.verdict is Verdict.FAIL}
 
 
 def test_the_bundled_region_keeps_its_requirements() -> None:
@@ -27,5 +52,6 @@ def test_scenarios_find_each_fault(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [mark_name(name, QUICK) for name in sorted(FAULTS)])
 def test_schedules_find_each_fault(name: str) -> None:
+    bench = target_bench(RegionSchedules(), new_region_target, judge=partial(judge, protocol=RegionProtocol))
     with FAULTS[name].activate():
-        assert first_telling_schedule(region_bench())
+        assert first_telling_schedule(bench)

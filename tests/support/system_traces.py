@@ -1,6 +1,6 @@
 """Traces of the two older systems in this process: those of scenarios on a bundled target, whole or with a fault."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
 from fencepost.adapters.push.target import BundledPushTarget
@@ -9,9 +9,15 @@ from fencepost.adapters.target import Target
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.push.scenarios import ALL as PUSH_SCENARIOS
 from fencepost.conformance.region.scenarios import ALL as REGION_SCENARIOS
+from fencepost.conformance.run.falsify import Bench
 from fencepost.conformance.run.play import play_scenario
 from fencepost.conformance.subject import Scenario, ScenarioRun
 from fencepost.traces.files.trace_files import write_trace
+
+SEED, BATCH_SIZE = 11, 10
+"""Of random schedules."""
+MOST_REGION_BATCHES = 400
+"""A walk through a region seldom comes to a checkpoint that a partition has no owner in."""
 
 
 def play_on(scenario: Scenario, target: Target) -> ScenarioRun:
@@ -41,13 +47,29 @@ def write_traces(
     return paths
 
 
-def write_push_traces(
-    folder: Path, requirement: str = "", make_target: Callable[[], Target] = BundledPushTarget
-) -> list[Path]:
+def write_push_traces(folder: Path, requirement: str = "") -> list[Path]:
     """The traces of scenarios on a push coordinator."""
-    return write_traces(folder, PUSH_SCENARIOS, make_target, requirement)
+    return write_traces(folder, PUSH_SCENARIOS, BundledPushTarget, requirement)
 
 
 def write_region_traces(folder: Path, requirement: str = "") -> list[Path]:
     """The traces of scenarios on the operators of a region."""
-    return write_traces(folder, REGION_SCENARIOS, lambda: LineTarget("region", connect_in_memory), requirement)
+    return write_traces(folder, REGION_SCENARIOS, new_region_target, requirement)
+
+
+def new_region_target() -> Target:
+    """The operators of the bundled region."""
+    return LineTarget("region", connect_in_memory)
+
+
+def first_telling_schedule(bench: Bench, wanted: Collection[str] = (), batches: int = MOST_REGION_BATCHES) -> int:
+    """The number of the first random schedule that shows one of these requirements violated, or without any named some
+    requirement; 0 if none does."""
+    number = 0
+    for batch in range(batches):
+        for each in bench.protocol.generate(SEED, batch, BATCH_SIZE):
+            number += 1
+            violated = bench.violated_by(each.schedule)
+            if violated & set(wanted) if wanted else violated:
+                return number
+    return 0

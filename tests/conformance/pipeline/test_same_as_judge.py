@@ -210,7 +210,8 @@ def test_members_are_judged_and_their_partitions_are_followed(spark: SparkSessio
 def test_push_is_judged_alike(tmp_path: Path) -> None:
     whole = expect_same(write_push_traces(tmp_path))
     assert whole.specification.subject == "push coordinator" and whole.checked_count() > 20
-    broken = expect_same(write_push_traces(tmp_path, "PUSH-38", PUSH_FAULTS["NoBarrier"].make_target))
+    with PUSH_FAULTS["start_before_all_stopped"].activate():
+        broken = expect_same(write_push_traces(tmp_path, "PUSH-38"))
     assert [each.id for each in broken.failed_results()] == ["PUSH-38"]
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -35,13 +35,18 @@ from tests.support.push.requirements import NOT_ON_THE_WIRE
 Capture = pytest.CaptureFixture[str]
 
 
+def activate(name: str) -> AbstractContextManager[None]:
+    """Have this process carry a fault, none for ""."""
+    return FAULTS[name].activate() if name else nullcontext()
+
+
 def run_push(name: str, folder: Path, *patterns: str, schedules: int = 0) -> Report:
     """The report of a run on a coordinator with this fault, "" for none."""
-    make = FAULTS[name].make_target if name else BundledPushTarget
     plan = Plan("push://bundled", patterns, schedules=schedules, save=folder)
-    run = BundledRun(plan, Profile(), lambda settings: make(), can_configure=False, protocol=PUSH)
+    run = BundledRun(plan, Profile(), lambda settings: BundledPushTarget(), can_configure=False, protocol=PUSH)
     chosen = [each for each in SPECIFICATION.requirements.values() if not patterns or each.id in patterns]
-    return asyncio.run(consume(stream_events(lambda emit: run.run(chosen, emit)), TraceSaver(folder)))
+    with activate(name):
+        return asyncio.run(consume(stream_events(lambda emit: run.run(chosen, emit)), TraceSaver(folder)))
 
 
 def test_bundled_coordinator_fails_nothing(tmp_path: Path) -> None:
@@ -54,7 +59,7 @@ def test_bundled_coordinator_fails_nothing(tmp_path: Path) -> None:
 
 
 def test_failure_is_saved_drawn_and_replayed(tmp_path: Path) -> None:
-    report = run_push("NoBarrier", tmp_path, "PUSH-38")
+    report = run_push("start_before_all_stopped", tmp_path, "PUSH-38")
     (result,) = (result for result in report.results if result.verdict is Verdict.FAIL)
     assert result.id == "PUSH-38"
     failure = result.failures[0]
@@ -66,10 +71,10 @@ def test_failure_is_saved_drawn_and_replayed(tmp_path: Path) -> None:
     trace = next(tmp_path.iterdir())
 
     def replay(name: str) -> ReplayOutcome:
-        target = FAULTS[name].make_target() if name else BundledPushTarget()
-        return run_virtual(replay_scenario(trace, PUSH, target, "replay", 0)).outcome
+        with activate(name):
+            return run_virtual(replay_scenario(trace, PUSH, BundledPushTarget(), "replay", 0)).outcome
 
-    assert (replay("NoBarrier"), replay("LeavesLastOut"), replay("")) == (
+    assert (replay("start_before_all_stopped"), replay("leave_last_out"), replay("")) == (
         ReplayOutcome.STILL_FAILS,
         ReplayOutcome.DIFFERENT,
         ReplayOutcome.FIXED,
@@ -77,7 +82,8 @@ def test_failure_is_saved_drawn_and_replayed(tmp_path: Path) -> None:
 
 
 def test_counterexample_is_shrunk() -> None:
-    found = falsify(target_bench(BundledPushSchedules(), FAULTS["AcceptsDuplicates"].make_target), seed=1, seconds=60)
+    with activate("accept_duplicates"):
+        found = falsify(target_bench(BundledPushSchedules(), BundledPushTarget), seed=1, seconds=60)
     assert isinstance(found, Counterexample)
     assert found.requirement == "PUSH-26"
     assert [move.kind.partition("-")[0] for move in found.shrunk.moves] == ["join", "join"]

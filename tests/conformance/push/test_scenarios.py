@@ -9,12 +9,15 @@ from fencepost.conformance.push.scenarios import ALL, playable
 from fencepost.conformance.push.schedules import BundledPushSchedules
 from fencepost.conformance.run.falsify import target_bench
 from fencepost.conformance.subject import Scenario
+from fencepost.conformance.zoo.fault import Fault
 from fencepost.model.push.specification import PUSH_CATALOGUE
 from fencepost.traces.verdict import CheckStatus
-from tests.support.older_faults import BATCH_SIZE, MOST_BATCHES, first_telling_schedule, found_in_push_scenarios
 from tests.support.push.faults import FAULTS
 from tests.support.push.requirements import NOT_ON_THE_WIRE
-from tests.support.system_traces import play_on
+from tests.support.system_traces import BATCH_SIZE, first_telling_schedule, play_on
+
+MOST_BATCHES = 60
+"""No fault of the push coordinator takes more schedules."""
 
 
 @pytest.mark.parametrize("scenario", ALL, ids=lambda scenario: scenario.name)
@@ -31,9 +34,10 @@ def test_every_requirement_has_a_scenario_or_is_not_on_the_wire() -> None:
     assert shown | NOT_ON_THE_WIRE == set(PUSH_CATALOGUE)
 
 
-@pytest.mark.parametrize("name", FAULTS)
-def test_fault_is_found_by_scenarios(name: str) -> None:
-    assert found_in_push_scenarios(FAULTS[name]) & FAULTS[name].requirements
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=lambda fault: fault.id)
+def test_fault_is_found_by_scenarios(fault: Fault[None]) -> None:
+    with fault.activate():
+        assert any(play_on(each, BundledPushTarget()).verdict.violated & set(fault.breaks) for each in ALL)
 
 
 def test_batched_offsets_reach_the_next_owner_and_may_be_lost_with_the_coordinator() -> None:
@@ -59,12 +63,12 @@ def test_batched_offsets_reach_the_next_owner_and_may_be_lost_with_the_coordinat
 
 
 @pytest.mark.acceptance
-@pytest.mark.parametrize("name", FAULTS)
-def test_fault_is_found_by_random_schedules(name: str) -> None:
-    fault = FAULTS[name]
-    assert first_telling_schedule(
-        target_bench(BundledPushSchedules(), fault.make_target), fault.requirements, MOST_BATCHES
-    )
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=lambda fault: fault.id)
+def test_fault_is_found_by_random_schedules(fault: Fault[None]) -> None:
+    with fault.activate():
+        assert first_telling_schedule(
+            target_bench(BundledPushSchedules(), BundledPushTarget), fault.breaks, MOST_BATCHES
+        )
 
 
 @pytest.mark.acceptance

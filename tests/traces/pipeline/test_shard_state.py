@@ -3,12 +3,12 @@
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from fencepost.adapters.push.target import BundledPushTarget
 from fencepost.traces.events import Kind
 from fencepost.traces.files.trace_files import write_trace
 from fencepost.traces.judge.judge import Judge
@@ -142,8 +142,9 @@ def test_a_response_that_the_judge_cannot_take_stops_nobody(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("requirement", ["", "PUSH-38"])
 def test_a_trace_of_another_protocol_is_one_shard(requirement: str, tmp_path: Path) -> None:
-    make_target = FAULTS["NoBarrier"].make_target if requirement else BundledPushTarget
-    for path in write_push_traces(tmp_path, "PUSH-38", make_target):
+    with FAULTS["start_before_all_stopped"].activate() if requirement else nullcontext():
+        paths = write_push_traces(tmp_path, "PUSH-38")
+    for path in paths:
         rows = list(file_rows(str(path), BUCKETS))
         assert {row[1] for row in rows} == {WHOLE_TRACE}
         lines, state, found = [NewLine(*row[2:]) for row in sorted(rows)], None, []
