@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import wraps
+from functools import partial, wraps
 from types import MappingProxyType, TracebackType
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -125,6 +125,14 @@ class Fault(Generic[Setting]):
         with Patch() as patch:
             self.apply(patch)
             yield
+
+
+def mutant_fault(
+    mutant: Mutant, subject: Side, setting: Setting, put_in: Callable[[Mutant, Patch], None]
+) -> Fault[Setting]:
+    """A mutant as a fault."""
+    sentence = f"{mutant.operator} in line {mutant.line}"
+    return Fault(mutant.name, subject, (), "", partial(put_in, mutant), setting, sentence, mutant)
 
 
 class FaultFamily(Generic[Setting]):

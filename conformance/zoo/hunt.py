@@ -6,7 +6,7 @@ hunt knows no protocol. All seconds are those of one core, so that other load on
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -18,6 +18,7 @@ from fencepost.conformance.run.falsify import (
     count_requests,
     find_counterexample,
 )
+from fencepost.conformance.run.play import JudgeFunction
 from fencepost.conformance.run.schedule import Schedule
 from fencepost.conformance.subject import Scenario, ScenarioRun
 from fencepost.conformance.zoo.fault import Fault
@@ -113,6 +114,28 @@ class Stand(Generic[Setting]):
         """The run of a scenario with the fault, which is out again when the run is looked at."""
         with fault.activate():
             return self.play(fault.setting, play, attempt)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultyBench(Bench):
+    """A bench whose subject has a fault while it is played with. What it violates without the fault does not count;
+    `shipped` prepares its setting for that."""
+
+    fault: Fault[Any]
+    shipped: Callable[[Any], AbstractContextManager[object]] = nullcontext
+
+    def play(self, schedule: Schedule, judge_trace: JudgeFunction | None = None) -> ScenarioRun:
+        """As `Bench.play`, with the fault."""
+        with self.fault.activate():
+            return Bench.play(self, schedule, judge_trace)
+
+    def violated_by(self, schedule: Schedule) -> frozenset[str]:
+        """As `Bench.violated_by`, without what is violated without the fault as well."""
+        found = Bench.violated_by(self, schedule)
+        if found:
+            with self.shipped(self.fault.setting):
+                found -= Bench(self.protocol, self.make_player, self.judge).violated_by(schedule)
+        return found
 
 
 def hunt_fault(stand: Stand[Any], task: HuntTask, fault: Fault[Any]) -> HuntResult:

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from pkgutil import iter_modules
 from types import CodeType, ModuleType
 from typing import Any
 
@@ -133,6 +134,14 @@ def all_mutants(sources: Mapping[str, str], operators: Sequence[Operator] = OPER
     return tuple(
         mutant for module, source in sources.items() for mutant in mutants_of(module, source, vocabulary, operators)
     )
+
+
+def package_mutants(package: ModuleType, excluded: Collection[str], operators: Collection[str]) -> tuple[Mutant, ...]:
+    """The mutants of a package but for some of its modules, by the operators with these names, in the order of the
+    source."""
+    names = sorted(f"{package.__name__}.{each.name}" for each in iter_modules(package.__path__))
+    sources = {name: source_of(name) for name in names if name.rpartition(".")[2] not in excluded}
+    return all_mutants(sources, [one for one in OPERATORS if one.name in operators])
 
 
 # -- copies of modules -----------------------------------------------------------------------------------------------

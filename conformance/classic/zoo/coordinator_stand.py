@@ -27,7 +27,7 @@ from fencepost.conformance.run.play import JudgeFunction, NewTarget
 from fencepost.conformance.run.schedule import BATCH_SIZE, Schedule, ScheduleProtocol, ScheduleScope
 from fencepost.conformance.subject import Scenario, ScenarioRun, required_capabilities
 from fencepost.conformance.zoo.fault import Fault
-from fencepost.conformance.zoo.hunt import MAX_CACHED_BATCHES, Stand
+from fencepost.conformance.zoo.hunt import MAX_CACHED_BATCHES, FaultyBench, Stand
 from fencepost.conformance.zoo.measuring import (
     CpuClock,
     CpuLimitExceeded,
@@ -181,19 +181,18 @@ def trace_digest(header: Header, events: tuple[Event, ...]) -> bytes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CachedCoordinator(Bench):
+class CachedCoordinator(FaultyBench):
     """A bench for a coordinator that behaves mostly as the shipped one: it has a fault, which is in the lines
     `changed_lines` (None: unknown)."""
 
     settings: Settings
-    fault: CoordinatorFault
     clock: CpuClock
     changed_lines: frozenset[Line] | None = None
 
     def play(self, schedule: Schedule, judge_trace: JudgeFunction | None = None) -> ScenarioRun:
-        """As `Bench.play`, with the fault. Raises `CpuLimitExceeded` if that takes too long."""
-        with self.fault.activate(), cpu_limit(MAX_PLAY_SECONDS):
-            return Bench.play(self, schedule, judge_trace)
+        """As `FaultyBench.play`. Raises `CpuLimitExceeded` if that takes too long."""
+        with cpu_limit(MAX_PLAY_SECONDS):
+            return FaultyBench.play(self, schedule, judge_trace)
 
     def violated_by(self, schedule: Schedule) -> frozenset[str]:
         """As `Bench.violated_by`; empty if the judge takes too long."""
@@ -231,34 +230,23 @@ def tolerate_timeout(look: Callable[[], frozenset[str]]) -> frozenset[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedCoordinator(Bench):
-    """A bench for a fault that needs an environment: violations that the environment alone causes do not count."""
-
-    fault: CoordinatorFault
-
-    def play(self, schedule: Schedule, judge_trace: JudgeFunction | None = None) -> ScenarioRun:
-        """As `Bench.play`, with the fault."""
-        with self.fault.activate():
-            return Bench.play(self, schedule, judge_trace)
+class ComparedCoordinator(FaultyBench):
+    """A bench for a fault that needs an environment, in which the judge may take too long."""
 
     def violated_by(self, schedule: Schedule) -> frozenset[str]:
-        """As `Bench.violated_by`, without the requirements that are violated without the fault too."""
+        """As `FaultyBench.violated_by`; empty if it takes too long."""
         try:
             with cpu_limit(MAX_SECONDS_IN_ENVIRONMENT):
-                found = Bench.violated_by(self, schedule)
-                if found:
-                    with self.fault.setting.activate():
-                        found -= Bench(self.protocol, self.make_player).violated_by(schedule)
+                return FaultyBench.violated_by(self, schedule)
         except CpuLimitExceeded:
             return frozenset()
-        return found
 
 
 def make_bench(fault: CoordinatorFault, clock: CpuClock, settings: Settings = BUNDLED_SETTINGS) -> Bench:
     """A bench on which a coordinator with a fault is hunted."""
     make_player = partial(NewTarget, partial(fault.setting.make_target, settings), fault.setting.grace)
     if fault.setting is not PLAIN:
-        return ComparedCoordinator(BUNDLED_SCHEDULES, make_player, fault=fault)
+        return ComparedCoordinator(BUNDLED_SCHEDULES, make_player, fault=fault, shipped=Environment.activate)
     lines = lines_changed_by(fault.mutant) if fault.mutant is not None else None
     return CachedCoordinator(
         BUNDLED_SCHEDULES, make_player, settings=settings, fault=fault, clock=clock, changed_lines=lines

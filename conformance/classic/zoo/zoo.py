@@ -11,7 +11,7 @@ from fencepost.conformance.classic.zoo.client_stand import CLIENT_HANGS, CLIENTS
 from fencepost.conformance.classic.zoo.clients import CLIENT_BUGS, NOT_PUT_BACK, reference
 from fencepost.conformance.classic.zoo.comparison import find_difference
 from fencepost.conformance.classic.zoo.coordinator_stand import COORDINATORS, CoordinatorFault
-from fencepost.conformance.zoo.fault import Fault, Side
+from fencepost.conformance.zoo.fault import Side, mutant_fault
 from fencepost.conformance.zoo.hunt import HANG_SECONDS, HuntResult, HuntTask, hunt_fault
 from fencepost.conformance.zoo.measuring import CpuLimitExceeded, cpu_limit
 from fencepost.conformance.zoo.mutants import Mutant
@@ -21,32 +21,21 @@ from fencepost.conformance.zoo.strategies import BASELINES, GROUPS
 
 def mutant_of_coordinator(mutant: Mutant) -> CoordinatorFault:
     """A mutant of the bundled coordinator as a fault."""
-    sentence = f"{mutant.operator} in line {mutant.line}"
-    put_in = partial(coordinators.put_in_mutant, mutant)
-    return Fault(mutant.name, Side.COORDINATOR, (), "", put_in, PLAIN, sentence, mutant)
+    return mutant_fault(mutant, Side.COORDINATOR, PLAIN, coordinators.put_in_mutant)
 
 
 @cache
 def coordinator_mutants() -> Mapping[str, CoordinatorFault]:
     """The systematic mutants of the bundled coordinator by their names, in the order of the source."""
-    return {name: mutant_of_coordinator(mutant) for name, mutant in coordinators.coordinator_mutants().items()}
+    return {mutant.name: mutant_of_coordinator(mutant) for mutant in coordinators.coordinator_mutants()}
 
 
 @cache
 def member_mutants() -> Mapping[str, ClientFault]:
     """The systematic mutants of the reference client's model by their names, in the order of the source."""
     return {
-        name: Fault(
-            name,
-            Side.MEMBER,
-            (),
-            "",
-            partial(reference.put_in_mutant, mutant),
-            reference.EAGER,
-            f"{mutant.operator} in line {mutant.line}",
-            mutant,
-        )
-        for name, mutant in reference.member_mutants().items()
+        mutant.name: mutant_fault(mutant, Side.MEMBER, reference.EAGER, reference.put_in_mutant)
+        for mutant in reference.member_mutants()
     }
 
 

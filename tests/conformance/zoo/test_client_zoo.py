@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from fencepost.conformance.classic.clients import SCENARIOS as CLIENT_SCENARIOS
-from fencepost.conformance.classic.zoo.client_stand import CLIENTS, hunt_mutant, shown_by
+from fencepost.conformance.classic.zoo.client_stand import CLIENTS, shown_by
 from fencepost.conformance.classic.zoo.clients import CLIENT_BUGS, NOT_PUT_BACK
 from fencepost.conformance.classic.zoo.zoo import member_mutants
 from fencepost.conformance.run.falsify import Bench
@@ -145,4 +145,4 @@ def test_mutants_are_of_the_guards_of_the_member() -> None:
 def test_a_mutant_is_found() -> None:
     beginning = "joining.lead_group: never: not leads -> False"
     (fault,) = (fault for name, fault in member_mutants().items() if name.startswith(beginning))
-    assert hunt_mutant(fault, 1, 20).found
+    assert run_hunt(HuntTask(fault.id, SCENARIOS, seconds=60.0)).is_found

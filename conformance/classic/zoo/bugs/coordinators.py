@@ -1,9 +1,8 @@
 """The bundled coordinator as in a process of its own, and its mutants."""
 
-import pkgutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
 
 from fencepost.adapters import classic
@@ -13,8 +12,8 @@ from fencepost.adapters.classic.messages import Request, Response
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.target import Description
 from fencepost.conformance.zoo.fault import Patch
-from fencepost.conformance.zoo.mutants import Mutant, all_mutants, apply_mutant, load_changed, source_of
-from fencepost.conformance.zoo.operators import GUARD_OPERATORS, OPERATORS
+from fencepost.conformance.zoo.mutants import Mutant, apply_mutant, load_changed, package_mutants, source_of
+from fencepost.conformance.zoo.operators import GUARD_OPERATORS
 from fencepost.model.wire.codec import encode_body
 from fencepost.traces.events import Kind, Order
 
@@ -93,14 +92,10 @@ class CrashingTarget(InProcessTarget):
 # -- mutants -------------------------------------------------------------------------------------------------------
 
 
-@cache
-def coordinator_mutants() -> dict[str, Mutant]:
-    """The mutants of every guard, comparison and timer of the bundled coordinator by name, in the order of the
-    source."""
-    names = sorted(each.name for each in pkgutil.iter_modules(classic.__path__) if each.name not in EXCLUDED_MODULES)
-    sources = {f"{classic.__name__}.{name}": source_of(f"{classic.__name__}.{name}") for name in names}
-    operators = [one for one in OPERATORS if one.name in GUARD_OPERATORS | {"statement", "sum"}]
-    return {mutant.name: mutant for mutant in all_mutants(sources, operators) if is_systematic(mutant)}
+def coordinator_mutants() -> Iterator[Mutant]:
+    """The mutants of every guard, comparison and timer of the bundled coordinator in the order of the source."""
+    mutants = package_mutants(classic, EXCLUDED_MODULES, GUARD_OPERATORS | {"statement", "sum"})
+    return filter(is_systematic, mutants)
 
 
 def is_systematic(mutant: Mutant) -> bool:

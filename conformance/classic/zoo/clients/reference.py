@@ -1,8 +1,7 @@
 """The reference client that has the bugs: its settings, and the mutants of its model."""
 
-import pkgutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache, lru_cache
@@ -12,8 +11,8 @@ from typing import Any
 from fencepost.adapters.client.reference.driver import ReferenceSubject
 from fencepost.conformance.zoo.fault import FaultFamily, Injection, Patch, Side, owner_of
 from fencepost.conformance.zoo.fault import instead_of as stand_in_for
-from fencepost.conformance.zoo.mutants import Mutant, all_mutants, apply_mutant, load_changed, source_of
-from fencepost.conformance.zoo.operators import GUARD_OPERATORS, OPERATORS
+from fencepost.conformance.zoo.mutants import Mutant, apply_mutant, load_changed, package_mutants, source_of
+from fencepost.conformance.zoo.operators import GUARD_OPERATORS
 from fencepost.model.classic import member
 from fencepost.model.classic.member.settings import (
     COOPERATIVE_STICKY,
@@ -54,8 +53,6 @@ KINDS: Mapping[str, ClientSettings] = MappingProxyType(
     }
 )
 """The clients that a mutant is made of, one after the other; those by hand commit only what they are asked for."""
-NO_POLICY = evolve(EAGER, request_timeout=10_000, reset_policy=ResetPolicy.NONE)
-"""Another one, which consumes nothing where nothing is committed: it plays the scenarios of first offsets alone."""
 EXCLUDED = frozenset({"client", "step"})
 """Modules without decisions: values and tables."""
 _DRIVER, _SETTINGS = "fencepost.adapters.client.reference.driver", "fencepost.model.classic.member.settings"
@@ -112,13 +109,9 @@ def places_of(function: Any) -> tuple[tuple[Any, str], ...]:
 # -- mutants -------------------------------------------------------------------------------------------------------
 
 
-@cache
-def member_mutants() -> dict[str, Mutant]:
-    """The mutants of every guard and comparison of the reference client's model by name, in the order of the source."""
-    names = sorted(each.name for each in pkgutil.iter_modules(member.__path__) if each.name not in EXCLUDED)
-    sources = {f"{member.__name__}.{name}": source_of(f"{member.__name__}.{name}") for name in names}
-    operators = [one for one in OPERATORS if one.name in GUARD_OPERATORS]
-    return {mutant.name: mutant for mutant in all_mutants(sources, operators) if mutant.function}
+def member_mutants() -> Iterator[Mutant]:
+    """The mutants of every guard and comparison of the reference client's model in the order of the source."""
+    return (mutant for mutant in package_mutants(member, EXCLUDED, GUARD_OPERATORS) if mutant.function)
 
 
 def put_in_mutant(mutant: Mutant, patch: Patch) -> None:
