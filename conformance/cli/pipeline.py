@@ -28,31 +28,12 @@ from fencepost.conformance.cli.record import cluster_options
 if TYPE_CHECKING:
     from fencepost.conformance.pipeline.overview import CorpusSummary
     from fencepost.conformance.reports.progress import ProgressDisplay
-    from fencepost.conformance.results import Report
     from fencepost.traces.pipeline.imports import Importer
     from fencepost.traces.pipeline.ingest import IngestSummary
     from fencepost.traces.pipeline.topics import Topic
 
 BUCKETS = 16
 WATCH_BUCKETS = 4
-
-
-def run_pipeline(options: argparse.Namespace, console: Console) -> int:
-    """Run the chosen stage; without the extra `spark`, name the package that is missing."""
-    try:
-        from fencepost.traces.pipeline import PipelineError
-
-        exit_code: int
-        try:
-            exit_code = options.act(options, console)
-        except PipelineError as error:
-            return console.fail(error)
-    except ImportError as missing:
-        if (missing.name or "").startswith("fencepost"):
-            raise
-        extra = "kafka" if missing.name == "confluent_kafka" else "spark"
-        return console.fail(f"the pipeline needs {missing.name}: pip install 'fencepost[{extra}]'")
-    return exit_code
 
 
 def spark_conf(options: argparse.Namespace) -> dict[str, str]:
@@ -177,6 +158,7 @@ def importer_of(options: argparse.Namespace) -> "Importer | None":
 
 def run_judge(options: argparse.Namespace, console: Console) -> int:
     """Judge a corpus, or query its invariants, and print and write the report."""
+    from fencepost.conformance.cli.files import ReportFiles, check_outputs
     from fencepost.conformance.pipeline.overview import SUMMARY, overview_lines
     from fencepost.conformance.pipeline.shard_findings import shard_findings
     from fencepost.conformance.pipeline.worker_daemon import DAEMON_CONF
@@ -196,7 +178,7 @@ def run_judge(options: argparse.Namespace, console: Console) -> int:
     from fencepost.traces.pipeline.shard_plan import plan_parts
     from fencepost.traces.pipeline.spark_session import is_short_work, spark_session
 
-    check_report_files(options)
+    check_outputs(report_paths(options))
     whole = Corpus.open(options.corpus)
     begun, provenance = time.monotonic(), record_judging()
     to = options.to or join_location(whole.folder, "queried" if options.queries else "judged")
@@ -216,8 +198,9 @@ def run_judge(options: argparse.Namespace, console: Console) -> int:
         report = found.report.build_report(time.monotonic() - begun, provenance)
         console.print(render_report(report, colour=False))
         console.print_line("\n" + "\n".join([*overview_lines(found.overview), tables]))
-    exit_code = write_reports(options, report, console)
-    return ExitCode.VIOLATION if found.overview.is_violated else exit_code
+    files = ReportFiles(console, report_paths(options))
+    files.write(report)
+    return ExitCode.VIOLATION if found.overview.is_violated else files.exit_code(report.exit_code())
 
 
 def print_queried(found: "CorpusSummary", tables: str, console: Console, *, is_empty: bool) -> int:
@@ -341,13 +324,14 @@ def run_watch(options: argparse.Namespace, console: Console) -> int:
 
 def run_campaign(options: argparse.Namespace, console: Console) -> int:
     """Test a target with many seeds, and print and write one report of all."""
+    from fencepost.conformance.cli.files import ReportFiles, check_outputs
     from fencepost.conformance.pipeline.campaign import check_plan, run_seeds
     from fencepost.conformance.plan import Plan
     from fencepost.conformance.reports.report import render_report
     from fencepost.traces.pipeline.corpus import Corpus
     from fencepost.traces.pipeline.spark_session import spark_session
 
-    check_report_files(options)
+    check_outputs(report_paths(options))
     plan = Plan(options.target, smoke=not options.full, schedules=options.schedules, profile=options.profile)
     check_plan(plan)
     corpus = Corpus.create(options.to, BUCKETS)
@@ -358,24 +342,9 @@ def run_campaign(options: argparse.Namespace, console: Console) -> int:
         report = run_seeds(spark, corpus, plan, range(1, options.seeds + 1), StageProgress(display, "seeds"))
     console.print(render_report(report, colour=False))
     console.print_line(f"\nThe corpus is {options.to}: fencepost pipeline judge and extract take it")
-    return write_reports(options, report, console)
-
-
-def check_report_files(options: argparse.Namespace) -> None:
-    """Raises `OutputError` and `OSError` for files of the report that cannot be written."""
-    from fencepost.conformance.cli.files import check_outputs
-
-    check_outputs(report_paths(options))
-
-
-def write_reports(options: argparse.Namespace, report: "Report", console: Console) -> int:
-    """Write the report to its files and return the exit code."""
-    from fencepost.conformance.cli.files import ReportFiles
-    from fencepost.conformance.results import ExitCode
-
     files = ReportFiles(console, report_paths(options))
     files.write(report)
-    return ExitCode.COULD_NOT_RUN if files.failed else report.exit_code()
+    return files.exit_code(report.exit_code())
 
 
 class StageProgress:
@@ -526,7 +495,6 @@ _FORGET = (_CORPUS, Option("input", "INPUT", "the name of an input as it was ing
 _PACK = (Option("-o --output", "FILE", "a new archive (.tar.gz), for --archives", Path, required=True),)
 COMMANDS = {
     "pipeline": Command(
-        run_pipeline,
         actions={
             "ingest": ("read traces into a corpus of Parquet files", Command(run_ingest, _INGEST)),
             "judge": ("judge a corpus, and query its invariants", Command(run_judge, _JUDGE)),

@@ -17,67 +17,58 @@ from fencepost.conformance.cli.options import NO_TARGET
 from fencepost.conformance.plan import Plan, ReplayOutcome, ReplayResult
 from fencepost.conformance.profile import ProfileError
 from fencepost.conformance.reports.json_report import from_json
-from fencepost.conformance.reports.report import render_report
+from fencepost.conformance.reports.report import render_report, to_html
 from fencepost.traces.files.trace_files import TraceError
 from tests.support.fake_runner import FakeRunner
 from tests.support.sample_reports import JOIN_29, KEPT, VIOLATED
 
 Capture = pytest.CaptureFixture[str]
-NO_PORT = "is not a port, which is a number from 1 to 65535 (see fencepost serve --help)"
+NO_PORT = "is not a port, which is a number from 1 to 65535"
 
 
-def test_a_plain_test_asks_for_everything() -> None:
-    runner = FakeRunner()
-    assert main(["test", "bundled"], runner) == 0
-    assert runner.calls == [Plan("bundled", schedules=60)]
-
-
-def test_a_target_may_stand_behind_patterns() -> None:
-    runner = FakeRunner()
-    assert main(["test", "--only", "HB-05", "JOIN-*", "kafka://127.0.0.1:9092"], runner) == 0
-    (plan,) = runner.calls
-    assert isinstance(plan, Plan)
-    assert (plan.target, plan.patterns) == ("kafka://127.0.0.1:9092", ("HB-05", "JOIN-*"))
+BROKER = "kafka://127.0.0.1:9092"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "schedules"),
+    ("arguments", "plan"),
     [
-        (["bundled"], 60),
-        (["kafka://127.0.0.1:9092"], 20),
-        (["--profile", "p.toml"], 20),
-        (["bundled", "--smoke"], 0),
-        (["bundled", "--only", "HB-*"], 0),
-        (["bundled", "--schedules", "0"], 0),
-        (["bundled", "--smoke", "--schedules", "7"], 7),
+        ("bundled", Plan("bundled", schedules=60)),
+        (BROKER, Plan(BROKER, schedules=20)),
+        ("--profile p.toml", Plan("", profile=Path("p.toml"), schedules=20)),
+        ("bundled --smoke", Plan("bundled", smoke=True)),
+        ("bundled --only HB-*", Plan("bundled", ("HB-*",))),
+        ("bundled --schedules 0", Plan("bundled")),
+        ("bundled --smoke --schedules 7", Plan("bundled", smoke=True, schedules=7)),
+        (f"--only HB-05 JOIN-* {BROKER}", Plan(BROKER, ("HB-05", "JOIN-*"))),
+        ("--only JOIN-* --exclude JOIN-01 bundled", Plan("bundled", ("JOIN-*",), excluded=("JOIN-01",))),
+        ("--exclude JOIN-01 bundled --only JOIN-*", Plan("bundled", ("JOIN-*",), excluded=("JOIN-01",))),
+        (
+            "bundled -x --seconds 5 --shrink-seconds 0",
+            Plan("bundled", schedules=60, max_failures=1, seconds=5.0, shrink_seconds=0.0),
+        ),
+        ("bundled --max-failures 3", Plan("bundled", schedules=60, max_failures=3)),
+        (
+            f"{BROKER} --only JOIN-* HB-05 --only SYNC-1? --slow --seed 9 --profile p.toml --save a/b --traces c",
+            Plan(
+                BROKER,
+                ("JOIN-*", "HB-05", "SYNC-1?"),
+                slow=True,
+                seed=9,
+                profile=Path("p.toml"),
+                save=Path("a/b"),
+                traces=Path("c"),
+            ),
+        ),
     ],
 )
-def test_only_full_runs_play_random_schedules_unless_told_otherwise(arguments: list[str], schedules: int) -> None:
+def test_the_plan_that_is_asked_for(
+    arguments: str, plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     runner = FakeRunner()
-    assert main(["test", *arguments], runner) == 0
-    (plan,) = runner.calls
-    assert isinstance(plan, Plan)
-    assert plan.schedules == schedules
-
-
-def test_every_option_reaches_the_plan(tmp_path: Path) -> None:
-    runner = FakeRunner()
-    arguments = ["test", "kafka://127.0.0.1:9092", "--only", "JOIN-*", "HB-05", "--only", "SYNC-1?", "--slow"]
-    arguments += ["--seed", "9", "--profile", "p.toml", "--save", f"{tmp_path}/a/b", "--traces", f"{tmp_path}/c"]
-    assert main(arguments, runner) == 0
-    assert runner.calls == [
-        Plan(
-            target="kafka://127.0.0.1:9092",
-            patterns=("JOIN-*", "HB-05", "SYNC-1?"),
-            slow=True,
-            seed=9,
-            profile=Path("p.toml"),
-            save=tmp_path / "a/b",
-            traces=tmp_path / "c",
-        )
-    ]
-    assert (tmp_path / "a/b").is_dir()
-    assert (tmp_path / "c").is_dir()
+    assert main(["test", *arguments.split()], runner) == 0
+    assert runner.calls == [plan]
+    assert all(folder.is_dir() for folder in (plan.save, plan.traces) if folder is not None)
 
 
 def test_the_report_goes_to_standard_output_and_progress_to_standard_error(capsys: Capture) -> None:
@@ -91,14 +82,6 @@ def test_the_report_is_saved_as_json_and_junit(tmp_path: Path) -> None:
     assert main(["test", "bundled", "--json", f"{tmp_path}/r.json", "--junit", f"{tmp_path}/r.xml"], FakeRunner()) == 0
     assert from_json((tmp_path / "r.json").read_text(encoding="utf-8")) == KEPT
     assert ElementTree.parse(tmp_path / "r.xml").getroot().get("tests") == "1"
-
-
-def test_a_file_that_cannot_be_written_is_found_before_the_target_is_touched(tmp_path: Path, capsys: Capture) -> None:
-    runner = FakeRunner(VIOLATED)
-    arguments = ["test", "bundled", "--json", f"{tmp_path}/none/r.json", "--junit", f"{tmp_path}/r.xml"]
-    assert main(arguments, runner) == 2
-    assert runner.calls == []
-    assert capsys.readouterr().err == f"fencepost: {tmp_path}/none/r.json: No such file or directory\n"
 
 
 def test_a_disk_that_is_full_by_now_costs_neither_the_report_nor_the_other_file(
@@ -208,21 +191,52 @@ def test_a_mistake_gets_one_line(command: list[str], error: Exception, line: str
     assert (output.out, output.err) == ("", f"fencepost: {line or error}\n")
 
 
-def test_an_unknown_requirement_is_found_before_the_target_is_touched(capsys: Capture) -> None:
-    runner = FakeRunner()
-    assert main(["test", "bundled", "--only", "JOIN-*", "JOIN-99"], runner) == 2
-    assert runner.calls == []
-    assert capsys.readouterr().err == (
-        "fencepost: no requirement matches 'JOIN-99'; try an id like JOIN-49 or a pattern like 'JOIN-*'\n"
-    )
+NO_PATH = "give each a path of its own"
+UNWRITABLE = "none/r.json: No such file or directory"
 
 
-def test_a_folder_that_cannot_be_made_is_found_before_the_target_is_touched(tmp_path: Path, capsys: Capture) -> None:
-    (tmp_path / "file").touch()
+@pytest.mark.parametrize(
+    ("command", "line"),
+    [
+        ("test bundled --json none/r.json --junit r.xml", UNWRITABLE),
+        *((f"{command} --json none/r.json", UNWRITABLE) for command in ("prove", "explore", "zoo", "judge t.jsonl")),
+        ("test bundled --save t.jsonl", "t.jsonl: File exists"),
+        ("test bundled --json r --junit r", f"--json and --junit both write to r; {NO_PATH}"),
+        ("test bundled --json ./r --junit x/../r", f"--json and --junit both write to x/../r; {NO_PATH}"),
+        ("test bundled --json - --junit -", f"--json and --junit both write to standard output; {NO_PATH}"),
+        ("test bundled --save d --traces d", f"--save and --traces both write to d; {NO_PATH}"),
+        ("explore --dot g --picture g", f"--dot and --picture both write to g; {NO_PATH}"),
+        ("judge t.jsonl --json t.jsonl", "--json would write over t.jsonl, which is read; give it a path of its own"),
+        ("judge . --junit ./t.jsonl", "--junit would write over t.jsonl, which is read; give it a path of its own"),
+        ("report r.html --html r.html", "--html would write over r.html, which is read; give it a path of its own"),
+        (
+            "test bundled --profile p.toml --markdown p.toml",
+            "--markdown would write over p.toml, which is read; give it a path of its own",
+        ),
+        (
+            "test bundled --only JOIN-* JOIN-99",
+            "no requirement matches 'JOIN-99'; try an id like JOIN-49 or a pattern like 'JOIN-*'",
+        ),
+        (
+            "test bundled --only HB-05 --exclude HB-*",
+            "nothing is left to test: every requirement asked for is excluded",
+        ),
+    ],
+)
+def test_what_cannot_be_is_told_before_the_target_or_a_file_is_touched(
+    command: str, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("x").mkdir()
+    before = {Path("t.jsonl"): "", Path("p.toml"): "", Path("r.html"): to_html(VIOLATED)}
+    for path, text in before.items():
+        path.write_text(text)
     runner = FakeRunner()
-    assert main(["test", "bundled", "--save", f"{tmp_path}/file"], runner) == 2
+    assert main(command.split(), runner) == 2
     assert runner.calls == []
-    assert capsys.readouterr().err == f"fencepost: {tmp_path}/file: File exists\n"
+    output = capsys.readouterr()
+    assert (output.out, output.err) == ("", f"fencepost: {line}\n")
+    assert {path: path.read_text() for path in before} == before
 
 
 def test_an_error_of_our_own_is_no_violation(capsys: Capture) -> None:
@@ -238,26 +252,29 @@ def test_an_error_of_our_own_is_no_violation(capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (
-            "test",
-            f"fencepost test: {NO_TARGET} (see fencepost test --help)",
-        ),
-        (
-            "test bundled --seed x",
-            "fencepost test: argument --seed: invalid int value: 'x' (see fencepost test --help)",
-        ),
-        (
-            "test bundled --smoke --slow",
-            "fencepost test: argument --slow: not allowed with argument --smoke (see fencepost test --help)",
-        ),
-        ("test bundled --sarif r", "fencepost test: unrecognized arguments: --sarif r (see fencepost test --help)"),
-        (
-            "replay t",
-            f"fencepost replay: {NO_TARGET} (see fencepost replay --help)",
-        ),
-        ("judge", "fencepost judge: the following arguments are required: TRACE (see fencepost judge --help)"),
+        ("test", f"fencepost test: {NO_TARGET}"),
+        ("test bundled --seed x", "fencepost test: argument --seed: invalid int value: 'x'"),
+        ("test bundled --smoke --slow", "fencepost test: argument --slow: not allowed with argument --smoke"),
+        ("test bundled --sarif r", "fencepost test: unrecognized arguments: --sarif r"),
+        ("test bundled --why -z", "fencepost test: unrecognized arguments: --why -z"),
+        ("test bundled extra", "fencepost test: unrecognized arguments: extra"),
+        ("test bundled --onyl HB-05", "fencepost test: unrecognized arguments: --onyl HB-05; did you mean '--only'?"),
+        ("test bundled --sede=7", "fencepost test: unrecognized arguments: --sede=7; did you mean '--seed'?"),
+        ("replay t", f"fencepost replay: {NO_TARGET}"),
+        ("judge", "fencepost judge: the following arguments are required: TRACE"),
         ("serve --port 65536", f"fencepost serve: argument --port: '65536' {NO_PORT}"),
         ("serve --port -1", f"fencepost serve: argument --port: '-1' {NO_PORT}"),
+        ("serve --prot 1", "fencepost serve: unrecognized arguments: --prot 1; did you mean '--port'?"),
+        ("registry chek", "fencepost registry: argument ACTION: invalid choice: 'chek'; did you mean 'check'?"),
+        ("import logs", "fencepost import: argument KIND: invalid choice: 'logs'; did you mean 'log'?"),
+        *(
+            (word, f"fencepost: argument COMMAND: invalid choice: '{word}'; did you mean '{meant}'?")
+            for word, meant in (("tset", "test"), ("jugde", "judge"), ("explian", "explain"))
+        ),
+        (
+            "pipeline judge c --conf spark.x",
+            "fencepost pipeline judge: argument --conf: 'spark.x' is not KEY=VALUE",
+        ),
     ],
 )
 def test_a_usage_error_gets_one_line(arguments: str, line: str, capsys: Capture) -> None:
@@ -265,7 +282,8 @@ def test_a_usage_error_gets_one_line(arguments: str, line: str, capsys: Capture)
     assert main(arguments.split(), runner) == 2
     assert runner.calls == []
     output = capsys.readouterr()
-    assert (output.out, output.err) == ("", f"{line}\n")
+    command = line.partition(":")[0]
+    assert (output.out, output.err) == ("", f"{line} (see {command} --help)\n")
 
 
 def test_help_names_the_commands_and_the_exit_codes(capsys: Capture) -> None:

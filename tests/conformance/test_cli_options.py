@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ from fencepost.conformance.cli import main
 from fencepost.conformance.cli.console import printable_line
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.reports.json_report import from_json
-from fencepost.conformance.reports.report import render_report, to_html
+from fencepost.conformance.reports.report import render_report
 from fencepost.conformance.reports.words import outcome_line
 from fencepost.model.classic.catalogue import CATALOGUE
 from fencepost.model.classic.catalogue.client import CLIENT_CATALOGUE
@@ -33,50 +32,6 @@ Capture = pytest.CaptureFixture[str]
 
 
 @pytest.mark.parametrize(
-    ("options", "line"),
-    [
-        ("--json r --junit r", "--json and --junit both write to r; give each a path of its own"),
-        ("--json ./r --junit x/../r", "--json and --junit both write to x/../r; give each a path of its own"),
-        ("--json - --junit -", "--json and --junit both write to standard output; give each a path of its own"),
-        ("--save d --traces d", "--save and --traces both write to d; give each a path of its own"),
-    ],
-)
-def test_two_outputs_on_one_path(
-    options: str, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "x").mkdir()
-    runner = FakeRunner()
-    assert main(["test", "bundled", *options.split()], runner) == 2
-    assert runner.calls == []
-    assert capsys.readouterr().err == f"fencepost: {line}\n"
-
-
-@pytest.mark.parametrize(
-    ("command", "option"),
-    [
-        ("judge t.jsonl --json t.jsonl", "--json"),
-        ("judge . --junit ./t.jsonl", "--junit"),
-        ("report r.html --html r.html", "--html"),
-        ("test bundled --profile p.toml --markdown p.toml", "--markdown"),
-    ],
-)
-def test_an_output_is_no_input(
-    command: str, option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    names = ("t.jsonl", "p.toml", "r.html")
-    for name in names:
-        Path(name).write_text(to_html(VIOLATED) if name == "r.html" else "")
-    before = [Path(name).read_text() for name in names]
-    path = command.rpartition(" ")[2].removeprefix("./")
-    assert main(command.split(), FakeRunner()) == 2
-    line = f"fencepost: {option} would write over {path}, which is read; give it a path of its own\n"
-    assert capsys.readouterr().err == line
-    assert [Path(name).read_text() for name in names] == before
-
-
-@pytest.mark.parametrize(
     ("text", "line"),
     [
         ("a\nb \x1b[31mred\u2028", "a b \\x1b[31mred"),
@@ -86,20 +41,6 @@ def test_an_output_is_no_input(
 )
 def test_a_complaint_is_one_line_that_upsets_no_terminal(text: str, line: str) -> None:
     assert printable_line(text) == line
-
-
-@pytest.mark.parametrize("command", [["prove"], ["explore"], ["zoo"], ["judge", "t.jsonl"]])
-def test_outputs_of_other_commands_are_opened_before_the_work(
-    command: list[str], tmp_path: Path, capsys: Capture
-) -> None:
-    assert main([*command, "--json", f"{tmp_path}/none/r.json"], FakeRunner()) == 2
-    output = capsys.readouterr()
-    assert (output.out, output.err) == ("", f"fencepost: {tmp_path}/none/r.json: No such file or directory\n")
-
-
-def test_pictures_and_graphs_need_files_of_their_own(tmp_path: Path, capsys: Capture) -> None:
-    assert main(["explore", "--dot", f"{tmp_path}/g", "--picture", f"{tmp_path}/g"]) == 2
-    assert capsys.readouterr().err.startswith("fencepost: --dot and --picture both write to")
 
 
 def test_standard_output_can_be_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
@@ -186,65 +127,6 @@ def test_verbose_has_a_line_for_each_scenario(capsys: Capture) -> None:
     lines = capsys.readouterr().err.splitlines()
     (line,) = (line for line in lines if "heartbeat-in-stable" in line)
     assert re.fullmatch(r"\d/\d schedules, \d+\.\d s: heartbeat-in-stable: as the model allows", line)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "target", "patterns", "excluded"),
-    [
-        ("--only JOIN-* bundled", "bundled", ("JOIN-*",), ()),
-        ("--only JOIN-* kafka://127.0.0.1:1", "kafka://127.0.0.1:1", ("JOIN-*",), ()),
-        ("--only JOIN-* --exclude JOIN-01 bundled", "bundled", ("JOIN-*",), ("JOIN-01",)),
-        ("--exclude JOIN-01 bundled --only JOIN-*", "bundled", ("JOIN-*",), ("JOIN-01",)),
-    ],
-)
-def test_a_target_behind_patterns_is_a_target(
-    arguments: str, target: str, patterns: tuple[str, ...], excluded: tuple[str, ...]
-) -> None:
-    runner = FakeRunner()
-    assert main(["test", *arguments.split()], runner) == 0
-    plan = Plan(target, patterns, excluded=excluded)
-    assert runner.calls == [replace(plan, schedules=plan.default_schedules)]
-
-
-def test_limits_reach_the_plan() -> None:
-    runner = FakeRunner()
-    assert main(["test", "bundled", "-x", "--seconds", "5", "--shrink-seconds", "0"], runner) == 0
-    assert main(["test", "bundled", "--max-failures", "3"], runner) == 0
-    assert runner.calls == [
-        Plan("bundled", schedules=60, max_failures=1, seconds=5.0, shrink_seconds=0.0),
-        Plan("bundled", schedules=60, max_failures=3),
-    ]
-
-
-def test_nothing_left_to_test(capsys: Capture) -> None:
-    assert main(["test", "bundled", "--only", "HB-05", "--exclude", "HB-*"], FakeRunner()) == 2
-    line = "fencepost: nothing is left to test: every requirement asked for is excluded\n"
-    assert capsys.readouterr().err == line
-
-
-@pytest.mark.parametrize(("word", "meant"), [("tset", "test"), ("jugde", "judge"), ("explian", "explain")])
-def test_a_mistyped_command_is_guessed(word: str, meant: str, capsys: Capture) -> None:
-    assert main([word]) == 2
-    line = f"fencepost: argument COMMAND: invalid choice: '{word}'; did you mean '{meant}'? (see fencepost --help)\n"
-    assert capsys.readouterr().err == line
-
-
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        ("test bundled --onyl HB-05", "fencepost test: unrecognized arguments: --onyl HB-05; did you mean '--only'?"),
-        ("test bundled --sede=7", "fencepost test: unrecognized arguments: --sede=7; did you mean '--seed'?"),
-        ("test bundled --why -z", "fencepost test: unrecognized arguments: --why -z"),
-        ("test bundled extra", "fencepost test: unrecognized arguments: extra"),
-        ("serve --prot 1", "fencepost serve: unrecognized arguments: --prot 1; did you mean '--port'?"),
-        ("registry chek", "fencepost registry: argument ACTION: invalid choice: 'chek'; did you mean 'check'?"),
-        ("import logs", "fencepost import: argument KIND: invalid choice: 'logs'; did you mean 'log'?"),
-    ],
-)
-def test_a_mistyped_option_or_action_is_guessed(words: str, line: str, capsys: Capture) -> None:
-    assert main(words.split()) == 2
-    command = line.partition(":")[0]
-    assert capsys.readouterr().err == f"{line} (see {command} --help)\n"
 
 
 def test_the_program_alone_shows_its_help_and_is_no_success(capsys: Capture) -> None:
