@@ -28,8 +28,7 @@ from fencepost.conformance.cli.record import cluster_options
 if TYPE_CHECKING:
     from fencepost.conformance.pipeline.overview import CorpusSummary
     from fencepost.conformance.reports.progress import ProgressDisplay
-    from fencepost.traces.pipeline.imports import Importer
-    from fencepost.traces.pipeline.ingest import IngestSummary
+    from fencepost.traces.pipeline.ingest import IngestSummary, Source
     from fencepost.traces.pipeline.topics import Topic
 
 BUCKETS = 16
@@ -50,14 +49,12 @@ def spark_conf(options: argparse.Namespace) -> dict[str, str]:
 def run_ingest(options: argparse.Namespace, console: Console) -> int:
     """Read traces into a corpus and print the counts."""
     from fencepost.traces.pipeline.corpus import Corpus
-    from fencepost.traces.pipeline.imports import find_imports, make_opener
-    from fencepost.traces.pipeline.ingest import IngestSummary, check_inputs, ingest, trace_files
+    from fencepost.traces.pipeline.ingest import IngestSummary, check_inputs, find_inputs, ingest
     from fencepost.traces.pipeline.spark_session import spark_session
     from fencepost.traces.pipeline.topics import is_topic
 
-    unended: list[str] = []
     with console.progress() as display:
-        importer, read = importer_of(options), topics_of(options)
+        source, read = source_of(options), topics_of(options)
         files = [each for each in options.traces if not is_topic(each)]
         check_inputs(files)
         corpus = Corpus.create(options.to, options.buckets)
@@ -65,24 +62,18 @@ def run_ingest(options: argparse.Namespace, console: Console) -> int:
             done = IngestSummary()
             if files:
                 told = StageProgress(display, "MiB", 1 << 20)
-                if importer is None:
-                    done += ingest(spark, corpus, trace_files(spark, files), told)
-                else:
-                    found = find_imports(spark, importer, files)
-                    done += ingest(spark, corpus, found, told, open_input=make_opener(importer))
+                done += ingest(spark, corpus, find_inputs(spark, files, source), told, source=source)
             if read:
                 from fencepost.traces.pipeline.topic_ingest import ingest_topic
             for topic in read:
                 progress = StageProgress(display, "tasks")
-                summary = ingest_topic(spark, corpus, topic, progress, takes_unended=options.unended)
-                done += summary.ingested
-                unended += summary.unended
+                done += ingest_topic(spark, corpus, topic, progress, takes_unended=options.unended)
     known = f", {done.already_ingested} known already" if done.already_ingested else ""
     console.print_line(f"{done.inputs} {'traces' if read else 'files'} read{known}; the corpus is {options.to}")
-    return print_ingested(done, unended, console)
+    return print_ingested(done, console)
 
 
-def print_ingested(done: "IngestSummary", unended: Sequence[str], console: Console) -> int:
+def print_ingested(done: "IngestSummary", console: Console) -> int:
     """Print what came of an ingest, and return its exit code."""
     from fencepost.conformance.results import ExitCode
 
@@ -91,9 +82,9 @@ def print_ingested(done: "IngestSummary", unended: Sequence[str], console: Conso
     console.print_line(f"{counts.lines} lines = {kinds}")
     if done.flaws:
         console.print_line("\n".join(flaw_lines(done.flaws)))
-    if unended:
-        title = f"{len(unended)} traces are not over, and are left to a later ingest (--unended takes them):"
-        console.print_line("\n".join(list_some(title, unended)))
+    if done.unended:
+        title = f"{len(done.unended)} traces are not over, and are left to a later ingest (--unended takes them):"
+        console.print_line("\n".join(list_some(title, done.unended)))
     if done.failed:
         more = f" (and {len(done.failed) - 1} more)" if len(done.failed) > 1 else ""
         return console.fail(f"{done.failed[0]}{more}")
@@ -130,27 +121,30 @@ def topics_of(options: argparse.Namespace) -> "list[Topic]":
     return found
 
 
-def importer_of(options: argparse.Namespace) -> "Importer | None":
-    """The importer for the kind of file that --from names; None for traces. Raises `PipelineError` and
-    `ProfileError`."""
+def source_of(options: argparse.Namespace) -> "Source":
+    """The source of the kind of files that --from names. Raises `PipelineError` and `ProfileError`."""
     from fencepost.traces.importers.packet_capture import DEFAULT_PORT
     from fencepost.traces.pipeline import PipelineError
     from fencepost.traces.pipeline.imports import (
         LOG_IMPORTER,
         capture_importer,
+        import_source,
         recording_importer,
         request_log_importer,
     )
+    from fencepost.traces.pipeline.ingest import TRACE_FILES
 
     if options.port and options.source != "captures":
         raise PipelineError(f"--port is for captures, not for {options.source}")
     if options.source == "captures":
-        return capture_importer(frozenset(options.port or (DEFAULT_PORT,)), *cluster_options(options))
+        ports = frozenset(options.port or (DEFAULT_PORT,))
+        return import_source(capture_importer(ports, *cluster_options(options)))
     if options.source == "request-logs":
-        return request_log_importer(*cluster_options(options))
+        return import_source(request_log_importer(*cluster_options(options)))
     if options.profile:
         raise PipelineError(f"--profile is for captures and request logs, not for {options.source}")
-    return {"logs": LOG_IMPORTER, "recordings": recording_importer()}.get(options.source)
+    importers = {"logs": LOG_IMPORTER, "recordings": recording_importer()}
+    return import_source(importers[options.source]) if options.source in importers else TRACE_FILES
 
 
 # --- judge
@@ -205,10 +199,11 @@ def run_judge(options: argparse.Namespace, console: Console) -> int:
 
 def print_queried(found: "CorpusSummary", tables: str, console: Console, *, is_empty: bool) -> int:
     """Print what the queries found, and return the exit code; `is_empty` says whether the corpus has no event."""
+    from fencepost.conformance.pipeline.merge import open_lines
     from fencepost.conformance.pipeline.overview import query_lines
     from fencepost.conformance.results import ExitCode
 
-    flaws = found.report.errors.texts("files")
+    flaws = open_lines(found.report.errors, "files")
     console.print_line("\n".join([*query_lines(found.overview), *(flaw_lines(flaws) if flaws else ()), tables]))
     if found.overview.is_violated:
         return ExitCode.VIOLATION

@@ -5,12 +5,12 @@ traces.
 """
 
 import json
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from heapq import nsmallest
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from fencepost.conformance.analysis.causes import schedule_length
 from fencepost.conformance.analysis.report_builder import ReportBuilder, TraceSummary, TraceTotals
@@ -31,8 +31,11 @@ MAX_HELD_FAILURES = 10_000
 """How many failures are held before the longer ones are dropped."""
 MAX_OPEN_LINES = 1_000
 """How many places where a judge gave up, and how many files that could not be read, the report names."""
+MAX_HELD_RANKS = 500
+"""How many more than are named are held before they are sorted."""
 REPORT_KINDS = ("verdict", "check", "inconclusive", UNREADABLE, "failure", "members", "member-failure")
 """The kinds of findings that a report is made of."""
+T = TypeVar("T")
 Rank: TypeAlias = tuple[Any, ...]
 """The place of a finding in the order in which `fencepost judge` has them."""
 
@@ -65,28 +68,31 @@ def shortest_failures(failures: Iterable[FailureOfGroup], limit: int) -> list[Fa
 
 
 @dataclass(slots=True)
-class FirstLines:
-    """The first lines by rank, and how many there are in all."""
+class FirstFound(Generic[T]):
+    """The first of what was found, `limit` at the most, and how many there are in all."""
 
+    limit: int
     count: int = 0
-    held: list[tuple[Rank, str]] = field(default_factory=list)
+    held: list[tuple[Rank, T]] = field(default_factory=list)
+    """With their ranks."""
 
-    def add(self, lines: Sequence[tuple[Rank, str]], count: int) -> None:
-        """Add `count` lines, of which these are the first."""
+    def add(self, found: Iterable[tuple[Rank, T]], count: int) -> None:
+        """Add `count` more, of which these are the first; no two have the same rank."""
         self.count += count
-        self.held += lines
-        if len(self.held) > 2 * MAX_OPEN_LINES:
-            self.held = self.first()
+        self.held += found
+        if len(self.held) > MAX_HELD_RANKS + 2 * self.limit:
+            self.held = nsmallest(self.limit, self.held, key=itemgetter(0))
 
-    def first(self) -> list[tuple[Rank, str]]:
-        """The first lines, in order."""
-        return nsmallest(MAX_OPEN_LINES, self.held)
+    def first(self) -> list[T]:
+        """The first, in order."""
+        return [each for _, each in nsmallest(self.limit, self.held, key=itemgetter(0))]
 
-    def texts(self, what: str) -> list[str]:
-        """The first lines; `what` names those that are left out."""
-        texts = [text for _, text in self.first()]
-        more = self.count - len(texts)
-        return [*texts, f"and {more:,} more {what}: the findings name them"] if more else texts
+
+def open_lines(lines: FirstFound[str], what: str) -> list[str]:
+    """The first lines; `what` names those that are left out."""
+    texts = lines.first()
+    more = lines.count - len(texts)
+    return [*texts, f"and {more:,} more {what}: the findings name them"] if more else texts
 
 
 class CheckCount(NamedTuple):
@@ -124,9 +130,9 @@ class ReportPart:
     failures: list[FailureOfGroup] = field(default_factory=list)
     members: MemberFindings = field(default_factory=MemberFindings)
     member_failures: list[FailureOfGroup] = field(default_factory=list)
-    doubts: FirstLines = field(default_factory=FirstLines)
+    doubts: FirstFound[str] = field(default_factory=lambda: FirstFound(MAX_OPEN_LINES))
     """Where a judge gave up."""
-    errors: FirstLines = field(default_factory=FirstLines)
+    errors: FirstFound[str] = field(default_factory=lambda: FirstFound(MAX_OPEN_LINES))
     """Files that could not be read, or not to their end."""
 
     def add_trace(self, trace: str, findings: Iterable[FoundInShard]) -> None:
@@ -209,11 +215,11 @@ class ReportPart:
             builder.add_check(requirement, status, check.note, check.times)
         for each in shortest_failures(self.failures, MAX_SHOWN_FAILURES):
             builder.show_failure(each.requirement, each.failure)
-        builder.undecided += self.doubts.texts("places where the judge gave up")
-        builder.undecided += (f"not judged: {error}" for error in self.errors.texts("files"))
+        builder.undecided += open_lines(self.doubts, "places where the judge gave up")
+        builder.undecided += (f"not judged: {error}" for error in open_lines(self.errors, "files"))
         ended = None
         if self.errors.count:
-            reason = describe_unreadable(self.errors.count, self.files, self.errors.first()[0][1])
+            reason = describe_unreadable(self.errors.count, self.files, self.errors.first()[0])
             ended = Ending(EndKind.QUARANTINED, reason, seconds)
         report = builder.build(
             schedules=self.judged,

@@ -7,21 +7,19 @@ of rows.
 import json
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from heapq import nsmallest
 from itertools import accumulate, groupby
 from operator import attrgetter
 from typing import Any, TypeAlias
 
-from fencepost.conformance.pipeline.merge import REPORT_KINDS, ReportPart
+from fencepost.conformance.pipeline.merge import REPORT_KINDS, FirstFound, ReportPart
 from fencepost.traces.pipeline.judge_corpus import FoundInShard
 from fencepost.traces.pipeline.queries import EXAMINED, INVARIANTS
 from fencepost.traces.pipeline.results import Folding
 
 MAX_SHOWN = 5
 """How many rows of each kind are shown; the tables have all of them."""
-MAX_HELD = 500
 Row: TypeAlias = Mapping[str, Any]
 OVERVIEW_KINDS = ("rebalance", "stuck", "lag", "longest-wait", "unowned", "owned-twice", EXAMINED, *INVARIANTS)
 """The kinds of findings and the queries that are looked at."""
@@ -32,36 +30,6 @@ INVARIANT_SENTENCES = {
 }
 """What each invariant says, and what it looks at."""
 PHASES = {"Preparing": "PreparingRebalance", "Completing": "CompletingRebalance"}
-
-
-@dataclass(slots=True)
-class FirstRows:
-    """The first rows of one kind, and how many there are in all."""
-
-    count: int = 0
-    held: list[tuple[tuple[Any, ...], Row]] = field(default_factory=list)
-    """With their places in the order."""
-
-    def add(self, place: tuple[Any, ...], row: Row) -> None:
-        """Add a row; no two have the same place."""
-        self.count += 1
-        self.held.append((place, row))
-        if len(self.held) > MAX_HELD:
-            self.held = self.first()
-
-    def add_rows(self, others: "FirstRows") -> None:
-        """Add rows of the same kind."""
-        self.count += others.count
-        self.held += others.held
-        self.held = self.first()
-
-    def first(self) -> list[tuple[tuple[Any, ...], Row]]:
-        """The first rows with their places, in order."""
-        return nsmallest(MAX_SHOWN, self.held, key=lambda each: each[0])
-
-    def list_rows(self) -> Sequence[Row]:
-        """The first rows, in order."""
-        return [row for _, row in self.first()]
 
 
 def place_of(kind: str) -> Callable[[Row], int]:
@@ -87,7 +55,9 @@ class Overview:
     """The number of partitions whose owners are known."""
     examined: Counter[str] = field(default_factory=Counter)
     """The number of responses that each invariant looked at, and of assignments that name no partition as `unnamed`."""
-    rows: dict[str, FirstRows] = field(default_factory=lambda: {kind: FirstRows() for kind in OVERVIEW_KINDS})
+    rows: dict[str, FirstFound[Row]] = field(
+        default_factory=lambda: {kind: FirstFound(MAX_SHOWN) for kind in OVERVIEW_KINDS}
+    )
     """By kind: rebalances, stuck ones, lags above 0, waits, and violations of invariants."""
 
     def add(self, finding: FoundInShard) -> None:
@@ -109,7 +79,7 @@ class Overview:
             if not row["unowned"]:
                 return
         place = (place_of(kind)(row), finding.trace, row.get("sequence") or 0, finding.value)
-        self.rows[kind].add(place, row)
+        self.rows[kind].add([(place, row)], 1)
 
     def add_overview(self, other: "Overview") -> None:
         """Add what is told of other traces."""
@@ -119,7 +89,7 @@ class Overview:
         self.followed += other.followed
         self.examined.update(other.examined)
         for kind, rows in other.rows.items():
-            self.rows[kind].add_rows(rows)
+            self.rows[kind].add(rows.held, rows.count)
 
     @property
     def is_violated(self) -> bool:
@@ -145,7 +115,7 @@ def rebalance_lines(overview: Overview) -> Iterator[str]:
     half, most = (percentile(durations, share) for share in (0.5, 0.99))
     longest = f"the longest {max(durations)} ms"
     yield f"Rebalances: {durations.total()}, half within {half} ms, 99 % within {most} ms, {longest}"
-    for each in overview.rows["rebalance"].list_rows():
+    for each in overview.rows["rebalance"].first():
         yield f"  {each['duration']} ms: {each['group']!r} to generation {each['generation']}, over by {each['by']}"
 
 
@@ -161,7 +131,7 @@ def stuck_lines(overview: Overview) -> Iterator[str]:
     stuck = overview.rows["stuck"]
     if stuck.count:
         yield f"Rebalances that were not over at the end: {stuck.count}"
-    for each in stuck.list_rows():
+    for each in stuck.first():
         awaited = ", ".join(each["awaited"]) or "a timer"
         yield f"  {each['group']!r} in {PHASES[each['phase']]} since {each['since']} ms waits for {awaited}"
 
@@ -171,7 +141,7 @@ def lag_lines(overview: Overview) -> Iterator[str]:
     known, unknown = overview.known_lags, overview.unknown_lags
     if not known and not unknown:
         return
-    behind = overview.rows["lag"].list_rows()
+    behind = overview.rows["lag"].first()
     told = f"unknown for {unknown}" if unknown else "known for all"
     most = f", at most {behind[0]['lag'] if behind else 0} records" if known else ""
     yield f"Lag of {known + unknown} partitions: {told}{most}"
@@ -184,20 +154,20 @@ def owner_lines(overview: Overview) -> Iterator[str]:
     if not overview.followed:
         return
     idle, twice = overview.rows["unowned"], overview.rows["owned-twice"]
-    longest = f", at most {idle.list_rows()[0]['longest']} ms at a stretch" if idle.count else ""
+    longest = f", at most {idle.first()[0]['longest']} ms at a stretch" if idle.count else ""
     yield f"Partitions without an owner for a while: {idle.count} of {overview.followed}{longest}"
-    for each in idle.list_rows():
+    for each in idle.first():
         yield f"  {each['unowned']} ms in {each['stretches']} stretches: {each['group']!r}, {each['partition']}"
     if twice.count:
         yield f"Partitions that two members had at once: {twice.count} times"
-    for each in twice.list_rows():
+    for each in twice.first():
         what = f"{each['group']!r}, {each['partition']}, {each['other']!r} and {each['member_id']!r}"
         yield f"  {each['both']} ms: {what} ({each['trace']}, event {each['sequence']})"
 
 
 def wait_lines(overview: Overview) -> Iterator[str]:
     """How long buffered partitions wait."""
-    for each in overview.rows["longest-wait"].list_rows()[:1]:
+    for each in overview.rows["longest-wait"].first()[:1]:
         where = f"{each['partition']} at {each['member'] or each['connection']}"
         yield f"Longest wait of a buffered partition: {each['polls']} polls, {where}"
 
@@ -212,7 +182,7 @@ def invariant_lines(overview: Overview) -> Iterator[str]:
         found = f"{violations.count} violations" if violations.count else "holds" if examined[name] else "not looked at"
         unnamed = f"; {examined['unnamed']} name no partition" if name == "one-owner" and examined["unnamed"] else ""
         yield f"  {sentence}: {found} ({examined[name]} {unit} examined{unnamed})"
-        for each in violations.list_rows():
+        for each in violations.first():
             yield f"    {each['group']!r} in generation {each['generation']}: {each['trace']}, event {each['sequence']}"
 
 

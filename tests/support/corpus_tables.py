@@ -23,6 +23,10 @@ FETCH: dict[str, object] = {
 """The body of a Fetch, which is about no group."""
 
 
+def quiet(done: int, total: int, doing: str) -> None:
+    """Nobody wants to know of the progress."""
+
+
 def inputs_of(paths: Iterable[Path]) -> list[InputFile]:
     """The files as inputs."""
     return [InputFile.from_path(path) for path in paths]
@@ -75,7 +79,7 @@ class CorpusResults:
     def findings(self, kind: str, columns: Sequence[str] = FoundInShard._fields) -> Iterator[dict[str, Any]]:
         """Yield the findings of one kind, with these columns."""
         for file in files_below(self.folder, f"{FINDINGS_FOLDER}/kind={kind}").values():
-            for batch in open_parquet(file).iter_batches(columns=[each for each in columns if each != "kind"]):
+            for batch in open_parquet(file.location).iter_batches(columns=[each for each in columns if each != "kind"]):
                 for row in batch.to_pylist():
                     yield {**row, "kind": kind}
 
@@ -92,5 +96,5 @@ class CorpusResults:
     def query_rows(self, name: str) -> Iterator[dict[str, Any]]:
         """Yield the rows of a query."""
         for file in files_below(self.folder, name).values():
-            for batch in open_parquet(file).iter_batches():
+            for batch in open_parquet(file.location).iter_batches():
                 yield from batch.to_pylist()

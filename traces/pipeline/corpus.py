@@ -13,7 +13,7 @@ import time
 import uuid
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ from fencepost.traces.message_fields import encodable_text
 from fencepost.traces.pipeline import PipelineError
 from fencepost.traces.pipeline.files import (
     Location,
+    SizedFile,
     file_sizes,
     find_files,
     is_uri,
@@ -87,12 +88,7 @@ class Counts:
     quarantined: int = 0
 
     def __add__(self, other: "Counts") -> "Counts":
-        return Counts(
-            self.lines + other.lines,
-            self.headers + other.headers,
-            self.events + other.events,
-            self.quarantined + other.quarantined,
-        )
+        return Counts(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(self)))
 
     @property
     def is_balanced(self) -> bool:
@@ -212,12 +208,13 @@ class Corpus:
 
     def files(self, table: str) -> list[str]:
         """The locations of the files of a table."""
-        return [name for name, _ in self.sized_files(table)]
+        return [each.location for each in self.sized_files(table)]
 
-    def sized_files(self, table: str) -> list[tuple[str, int]]:
-        """The locations of the files of a table, with their sizes in bytes."""
+    def sized_files(self, table: str) -> list[SizedFile]:
+        """The files of a table."""
         known = (self.committed or self.read_log()).files
-        return [(str(join_location(self.data, name)), size) for name, size in known.items() if table_of(name) == table]
+        mine = {name: size for name, size in known.items() if table_of(name) == table}
+        return [SizedFile(str(join_location(self.data, name)), size) for name, size in mine.items()]
 
     def size(self) -> int:
         """The size of the files of all tables in bytes."""

@@ -38,6 +38,13 @@ class FoundFile(NamedTuple):
     changed: int
 
 
+class SizedFile(NamedTuple):
+    """A file by its location, with its size in bytes."""
+
+    location: str
+    size: int
+
+
 def is_uri(path: Location) -> bool:
     """Whether a location is on another file system."""
     return "://" in str(path)
@@ -220,6 +227,15 @@ def leaf_columns(fields: Iterable[pa.Field], above: str = "") -> Iterator[str]:
             yield from leaf_columns(field.type, f"{name}.")
         else:
             yield name
+
+
+def make_schema(columns: str) -> pa.Schema:
+    """The schema of columns that are written as `name type, ...`, with Arrow's names of types; a list is `[type]`."""
+    pairs = (column.split() for column in columns.split(","))
+    return pa.schema(
+        (name, pa.list_(pa.type_for_alias(kind[1:-1])) if kind.startswith("[") else pa.type_for_alias(kind))
+        for name, kind in pairs
+    )
 
 
 def to_record_batches(rows: Iterable[Sequence[Any]], schema: pa.Schema, size: int) -> Iterator[pa.RecordBatch]:

@@ -9,9 +9,8 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-
-from pyspark.sql import SparkSession
 
 from fencepost.model.errors import FencepostError
 from fencepost.model.settings import Settings
@@ -28,15 +27,8 @@ from fencepost.traces.pipeline.files import (
     is_uri,
     name_below,
     open_input,
-    resolve_location,
 )
-from fencepost.traces.pipeline.ingest import (
-    TRACE_SUFFIXES,
-    OpenInput,
-    Place,
-    check_inputs,
-)
-from fencepost.traces.pipeline.parallel import map_parallel
+from fencepost.traces.pipeline.ingest import TRACE_SUFFIXES, OpenInput, Source
 from fencepost.traces.pipeline.rows import RowReader
 
 
@@ -99,37 +91,23 @@ def recording_importer(skew_ms: int = DEFAULT_SKEW_MS) -> Importer:
 @dataclass(frozen=True, slots=True)
 class ImportedInput(InputFile):
     """A location that one trace is made of: `path` is the name of the trace, `size` that of all its files, and
-    `changed` the time of their last change. `flaw` says why there is none."""
+    `changed` the time of their last change."""
 
     location: Location = ""
-    flaw: str = ""
 
 
-def find_imports(spark: SparkSession, importer: Importer, locations: Sequence[Location]) -> list[ImportedInput]:
-    """The inputs at these locations, which workers list. Raises `PipelineError` for one without files."""
-    check_inputs(locations)
-    waiting = [Place(number, resolve_location(each)) for number, each in enumerate(dict.fromkeys(locations))]
-
-    def list_part(part: list[Place]) -> list[ImportedInput]:
-        return [list_location(importer, each.location) for each in part]
-
-    found = [each for part in map_parallel(spark, waiting, list_part, lambda *_: None) for each in part]
-    for each in found:
-        if each.flaw:
-            raise PipelineError(each.flaw)
-    return sorted(found, key=lambda each: each.path)
+def import_source(importer: Importer) -> Source:
+    """The source whose inputs are made of other files by an importer."""
+    return Source(partial(list_location, importer), make_opener(importer))
 
 
-def list_location(importer: Importer, location: Location) -> ImportedInput:
-    """What a location has for an importer; with a flaw if it has nothing."""
-    name = importer.name_of(location)
-    try:
-        files = find_files(location, importer.suffixes)
-    except (OSError, PipelineError) as error:
-        return ImportedInput(name, 0, 0, location, first_line(error))
+def list_location(importer: Importer, location: Location) -> list[InputFile]:
+    """The input at a location, if it has files for an importer. Raises `PipelineError` and `OSError`."""
+    files = find_files(location, importer.suffixes)
     if not files:
-        return ImportedInput(name, 0, 0, location, f"{location}: no input found")
-    return ImportedInput(name, sum(each.size for each in files), max(each.changed for each in files), location)
+        return []
+    size, changed = sum(each.size for each in files), max(each.changed for each in files)
+    return [ImportedInput(importer.name_of(location), size, changed, location)]
 
 
 def make_opener(importer: Importer) -> OpenInput:

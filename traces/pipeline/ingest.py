@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -31,6 +31,15 @@ BATCH_BYTES_PER_CORE = 1 << 28
 OpenInput: TypeAlias = Callable[[InputFile], AbstractContextManager[RowReader]]
 """Runs on a worker: makes an input a trace, for as long as its rows are read. Raises `FencepostError` and `OSError`."""
 TRACE_SUFFIXES = (".jsonl", ".jsonl.gz")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A kind of place that has inputs: `find` says which there are at a location, and raises `PipelineError` and
+    `OSError`; `open` makes a trace of one. Both run on workers."""
+
+    find: Callable[[Location], list[InputFile]]
+    open: OpenInput
 
 
 @dataclass(slots=True)
@@ -62,7 +71,8 @@ IngestTask: TypeAlias = Callable[[list[InputFile]], IngestResult]
 class IngestSummary:
     """What came of an ingest: counts of lines, of new input files, and of files that the corpus had already. `flaws`
     name the files that could not be read, or not to their end, `changed` those that have changed since an ingest, and
-    `failed` why some could not be imported."""
+    `failed` why some could not be imported. Of topics, `unended` are the traces that were left out because they are not
+    over, and `records` is the number of records that were read."""
 
     counts: Counts = field(default_factory=Counts)
     inputs: int = 0
@@ -70,16 +80,11 @@ class IngestSummary:
     flaws: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
+    unended: tuple[str, ...] = ()
+    records: int = 0
 
     def __add__(self, other: "IngestSummary") -> "IngestSummary":
-        return IngestSummary(
-            self.counts + other.counts,
-            self.inputs + other.inputs,
-            self.already_ingested + other.already_ingested,
-            self.flaws + other.flaws,
-            self.changed + other.changed,
-            self.failed + other.failed,
-        )
+        return IngestSummary(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(self)))
 
 
 def ingest(
@@ -88,16 +93,16 @@ def ingest(
     inputs: Sequence[InputFile],
     progress: StageProgress,
     batch: int | None = None,
-    open_input: OpenInput | None = None,
+    source: Source | None = None,
 ) -> IngestSummary:
     """Ingest the inputs that the corpus does not have yet, in batches of about `batch` bytes; by default there is
-    `BATCH_BYTES_PER_CORE` for each core. Inputs are trace files, unless `open_input` makes traces of them.
+    `BATCH_BYTES_PER_CORE` for each core. Inputs are trace files, unless another `source` makes traces of them.
 
     `progress` is called with bytes done, bytes in total and a description. Raises `PipelineError`.
     """
     writer = corpus.start_writing()
     new, changed = new_inputs(corpus, inputs)
-    task = make_ingest_task(corpus, writer.id, open_input or open_trace_file)
+    task = make_ingest_task(corpus, writer.id, (source or TRACE_FILES).open)
     done, total, found = 0, sum(each.size for each in new), IngestResult()
     for some in batch_by_size(new, batch or BATCH_BYTES_PER_CORE * core_count(spark)):
         size, begun = sum(each.size for each in some), done
@@ -259,19 +264,30 @@ def batch_by_size(inputs: Sequence[InputFile], limit: int) -> Iterator[list[Inpu
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place that a worker lists, by its number; then also the trace files there, or why it cannot be listed."""
+    """A place that a worker lists, by its number; then also the inputs there, or why it cannot be listed."""
 
     number: int
     location: Location
     size: int = 1
-    files: tuple[InputFile, ...] = ()
+    inputs: tuple[InputFile, ...] = ()
     flaw: str = ""
 
 
-def trace_files(spark: Spark, locations: Sequence[Location]) -> list[InputFile]:
-    """The trace files at all locations, each once; workers list those that are no file of this machine. Raises
+def find_inputs(spark: Spark, locations: Sequence[Location], source: Source | None = None) -> list[InputFile]:
+    """The inputs at all locations, each once; workers list those that are no file of this machine. Raises
     `PipelineError` for a location without any."""
     check_inputs(locations)
+    kind = source or TRACE_FILES
+
+    def list_places(places: Sequence[Place]) -> list[Place]:
+        listed = []
+        for each in places:
+            try:
+                listed.append(replace(each, inputs=tuple(inputs_at(each.location, kind))))
+            except (OSError, PipelineError) as error:
+                listed.append(replace(each, flaw=first_line(error)))
+        return listed
+
     places = [Place(number, resolve_location(each)) for number, each in enumerate(locations)]
     near = [each for each in places if isinstance(each.location, Path) and not each.location.is_dir()]
     far = [each for each in places if each not in near]
@@ -282,28 +298,22 @@ def trace_files(spark: Spark, locations: Sequence[Location]) -> list[InputFile]:
     for place in sorted(listed, key=lambda each: each.number):
         if place.flaw:
             raise PipelineError(place.flaw)
-        found.update((each.path, each) for each in place.files)
+        found.update((each.path, each) for each in place.inputs)
     return list(found.values())
 
 
-def list_places(places: Sequence[Place]) -> list[Place]:
-    """The places with their trace files. Runs on a worker."""
-    listed = []
-    for each in places:
-        try:
-            listed.append(replace(each, files=tuple(files_at(each.location))))
-        except (OSError, PipelineError) as error:
-            listed.append(replace(each, flaw=str(error)))
-    return listed
-
-
-def files_at(location: Location) -> list[InputFile]:
-    """The trace files at a location. Raises `PipelineError` if there is none, and `OSError`."""
-    every = find_files(location, TRACE_SUFFIXES)
-    found = [InputFile(*each) if is_uri(each.name) else InputFile.from_path(Path(each.name)) for each in every]
+def inputs_at(location: Location, source: Source) -> list[InputFile]:
+    """The inputs at a location. Raises `PipelineError` if there is none, and `OSError`."""
+    found = source.find(location)
     if not found:
         raise PipelineError(f"{location}: no input found")
     return found
+
+
+def find_trace_files(location: Location) -> list[InputFile]:
+    """The trace files at a location. Raises `PipelineError` and `OSError`."""
+    every = find_files(location, TRACE_SUFFIXES)
+    return [InputFile(*each) if is_uri(each.name) else InputFile.from_path(Path(each.name)) for each in every]
 
 
 def check_inputs(paths: Sequence[Location]) -> None:
@@ -311,3 +321,7 @@ def check_inputs(paths: Sequence[Location]) -> None:
     for path in paths:
         if isinstance(path, Path) and not path.exists():
             raise PipelineError(f"{path}: there is no such file or folder")
+
+
+TRACE_FILES = Source(find_trace_files, open_trace_file)
+"""Files that are traces, or have them below."""

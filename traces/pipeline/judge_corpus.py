@@ -29,8 +29,8 @@ from fencepost.traces.history.model_steps import StateHistory
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.judge.registry import UnknownProtocol
 from fencepost.traces.pipeline.corpus import Corpus
-from fencepost.traces.pipeline.files import to_record_batches
-from fencepost.traces.pipeline.parallel import SizedFile, read_files
+from fencepost.traces.pipeline.files import make_schema, to_record_batches
+from fencepost.traces.pipeline.parallel import read_files
 from fencepost.traces.pipeline.rows import (
     LOOKUPS_SHARD,
     REPEATED_LINE,
@@ -55,16 +55,8 @@ APIS = pa.array(sorted(UNRELATED_APIS))
 KINDS = pa.array(sorted(UNRELATED_KINDS))
 FINDINGS_PER_BATCH = 2_000
 """Number of findings in a record batch."""
-FINDING_SCHEMA = pa.schema(
-    [
-        ("trace", pa.string()),
-        ("bucket", pa.int32()),
-        ("kind", pa.string()),
-        ("sequence", pa.int64()),
-        ("time", pa.int64()),
-        ("group", pa.string()),
-        ("value", pa.string()),
-    ]
+FINDING_SCHEMA = make_schema(
+    "trace string, bucket int32, kind string, sequence int64, time int64, group string, value string"
 )
 ShardLine: TypeAlias = tuple[int, bytes, bool]
 """A line of a shard: its number in the trace, the line, and whether it belongs to no other shard."""
@@ -214,7 +206,7 @@ def unreadable_value(shard: Shard, line: int, reason: str, rank: int = 0) -> str
 def read_table(spark: SparkSession, corpus: Corpus, table: str, columns: Sequence[str] | None = None) -> DataFrame:
     """A table of a corpus, with all its columns or some of them."""
     schema = pa.schema([each for each in SCHEMAS[table] if columns is None or each.name in columns])
-    files = [SizedFile(*each) for each in corpus.sized_files(table)]
+    files = corpus.sized_files(table)
     if not files:
         return spark.createDataFrame([], from_arrow_schema(schema))
     if not isinstance(corpus.folder, Path):

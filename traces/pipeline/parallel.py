@@ -6,7 +6,6 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from heapq import heapreplace
 from typing import Protocol, TypeAlias, TypeVar
 
@@ -22,6 +21,7 @@ from fencepost.traces.pipeline.corpus import check_files
 from fencepost.traces.pipeline.files import (
     Location,
     ParquetFiles,
+    SizedFile,
     find_files,
     join_location,
     name_below,
@@ -141,14 +141,6 @@ def error_line(cause: BaseException) -> str:
     return first_error_line(cause)
 
 
-@dataclass(frozen=True, slots=True)
-class SizedFile:
-    """A file by its location, with its size in bytes."""
-
-    location: str
-    size: int
-
-
 def read_files(spark: SparkSession, files: Sequence[SizedFile], schema: pa.Schema) -> DataFrame:
     """The rows of Parquet files, which workers open, in the columns of `schema`."""
 
@@ -229,12 +221,13 @@ def write_batches(
 def check_written(folder: Location, table: str, job: str, files: Mapping[str, int]) -> None:
     """Check the files of a job, and remove others that it left. Raises `PipelineError` if one is not there."""
     check_files(folder, files)
-    for name, location in files_below(folder, table).items():
+    for name, file in files_below(folder, table).items():
         if name.rpartition("/")[2].startswith(job) and name not in files:
-            remove_file(location)
+            remove_file(file.location)
 
 
-def files_below(folder: Location, table: str) -> Mapping[str, Location]:
+def files_below(folder: Location, table: str) -> Mapping[str, SizedFile]:
     """The Parquet files of a table in a folder of results, by name, in order."""
     found = find_files(join_location(folder, table), (".parquet",))
-    return {name_below(each.name, folder): join_location(folder, name_below(each.name, folder)) for each in found}
+    named = ((name_below(each.name, folder), each.size) for each in found)
+    return {name: SizedFile(str(join_location(folder, name)), size) for name, size in named}

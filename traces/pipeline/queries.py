@@ -20,6 +20,8 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
+from fencepost.traces.pipeline.files import make_schema
+
 Row: TypeAlias = dict[str, Any]
 Key: TypeAlias = tuple[Any, ...]
 Events: TypeAlias = pa.Table | pa.RecordBatch
@@ -35,12 +37,7 @@ NEVER = 1 << 63
 """The sequence number of an event that does not come."""
 END_APIS = pa.array(["Fetch", "ListOffsets"])
 """The responses that tell the end of a log; others with offsets accept commits."""
-GENERATION_FIELDS = (
-    ("trace", pa.string()),
-    ("group", pa.string()),
-    ("incarnation", pa.int64()),
-    ("generation", pa.int32()),
-)
+GENERATION_SCHEMA = "trace string, group string, incarnation int64, generation int32"
 IDENTITY_COLUMNS = (*GENERATION_COLUMNS, "sequence", "error", "member_id", "instance", "leader")
 EXAMINED = "examined"
 """The name of the table with what the invariants look at."""
@@ -325,26 +322,19 @@ def count_examined(events: pa.Table) -> Counter[str]:
 INVARIANTS: Mapping[str, Query] = {
     "one-leader": Query(
         IDENTITY_COLUMNS,
-        pa.schema([*GENERATION_FIELDS, ("leaders", pa.list_(pa.string())), ("sequence", pa.int64())]),
+        make_schema(f"{GENERATION_SCHEMA}, leaders [string], sequence int64"),
         (is_join,),
         find_leaders,
     ),
     "no-stale-commit": Query(
         (*GENERATION_COLUMNS, "sequence", "of", "error", "leader", "accepted"),
-        pa.schema([*GENERATION_FIELDS, ("sequence", pa.int64()), ("current", pa.int32())]),
+        make_schema(f"{GENERATION_SCHEMA}, sequence int64, current int32"),
         (is_join, is_commit),
         find_stale_commits,
     ),
     "one-owner": Query(
         (*IDENTITY_COLUMNS, "owned", "double_assigned"),
-        pa.schema(
-            [
-                *GENERATION_FIELDS,
-                ("partition", pa.string()),
-                ("owners", pa.list_(pa.string())),
-                ("sequence", pa.int64()),
-            ]
-        ),
+        make_schema(f"{GENERATION_SCHEMA}, partition string, owners [string], sequence int64"),
         (is_join, is_grant, is_double_assignment),
         find_owners,
     ),
@@ -354,31 +344,15 @@ EXAMINED_SCHEMA = pa.schema([(name, pa.int64()) for name in (*INVARIANTS, "unnam
 VIEWS: Mapping[str, Query] = {
     "longest-wait": Query(
         (*MEMBER_COLUMNS, "poll_counts"),
-        pa.schema(
-            [
-                ("trace", pa.string()),
-                ("connection", pa.int64()),
-                ("member", pa.string()),
-                ("partition", pa.string()),
-                ("polls", pa.int64()),
-            ]
-        ),
+        make_schema("trace string, connection int64, member string, partition string, polls int64"),
         (is_poll,),
         find_longest_waits,
     ),
     "lag": Query(
         (*GROUP_COLUMNS, "time", "api", "offsets"),
-        pa.schema(
-            [
-                ("trace", pa.string()),
-                ("group", pa.string()),
-                ("topic", pa.string()),
-                ("partition", pa.int32()),
-                ("committed", pa.int64()),
-                ("time", pa.int64()),
-                ("log_end", pa.int64()),
-                ("lag", pa.int64()),
-            ]
+        make_schema(
+            "trace string, group string, topic string, partition int32, committed int64, time int64, log_end int64, "
+            "lag int64"
         ),
         (tells_offsets,),
         find_lag,

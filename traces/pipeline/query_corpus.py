@@ -15,10 +15,9 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from fencepost.traces.pipeline.corpus import Corpus
-from fencepost.traces.pipeline.files import Location, file_sizes, join_location, open_parquet
+from fencepost.traces.pipeline.files import Location, open_parquet
 from fencepost.traces.pipeline.judge_corpus import FINDING_SCHEMA, NOT_READY, is_own, read_table
 from fencepost.traces.pipeline.parallel import (
-    SizedFile,
     StageProgress,
     as_pipeline_error,
     check_written,
@@ -336,13 +335,9 @@ def is_of(batch: pa.RecordBatch, shard: Shard) -> pa.Array:
 
 def further_queries(spark: SparkSession, corpus: Corpus, folder: Location) -> Iterator[tuple[str, DataFrame]]:
     """Yield the queries about members in recordings and about polls, if the corpus shows any, by name."""
-    findings = files_below(folder, f"{FINDINGS_FOLDER}/kind={OWNERSHIP}")
+    findings = list(files_below(folder, f"{FINDINGS_FOLDER}/kind={OWNERSHIP}").values())
     if findings:
-        sizes = file_sizes(folder, findings)
-        files = [
-            SizedFile(str(join_location(folder, name)), size or 0) for name, size in zip(findings, sizes, strict=True)
-        ]
-        periods = read_periods(read_files(spark, files, OWNERSHIP_SCHEMA))
+        periods = read_periods(read_files(spark, findings, OWNERSHIP_SCHEMA))
         yield from ((name, query(periods)) for name, query in PERIOD_QUERIES.items())
-    if any(open_parquet(file).metadata.num_rows for file in files_below(folder, LONGEST_WAIT).values()):
+    if any(open_parquet(file.location).metadata.num_rows for file in files_below(folder, LONGEST_WAIT).values()):
         yield POLL_SHARES, poll_shares(read_table(spark, corpus, EVENTS, POLL_COLUMNS))

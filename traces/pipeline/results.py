@@ -23,9 +23,9 @@ from fencepost.traces.pipeline import PipelineError
 from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.files import (
     Location,
-    file_sizes,
     find_files,
     join_location,
+    make_schema,
     name_below,
     open_parquet,
     read_text,
@@ -63,7 +63,7 @@ ABANDONED_SECONDS = 7 * 86_400
 Value = TypeVar("Value")
 FINDINGS_FOLDER = "findings"
 QUERY_TABLES = frozenset({*QUERIES, *PERIOD_QUERIES, POLL_SHARES, EXAMINED})
-ROW_SCHEMA = pa.schema([("trace", pa.string()), ("bucket", pa.int32()), ("kind", pa.string()), ("value", pa.string())])
+ROW_SCHEMA = make_schema("trace string, bucket int32, kind string, value string")
 """What is folded of a row."""
 PARTS_PER_CORE = 2
 MAX_PARTS = 256
@@ -176,7 +176,7 @@ class ResultFile:
     """A file of results, with the kind of the rows in it and its size in bytes."""
 
     kind: str
-    location: Location
+    location: str
     size: int
 
     def rows(self) -> Iterator[FoundInShard]:
@@ -191,12 +191,8 @@ class ResultFile:
 
 def result_files(folder: Location, kinds: Iterable[str]) -> list[ResultFile]:
     """The files of results with rows of these kinds."""
-    found: list[ResultFile] = []
-    for kind in kinds:
-        names = files_below(folder, kind if kind in QUERY_TABLES else f"{FINDINGS_FOLDER}/kind={kind}")
-        for name, size in zip(names, file_sizes(folder, names), strict=True):
-            found.append(ResultFile(kind, join_location(folder, name), size or 0))
-    return found
+    folders = {kind: kind if kind in QUERY_TABLES else f"{FINDINGS_FOLDER}/kind={kind}" for kind in kinds}
+    return [ResultFile(kind, *file) for kind, table in folders.items() for file in files_below(folder, table).values()]
 
 
 def fold_here(folder: Location, folding: Folding[Value]) -> Value:

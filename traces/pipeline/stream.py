@@ -16,6 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, ValueState
 
@@ -25,7 +26,7 @@ from fencepost.traces.events import CLASSIC, Header
 from fencepost.traces.files.jsonl import decode_event
 from fencepost.traces.files.rotating_writer import recording_part_of
 from fencepost.traces.pipeline import PipelineError
-from fencepost.traces.pipeline.files import to_record_batches, write_text
+from fencepost.traces.pipeline.files import make_schema, to_record_batches, write_text
 from fencepost.traces.pipeline.rows import (
     LOOKUPS_SHARD,
     WHOLE_TRACE,
@@ -58,18 +59,7 @@ DEFAULT_FILES_PER_BATCH = 100
 """Maximum number of files in one micro-batch."""
 WATCH_FILE = "watch.json"
 TRACE_GLOB = "*.{jsonl,jsonl.gz}"
-EVENT_COLUMNS = "trace string, bucket int, part int, path string, line long, kind string, text binary"
-EVENT_SCHEMA = pa.schema(
-    [
-        ("trace", pa.string()),
-        ("bucket", pa.int32()),
-        ("part", pa.int32()),
-        ("path", pa.string()),
-        ("line", pa.int64()),
-        ("kind", pa.string()),
-        ("text", pa.binary()),
-    ]
-)
+EVENT_SCHEMA = make_schema("trace string, bucket int32, part int32, path string, line int64, kind string, text binary")
 ROWS_PER_BATCH = 5_000
 """Number of rows in a record batch."""
 NEWS_COLUMNS = "trace string, bucket int, path string, kind string, sequence long, `group` string, value string"
@@ -235,11 +225,9 @@ def start_watch(
     once: bool,
 ) -> StreamingQuery:
     """Start a query that judges the rows that `rows` makes of a stream, in a number of buckets."""
-
-    def row_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from to_record_batches(rows(batches), EVENT_SCHEMA, ROWS_PER_BATCH)
-
-    frame = source.mapInArrow(row_batches, EVENT_COLUMNS)
+    frame = source.mapInArrow(
+        lambda batches: to_record_batches(rows(batches), EVENT_SCHEMA, ROWS_PER_BATCH), from_arrow_schema(EVENT_SCHEMA)
+    )
     found = frame.groupBy("trace", "bucket").transformWithStateInPandas(
         ShardProcessor(buckets), NEWS_COLUMNS, outputMode="Append", timeMode="None"
     )

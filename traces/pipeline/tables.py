@@ -6,98 +6,45 @@ from typing import Any
 
 import pyarrow as pa
 
-from fencepost.traces.pipeline.files import Location, ParquetFiles, to_record_batches
+from fencepost.traces.pipeline.files import Location, ParquetFiles, make_schema, to_record_batches
 
 EVENTS, QUARANTINE, TRACES, INPUTS = "events", "quarantine", "traces", "inputs"
 TABLE_COLUMN = "table"
 """The column that says which table a row is in; it is in the path of the file, as Hive has it."""
-OFFSETS = pa.list_(pa.struct([("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())]))
-POLL_COUNTS = pa.list_(pa.struct([("partition", pa.string()), ("buffered", pa.int64()), ("returned", pa.int64())]))
+OFFSETS = pa.list_(pa.struct(list(make_schema("topic string, partition int32, offset int64"))))
+POLL_COUNTS = pa.list_(pa.struct(list(make_schema("partition string, buffered int64, returned int64"))))
 SCHEMAS: Mapping[str, pa.Schema] = {
     EVENTS: pa.schema(
         [
-            ("trace", pa.string()),
-            ("line", pa.int64()),
-            ("sequence", pa.int64()),
-            ("time", pa.int64()),
-            ("connection", pa.int64()),
-            ("member", pa.string()),
-            ("kind", pa.string()),
-            ("api", pa.string()),
-            ("version", pa.int32()),
-            ("of", pa.int64()),
-            ("group", pa.string()),
-            ("intact", pa.bool_()),
-            ("text", pa.binary()),
-            ("incarnation", pa.int64()),
-            ("sent", pa.int64()),
-            ("error", pa.int32()),
-            ("member_id", pa.string()),
-            ("instance", pa.string()),
-            ("generation", pa.int32()),
-            ("leader", pa.string()),
-            ("accepted", pa.bool_()),
-            ("owned", pa.list_(pa.string())),
-            ("double_assigned", pa.list_(pa.string())),
+            *make_schema(
+                "trace string, line int64, sequence int64, time int64, connection int64, member string, kind string, "
+                "api string, version int32, of int64, group string, intact bool, text binary, incarnation int64, "
+                "sent int64, error int32, member_id string, instance string, generation int32, leader string, "
+                "accepted bool, owned [string], double_assigned [string]"
+            ),
             ("offsets", OFFSETS),
             ("poll_counts", POLL_COUNTS),
-            ("date", pa.date32()),
-            ("bucket", pa.int32()),
+            *make_schema("date date32, bucket int32"),
         ]
     ),
-    QUARANTINE: pa.schema(
-        [
-            ("trace", pa.string()),
-            ("line", pa.int64()),
-            ("lines", pa.int64()),
-            ("reason", pa.string()),
-            ("text", pa.binary()),
-        ]
+    QUARANTINE: make_schema("trace string, line int64, lines int64, reason string, text binary"),
+    TRACES: make_schema(
+        "trace string, source string, order string, header binary, events int64, lines int64, quarantined int64, "
+        "flawed int64, marked bool, recording string, part int64, continued int64, buckets [int32], sizes [int64]"
     ),
-    TRACES: pa.schema(
-        [
-            ("trace", pa.string()),
-            ("source", pa.string()),
-            ("order", pa.string()),
-            ("header", pa.binary()),
-            ("events", pa.int64()),
-            ("lines", pa.int64()),
-            ("quarantined", pa.int64()),
-            ("flawed", pa.int64()),
-            ("marked", pa.bool_()),
-            ("recording", pa.string()),
-            ("part", pa.int64()),
-            ("continued", pa.int64()),
-            ("buckets", pa.list_(pa.int32())),
-            ("sizes", pa.list_(pa.int64())),
-        ]
-    ),
-    INPUTS: pa.schema(
-        [
-            ("input", pa.string()),
-            ("size", pa.int64()),
-            ("changed", pa.int64()),
-            ("lines", pa.int64()),
-            ("headers", pa.int64()),
-            ("events", pa.int64()),
-            ("quarantined", pa.int64()),
-            ("report", pa.string()),
-        ]
+    INPUTS: make_schema(
+        "input string, size int64, changed int64, lines int64, headers int64, events int64, quarantined int64, "
+        "report string"
     ),
 }
 TABLES = tuple(SCHEMAS)
 TEXT_PLACE = SCHEMAS[EVENTS].get_field_index("text")
-DELTA_SCHEMA = pa.unify_schemas([pa.schema([(TABLE_COLUMN, pa.string())]), *SCHEMAS.values()])
+DELTA_SCHEMA = pa.unify_schemas([make_schema(f"{TABLE_COLUMN} string"), *SCHEMAS.values()])
 """All columns, as a Delta table has them: one table is one partition."""
 ROW_GROUP_SIZE = 16_384
 """Number of rows in a row group."""
 ROW_GROUP_BYTES = 1 << 28
 """Maximum number of bytes of text in a row group, by about a line; an Arrow array has at most 2 GiB."""
-
-
-def new_file_name(table: str, writer: str) -> str:
-    """A new name of a file in a table. It begins with the id of its writer."""
-    return f"{TABLE_COLUMN}={table}/{writer}-{uuid.uuid4().hex}.parquet"
 
 
 def table_of(name: str) -> str:
@@ -134,7 +81,8 @@ class TableWriter:
 
     def flush(self, table: str) -> None:
         """Write the buffered rows of a table."""
-        name = self.names.setdefault(table, new_file_name(table, self.writer))
+        # The name of a file begins with the id of its writer.
+        name = self.names.setdefault(table, f"{TABLE_COLUMN}={table}/{self.writer}-{uuid.uuid4().hex}.parquet")
         for batch in to_record_batches(self.rows.pop(table), SCHEMAS[table], ROW_GROUP_SIZE):
             self.output.add(name, batch)
         if table == EVENTS:

@@ -120,12 +120,6 @@ def unread_ranges(topic: Topic, position: TopicPosition, ranges: Iterable[Offset
         yield OffsetRange(each.partition, max(each.start, next), each.end)
 
 
-def lost_ranges(position: TopicPosition, ranges: Iterable[OffsetRange]) -> list[OffsetRange]:
-    """The records that were removed from a topic before they were read."""
-    wheres = (OffsetRange(each.partition, position.next.get(each.partition, 0), each.start) for each in ranges)
-    return [each for each in wheres if each.partition in position.next and each.start < each.end]
-
-
 @dataclass(slots=True)
 class Section:
     """The lines of one trace, or of one part of a recording, as they come."""
@@ -190,15 +184,6 @@ class TopicPart:
         self.records += other.records
 
 
-class TopicSummary(NamedTuple):
-    """What came of the ingest of a topic, the sections that were left out because they are not over, and how many
-    records were read."""
-
-    ingested: IngestSummary
-    unended: tuple[str, ...]
-    records: int
-
-
 def ingest_topic(
     spark: SparkSession,
     corpus: Corpus,
@@ -206,7 +191,7 @@ def ingest_topic(
     progress: StageProgress,
     *,
     takes_unended: bool = False,
-) -> TopicSummary:
+) -> IngestSummary:
     """Ingest the sections of a topic that the corpus does not have yet, as one change with the position at which the
     next ingest goes on; with `takes_unended`, those that are not over as they are now.
 
@@ -230,8 +215,14 @@ def ingest_topic(
         needed = [position_name(topic)] if position.next else []
         if not written.files or not writer.append(written.inputs, written.files, needed):
             break  # else another writer has committed some of them meanwhile
-    done = IngestSummary(written.counts, len(written.inputs), whole.known, tuple(sorted(written.flaws)))
-    return TopicSummary(done, tuple(sorted(whole.unended)), whole.records)
+    return IngestSummary(
+        written.counts,
+        len(written.inputs),
+        whole.known,
+        tuple(sorted(written.flaws)),
+        unended=tuple(sorted(whole.unended)),
+        records=whole.records,
+    )
 
 
 def write_position(
@@ -239,8 +230,9 @@ def write_position(
 ) -> IngestResult:
     """Write the position after an ingest, if it is another, and to the quarantine what the topic had lost meanwhile."""
     lost = [
-        (f"{topic.uri}/{each.partition}", OFFSET_GONE % (each.start, each.end - 1, each.partition))
-        for each in lost_ranges(before, there)
+        (f"{topic.uri}/{each.partition}", OFFSET_GONE % (next, each.start - 1, each.partition))
+        for each in there
+        if (next := before.next.get(each.partition, each.start)) < each.start
     ]
     with TableWriter(writer.corpus.data, writer.id) as tables:
         if after != before:

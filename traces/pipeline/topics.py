@@ -8,15 +8,16 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, unquote
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from fencepost.traces.pipeline import PipelineError
+from fencepost.traces.pipeline.files import make_schema, to_record_batches
 from fencepost.traces.pipeline.parallel import Spark
 
 if TYPE_CHECKING:
@@ -41,10 +42,7 @@ FIXED_SETTINGS = {
 }
 OFFSET_GONE = "records %s to %s of partition %s were removed from the topic before they were read"
 SOURCE_NAME = "fencepost-topic"
-RECORD_COLUMNS = "partition int, offset long, key string, value binary"
-RECORD_SCHEMA = pa.schema(
-    [("partition", pa.int32()), ("offset", pa.int64()), ("key", pa.string()), ("value", pa.binary())]
-)
+RECORD_SCHEMA = make_schema("partition int32, offset int64, key string, value binary")
 RECORDS_PER_TASK = 500_000
 DEFAULT_RECORDS_PER_BATCH = 200_000
 """Maximum number of records in one micro-batch of a stream."""
@@ -181,24 +179,14 @@ def read_records(topic: Topic, where: OffsetRange) -> Iterator[TopicRecord]:
                 assert offset is not None
                 reached = offset + 1
                 if offset < where.end:
-                    yield TopicRecord(where.partition, offset, key_text(message.key()), message.value())
-
-
-def key_text(key: str | bytes | None) -> str:
-    """A key as text, in which bytes that are no UTF-8 are escaped."""
-    return key.decode("utf-8", "backslashreplace") if isinstance(key, bytes) else key or ""
+                    key = message.key() or ""
+                    text = key.decode("utf-8", "backslashreplace") if isinstance(key, bytes) else key
+                    yield TopicRecord(where.partition, offset, text, message.value())
 
 
 def is_header_line(line: bytes) -> bool:
     """Whether a line begins a trace. No event has the header's first key, unless deep in a body."""
     return line.lstrip()[:64].replace(b" ", b"").startswith(b'{"fencepost_trace":')
-
-
-class RangePartition(InputPartition):
-    """The records that one task reads."""
-
-    def __init__(self, where: OffsetRange) -> None:
-        super().__init__(tuple(where))
 
 
 class TopicSource(DataSource):
@@ -210,9 +198,9 @@ class TopicSource(DataSource):
         """The name of the format."""
         return SOURCE_NAME
 
-    def schema(self) -> str:
+    def schema(self) -> StructType:
         """The columns of a record."""
-        return RECORD_COLUMNS
+        return from_arrow_schema(RECORD_SCHEMA)
 
     def topic(self) -> Topic:
         """The topic that the options name."""
@@ -240,11 +228,13 @@ class TopicReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """Ranges of at most `RECORDS_PER_TASK` records."""
         ranges = offset_ranges(self.source) if self.ranges is None else self.ranges
-        return [RangePartition(part) for where in ranges for part in split_range(where)]
+        return [InputPartition(tuple(part)) for where in ranges for part in split_range(where)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the records of a range."""
-        return record_batches(self.source, partition)
+        return to_record_batches(
+            read_records(self.source, OffsetRange(*partition.value)), RECORD_SCHEMA, ROWS_PER_BATCH
+        )
 
 
 class TopicStreamReader(DataSourceStreamReader):
@@ -277,11 +267,13 @@ class TopicStreamReader(DataSourceStreamReader):
     def partitions(self, start: Mapping[str, int], end: Mapping[str, int]) -> Sequence[InputPartition]:
         """The ranges of a micro-batch."""
         wheres = (OffsetRange(int(number), start.get(number, 0), last) for number, last in end.items())
-        return [RangePartition(part) for where in wheres for part in split_range(where)]
+        return [InputPartition(tuple(part)) for where in wheres for part in split_range(where)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the records of a range."""
-        return record_batches(self.source, partition)
+        return to_record_batches(
+            read_records(self.source, OffsetRange(*partition.value)), RECORD_SCHEMA, ROWS_PER_BATCH
+        )
 
 
 def limit_offsets(start: Mapping[str, int], found: Iterable[OffsetRange], records: int) -> dict[str, int]:
@@ -299,20 +291,6 @@ def split_range(where: OffsetRange) -> Iterator[OffsetRange]:
     """Yield a range in parts of at most `RECORDS_PER_TASK` offsets."""
     for start in range(where.start, where.end, RECORDS_PER_TASK):
         yield OffsetRange(where.partition, start, min(where.end, start + RECORDS_PER_TASK))
-
-
-def record_batches(source: Topic, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-    """Yield the records of one task."""
-    records = read_records(source, OffsetRange(*partition.value))
-    while rows := list(islice(records, ROWS_PER_BATCH)):
-        yield to_batch(rows)
-
-
-def to_batch(rows: Sequence[TopicRecord]) -> pa.RecordBatch:
-    """The records as Arrow has them."""
-    columns = zip(*rows, strict=True)
-    arrays = [pa.array(column, each.type) for column, each in zip(columns, RECORD_SCHEMA, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=RECORD_SCHEMA)
 
 
 def register_topics(spark: Spark) -> None:

@@ -19,7 +19,7 @@ from fencepost.traces.files.rotating_writer import is_next_part
 from fencepost.traces.pipeline import PipelineError
 from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.files import open_parquet
-from fencepost.traces.pipeline.parallel import SizedFile, Spark, map_parallel
+from fencepost.traces.pipeline.parallel import Spark, map_parallel
 from fencepost.traces.pipeline.tables import EVENTS, SCHEMAS, TRACES
 
 FILES_AT_ONCE = 16
@@ -42,7 +42,7 @@ Runs: TypeAlias = Mapping[str, Sequence[Run]]
 
 def locate_rows(spark: Spark, corpus: Corpus) -> Runs:
     """The runs of all traces of a corpus. Workers look for them if there are many files."""
-    files = [SizedFile(*each) for each in corpus.sized_files(EVENTS)]
+    files = corpus.sized_files(EVENTS)
     if len(files) <= FILES_AT_ONCE:
         with ThreadPoolExecutor(FILES_AT_ONCE) as pool:
             found = list(pool.map(lambda file: list(find_runs(file.location)), files))

@@ -18,15 +18,11 @@ from fencepost.traces.files.trace_files import open_trace
 from fencepost.traces.pipeline import PipelineError
 from fencepost.traces.pipeline.corpus import Corpus, CorpusWriter
 from fencepost.traces.pipeline.trace_rows import extract_trace
-from tests.support.corpus_tables import ProcessKilled, read_rows
+from tests.support.corpus_tables import ProcessKilled, quiet, read_rows
 
 PLAN = Plan("bundled", patterns=("HB-0*",), smoke=True, schedules=3)
 PUSH_PLAN = replace(PLAN, target="push://bundled", patterns=("PUSH-3*",))
 RUN_HERE = lambda _, items, work, told: [work([each]) for each in items]  # noqa: E731
-
-
-def ignore_progress(done: int, total: int, doing: str) -> None:
-    """Nobody wants to know."""
 
 
 def rows(corpus: Corpus) -> list[tuple[object, ...]]:
@@ -38,7 +34,7 @@ def rows(corpus: Corpus) -> list[tuple[object, ...]]:
 @pytest.mark.parametrize("plan", [PLAN, PUSH_PLAN], ids=["classic", "push"])
 def test_workers_play_seeds(plan: Plan, spark: SparkSession, tmp_path: Path) -> None:
     corpus = Corpus.create(tmp_path / "c", 2)
-    report = run_seeds(spark, corpus, plan, (1, 2), ignore_progress)
+    report = run_seeds(spark, corpus, plan, (1, 2), quiet)
     assert report.exit_code() == 0 and report.schedules >= 2 * PLAN.schedules
     assert find_reports(corpus).keys() == {1, 2}
     names = {str(row[0]) for row in read_rows(corpus, "traces")}
@@ -52,7 +48,7 @@ def test_workers_play_seeds(plan: Plan, spark: SparkSession, tmp_path: Path) -> 
 def test_a_killed_campaign_goes_on(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "map_parallel", RUN_HERE)
     undisturbed, corpus = Corpus.create(tmp_path / "u", 2), Corpus.create(tmp_path / "c", 2)
-    whole = run_seeds(spark, undisturbed, PLAN, (1, 2, 3), ignore_progress)
+    whole = run_seeds(spark, undisturbed, PLAN, (1, 2, 3), quiet)
     append = CorpusWriter.append
 
     def dying(self: CorpusWriter, inputs: set[str], files: dict[str, int]) -> frozenset[str]:
@@ -62,10 +58,10 @@ def test_a_killed_campaign_goes_on(spark: SparkSession, tmp_path: Path, monkeypa
 
     monkeypatch.setattr(CorpusWriter, "append", dying)
     with pytest.raises(ProcessKilled):
-        run_seeds(spark, corpus, PLAN, (1, 2, 3), ignore_progress, at_once=1)
+        run_seeds(spark, corpus, PLAN, (1, 2, 3), quiet, at_once=1)
     assert find_reports(corpus).keys() == {1}
     monkeypatch.setattr(CorpusWriter, "append", append)
-    again = run_seeds(spark, corpus, PLAN, (1, 2, 3), ignore_progress)
+    again = run_seeds(spark, corpus, PLAN, (1, 2, 3), quiet)
     assert to_json(replace(again, seconds=0, provenance=None)) == to_json(replace(whole, seconds=0, provenance=None))
     assert rows(corpus) == rows(undisturbed)
 
@@ -77,24 +73,33 @@ def test_another_campaign_needs_another_folder(tmp_path: Path) -> None:
         check_same_campaign(tmp_path, replace(PLAN, schedules=4))
 
 
-def test_a_campaign_moves_no_groups(tmp_path: Path) -> None:
-    profile = tmp_path / "profile.toml"
-    profile.write_text("[target]\nmove = 'move {group}'\n")
-    with pytest.raises(PipelineError, match=r"a campaign cannot move groups: .* \(leave out \[target\] move\)$"):
-        check_same_campaign(tmp_path, replace(PLAN, target="kafka://127.0.0.1:1", profile=profile))
-
-
-def test_a_target_that_is_shared_is_not_restarted(tmp_path: Path) -> None:
-    profile = tmp_path / "p.toml"
-    profile.write_text('[target]\nstart = "true"\nkill = "true"\n')
-    with pytest.raises(PipelineError, match="cannot restart"):
-        check_same_campaign(tmp_path, replace(PLAN, target="kafka://127.0.0.1:1", profile=profile))
-
-
-def test_an_address_with_a_password_is_refused_before_it_is_written(tmp_path: Path) -> None:
-    with pytest.raises(TargetError, match="an address holds no user and no password"):
-        check_same_campaign(tmp_path, replace(PLAN, target="kafka://me:geheim@127.0.0.1:1"))
-    assert not list(tmp_path.iterdir())
+@pytest.mark.parametrize(
+    ("target", "profile", "error", "line"),
+    [
+        (
+            "kafka://127.0.0.1:1",
+            "[target]\nmove = 'move {group}'",
+            PipelineError,
+            r"a campaign cannot move groups: .* \(leave out \[target\] move\)$",
+        ),
+        ("kafka://127.0.0.1:1", "[target]\nstart = 'true'\nkill = 'true'", PipelineError, "cannot restart"),
+        ("kafka://me:geheim@127.0.0.1:1", "", TargetError, "an address holds no user and no password"),
+        (
+            "127.0.0.1:1",
+            "[security]\nmechanism = 'PLAIN'\nuser = 'me'\npassword_file = 'none'",
+            TargetError,
+            r"\[security\] password_file: .*none: No such file",
+        ),
+    ],
+    ids=["groups of others", "a target that is shared", "a password in an address", "a secret that is missing"],
+)
+def test_what_cannot_be_a_campaign_is_refused_before_anything_is_written(
+    target: str, profile: str, error: type[Exception], line: str, tmp_path: Path
+) -> None:
+    (tmp_path / "p.toml").write_text(profile)
+    with pytest.raises(error, match=line):
+        check_same_campaign(tmp_path / "c", replace(PLAN, target=target, profile=tmp_path / "p.toml"))
+    assert not (tmp_path / "c").exists()
 
 
 @pytest.mark.parametrize("address", ["push://nowhere", "region://nowhere"])
@@ -102,13 +107,6 @@ def test_an_address_of_another_protocol_is_looked_at(address: str, tmp_path: Pat
     with pytest.raises(TargetError, match=address):
         check_same_campaign(tmp_path, replace(PLAN, target=address))
     check_same_campaign(tmp_path, replace(PLAN, target=f"{address}:1"))
-
-
-def test_a_secret_that_is_missing_is_told_before_the_workers_start(tmp_path: Path) -> None:
-    profile = tmp_path / "p.toml"
-    profile.write_text('[security]\nmechanism = "PLAIN"\nuser = "me"\npassword_file = "none"\n')
-    with pytest.raises(TargetError, match=r"\[security\] password_file: .*none: No such file"):
-        check_same_campaign(tmp_path, replace(PLAN, target="127.0.0.1:1", profile=profile))
 
 
 def result(verdict: Verdict, checks: int) -> RequirementResult:
@@ -157,4 +155,4 @@ def test_the_shortest_failures_are_shown_and_all_are_counted() -> None:
 
 def test_no_seed_is_no_campaign(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(PipelineError, match="needs a seed"):
-        run_seeds(spark, Corpus.create(tmp_path / "c", 2), PLAN, (), ignore_progress)
+        run_seeds(spark, Corpus.create(tmp_path / "c", 2), PLAN, (), quiet)

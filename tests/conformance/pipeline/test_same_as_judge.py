@@ -27,7 +27,7 @@ from fencepost.traces.pipeline.results import fold_here, judge_corpus
 from fencepost.traces.pipeline.shard_plan import plan_parts
 from fencepost.traces.pipeline.spark_session import DAEMON_MODULE
 from tests.support.altered_traces import altered_trace, write_in_parts
-from tests.support.corpus_tables import CorpusResults, ingest_here
+from tests.support.corpus_tables import CorpusResults, ingest_here, quiet
 from tests.support.faulty_regions import FAULTS as REGION_FAULTS
 from tests.support.member_recording import RECORDED, T0, record_stable_member, record_wrong_member
 from tests.support.push.faults import FAULTS as PUSH_FAULTS
@@ -172,10 +172,6 @@ def test_the_first_of_several_malformed_messages_is_told(tmp_path: Path) -> None
     write_trace(tmp_path / "t.jsonl", altered_trace(8)[0], events)
     (line,) = pipeline_report([tmp_path / "t.jsonl"], 0).undecided
     assert line.startswith(f"not judged: {tmp_path}/t.jsonl: event 0: 'generation_id' of Heartbeat v4 is not ")
-
-
-def quiet(done: int, total: int, doing: str) -> None:
-    """Nobody wants to know."""
 
 
 @pytest.mark.slow

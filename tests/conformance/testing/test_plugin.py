@@ -103,7 +103,9 @@ def test_exactly_what_is_wrong_fails(pytester: pytest.Pytester) -> None:
     write_suite(pytester, "make_forgiving")
     result = run_suite(pytester)
     result.assert_outcomes(passed=5, failed=1)
-    assert FAILURE_OF_HB_04 in result.stdout.str()
+    text = result.stdout.str()
+    assert FAILURE_OF_HB_04 in text
+    assert "conformance/testing" not in text and "Traceback" not in text and "raise " not in text, "frames of the kit"
     result.stdout.fnmatch_lines(
         [
             "  again         pytest 'test_suite.py::test_group_protocol[[]HB-04[]]'",
@@ -114,12 +116,6 @@ def test_exactly_what_is_wrong_fails(pytester: pytest.Pytester) -> None:
     )
 
 
-def test_a_failure_shows_no_frame_of_the_kit(pytester: pytest.Pytester) -> None:
-    write_suite(pytester, "make_forgiving")
-    text = run_suite(pytester).stdout.str()
-    assert "conformance/testing" not in text and "Traceback" not in text and "raise " not in text
-
-
 @pytest.mark.slow
 def test_all_requirements_on_the_bundled_coordinator(pytester: pytest.Pytester) -> None:
     write_suite(pytester, "make_right", "@conformance")
@@ -128,36 +124,37 @@ def test_all_requirements_on_the_bundled_coordinator(pytester: pytest.Pytester) 
     result.stdout.fnmatch_lines([f"CONFORMANT: 304 of {len(CATALOGUE)} requirements checked, none violated."])
 
 
-def test_a_declared_deviation_is_expected_to_fail(pytester: pytest.Pytester) -> None:
-    write_suite(pytester, "make_forgiving", "@conformance('HB-0[45]', known={'HB-04': 'fixed in 1.5'})")
-    result = run_suite(pytester, "-rx")
-    result.assert_outcomes(passed=1, xfailed=1)
-    result.stdout.fnmatch_lines(["XFAIL *HB-04[]] - fixed in 1.5*"])
+KNOWN = "@conformance('HB-0[45]', known={'HB-04': 'fixed in 1.5'})"
+NO_RESTART = "*FAILOVER-02 unsupported: needs*(switched on by in_memory(..., restart=True))"
 
 
-def test_a_declared_deviation_that_is_gone_is_a_failure(pytester: pytest.Pytester) -> None:
-    write_suite(pytester, "make_right", "@conformance('HB-0[45]', known={'HB-04': 'fixed in 1.5'})")
-    result = run_suite(pytester)
-    result.assert_outcomes(passed=1, failed=1)
-    result.stdout.fnmatch_lines(["*XPASS(strict)*fixed in 1.5*"])
+@pytest.mark.parametrize(
+    ("factory", "decorator", "outcomes", "lines"),
+    [
+        ("make_forgiving", KNOWN, {"passed": 1, "xfailed": 1}, ["XFAIL *HB-04[]] - fixed in 1.5*"]),
+        ("make_right", KNOWN, {"passed": 1, "failed": 1}, ["*XPASS(strict)*fixed in 1.5*"]),
+        (
+            "make_right",
+            "@conformance('FAILOVER-09', 'FAILOVER-02')",
+            {"skipped": 2},
+            [NO_RESTART, "*FAILOVER-09 unsupported: *"],
+        ),
+    ],
+    ids=["a declared deviation", "a declared deviation that is gone", "what the target does not offer"],
+)
+def test_what_is_no_plain_pass_or_failure(
+    pytester: pytest.Pytester, factory: str, decorator: str, outcomes: dict[str, int], lines: list[str]
+) -> None:
+    write_suite(pytester, factory, decorator, restart=False)
+    result = run_suite(pytester, "-rxs")
+    result.assert_outcomes(**outcomes)
+    result.stdout.fnmatch_lines_random(lines)
 
 
 def test_the_profile_declares_deviations_as_well(pytester: pytest.Pytester) -> None:
     write_suite(pytester, "make_forgiving", "@conformance('HB-0[45]')")
     pytester.makefile(".toml", profile="[known]\nHB-04 = 'fixed in 1.5'\n")
     run_suite(pytester, "--fencepost-profile", "profile.toml").assert_outcomes(passed=1, xfailed=1)
-
-
-def test_what_the_target_does_not_offer_is_skipped(pytester: pytest.Pytester) -> None:
-    write_suite(pytester, "make_right", "@conformance('FAILOVER-09', 'FAILOVER-02')", restart=False)
-    result = run_suite(pytester, "-rs")
-    result.assert_outcomes(skipped=2)
-    result.stdout.fnmatch_lines_random(
-        [
-            "*FAILOVER-02 unsupported: needs*(switched on by in_memory(..., restart=True))",
-            "*FAILOVER-09 unsupported: *",
-        ]
-    )
 
 
 @pytest.mark.parametrize(("setting", "outcome"), [("fail", "failed"), ("skip", "skipped")])
@@ -258,39 +255,31 @@ def test_mistakes_are_one_line(pytester: pytest.Pytester, decorator: str, line: 
     assert "Traceback" not in result.stdout.str()
 
 
-def test_no_target(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(
-        "from fencepost.testing import conformance\n@conformance('HB-05')\ndef test_it(fencepost_case): ..."
-    )
-    result = run_suite(pytester)
-    result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["nothing to test: override the fixture fencepost_target*", "*in_memory(*"])
-
-
 @pytest.mark.parametrize(
-    ("target", "line"),
-    [("127.0.0.1:1", "*127.0.0.1:1*"), ("nonsense", "*nonsense*is no target*")],
+    ("target", "arguments", "outcomes", "line"),
+    [
+        ("", (), {"errors": 1}, "nothing to test: override the fixture fencepost_target*"),
+        ("", ("--fencepost-target", "127.0.0.1:1"), {"failed": 1}, "*127.0.0.1:1*"),
+        ("", ("--fencepost-target", "nonsense"), {"failed": 1}, "*nonsense*is no target*"),
+        (
+            "@pytest.fixture\ndef fencepost_target(): return 7",
+            (),
+            {"failed": 1},
+            "fencepost_target returned 7; return in_memory(...)*",
+        ),
+    ],
 )
-def test_a_target_that_cannot_be_used(pytester: pytest.Pytester, target: str, line: str) -> None:
+def test_a_target_that_cannot_be_used(
+    pytester: pytest.Pytester, target: str, arguments: tuple[str, ...], outcomes: dict[str, int], line: str
+) -> None:
     pytester.makepyfile(
-        "from fencepost.testing import conformance\n@conformance('HB-0[45]')\n"
-        "def test_it(fencepost_case): fencepost_case.check()"
-    )
-    result = run_suite(pytester, "--fencepost-target", target)
-    result.assert_outcomes(failed=2)
-    result.stdout.fnmatch_lines([line])
-    assert "Traceback" not in result.stdout.str() and "conformance/" not in result.stdout.str()
-
-
-def test_a_fixture_that_returns_no_target(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(
-        "import pytest\nfrom fencepost.testing import conformance\n"
-        "@pytest.fixture\ndef fencepost_target(): return 7\n"
+        f"import pytest\nfrom fencepost.testing import conformance\n{target}\n"
         "@conformance('HB-05')\ndef test_it(fencepost_case): fencepost_case.check()"
     )
-    result = run_suite(pytester)
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["fencepost_target returned 7; return in_memory(...)*"])
+    result = run_suite(pytester, *arguments)
+    result.assert_outcomes(**outcomes)
+    result.stdout.fnmatch_lines([line])
+    assert "Traceback" not in result.stdout.str() and "conformance/" not in result.stdout.str()
 
 
 # --- random schedules

@@ -18,7 +18,7 @@ from fencepost.conformance.cli import main
 from fencepost.traces.files.trace_files import write_trace
 from fencepost.traces.pipeline import PipelineError
 from fencepost.traces.pipeline.corpus import Corpus, CorpusWriter, Counts, InputFile, compact, forget, open_table
-from fencepost.traces.pipeline.ingest import batch_by_size, make_ingest_task, open_trace_file, trace_files
+from fencepost.traces.pipeline.ingest import batch_by_size, find_inputs, make_ingest_task, open_trace_file
 from fencepost.traces.pipeline.results import replace_folder
 from fencepost.traces.pipeline.tables import INPUTS, TABLE_COLUMN, TABLES, TableWriter
 from tests.support.altered_traces import altered_trace
@@ -155,7 +155,7 @@ def test_workers_list_a_relative_path_wherever_they_are(
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.jsonl").touch()
     monkeypatch.chdir(tmp_path)
-    (found,) = trace_files(spark, [Path("in")])
+    (found,) = find_inputs(spark, [Path("in")])
     assert found.path == str(tmp_path / "in" / "a.jsonl")
 
 
@@ -163,13 +163,13 @@ def test_folders_and_files_are_sources(spark: SparkSession, tmp_path: Path) -> N
     for name in ("b.jsonl", "a.jsonl.gz", "notes.txt", "deep/c.jsonl"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
-    found = trace_files(spark, [tmp_path, tmp_path / "notes.txt", tmp_path / "b.jsonl"])
+    found = find_inputs(spark, [tmp_path, tmp_path / "notes.txt", tmp_path / "b.jsonl"])
     assert [Path(each.path).name for each in found] == ["a.jsonl.gz", "b.jsonl", "c.jsonl", "notes.txt"]
     with pytest.raises(PipelineError, match="no such file"):
-        trace_files(spark, [tmp_path / "none"])
+        find_inputs(spark, [tmp_path / "none"])
     (tmp_path / "empty").mkdir()
     with pytest.raises(PipelineError, match="no input found"):
-        trace_files(spark, [tmp_path / "empty"])
+        find_inputs(spark, [tmp_path / "empty"])
 
 
 def test_inputs_come_in_batches() -> None:

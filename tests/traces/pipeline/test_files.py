@@ -18,7 +18,7 @@ from fencepost.traces.pipeline.files import (
     open_parquet,
     open_parquet_output,
 )
-from fencepost.traces.pipeline.ingest import files_at
+from fencepost.traces.pipeline.ingest import TRACE_FILES, inputs_at
 from fencepost.traces.pipeline.rows import RowReader
 from fencepost.traces.pipeline.tables import EVENTS, SCHEMAS, TABLES
 from fencepost.traces.pipeline.trace_rows import extract_trace
@@ -53,12 +53,12 @@ def bucket(store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_bucket_holds_the_same_traces_as_a_folder(bucket: str, tmp_path: Path) -> None:
-    inputs = [*files_at(f"s3a://{bucket}/in"), *files_at(tmp_path / "in" / "deep")]
+    inputs = [*inputs_at(f"s3a://{bucket}/in", TRACE_FILES), *inputs_at(tmp_path / "in" / "deep", TRACE_FILES)]
     assert [each.path for each in inputs[:3]] == [
         f"s3://{bucket}/in/{name}" for name in ("0.jsonl.gz", "cut.jsonl.gz", "deep/1%20%25%3F%23%C3%A9.jsonl")
     ]
     here, there = Corpus.create(tmp_path / "h", 3), Corpus.create(tmp_path / "t", 3)
-    ingest_files(here, files_at(tmp_path / "in"))
+    ingest_files(here, inputs_at(tmp_path / "in", TRACE_FILES))
     result = ingest_files(there, inputs[:3])
     assert result.flaws and result.counts.is_balanced
     for table in TABLES[:3]:
@@ -83,7 +83,7 @@ def test_errors_are_one_line(bucket: str, tmp_path: Path) -> None:
         ("gopher://x/y", r"^gopher://x/y: .*gopher"),
     ):
         with pytest.raises(PipelineError, match=line) as told:
-            files_at(place)
+            inputs_at(place, TRACE_FILES)
         assert "\n" not in str(told.value)
     reader = RowReader(f"s3://{bucket}/in/gone.jsonl")
     (bad,) = reader.rows()

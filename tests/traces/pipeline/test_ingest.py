@@ -18,12 +18,8 @@ from fencepost.traces.pipeline.ingest import IngestResult, ingest
 from fencepost.traces.pipeline.parallel import split_evenly
 from fencepost.traces.pipeline.rows import SHARED_BUCKET, Row, RowReader
 from fencepost.traces.pipeline.tables import TABLES
-from tests.support.corpus_tables import ProcessKilled, commit_input, ingest_here, inputs_of, read_rows
+from tests.support.corpus_tables import ProcessKilled, commit_input, ingest_here, inputs_of, quiet, read_rows
 from tests.support.random_client import random_trace
-
-
-def quiet(done: int, total: int, doing: str) -> None:
-    """Nobody wants to know."""
 
 
 def traces(folder: Path, count: int = 6) -> list[Path]:

@@ -38,7 +38,7 @@ from fencepost.traces.pipeline.tables import TRACES
 from fencepost.traces.pipeline.trace_rows import group_recordings
 from fencepost.traces.verdict import FieldDifference, TraceVerdict, Violation
 from tests.support.altered_traces import altered_trace, judge_alone, summarize_verdicts, write_in_parts
-from tests.support.corpus_tables import FETCH, CorpusResults, inputs_of
+from tests.support.corpus_tables import FETCH, CorpusResults, inputs_of, quiet
 from tests.support.shards import file_of, findings_in, is_in_shard, is_own
 
 TRACES_IN_CI = 40
@@ -50,10 +50,6 @@ WELL_FORMED: Mapping[str, dict[str, object]] = {
 }
 """Bodies of requests that concern no group."""
 BUCKETS = 3
-
-
-def quiet(done: int, total: int, doing: str) -> None:
-    """Nobody wants to know."""
 
 
 def verdicts(corpus: Corpus, paths: Sequence[Path], split: int) -> Iterator[TraceVerdict]:

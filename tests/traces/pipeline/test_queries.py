@@ -191,22 +191,6 @@ def test_traces_that_are_split_for_the_judge_are_queried_as_a_whole() -> None:
     assert sum(map(len, join_parts(plan(MAX_PART_EVENTS), 2))) == 3, "a very long one stays as it is"
 
 
-SCHEDULES = range(20)
-
-
-def test_stale_commits_of_adversarial_schedules_are_found(tmp_path: Path) -> None:
-    corpus = Corpus.create(tmp_path / "c", 2)
-    expected = set()
-    for seed in SCHEDULES:
-        drawn = stale_commit(seed)
-        write_trace(tmp_path / f"{seed}.jsonl", drawn.header, drawn.violating)
-        write_trace(tmp_path / f"conformant-{seed}.jsonl", drawn.header, drawn.conformant)
-        expected.add((str(tmp_path / f"{seed}.jsonl"), drawn.sequence))
-    ingest_here(corpus, sorted(tmp_path.glob("*.jsonl")))
-    found = {(row["trace"], row["sequence"]) for row in query_here(corpus, "no-stale-commit")}
-    assert found <= expected and len(found) >= 18
-
-
 @pytest.mark.parametrize("split", SPLITS)
 def test_what_the_invariants_look_at_is_counted(corpus: Corpus, split: int | None) -> None:
     parts = plan_here(corpus, split)
@@ -338,17 +322,19 @@ def test_two_parts_show_one_incarnation(tmp_path: Path, split: int | None) -> No
         assert not QUERIES[query].run(events).num_rows, "a part alone does not show it"
 
 
-def test_stale_commits_of_adversarial_schedules_are_found_in_parts(tmp_path: Path) -> None:
+@pytest.mark.parametrize("parts", [1, 3])
+def test_stale_commits_of_adversarial_schedules_are_found(parts: int, tmp_path: Path) -> None:
     corpus = Corpus.create(tmp_path / "c", 2)
-    expected = set()
+    expected: set[object] = set()
     for seed in range(20):
         drawn = stale_commit(seed)
         for name, events in ((f"{seed}", drawn.violating), (f"conformant-{seed}", drawn.conformant)):
             (folder := tmp_path / name).mkdir()
-            write_in_parts(folder, drawn.header, events, 3)
-        expected.add(f"{seed}")
+            write_in_parts(folder, drawn.header, events, parts)
+        expected.add(f"{seed}" if parts > 1 else (f"{seed}", drawn.sequence))
     assert not ingest_here(corpus, sorted(tmp_path.glob("*/r.*.jsonl"))).counts.quarantined
     rows = query_here(corpus, "no-stale-commit")
-    found = {Path(row["trace"]).parent.name for row in rows}
+    names = [Path(row["trace"]).parent.name for row in rows]
+    found: set[object] = {name if parts > 1 else (name, row["sequence"]) for name, row in zip(names, rows, strict=True)}
     assert found <= expected and len(found) >= 18, len(found)
     assert {Path(row["trace"]).name for row in rows} == {"r.0001.jsonl"}, "named by the first part"

@@ -26,14 +26,13 @@ def test_workers_are_this_python_and_find_fencepost(spark: SparkSession) -> None
     assert (row.python, row.package) == (sys.executable, fencepost.__file__)
 
 
-def test_given_settings_override_defaults(tmp_path_factory: pytest.TempPathFactory) -> None:
-    folder = tmp_path_factory.mktemp("session")
-    settings = spark_session.spark_settings("local[2]", {"spark.ui.enabled": "true", "spark.x": "1"}, folder)
+def test_given_settings_override_defaults(tmp_path: Path) -> None:
+    settings = spark_session.spark_settings("local[2]", {"spark.ui.enabled": "true", "spark.x": "1"}, tmp_path)
     assert (settings["spark.ui.enabled"], settings["spark.x"]) == ("true", "1")
 
 
-def test_java_compiles_little_for_a_judge_on_this_machine(tmp_path_factory: pytest.TempPathFactory) -> None:
-    folder, key = tmp_path_factory.mktemp("session"), spark_session.JAVA_OPTIONS
+def test_java_compiles_little_for_a_judge_on_this_machine(tmp_path: Path) -> None:
+    key = spark_session.JAVA_OPTIONS
     given: dict[str, str] = {key: "-XX:+UseZGC"}
     small, large = spark_session.SHORT_BYTES, spark_session.SHORT_BYTES + 1
     for master, conf, size, is_light, is_short in (
@@ -43,16 +42,14 @@ def test_java_compiles_little_for_a_judge_on_this_machine(tmp_path_factory: pyte
         ("local[2]", given, small, False, True),
         ("spark://somewhere:7077", {}, small, False, False),
     ):
-        settings = spark_session.spark_settings(master, conf, folder, size)
+        settings = spark_session.spark_settings(master, conf, tmp_path, size)
         assert (spark_session.LIGHT_WORK in settings[key]) is is_light
         assert (spark_session.SHORT_CONF.items() <= settings.items()) is is_short
 
 
-def test_the_settings_of_this_machine_are_not_those_of_a_cluster(tmp_path_factory: pytest.TempPathFactory) -> None:
-    folder = tmp_path_factory.mktemp("session")
-    assert spark_session.LOCAL_CONF.keys().isdisjoint(
-        spark_session.spark_settings("spark://somewhere:7077", {}, folder)
-    )
+def test_the_settings_of_this_machine_are_not_those_of_a_cluster(tmp_path: Path) -> None:
+    settings = spark_session.spark_settings("spark://somewhere:7077", {}, tmp_path)
+    assert spark_session.LOCAL_CONF.keys().isdisjoint(settings)
 
 
 def test_the_handler_of_ctrl_c_is_kept(spark: SparkSession) -> None:

@@ -14,8 +14,9 @@ from fencepost.traces.judge.judge import Judge
 from fencepost.traces.pipeline import PipelineError
 from fencepost.traces.pipeline import topic_ingest as module
 from fencepost.traces.pipeline.corpus import Corpus, CorpusWriter, forget
+from fencepost.traces.pipeline.ingest import IngestSummary
 from fencepost.traces.pipeline.stream import findings_log, new_findings, watch_topic
-from fencepost.traces.pipeline.topic_ingest import Section, TopicSummary, ingest_topic, sections_of
+from fencepost.traces.pipeline.topic_ingest import Section, ingest_topic, sections_of
 from fencepost.traces.pipeline.topics import (
     OffsetRange,
     Topic,
@@ -152,7 +153,7 @@ class TopicInMemory:
         begin = len(self.records)
         self.records += [TopicRecord(0, begin + place, key, line) for place, line in enumerate(lines)]
 
-    def ingest(self, corpus: Corpus, *, unended: bool = False) -> TopicSummary:
+    def ingest(self, corpus: Corpus, *, unended: bool = False) -> IngestSummary:
         """Ingest what is new."""
         return ingest_topic(NO_SPARK, corpus, self.topic, lambda *_: None, takes_unended=unended)
 
@@ -186,7 +187,7 @@ def test_a_later_ingest_begins_at_the_first_section_that_is_not_over(
     there.produce("a", *lines[5:], None)
     summary = there.ingest(corpus)
     assert there.read[0] == 3 and names(corpus) == ["0/b", "3/a"]
-    assert (summary.ingested.flaws, summary.unended, summary.ingested.already_ingested) == ((), (), 0)
+    assert (summary.flaws, summary.unended, summary.already_ingested) == ((), (), 0)
     assert not read_rows(corpus, "quarantine")
     assert there.ingest(corpus).records == 0
 
@@ -232,11 +233,11 @@ def test_sections_taken_as_they_are_do_not_hold_up_the_position(
     """What comes of them later has no header."""
     corpus = Corpus.create(tmp_path / "c", 3)
     there.produce("a", *lines[:5])
-    assert there.ingest(corpus, unended=True).ingested.inputs == 1
+    assert there.ingest(corpus, unended=True).inputs == 1
     assert there.ingest(corpus).records == 0
     there.produce("a", lines[5], None)
     summary = there.ingest(corpus)
-    assert (summary.records, len(summary.ingested.flaws)) == (2, 1)
+    assert (summary.records, len(summary.flaws)) == (2, 1)
     assert names(corpus) == ["0/a", "before 6/a"]
 
 
@@ -247,9 +248,9 @@ def test_records_that_were_removed_unread_are_told(there: TopicInMemory, lines: 
     there.produce("a", *lines[:3], None, *lines[:3], None)
     there.begins = 8
     told = "records 4 to 7 of partition 0 were removed from the topic before they were read"
-    assert there.ingest(corpus).ingested.flaws == (f"kafka://c/t/0: {told}",)
+    assert there.ingest(corpus).flaws == (f"kafka://c/t/0: {told}",)
     assert [row[0::3] for row in read_rows(corpus, "quarantine")] == [("kafka://c/t/0", told)]
-    assert there.ingest(corpus).ingested.flaws == ()
+    assert there.ingest(corpus).flaws == ()
     assert names(corpus) == ["0/a", "8/a"]
 
 
@@ -263,7 +264,7 @@ def test_a_topic_is_forgotten_with_its_position(there: TopicInMemory, lines: lis
         there.ingest(corpus)
     assert forget(corpus, "kafka://c/t").lines == 3 and not list(corpus.input_rows())
     there.produce("a", None)
-    assert there.ingest(corpus).ingested.inputs == 1
+    assert there.ingest(corpus).inputs == 1
 
 
 def test_a_topic_that_is_forgotten_meanwhile_is_read_again(
@@ -314,19 +315,19 @@ def test_a_topic_is_ingested_and_watched_like_files(spark: SparkSession, address
     produce_records(address, "traces", [("bad", b"?"), ("bad", None)])
 
     corpus, beside = Corpus.create(tmp_path / "c", 3), Corpus.create(tmp_path / "f", 3)
-    done, unended, read = ingest_topic(spark, corpus, topic, lambda done, total, what: None)
-    assert read == sum(each.end for each in offset_ranges(topic))
+    done = ingest_topic(spark, corpus, topic, lambda done, total, what: None)
+    assert done.records == sum(each.end for each in offset_ranges(topic))
     ingest_here(beside, [*paths[:-1], *parts])
     assert lines_of(corpus) == lines_of(beside)
-    assert (done.inputs, len(unended), len(done.flaws)) == (len(paths) - 1 + len(parts) + 1, 1, 1)
+    assert (done.inputs, len(done.unended), len(done.flaws)) == (len(paths) - 1 + len(parts) + 1, 1, 1)
     assert {(row[9], row[10]) for row in read_rows(corpus, "traces")} == {("", 0), ("r", 1), ("r", 2)}
 
     watch_topic(spark, topic, tmp_path / "w", once=True).awaitTermination()
     produce_records(address, "traces", [(str(SEEDS[-1]), None)])
-    again, unended, read_again = ingest_topic(spark, corpus, topic, lambda done, total, what: None)
-    assert (again.inputs, unended, read_again < read) == (1, (), True)
-    last, _, read_then = ingest_topic(spark, corpus, topic, lambda done, total, what: None)
-    assert (last.inputs, read_then, last.flaws) == (0, 0, ())
+    again = ingest_topic(spark, corpus, topic, lambda done, total, what: None)
+    assert (again.inputs, again.unended, again.records < done.records) == (1, (), True)
+    last = ingest_topic(spark, corpus, topic, lambda done, total, what: None)
+    assert (last.inputs, last.records, last.flaws) == (0, 0, ())
     ingest_here(beside, paths[-1:])
     assert lines_of(corpus) == lines_of(beside) and len(corpus.inputs()) == done.inputs + 1
     watch_topic(spark, topic, tmp_path / "w", once=True).awaitTermination()

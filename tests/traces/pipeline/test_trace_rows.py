@@ -157,26 +157,19 @@ FIRST, SECOND, THIRD = (
 )
 
 
-def names(*files: TraceFile) -> list[list[str]]:
-    return [[file.trace for file in whole] for whole in group_recordings(files)]
-
-
-def test_parts_that_follow_each_other_are_one_trace() -> None:
-    assert names(THIRD, ALONE, FIRST, SECOND) == [["a"], ["/r/1", "/r/2", "/r/3"]]
-
-
-def test_a_part_without_the_one_before_begins_a_trace() -> None:
-    assert names(FIRST, THIRD) == [["/r/1"], ["/r/3"]]
-    assert names(FIRST, replace(SECOND, continued=None)) == [["/r/1"], ["/r/2"]]
-
-
-def test_the_same_part_twice_is_no_next_part() -> None:
-    assert names(FIRST, replace(FIRST, trace="/copy/1")) == [["/copy/1"], ["/r/1"]]
-
-
-def test_after_a_flaw_another_trace_begins() -> None:
-    flawed = replace(SECOND, flawed=7)
-    assert names(FIRST, flawed, THIRD) == [["/r/1", "/r/2"], ["/r/3"]]
+@pytest.mark.parametrize(
+    ("files", "traces"),
+    [
+        ((THIRD, ALONE, FIRST, SECOND), [["a"], ["/r/1", "/r/2", "/r/3"]]),
+        ((FIRST, THIRD), [["/r/1"], ["/r/3"]]),
+        ((FIRST, replace(SECOND, continued=None)), [["/r/1"], ["/r/2"]]),
+        ((FIRST, replace(FIRST, trace="/copy/1")), [["/copy/1"], ["/r/1"]]),
+        ((FIRST, replace(SECOND, flawed=7), THIRD), [["/r/1", "/r/2"], ["/r/3"]]),
+    ],
+    ids=["parts that follow", "a part is missing", "a part continues nothing", "the same part twice", "after a flaw"],
+)
+def test_parts_that_follow_each_other_are_one_trace(files: Sequence[TraceFile], traces: list[list[str]]) -> None:
+    assert [[file.trace for file in whole] for whole in group_recordings(files)] == traces
 
 
 def test_the_lines_of_a_trace_are_counted_on() -> None:
