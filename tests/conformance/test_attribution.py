@@ -13,7 +13,7 @@ from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.analysis.failures import Origin
 from fencepost.conformance.analysis.report_builder import ReportBuilder
 from fencepost.conformance.classic.scenarios import ALL
-from fencepost.conformance.classic.zoo.bugs.coordinators import CrashingTarget
+from fencepost.conformance.classic.zoo.bugs.environments import CrashingTarget
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import ExitCode, Report, Verdict

@@ -11,7 +11,7 @@ from fencepost.adapters.target import Description
 from fencepost.adapters.virtual_clock import VirtualClock, run_virtual
 from fencepost.conformance.classic.scenarios import ALL
 from fencepost.conformance.classic.schedules.moves.cast import MemberRole
-from fencepost.conformance.classic.zoo.bugs.coordinators import CrashingTarget
+from fencepost.conformance.classic.zoo.bugs.environments import CrashingTarget
 from fencepost.conformance.classic.zoo.coordinator_stand import BUNDLED_SCHEDULES
 from fencepost.conformance.events import Progress, RunEvent
 from fencepost.conformance.plan import Plan

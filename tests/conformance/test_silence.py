@@ -6,7 +6,7 @@ import pytest
 
 from fencepost.adapters.classic.coordinator import Coordinator
 from fencepost.adapters.in_process import InProcessTarget
-from fencepost.conformance.classic.zoo.bugs.coordinators import CrashingTarget
+from fencepost.conformance.classic.zoo.bugs.environments import CrashingTarget
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import ExitCode, Report, Verdict

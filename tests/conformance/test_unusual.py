@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from fencepost.conformance.classic.zoo.bugs.coordinators import CrashingTarget
+from fencepost.conformance.classic.zoo.bugs.environments import CrashingTarget
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.reports.report import render_report

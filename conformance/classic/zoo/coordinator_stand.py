@@ -17,8 +17,7 @@ from fencepost.conformance.classic.scenarios import ALL
 from fencepost.conformance.classic.scenarios.tours import tour_scenarios, with_target_timeouts
 from fencepost.conformance.classic.schedules.protocol import ClassicSchedules
 from fencepost.conformance.classic.zoo.baselines import plain_hypothesis, random_walks
-from fencepost.conformance.classic.zoo.bugs.coordinators import CrashingTarget
-from fencepost.conformance.classic.zoo.bugs.environments import PLAIN, Environment
+from fencepost.conformance.classic.zoo.bugs.environments import PLAIN, CrashingTarget, Environment
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS, BundledRun

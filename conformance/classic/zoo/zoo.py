@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from functools import cache, partial
 from types import MappingProxyType
 
-from fencepost.conformance.classic.zoo.bugs import COORDINATOR_BUGS, coordinators
+from fencepost.conformance.classic.zoo.bugs import COORDINATOR_BUGS, environments
 from fencepost.conformance.classic.zoo.bugs.environments import PLAIN
 from fencepost.conformance.classic.zoo.client_stand import CLIENT_HANGS, CLIENTS, ClientFault, hunt_by_groups
 from fencepost.conformance.classic.zoo.clients import CLIENT_BUGS, NOT_PUT_BACK, reference
@@ -21,13 +21,13 @@ from fencepost.conformance.zoo.strategies import BASELINES, GROUPS
 
 def mutant_of_coordinator(mutant: Mutant) -> CoordinatorFault:
     """A mutant of the bundled coordinator as a fault."""
-    return mutant_fault(mutant, Side.COORDINATOR, PLAIN, coordinators.put_in_mutant)
+    return mutant_fault(mutant, Side.COORDINATOR, PLAIN, environments.put_in_mutant)
 
 
 @cache
 def coordinator_mutants() -> Mapping[str, CoordinatorFault]:
     """The systematic mutants of the bundled coordinator by their names, in the order of the source."""
-    return {mutant.name: mutant_of_coordinator(mutant) for mutant in coordinators.coordinator_mutants()}
+    return {mutant.name: mutant_of_coordinator(mutant) for mutant in environments.coordinator_mutants()}
 
 
 @cache

@@ -17,11 +17,11 @@ from fencepost.adapters.classic.offsets import Offsets
 from fencepost.adapters.classic.records import GroupRecord, OffsetRecord, Record
 from fencepost.adapters.classic.subscription import CONSUMER
 from fencepost.conformance.classic.zoo.bugs import environments
-from fencepost.conformance.classic.zoo.bugs.coordinators import CrashingTarget
 from fencepost.conformance.classic.zoo.bugs.environments import (
     OFFSETS_REFUSED,
     SLOW_LOADING,
     SLOW_OFFSETS,
+    CrashingTarget,
     coordinator_family,
     error_body,
 )

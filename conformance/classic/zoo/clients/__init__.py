@@ -6,8 +6,7 @@ from types import MappingProxyType
 from fencepost.conformance.classic.zoo.clients.assigning import assigning
 from fencepost.conformance.classic.zoo.clients.commits import commit_bugs
 from fencepost.conformance.classic.zoo.clients.fetching import fetching
-from fencepost.conformance.classic.zoo.clients.membership import membership
-from fencepost.conformance.classic.zoo.clients.subscribing import subscribing
+from fencepost.conformance.classic.zoo.clients.membership import membership, subscribing
 from fencepost.conformance.zoo.fault import by_id
 
 CLIENT_BUGS = by_id([membership, subscribing, commit_bugs, fetching, assigning])
