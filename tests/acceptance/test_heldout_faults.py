@@ -6,9 +6,9 @@ import pytest
 
 import fencepost
 from fencepost.adapters.classic.group import Group
-from fencepost.conformance.classic.zoo.coordinator_stand import CoordinatorFault
+from fencepost.conformance.classic.zoo.coordinator_stand import COORDINATORS, CoordinatorFault
+from fencepost.conformance.zoo.hunt import usual_run
 from tests.acceptance.heldout_faults.fault import Edit, StaleEditError, edited_coordinator
-from tests.acceptance.heldout_faults.play import record_play
 from tests.acceptance.heldout_faults.registry import FAULTS, WITNESSES
 
 IDS = {requirement.id for requirement in fencepost.requirements()}
@@ -33,20 +33,16 @@ def test_a_fault_is_described(fault: CoordinatorFault) -> None:
 
 @pytest.mark.parametrize("fault", FAULTS, ids=id_of)
 def test_a_witness_tells_the_coordinators_apart(fault: CoordinatorFault) -> None:
-    header, shipped = record_play(WITNESSES[fault.id].play)
-    with fault.activate():
-        _, faulty = record_play(WITNESSES[fault.id].play)
-    assert shipped != faulty
-    assert not fencepost.judge(shipped, header).violations
-    _, again = record_play(WITNESSES[fault.id].play)
-    assert again == shipped, "the fault is still there"
+    scenario = WITNESSES[fault.id].scenario
+    shipped, faulty = usual_run(COORDINATORS, fault.setting, scenario), COORDINATORS.run_with(fault, scenario)
+    assert shipped.events != faulty.events
+    assert not shipped.verdict.violated and not shipped.blocked
+    assert COORDINATORS.play(fault.setting, scenario, "run").events == shipped.events, "the fault is still there"
 
 
 @pytest.mark.parametrize("fault", [fault for fault in FAULTS if not WITNESSES[fault.id].not_blamed], ids=id_of)
 def test_the_judge_rejects_the_faulty_coordinator(fault: CoordinatorFault) -> None:
-    with fault.activate():
-        header, events = record_play(WITNESSES[fault.id].play)
-    assert fencepost.judge(events, header).violations
+    assert COORDINATORS.run_with(fault, WITNESSES[fault.id].scenario).verdict.violated
 
 
 def test_an_edit_of_text_that_is_gone_is_refused() -> None:

@@ -6,6 +6,6 @@ tunes the generator, a scenario or a rule on one of them, and none of them becom
 was missed, look at the kind and not at the fault.
 
 A fault is a few edits to functions of the bundled coordinator, applied from outside while it is measured. Its witness
-is the shortest schedule by hand at which the responses of the faulty coordinator differ from those of the shipped one.
+is the shortest scenario by hand at which the responses of the faulty coordinator differ from those of the shipped one.
 `tests.acceptance.test_heldout_faults` plays the witnesses; `python -m tests.acceptance heldout` runs random schedules.
 """

@@ -2,18 +2,17 @@
 
 import inspect
 import textwrap
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
 from fencepost.conformance.classic.zoo.bugs.environments import PLAIN, Environment
+from fencepost.conformance.run.context import ScenarioFunction
+from fencepost.conformance.subject import Scenario
 from fencepost.conformance.zoo.fault import Fault, Patch, Side
-from tests.acceptance.heldout_faults.play import Play
 
 _PACKAGE = "fencepost.adapters.classic"
-
-WitnessFunction = Callable[[Play], Awaitable[None]]
 
 
 class StaleEditError(Exception):
@@ -31,11 +30,11 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """The play that shows a fault of some kind. `not_blamed` says why the judge could reject no trace of it when it was
-    written; "" if it rejects this one."""
+    """The scenario that shows a fault of some kind. `not_blamed` says why the judge could reject no trace of it when it
+    was written; "" if it rejects this one."""
 
     kind: str
-    play: WitnessFunction
+    scenario: Scenario
     not_blamed: str = ""
 
 
@@ -49,15 +48,15 @@ class HeldoutFamily:
 
     def add(
         self, *breaks: str, source: str, edits: Sequence[Edit], not_blamed: str = ""
-    ) -> Callable[[WitnessFunction], WitnessFunction]:
+    ) -> Callable[[ScenarioFunction], ScenarioFunction]:
         """Register a function as the witness of a fault, which has its name and the first paragraph of its docstring
         as its sentence."""
 
-        def register(play: WitnessFunction) -> WitnessFunction:
+        def register(play: ScenarioFunction) -> ScenarioFunction:
             id = play.__name__.replace("_", "-")
             sentence = " ".join((inspect.getdoc(play) or "").split("\n\n")[0].split())
             self.faults.append(edited_coordinator(id, breaks, source, edits, sentence))
-            self.witnesses[id] = Witness(self.kind, play, not_blamed)
+            self.witnesses[id] = Witness(self.kind, Scenario(id, (), play), not_blamed)
             return play
 
         return register

@@ -1,7 +1,8 @@
 """Held-out faults of members and their rebalances, kind by kind."""
 
+from fencepost.conformance.run.context import ScenarioContext
+from fencepost.conformance.run.requests import RANGE
 from tests.acceptance.heldout_faults.fault import Edit, HeldoutFamily
-from tests.acceptance.heldout_faults.play import INITIAL_DELAY_MS, MAX_SIZE, Play, subscription
 
 LEADER_FAILOVERS = HeldoutFamily("leader change, then failover")
 
@@ -12,16 +13,17 @@ LEADER_FAILOVERS = HeldoutFamily("leader change, then failover")
     source="plausible; of the family of BUG-37",
     edits=[Edit("group.Group.record", "self.leader", "next(iter(self.members), None)")],
 )
-async def log_names_the_oldest_member_as_leader(play: Play) -> None:
+async def log_names_the_oldest_member_as_leader(group: ScenarioContext) -> None:
     """The log names the member that has been there longest as the leader, not the one that leads."""
-    absent, successor = play.member("S", instance="i"), play.member("B")
-    await play.form(absent, successor)
-    successor.protocols = subscription("fencepost")
-    join = successor.join()
-    await play.wait(successor.rebalance)
-    play.complete([successor], [join], None)
-    await play.restart()
-    successor.join()
+    absent, successor = group.member_without_heartbeats("S", instance="i"), group.member_without_heartbeats("B")
+    await group.form_stable_group(absent, successor)
+    join = group.join_with_new_metadata(successor)
+    await group.sleep(successor.rebalance_timeout)
+    await join
+    await group.sync_leader(successor)
+    await group.restart()
+    group.join(successor)
+    await group.sleep(group.short_pause)
 
 
 @LEADER_FAILOVERS.add(
@@ -42,14 +44,16 @@ async def log_names_the_oldest_member_as_leader(play: Play) -> None:
         ),
     ],
 )
-async def log_names_the_predecessor_as_leader(play: Play) -> None:
+async def log_names_the_predecessor_as_leader(group: ScenarioContext) -> None:
     """A static leader that is replaced without a rebalance stays the leader in the log under its former id."""
-    leader, follower = play.member("S", instance="i"), play.member("B")
-    await play.form(leader, follower)
-    replacement = play.member("T", instance="i")
-    replacement.join()
-    await play.restart()
-    replacement.join()
+    leader, _ = await group.form_stable_group(
+        group.member_without_heartbeats("S", instance="i"), group.member_without_heartbeats("B", instance="j")
+    )
+    replacement = group.replacement_of(leader)
+    await group.join(replacement)
+    await group.restart()
+    group.join(replacement)
+    await group.sleep(group.short_pause)
 
 
 INCOMPLETE_PLANS = HeldoutFamily("member left out of a later plan")
@@ -67,11 +71,11 @@ INCOMPLETE_PLANS = HeldoutFamily("member left out of a later plan")
         )
     ],
 )
-async def left_out_member_keeps_its_share(play: Play) -> None:
+async def left_out_member_keeps_its_share(group: ScenarioContext) -> None:
     """A member that the leader leaves out keeps the assignment of the generation before."""
-    leader, follower = play.member("A"), play.member("B")
-    await play.form(leader, follower)
-    play.rejoin(leader, follower, plan={"A": b"all"})
+    members = await group.form_stable_group(*(group.member_without_heartbeats(label) for label in "AB"))
+    await group.rebalance(*members)
+    await group.sync_all(*members, plan={members[0].id: b"all"})
 
 
 @INCOMPLETE_PLANS.add(
@@ -87,13 +91,13 @@ async def left_out_member_keeps_its_share(play: Play) -> None:
         )
     ],
 )
-async def log_keeps_the_share_of_a_left_out_member(play: Play) -> None:
+async def log_keeps_the_share_of_a_left_out_member(group: ScenarioContext) -> None:
     """The log keeps the former assignment of a member that the leader leaves out, which shows after a failover."""
-    leader, follower = play.member("A"), play.member("B")
-    await play.form(leader, follower)
-    play.rejoin(leader, follower, plan={"A": b"all"})
-    await play.restart()
-    follower.sync()
+    members = await group.form_stable_group(*(group.member_without_heartbeats(label) for label in "AB"))
+    await group.rebalance(*members)
+    await group.sync_all(*members, plan={members[0].id: b"all"})
+    await group.restart()
+    await group.sync(members[1])
 
 
 SUBSCRIPTIONS = HeldoutFamily("different subscriptions")
@@ -111,12 +115,11 @@ SUBSCRIPTIONS = HeldoutFamily("different subscriptions")
         )
     ],
 )
-async def only_the_leader_subscribes(play: Play) -> None:
+async def only_the_leader_subscribes(group: ScenarioContext) -> None:
     """The subscribed topics of a group are taken to be those of its leader."""
-    leader = play.member("A", protocols=subscription("other"))
-    follower = play.member("B", protocols=subscription("fencepost"))
-    await play.form(leader, follower)
-    play.delete_offset()
+    leader = group.member_without_heartbeats("A", (RANGE, group.metadata("A", "other")))
+    await group.form_stable_group(leader, group.member_without_heartbeats("B"))
+    await group.delete_offsets([0])
 
 
 @SUBSCRIPTIONS.add(
@@ -132,14 +135,15 @@ async def only_the_leader_subscribes(play: Play) -> None:
         )
     ],
 )
-async def subscriptions_only_grow(play: Play) -> None:
+async def subscriptions_only_grow(group: ScenarioContext) -> None:
     """A topic stays subscribed after the only member that subscribed to it has left a group that goes on."""
-    leader = play.member("A", protocols=subscription("other"))
-    follower = play.member("B", protocols=subscription("fencepost"))
-    await play.form(leader, follower)
-    follower.leave()
-    play.rejoin(leader)
-    play.delete_offset()
+    leader = group.member_without_heartbeats("A", (RANGE, group.metadata("A", "other")))
+    follower = group.member_without_heartbeats("B")
+    await group.form_stable_group(leader, follower)
+    await group.leave(follower)
+    await group.rebalance(leader)
+    await group.sync_all(leader)
+    await group.delete_offsets([0])
 
 
 STATIC_REBALANCES = HeldoutFamily("rebalance by a static replacement")
@@ -164,17 +168,14 @@ Q_FIRST = (("q", b"mq"), ("p", b"mp"))
         )
     ],
 )
-async def replacement_sets_the_rebalance_timeout(play: Play) -> None:
+async def replacement_sets_the_rebalance_timeout(group: ScenarioContext) -> None:
     """A rebalance that a static replacement begins lasts as long as the replacement's own rebalance timeout, so that
     members with a longer one are dropped early."""
-    absent = play.member("A", rebalance=10_000)
-    predecessor = play.member("S", instance="i", rebalance=2_000)
-    absent.join()
-    for actor in (absent, predecessor):
-        actor.join()
-    await play.wait(2 * INITIAL_DELAY_MS)
-    play.member("T", instance="i", rebalance=2_000).join()
-    await play.wait(3_000)
+    absent, predecessor = group.member_without_heartbeats("A"), group.member_without_heartbeats("S", instance="i")
+    absent.rebalance_timeout, predecessor.rebalance_timeout = 10_000, 2_000
+    await group.form_generation(absent, predecessor)
+    group.join(group.replacement_of(predecessor))
+    await group.sleep(3_000)
 
 
 @STATIC_REBALANCES.add(
@@ -190,13 +191,13 @@ async def replacement_sets_the_rebalance_timeout(play: Play) -> None:
         )
     ],
 )
-async def absent_members_have_no_vote(play: Play) -> None:
+async def absent_members_have_no_vote(group: ScenarioContext) -> None:
     """Only members that have rejoined vote on the protocol: a replacement decides alone whether it changes."""
-    leader, follower = play.member("A", protocols=P_FIRST), play.member("B", protocols=P_FIRST)
-    predecessor = play.member("S", instance="i", protocols=Q_FIRST)
-    await play.form(leader, follower, predecessor)
-    play.member("T", instance="i", protocols=Q_FIRST).join()
-    leader.heartbeat()
+    predecessor = group.member_without_heartbeats("S", *Q_FIRST, instance="i")
+    voters = (group.member_without_heartbeats(label, *P_FIRST, instance=label) for label in "AB")
+    leader, *_ = await group.form_stable_group(*voters, predecessor)
+    group.join(group.replacement_of(predecessor))
+    await group.heartbeat(leader)
 
 
 FULL_GROUPS = HeldoutFamily("group at its maximum size")
@@ -213,12 +214,12 @@ FULL_GROUPS = HeldoutFamily("group at its maximum size")
         )
     ],
 )
-async def pending_ids_of_others_take_up_room(play: Play) -> None:
+async def pending_ids_of_others_take_up_room(group: ScenarioContext) -> None:
     """In a group that is not rebalancing, the pending ids of others count towards the maximum size."""
-    await play.form(*(play.member(f"M{number}") for number in range(MAX_SIZE - 1)))
-    first, second = play.member("X"), play.member("Y")
-    first.join()
-    second.join()
+    labels = [f"M{number}" for number in range(group.settings.max_group_size - 1)]
+    await group.form_stable_group(*map(group.member_without_heartbeats, labels))
+    for label in "XY":
+        await group.join(group.member_without_heartbeats(label))
 
 
 @FULL_GROUPS.add(
@@ -232,12 +233,12 @@ async def pending_ids_of_others_take_up_room(play: Play) -> None:
         )
     ],
 )
-async def absent_members_take_up_room(play: Play) -> None:
+async def absent_members_take_up_room(group: ScenarioContext) -> None:
     """In PreparingRebalance the maximum size counts members that have not rejoined."""
-    members = [play.member(f"M{number}") for number in range(MAX_SIZE)]
-    await play.form(*members)
-    members[0].join()
-    play.member("X").join()
+    labels = [f"M{number}" for number in range(group.settings.max_group_size)]
+    leader, *_ = await group.form_stable_group(*map(group.member_without_heartbeats, labels))
+    group.join(leader)
+    await group.join(group.member_without_heartbeats("X"))
 
 
 CLIENT_UPGRADES = HeldoutFamily("rolling upgrade of clients")
@@ -255,12 +256,12 @@ CLIENT_UPGRADES = HeldoutFamily("rolling upgrade of clients")
         )
     ],
 )
-async def old_protocol_outlasts_the_upgrade(play: Play) -> None:
+async def old_protocol_outlasts_the_upgrade(group: ScenarioContext) -> None:
     """The selected protocol is kept for as long as all members still offer it, whatever they prefer by now."""
-    upgraded, old = play.member("A", protocols=(("q", b""), ("p", b""))), play.member("B", protocols=(("p", b""),))
-    await play.form(upgraded, old)
+    upgraded, old = group.member_without_heartbeats("A", "q", "p"), group.member_without_heartbeats("B", "p")
+    members = await group.form_stable_group(upgraded, old)
     old.protocols = upgraded.protocols
-    play.rejoin(upgraded, old)
+    await group.rebalance(*members)
 
 
 @CLIENT_UPGRADES.add(
@@ -277,9 +278,8 @@ async def old_protocol_outlasts_the_upgrade(play: Play) -> None:
         )
     ],
 )
-async def old_leave_of_a_static_member_is_ignored(play: Play) -> None:
+async def old_leave_of_a_static_member_is_ignored(group: ScenarioContext) -> None:
     """A LeaveGroup of a version without instance ids is confirmed for a static member, which stays."""
-    member = play.member("S", instance="i")
-    await play.form(member)
-    member.leave(version=2)
-    member.heartbeat()
+    (member,) = await group.form_stable_group(group.member_without_heartbeats("S", instance="i"))
+    await group.leave(member, version=2)
+    await group.heartbeat(member)

@@ -1,7 +1,20 @@
 """Held-out faults of offsets and transactions, kind by kind."""
 
+import asyncio
+
+from fencepost.conformance.classic.scenarios.transactions import Producer
+from fencepost.conformance.run.context import ScenarioContext
 from tests.acceptance.heldout_faults.fault import Edit, HeldoutFamily
-from tests.acceptance.heldout_faults.play import CLEANUP_MS, INITIAL_DELAY_MS, RETENTION_MS, Play
+
+TRANSACTION_TIMEOUT_MS = 300_000
+
+
+async def begin_transaction(group: ScenarioContext, name: str = "P") -> Producer:
+    """A producer of this name with a transaction."""
+    producer = Producer(group, f"{group.group_id}-{name}")
+    await producer.begin(TRANSACTION_TIMEOUT_MS)
+    return producer
+
 
 OPEN_TRANSACTIONS = HeldoutFamily("open transaction")
 
@@ -20,12 +33,12 @@ _FORGET_PENDING = "for pending in group.uncommitted.values():\n            pendi
         )
     ],
 )
-async def plain_commit_forgets_the_pending_offset(play: Play) -> None:
+async def plain_commit_forgets_the_pending_offset(group: ScenarioContext) -> None:
     """A plain commit discards what open transactions hold for its partition."""
-    producer = play.producer()
-    producer.commit(9)
-    play.commit(6)
-    play.fetch(stable=True)
+    producer = await begin_transaction(group)
+    await producer.commit(0, 9)
+    await group.commit(None, {0: 6})
+    await group.fetch(stable=True)
 
 
 @OPEN_TRANSACTIONS.add(
@@ -39,15 +52,15 @@ async def plain_commit_forgets_the_pending_offset(play: Play) -> None:
         )
     ],
 )
-async def deleted_offset_stays_pending(play: Play) -> None:
+async def deleted_offset_stays_pending(group: ScenarioContext) -> None:
     """OffsetDelete removes the committed offset and leaves the pending one, which comes back with EndTxn."""
-    producer = play.producer()
-    play.commit(5)
-    producer.commit(9)
-    play.delete_offset()
-    play.fetch(stable=True)
-    producer.end(committed=True)
-    play.fetch()
+    producer = await begin_transaction(group)
+    await group.commit(None, {0: 5})
+    await producer.commit(0, 9)
+    await group.delete_offsets([0])
+    await group.fetch(stable=True)
+    await producer.end(committed=True)
+    await group.fetch()
 
 
 @OPEN_TRANSACTIONS.add(
@@ -64,13 +77,13 @@ async def deleted_offset_stays_pending(play: Play) -> None:
         ),
     ],
 )
-async def clean_up_expires_under_a_transaction(play: Play) -> None:
+async def clean_up_expires_under_a_transaction(group: ScenarioContext) -> None:
     """The clean-up pass expires an offset, and the pending one with it, although a transaction is open on it."""
-    producer = play.producer()
-    play.commit(5)
-    producer.commit(9)
-    await play.wait(RETENTION_MS + 1)
-    play.fetch(stable=True)
+    producer = await begin_transaction(group)
+    await group.commit(None, {0: 5})
+    await producer.commit(0, 9)
+    await group.sleep(group.settings.offsets_retention + group.settings.retention_check_interval)
+    await group.fetch(stable=True)
 
 
 @OPEN_TRANSACTIONS.add(
@@ -85,13 +98,13 @@ async def clean_up_expires_under_a_transaction(play: Play) -> None:
         )
     ],
 )
-async def restart_forgets_open_transactions(play: Play) -> None:
+async def restart_forgets_open_transactions(group: ScenarioContext) -> None:
     """A restarted coordinator loads committed offsets only, and no open transaction."""
-    producer = play.producer()
-    play.commit(5)
-    producer.commit(9)
-    await play.restart()
-    play.fetch(stable=True)
+    producer = await begin_transaction(group)
+    await group.commit(None, {0: 5})
+    await producer.commit(0, 9)
+    await group.restart()
+    await group.fetch(stable=True)
 
 
 @OPEN_TRANSACTIONS.add(
@@ -104,13 +117,14 @@ async def restart_forgets_open_transactions(play: Play) -> None:
         )
     ],
 )
-async def rebalance_forgets_open_transactions(play: Play) -> None:
+async def rebalance_forgets_open_transactions(group: ScenarioContext) -> None:
     """The end of a join phase discards the open transactions of the group."""
-    producer, member = play.producer(), play.member("A")
-    await play.form(member)
-    producer.commit(9)
-    play.rejoin(member)
-    play.fetch(stable=True)
+    producer = await begin_transaction(group)
+    (member,) = await group.form_stable_group(group.member_without_heartbeats("A"))
+    await producer.commit(0, 9)
+    await group.rebalance(member)
+    await group.sync_all(member)
+    await group.fetch(stable=True)
 
 
 @OPEN_TRANSACTIONS.add(
@@ -125,13 +139,13 @@ async def rebalance_forgets_open_transactions(play: Play) -> None:
         )
     ],
 )
-async def second_producer_takes_the_partition(play: Play) -> None:
+async def second_producer_takes_the_partition(group: ScenarioContext) -> None:
     """The transaction of a second producer takes the place of that of the first on the same partition."""
-    first, second = play.producer("P"), play.producer("Q")
-    first.commit(8)
-    second.commit(9)
-    second.end(committed=False)
-    play.fetch(stable=True)
+    first, second = await begin_transaction(group, "P"), await begin_transaction(group, "Q")
+    await first.commit(0, 8)
+    await second.commit(0, 9)
+    await second.end(committed=False)
+    await group.fetch(stable=True)
 
 
 SHARED_STATE = HeldoutFamily("state shared between groups")
@@ -147,20 +161,17 @@ SHARED_STATE = HeldoutFamily("state shared between groups")
         Edit("rebalance.Rebalancer.clear_unsynced", '("sync", group.group_id)', '("sync",)'),
     ],
 )
-async def one_sync_timer_for_all_groups(play: Play) -> None:
+async def one_sync_timer_for_all_groups(group: ScenarioContext) -> None:
     """All groups share one sync timer: a group that syncs stops that of another, whose idle member stays."""
-    leader, idler, stranger = play.member("A"), play.member("B"), play.member("C", group="h")
-    stranger.join()
-    for actor in (leader, idler):
-        actor.join()
-    joins = [actor.join() for actor in (leader, idler, stranger)]
-    await play.wait(2 * INITIAL_DELAY_MS)
-    for actor, join in zip((leader, idler, stranger), joins, strict=True):
-        actor.take(join)
-    leader.sync({leader.id: b"all"})
-    stranger.sync({stranger.id: b"all"})
-    await play.wait(idler.rebalance + 1)
-    idler.heartbeat()
+    other = group.for_group(1)
+    members = (group.member_without_heartbeats(label) for label in "AB")
+    (leader, idler), (stranger,) = await asyncio.gather(
+        group.form_generation(*members), other.form_generation(other.member_without_heartbeats("C"))
+    )
+    await group.sync(leader, {leader.id: b"all"})
+    await other.sync_leader(stranger)
+    await group.sleep(idler.rebalance_timeout + 1)
+    await group.heartbeat(idler)
 
 
 @SHARED_STATE.add(
@@ -180,13 +191,15 @@ async def one_sync_timer_for_all_groups(play: Play) -> None:
         ),
     ],
 )
-async def transaction_commits_in_one_group_only(play: Play) -> None:
+async def transaction_commits_in_one_group_only(group: ScenarioContext) -> None:
     """A transaction over two groups commits its offsets in one of them and discards those of the other."""
-    producer = play.producer()
-    producer.commit(5, group="g")
-    producer.commit(6, group="h")
-    producer.end(committed=True)
-    play.fetch("h", stable=True)
+    other, producer = group.for_group(1), await begin_transaction(group)
+    await producer.add_group(other.group_id)
+    await producer.commit(0, 5)
+    rows = {"committed_offset": 6, "committed_leader_epoch": -1, "committed_metadata": ""}
+    await producer.send_commit(other.partitions_by_topic({0: rows}, {}), group_id=other.group_id)
+    await producer.end(committed=True)
+    await other.fetch(stable=True)
 
 
 @SHARED_STATE.add(
@@ -201,11 +214,12 @@ async def transaction_commits_in_one_group_only(play: Play) -> None:
         )
     ],
 )
-async def batch_fetch_is_stable_for_the_first_group(play: Play) -> None:
+async def batch_fetch_is_stable_for_the_first_group(group: ScenarioContext) -> None:
     """A fetch of several groups that requires stable offsets does so for the first group only."""
-    producer = play.producer()
-    producer.commit(5, group="h")
-    play.fetch("g", "h", stable=True)
+    other = group.for_group(1)
+    producer = await begin_transaction(other)
+    await producer.commit(0, 5)
+    await group.fetch(groups=[group.group_id, other.group_id], stable=True)
 
 
 RETENTION = HeldoutFamily("retention in parts")
@@ -228,13 +242,14 @@ RETENTION = HeldoutFamily("retention in parts")
         )
     ],
 )
-async def repeated_commit_does_not_extend_retention(play: Play) -> None:
+async def repeated_commit_does_not_extend_retention(group: ScenarioContext) -> None:
     """A commit that changes nothing is optimised away, and so the retention counts from the first one."""
-    play.commit(5)
-    await play.wait(RETENTION_MS // 2)
-    play.commit(5)
-    await play.wait_until(RETENTION_MS + 1)
-    play.fetch()
+    half = group.settings.offsets_retention // 2
+    for _ in range(2):
+        await group.commit(None, {0: 5})
+        await group.sleep(half)
+    await group.sleep(group.settings.retention_check_interval)
+    await group.fetch()
 
 
 @RETENTION.add(
@@ -249,13 +264,14 @@ async def repeated_commit_does_not_extend_retention(play: Play) -> None:
         )
     ],
 )
-async def first_expired_offset_takes_the_group_along(play: Play) -> None:
+async def first_expired_offset_takes_the_group_along(group: ScenarioContext) -> None:
     """An Empty group is removed with all its offsets as soon as one of them has expired."""
-    play.commit(5)
-    await play.wait(RETENTION_MS // 2)
-    play.commit(6, partition=1)
-    await play.wait_until(RETENTION_MS + 1)
-    play.fetch(partitions=(1,))
+    half = group.settings.offsets_retention // 2
+    for partition in (0, 1):
+        await group.commit(None, {partition: 5})
+        await group.sleep(half)
+    await group.sleep(group.settings.retention_check_interval)
+    await group.fetch([1])
 
 
 @RETENTION.add(
@@ -271,17 +287,17 @@ async def first_expired_offset_takes_the_group_along(play: Play) -> None:
         )
     ],
 )
-async def failover_loses_the_base_time_of_retention(play: Play) -> None:
+async def failover_loses_the_base_time_of_retention(group: ScenarioContext) -> None:
     """After a failover the retention of an Empty group counts from its first generation, not from the end of its
     last member."""
-    member = play.member("A")
-    await play.form(member)
-    member.commit(5)
-    await play.wait(RETENTION_MS // 2, member)
-    member.leave()
-    await play.restart()
-    await play.wait_until(RETENTION_MS + CLEANUP_MS)
-    play.fetch()
+    half = group.settings.offsets_retention // 2
+    (member,) = await group.form_stable_group(group.member_without_heartbeats("A"))
+    await group.commit(member, {0: 5})
+    await group.keep_alive([member], half)
+    await group.leave(member)
+    await group.restart()
+    await group.sleep(half + group.settings.retention_check_interval)
+    await group.fetch()
 
 
 IDLE_GROUPS = HeldoutFamily("Empty group without offsets")
@@ -300,13 +316,12 @@ _NEVER_GONE = "no requirement says that an Empty group without offsets and trans
     ],
     not_blamed=_NEVER_GONE,
 )
-async def emptied_group_is_never_removed(play: Play) -> None:
+async def emptied_group_is_never_removed(group: ScenarioContext) -> None:
     """The clean-up pass removes simple groups only: a group that had members once stays for ever."""
-    member = play.member("A")
-    await play.form(member)
-    member.leave()
-    await play.wait(CLEANUP_MS + INITIAL_DELAY_MS)
-    play.describe()
+    (member,) = await group.form_stable_group(group.member_without_heartbeats("A"))
+    await group.leave(member)
+    await group.sleep(2 * group.settings.retention_check_interval)
+    await group.describe_groups()
 
 
 @IDLE_GROUPS.add(
@@ -320,12 +335,12 @@ async def emptied_group_is_never_removed(play: Play) -> None:
     ],
     not_blamed=_NEVER_GONE,
 )
-async def group_stays_after_its_last_offset_was_deleted(play: Play) -> None:
+async def group_stays_after_its_last_offset_was_deleted(group: ScenarioContext) -> None:
     """The clean-up pass looks only at groups in which an offset expires: one whose offsets were deleted stays."""
-    play.commit(5)
-    play.delete_offset()
-    await play.wait(CLEANUP_MS + 1)
-    play.describe()
+    await group.commit(None, {0: 5})
+    await group.delete_offsets([0])
+    await group.sleep(2 * group.settings.retention_check_interval)
+    await group.describe_groups()
 
 
 STABLE_FETCHES = HeldoutFamily("stable fetch after EndTxn")
@@ -346,14 +361,14 @@ STABLE_FETCHES = HeldoutFamily("stable fetch after EndTxn")
         )
     ],
 )
-async def offset_written_twice_stays_unstable(play: Play) -> None:
+async def offset_written_twice_stays_unstable(group: ScenarioContext) -> None:
     """A partition that a transaction writes twice is counted twice as pending, and EndTxn counts it down once."""
-    producer = play.producer()
-    producer.commit(5)
-    producer.commit(6)
-    producer.end(committed=True)
-    play.fetch()
-    play.fetch(stable=True)
+    producer = await begin_transaction(group)
+    await producer.commit(0, 5)
+    await producer.commit(0, 6)
+    await producer.end(committed=True)
+    await group.fetch()
+    await group.fetch(stable=True)
 
 
 @STABLE_FETCHES.add(
@@ -362,14 +377,14 @@ async def offset_written_twice_stays_unstable(play: Play) -> None:
     source="plausible",
     edits=[Edit("loading.Loading.replay", "case TransactionEnd():", "case TransactionEnd() if record.committed:")],
 )
-async def aborted_transaction_is_open_after_a_failover(play: Play) -> None:
+async def aborted_transaction_is_open_after_a_failover(group: ScenarioContext) -> None:
     """A restarted coordinator skips the ends of aborted transactions, and so takes them to be open for ever."""
-    producer = play.producer()
-    producer.commit(5)
-    producer.end(committed=False)
-    play.fetch(stable=True)
-    await play.restart()
-    play.fetch(stable=True)
+    producer = await begin_transaction(group)
+    await producer.commit(0, 5)
+    await producer.end(committed=False)
+    await group.fetch(stable=True)
+    await group.restart()
+    await group.fetch(stable=True)
 
 
 FENCED_PRODUCERS = HeldoutFamily("fenced producer epoch")
@@ -391,13 +406,12 @@ _NOT_FENCED = "no requirement says that a fenced producer epoch is refused, and 
     ],
     not_blamed=_NOT_FENCED,
 )
-async def fenced_producer_ends_the_transaction(play: Play) -> None:
+async def fenced_producer_ends_the_transaction(group: ScenarioContext) -> None:
     """EndTxn does not look at the epoch, so a fenced producer ends the transaction of its successor."""
-    fenced = play.producer("P")
-    successor = play.producer("P")
-    successor.commit(6)
-    fenced.end(committed=True)
-    play.fetch(stable=True)
+    fenced, successor = await begin_transaction(group), await begin_transaction(group)
+    await successor.commit(0, 6)
+    await group.send("EndTxn", {**fenced.producer_fields(), "committed": True}, version=3)
+    await group.fetch(stable=True)
 
 
 @FENCED_PRODUCERS.add(
@@ -412,11 +426,10 @@ async def fenced_producer_ends_the_transaction(play: Play) -> None:
     ],
     not_blamed=_NOT_FENCED,
 )
-async def failover_brings_a_fenced_epoch_back(play: Play) -> None:
+async def failover_brings_a_fenced_epoch_back(group: ScenarioContext) -> None:
     """A restarted coordinator goes by the first epoch of each transactional id: the current producer is fenced."""
-    play.producer("P")
-    successor = play.producer("P")
-    successor.commit(6)
-    await play.restart()
-    successor.end(committed=True)
-    play.fetch(stable=True)
+    _, successor = await begin_transaction(group), await begin_transaction(group)
+    await successor.commit(0, 6)
+    await group.restart()
+    await group.send("EndTxn", {**successor.producer_fields(), "committed": True}, version=3)
+    await group.fetch(stable=True)
