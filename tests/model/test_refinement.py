@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from random import Random
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -11,9 +12,29 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from fencepost.model.classic.core import join_phase
 from fencepost.model.classic.core.membership import commit
-from fencepost.model.classic.core.state import FREE, Context, Group, Holder, Phase, Slot, Step, SyncRequest
+from fencepost.model.classic.core.state import (
+    FREE,
+    CommitResponse,
+    Context,
+    Group,
+    Holder,
+    JoinResponse,
+    Phase,
+    Slot,
+    Step,
+    SyncRequest,
+)
 from fencepost.model.classic.core.sync import sync
 from fencepost.model.classic.dialect import Dialect
+from fencepost.model.classic.explore.group_system import group_system
+from fencepost.model.classic.explore.state_layout import (
+    Bounds,
+    CoordinatorState,
+    IncomingResponse,
+    ModelConfig,
+    ProcessState,
+    untimed_member,
+)
 from fencepost.model.classic.kernel import refinement
 from fencepost.model.classic.kernel.actions import ACTIONS
 from fencepost.model.classic.kernel.invariants import violated_invariants
@@ -22,10 +43,16 @@ from fencepost.model.classic.kernel.refinement import (
     KernelRun,
     RefinementError,
     begin_kernel_run,
+    follow_commit,
     follow_coordinator,
+    follow_member,
 )
 from fencepost.model.classic.member import member as members
-from fencepost.model.classic.member.member import Member, MemberStep
+from fencepost.model.classic.member.member import Member, MemberStep, PartitionCommit, SentRequest
+from fencepost.model.errors import Error
+from fencepost.model.explore.engine import apply_transition
+from fencepost.model.explore.search import Row
+from fencepost.model.explore.transition_system import Action, Transition
 from fencepost.model.groups.messages import CommitRequest
 from fencepost.model.sorts import MemberId
 from tests.support import random_run
@@ -207,3 +234,66 @@ def test_a_replaced_member_is_the_same_person_and_its_old_id_nobody() -> None:
 def test_steps_that_no_coordinator_takes(after: Group) -> None:
     with pytest.raises(RefinementError):
         follow_coordinator(begin_kernel_run(STABLE), STABLE, after)
+
+
+# --- Each step of a bounded search is some actions of the kernel, from every state, with the past of one way there.
+
+ACCEPTED = {"commit.stable", "commit.preparing"}
+
+
+def follow_transition(run: KernelRun, row: Row, action: Action, transition: Transition) -> KernelRun:
+    """The shadow after a move; raises RefinementError if no action of the kernel explains it."""
+    writes = dict(transition.writes)
+    for column, written in writes.items():
+        before = row[column]
+        if isinstance(before, ProcessState):
+            sent = [SentRequest(each) for key, each in writes.items() if key != column and each is not None]
+            run = follow_member(run, before.member, written.member, sent)
+        elif isinstance(before, CoordinatorState):
+            request = row[action.columns[1]] if len(action.columns) > 1 else None
+            heard = [each.response for each in writes.values() if isinstance(each, IncomingResponse)]
+            responses = [response for response in heard if isinstance(response, JoinResponse)]
+            sender = request.member if isinstance(request, SyncRequest) else None
+            run = follow_coordinator(run, before.group, written.group, responses, sender)
+            if isinstance(request, PartitionCommit) and transition.rule in ACCEPTED:
+                parts = [part for part, held in enumerate(request.partitions) if held]
+                run = follow_commit(run, request.request, CommitResponse(Error.NONE), parts)
+    return run
+
+
+TWO = (untimed_member(), untimed_member(cooperative=False))
+STATIC = untimed_member(instance="i")
+
+
+@pytest.mark.parametrize(
+    ("config", "bounds", "states"),
+    [
+        (ModelConfig((untimed_member(),), heartbeats=False), Bounds(ids=2, generations=3, requests=4), None),
+        (ModelConfig((STATIC,), heartbeats=False), Bounds(ids=2, generations=3, requests=4), None),
+        (ModelConfig(TWO, heartbeats=False), Bounds(ids=2, generations=3, requests=4), 12_000),
+        (ModelConfig((STATIC, untimed_member()), partitions=2, heartbeats=False), Bounds(ids=3, generations=3), 12_000),
+    ],
+    ids=["one", "one static", "two", "two, one static"],
+)
+def test_every_step_of_a_bounded_search_refines(config: ModelConfig, bounds: Bounds, states: int | None) -> None:
+    """All states of one process, some of two."""
+    system = group_system(config, bounds)
+    known: dict[tuple[str, Row], tuple[Transition, ...]] = {}
+    shadows: dict[Row, KernelRun] = {system.initial: KernelRun()}
+    waiting, rules, random = [system.initial], Counter[str](), Random(0)
+    while waiting and (states is None or len(shadows) < states):
+        # In any order where not all is seen, so that deep states are reached too.
+        row = waiting.pop(random.randrange(len(waiting)) if random.random() < 0.2 else -1)
+        for site in system.actions:
+            read = tuple(row[column] for column in site.columns)
+            if (site.name, read) not in known:
+                known[site.name, read] = tuple(move for move in site.transitions(*read) if not move.cut)
+            for move in known[site.name, read]:
+                rules[move.rule] += 1
+                shadow = follow_transition(shadows[row], row, site, move)
+                target = apply_transition(row, move)
+                if target not in shadows:
+                    shadows[target] = shadow
+                    waiting.append(target)
+    assert {"sync.leader", "member.sync.answered"} <= set(rules)
+    assert rules["commit.stable"] or states is not None

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import random
 import tracemalloc
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -12,9 +13,25 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from fencepost.adapters.in_process import InProcessTarget
+from fencepost.adapters.virtual_clock import run_virtual
+from fencepost.conformance.classic.scenarios.heartbeats import heartbeats
+from fencepost.conformance.run.play import play_scenario
+from fencepost.conformance.subject import Scenario, ScenarioRun
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Header, Kind, Order
-from fencepost.traces.files.trace_files import TraceError, open_trace, trace_writer, write_trace
+from fencepost.traces.files.jsonl import MalformedLineError, decode_event, encode_event
+from fencepost.traces.files.rotating_writer import RecordingReader, RotatingTraceWriter
+from fencepost.traces.files.trace_files import (
+    MAX_REMEMBERED_BYTES,
+    EventDecoder,
+    TraceError,
+    open_trace,
+    trace_writer,
+    write_trace,
+)
+from tests.support.group_driver import BundledGroup, wait_for_response
+from tests.support.random_client import random_trace
 
 HEADER = Header("bundled", Order.TOTAL, "virtual", Settings(min_session_timeout=1), 0, {"name": "bundled"})
 REQUEST = Event(0, 0, 1, "A", Kind.REQUEST, "Heartbeat", 4, {"group_id": "g"})
@@ -329,3 +346,223 @@ def test_a_reader_that_is_let_go_closes_the_file(tmp_path: Path) -> None:
     header, events = open_trace(tmp_path / "t")
     assert header == HEADER
     del events  # pytest turns the warning of an unclosed file into a failure
+
+
+# --- Lines in words that were decoded before are decoded as any other line is.
+
+HEARTBEAT = (
+    b'{"sequence":7,"time":9,"connection":0,"member":"A","kind":"response","api":"Heartbeat","version":4,"body":{},'
+    b'"of":3}\n'
+)
+
+
+def outcome(decode: object, line: bytes) -> Event | str:
+    """The event in a line, or why there is none."""
+    assert callable(decode)
+    try:
+        event = decode(line)
+    except MalformedLineError as flaw:
+        return str(flaw)
+    assert isinstance(event, Event)
+    return event
+
+
+def test_every_line_is_decoded_as_by_itself() -> None:
+    _, events = random_trace(random.Random(3), 150)
+    lines = [encode_event(event) for event in events]
+    decoder = EventDecoder()
+    for line in [*lines, *lines]:
+        assert decoder.decode(line) == decode_event(line)
+
+
+def test_numbers_are_those_of_the_line_and_the_body_is_shared() -> None:
+    decoder = EventDecoder()
+    first = decoder.decode(HEARTBEAT)
+    other = decoder.decode(HEARTBEAT.replace(b":7,", b":8,").replace(b":9,", b":10,").replace(b":3}", b":4}"))
+    assert other == replace(first, sequence=8, time=10, of=4)
+    assert other.body is first.body
+
+
+def test_a_response_without_of_is_not_taken_for_one_with_it() -> None:
+    decoder = EventDecoder()
+    assert decoder.decode(HEARTBEAT).of == 3
+    assert decoder.decode(HEARTBEAT.replace(b',"of":3', b"")).of is None
+    assert decoder.decode(HEARTBEAT).of == 3
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_spoiled_lines_are_refused_as_by_themselves(seed: int) -> None:
+    source, decoder = random.Random(seed), EventDecoder()
+    _, events = random_trace(source, 60)
+    lines = [encode_event(event) for event in events]
+    for line in lines:
+        decoder.decode(line)
+    refused = 0
+    for line in [HEARTBEAT, *lines]:
+        for _ in range(20):
+            place = source.randrange(len(line))
+            spoiled = line[:place] + source.choice((b"", b'"', b"}", b",", b"0", b"-", b'"of":1,')) + line[place + 1 :]
+            found = outcome(decoder.decode, spoiled)
+            assert found == outcome(decode_event, spoiled)
+            refused += isinstance(found, str)
+    assert refused > 100
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda line: line.replace(b'{},"of"', b'{},"time":3,"of"'),
+        lambda line: line.replace(b'{},"of"', b'{},"of":3,"of"'),
+        lambda line: line.replace(b'{},"of":3}', b'{"a":{},"of":3}'),
+        lambda line: line.replace(b":7,", b":007,"),
+        lambda line: line.replace(b":7,", b":-7,"),
+        lambda line: line.replace(b":7,", b":7.0,"),
+        lambda line: line.replace(b":3}", b":3}}"),
+        lambda line: line.replace(b"\n", b" \n"),
+        lambda line: line.replace(b"\n", b""),
+        lambda line: line.replace(b":9,", b":" + 30 * b"9" + b","),
+    ],
+    ids=range(10),
+)
+def test_lines_that_are_nearly_in_the_same_words(spoil: object) -> None:
+    assert callable(spoil)
+    decoder = EventDecoder()
+    decoder.decode(HEARTBEAT)
+    for _ in range(2):
+        assert outcome(decoder.decode, spoil(HEARTBEAT)) == outcome(decode_event, spoil(HEARTBEAT))
+
+
+def test_long_lines_are_not_remembered() -> None:
+    decoder = EventDecoder()
+    line = HEARTBEAT.replace(b'"A"', b'"' + b"A" * MAX_REMEMBERED_BYTES + b'"')
+    first, second = decoder.decode(line), decoder.decode(line)
+    assert first == second
+    assert first.body is not second.body
+
+
+# --- The strict reader accepts the traces that the kit itself records.
+
+
+@pytest.mark.parametrize("scenario", heartbeats.scenarios, ids=lambda scenario: scenario.name)
+def test_scenarios_with_their_evidence(scenario: Scenario, tmp_path: Path) -> None:
+    async def run_scenario() -> ScenarioRun:
+        target = InProcessTarget()
+        return await play_scenario(scenario, target, await target.open(), "g", grace=0, restart=target.restart)
+
+    seen = run_virtual(run_scenario())
+    assert any(event.kind is Kind.INTERNAL and event.of is not None for event in seen.events)
+    write_trace(tmp_path / "t", seen.header, seen.events)
+    header, events = open_trace(tmp_path / "t")
+    assert (header, tuple(events)) == (seen.header, seen.events)
+
+
+async def test_drops_and_restarts(bundled: BundledGroup, tmp_path: Path) -> None:
+    a, b = bundled.member(), bundled.member()
+    await a.obtain_id()
+    await b.obtain_id()
+    dropped, kept = b.join(), a.join()
+    dropped.drop()
+    await wait_for_response(kept)
+    await bundled.target.restart()
+    header = Header("test", Order.TOTAL, "virtual", Settings(), 0)
+    write_trace(tmp_path / "t", header, bundled.recorder.events)
+    assert tuple(open_trace(tmp_path / "t")[1]) == bundled.recorder.events
+
+
+# --- The writer of recordings writes whole lines, and parts that are traces of their own.
+
+RECORDED = Header("here", Order.INTERVALS, "wall", Settings(), 1_000, {"recording": "r"})
+
+
+def request(sequence: int) -> Event:
+    return Event(sequence, sequence, 1, "A", Kind.REQUEST, "Heartbeat", 0, {"group_id": "g"})
+
+
+def response(sequence: int, of: int) -> Event:
+    return Event(sequence, sequence, 1, "A", Kind.RESPONSE, "Heartbeat", 0, {"error_code": 0}, of)
+
+
+@pytest.mark.parametrize("name", ["trace.jsonl", "trace.jsonl.gz"])
+def test_what_was_taken_in_is_read_again(name: str, tmp_path: Path) -> None:
+    recording = RotatingTraceWriter(tmp_path / name, RECORDED)
+    events = [request(0), response(1, 0)]
+    for event in events:
+        recording.append(event)
+    recording.flush()
+    recording.sync()
+    recording.close()
+    header, read = open_trace(tmp_path / name)
+    assert list(read) == events
+    assert header.implementation == {"recording": "r", "part": "1"}
+
+
+def test_what_was_flushed_is_a_trace_although_the_recorder_goes_on(tmp_path: Path) -> None:
+    recording = RotatingTraceWriter(tmp_path / "trace.jsonl", RECORDED)
+    recording.append(request(0))
+    recording.flush()
+    recording.append(request(1))
+    assert [event.sequence for event in open_trace(tmp_path / "trace.jsonl")[1]] == [0]
+    recording.close()
+    assert [event.sequence for event in open_trace(tmp_path / "trace.jsonl")[1]] == [0, 1]
+
+
+def test_a_full_part_is_followed_by_another_that_begins_with_what_is_in_flight(tmp_path: Path) -> None:
+    recording = RotatingTraceWriter(tmp_path / "trace.jsonl", RECORDED, max_part_bytes=1)
+    assert not recording.is_part_full
+    recording.append(request(0))
+    assert recording.is_part_full
+    recording.rotate([request(0)])
+    recording.append(response(1, 0))
+    recording.close()
+    assert [path.name for path in recording.files] == ["trace.0001.jsonl", "trace.0002.jsonl"]
+    parts = [open_trace(path) for path in recording.files]
+    assert [header.implementation["part"] for header, _ in parts] == ["1", "2"]
+    assert [list(events) for _, events in parts] == [[request(0)], [request(0), response(1, 0)]]
+
+
+def test_the_parts_of_a_recording_are_read_as_one_trace(tmp_path: Path) -> None:
+    recording = RotatingTraceWriter(tmp_path / "a.jsonl", RECORDED, max_part_bytes=1)
+    recording.append(request(0))
+    for part in (1, 2):
+        recording.rotate([request(0)])
+        recording.append(Event(part, part, 0, "", Kind.INTERNAL, "continued", 0, {}))
+    recording.append(response(3, 0))
+    recording.close()
+    other = RotatingTraceWriter(tmp_path / "b.jsonl", replace(RECORDED, implementation={"recording": "other"}))
+    other.append(request(7))
+    other.close()
+    paths = [*recording.files, *other.files]
+    shelf = RecordingReader(paths)
+    found = [(path, list(events), shelf.files) for path, _, events in shelf.traces()]
+    assert found == [
+        (paths[0], [request(0), response(3, 0)], paths[:3]),
+        (paths[3], [request(7)], paths[3:]),
+    ]
+    # A later part alone begins with what it repeats, and with the remark.
+    alone = [list(events) for _, _, events in RecordingReader(paths[2:3]).traces()]
+    assert [[event.sequence for event in events] for events in alone] == [[0, 2, 3]]
+
+
+def test_a_part_after_a_bad_line_is_a_trace_of_its_own(tmp_path: Path) -> None:
+    """What the part before has lost is not known, so that its events do not continue those before the bad line."""
+    recording = RotatingTraceWriter(tmp_path / "a.jsonl", RECORDED, max_part_bytes=1)
+    recording.append(request(0))
+    recording.rotate([request(0)])
+    recording.append(Event(1, 1, 0, "", Kind.INTERNAL, "continued", 0, {}))
+    recording.append(response(2, 0))
+    recording.close()
+    with recording.files[0].open("ab") as out:
+        out.write(b"?\n")
+    errors: list[TraceError] = []
+    found = [
+        [event.sequence for event in events]
+        for _, _, events in RecordingReader(recording.files, errors.append).traces()
+    ]
+    assert found == [[0], [0, 1, 2]] and [error.line for error in errors] == [3]
+
+
+def test_a_file_is_not_written_over(tmp_path: Path) -> None:
+    (tmp_path / "trace.jsonl").write_text("precious")
+    with pytest.raises(FileExistsError):
+        RotatingTraceWriter(tmp_path / "trace.jsonl", RECORDED)
+    assert (tmp_path / "trace.jsonl").read_text() == "precious"

@@ -1,17 +1,20 @@
 """The group's world: pinned counts, its properties and witnesses, and the soundness of reductions."""
 
+import io
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
+import networkx as nx
 import pytest
 
 from fencepost.model.classic.catalogue import RULES
 from fencepost.model.classic.core import join, join_phase, member_table, membership, sync, timers
 from fencepost.model.classic.core.member_table import NOWHERE, check_member
 from fencepost.model.classic.core.membership import renew_session, respond_to_commit
-from fencepost.model.classic.core.state import Context, Group, Step
+from fencepost.model.classic.core.state import Context, Group, Phase, Step
 from fencepost.model.classic.explore import coordinator_tour
 from fencepost.model.classic.explore.group_system import group_system
 from fencepost.model.classic.explore.properties import (
@@ -21,6 +24,13 @@ from fencepost.model.classic.explore.properties import (
     PROPERTIES,
     REJOINED_OWNING,
     TWO_GENERATIONS,
+)
+from fencepost.model.classic.explore.state_diagram import (
+    Arrow,
+    documented_arrows,
+    mermaid_diagram,
+    render_page,
+    searched_arrows,
 )
 from fencepost.model.classic.explore.state_layout import (
     Bounds,
@@ -50,6 +60,7 @@ from fencepost.model.explore.engine import (
     replay_path,
     transitions_from,
 )
+from fencepost.model.explore.rendering import explored_graph, is_complete, quote_dot, write_dot, write_graphml
 from fencepost.model.explore.search import PlainSearch, Row, SearchProgress
 from fencepost.model.explore.transition_system import TransitionSystem, Value
 from fencepost.model.explore.transition_tables import TransitionTables
@@ -278,3 +289,75 @@ def test_what_a_world_cannot_show_is_not_shown() -> None:
     longer, _ = explore_system(group_system(ONE, LONG))
     assert {"T13", STALE_COMMIT_REFUSED} <= longer.find_witnesses()
     assert {TWO_GENERATIONS.name, REJOINED_OWNING.name} <= {one.name for one in longer.discoveries}
+
+
+# --- The explored graph for other tools: all of it, or as much as it says.
+
+SINGLE = group_system(ModelConfig((untimed_member(),)), Bounds(1, 1, 3, 1))
+PAIR = group_system(ModelConfig((untimed_member(), untimed_member()), heartbeats=False), Bounds(1, 1, 3, 1))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_state_and_every_move_is_in_the_graph(engine: Engine) -> None:
+    found, _ = explore_system(PAIR, engine)
+    graph = explored_graph(found)
+    assert (graph.number_of_nodes(), graph.number_of_edges()) == (1059, 5283) == (found.states, found.transitions)
+    assert graph.graph == {"states": 1059, "complete": True}
+    assert graph.nodes[0]["label"] == "coordinator: Empty, generation 0; A process: unjoined; B process: unjoined"
+    assert set(nx.single_source_shortest_path_length(graph, 0)) == set(graph)
+    assert ("A gets join.pending", "join.pending") in {(e["label"], e["rule"]) for *_, e in graph.edges(data=True)}
+
+
+def test_a_part_of_the_graph_says_so() -> None:
+    found, _ = explore_system(SINGLE)
+    graph = explored_graph(found, max_states=50)
+    assert len(graph) == 50 and not is_complete(found, 50) and not graph.graph["complete"]
+    short, _ = explore_system(SINGLE, limit=60)
+    assert not is_complete(short) and 60 < len(explored_graph(short)) < 172
+
+
+def test_dot_and_graphml_hold_the_same_graph() -> None:
+    graph = explored_graph(explore_system(SINGLE)[0])
+    dot, graphml = io.StringIO(), io.BytesIO()
+    write_dot(graph, dot)
+    write_graphml(graph, graphml)
+    graphml.seek(0)
+    read = nx.read_graphml(graphml, node_type=int)
+    assert list(read.nodes(data="label")) == list(graph.nodes(data="label"))
+    assert sorted(read.edges(data="label")) == sorted(graph.edges(data="label"))
+    assert dot.getvalue().count("\n") == 3 + len(graph) + graph.number_of_edges()
+
+
+def test_labels_are_quoted() -> None:
+    assert quote_dot('a "b"\\\nc') == '"a \\"b\\"\\\\\\nc"'
+
+
+# --- PHASES.md agrees with rules and handlers. `python -m tests.model.explore.test_group_search` writes it anew.
+
+PAGE = Path(__file__).parents[3] / "model" / "PHASES.md"
+DRAWN = group_system(ModelConfig((untimed_member(),)), Bounds(1, 2, 3, 1))
+
+
+@pytest.mark.slow
+def test_the_page_is_up_to_date() -> None:
+    assert PAGE.read_text(encoding="utf-8") == render_page(*documented_arrows())
+
+
+def test_arrows_between_phases_are_drawn() -> None:
+    drawn = list(
+        mermaid_diagram(
+            {Arrow(Phase.EMPTY, Phase.EMPTY, "a"), Arrow(Phase.EMPTY, Phase.STABLE, "b")}, Phase, Phase.EMPTY
+        )
+    )
+    assert drawn == ["```mermaid", "stateDiagram-v2", "    [*] --> Empty", "    Empty --> Stable: b", "```"]
+
+
+def test_another_handler_makes_another_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = Arrow(Phase.STABLE, Phase.EMPTY, "leave.member")
+    assert ends in searched_arrows(explore_system(DRAWN)[0].tables)
+    monkeypatch.setattr(membership, "trigger_rebalance", lambda group, context: (group, ()))
+    assert ends not in searched_arrows(explore_system(DRAWN)[0].tables)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(render_page(*documented_arrows()), encoding="utf-8")

@@ -2,21 +2,26 @@
 nothing else changes a member, but for partitions that the client gives up by itself (`shrink` of the kernel)."""
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from fencepost.model.classic.catalogue.client import CLIENT_CATALOGUE, MEMBER_RULES
+from fencepost.model.classic.core.state import MemberView
 from fencepost.model.classic.member import heartbeats, joining
 from fencepost.model.classic.member import member as core
 from fencepost.model.classic.member.client import Client, ClientContext
 from fencepost.model.classic.member.dispatch import handle_input
-from fencepost.model.classic.member.member import Member, MemberStep, new_member
+from fencepost.model.classic.member.member import Member, MemberStep, assignments, new_member
 from fencepost.model.classic.member.step import ClientInput, ClientStep, Restart
 from fencepost.model.classic.proofs.proof_events import member_events
 from fencepost.model.frozen import evolve
+from fencepost.model.proposal import member as resync
 from tests.support import client_swarm
 from tests.support.client_swarm import ClientSwarm
 from tests.support.swarm_events import SwarmEvent
@@ -124,3 +129,86 @@ def test_a_client_that_changes_its_member_by_itself_is_seen(monkeypatch: pytest.
     monkeypatch.setattr(joining, "enable_heartbeats", skip_generation)
     with pytest.raises(AssertionError):
         run_swarm(ONLY_RANGE)
+
+
+# --- The table of the client's rules: complete, without idle rows, and each row reached by a test.
+
+HERE = Path(__file__).parent
+HANDLERS = sorted((HERE.parents[2] / "model" / "classic" / "member").glob("*.py"))
+REFINED = {"member.commit.answered", "member.join.refused", "member.sync.refused"}
+"""Branches of the proved member for which the client has several rules each, one for each reaction."""
+
+
+def rule_names_in(path: Path) -> Iterator[str]:
+    """The strings in a module that look like the name of a rule."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            prefix, dot, rest = node.value.partition(".")
+            if prefix in ("client", "member") and dot and rest and " " not in rest:
+                yield node.value
+
+
+def rules_reached_by(path: Path) -> Iterator[str]:
+    """The rules that the tests of a module promise to reach; the decorator fails where one does not."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "reaches":
+            yield from (one.value for one in node.args if isinstance(one, ast.Constant) and isinstance(one.value, str))
+
+
+def test_every_rule_that_a_handler_names_is_in_the_table_and_the_other_way_round() -> None:
+    assert {name for path in HANDLERS for name in rule_names_in(path)} == set(MEMBER_RULES) | REFINED
+
+
+def test_a_test_reaches_every_rule() -> None:
+    reached = {rule for path in HERE.glob("test_*.py") for rule in rules_reached_by(path)}
+    assert reached == set(MEMBER_RULES)
+
+
+def test_every_requirement_of_a_member_has_a_rule_unless_it_is_about_settings_or_about_the_group() -> None:
+    families = ("MEMBER", "HBT", "CALLBACK", "MCOMMIT", "WIRE")
+    answered = {id for row in MEMBER_RULES.values() for id in row.requirements}
+    open_ones = {id for id, one in CLIENT_CATALOGUE.items() if one.family in families} - answered
+    assert open_ones == {"HBT-13", "CALLBACK-14", "MCOMMIT-21"}  # test_joining, test_swarm, test_swarm
+
+
+@pytest.mark.parametrize("name", MEMBER_RULES)
+def test_rows_answer_to_requirements_that_exist(name: str) -> None:
+    row = MEMBER_RULES[name]
+    assert row.name == name and row.guard and row.requirements
+    assert set(row.requirements) <= set(CLIENT_CATALOGUE)
+    assert len(set(row.requirements)) == len(row.requirements)
+
+
+# --- The assignments of a leader: those of the definition for each member and partition by itself (KIP-429).
+
+IDS = ("a", "b", "c", "d")
+Plan = Sequence[str | None]
+
+
+def gets(members: Sequence[MemberView], view: MemberView, plan: Plan, partition: int) -> bool:
+    """The member has an id, the plan gives it the partition, and no other one claims that."""
+    is_claimed = any(
+        other.metadata is not None and other.metadata[partition] and other.id != view.id for other in members
+    )
+    return view.id is not None and plan[partition] == view.id and not is_claimed
+
+
+@st.composite
+def groups(draw: st.DrawFn) -> tuple[tuple[MemberView, ...], tuple[str | None, ...]]:
+    """Members with their claims, of which some are absent or unreadable, and a plan, also for strangers and nobody."""
+    count = draw(st.integers(0, 4))
+    claims = st.none() | st.tuples(*[st.booleans()] * count)
+    ids = draw(st.lists(st.none() | st.sampled_from(IDS), max_size=4))
+    views = tuple(MemberView(id, None, draw(claims)) for id in ids)  # type: ignore[arg-type]
+    return views, draw(st.tuples(*[st.none() | st.sampled_from((*IDS, "z"))] * count))
+
+
+@given(groups())
+def test_a_leader_assigns_what_the_plan_gives_and_nobody_else_claims(
+    group: tuple[tuple[MemberView, ...], tuple[str | None, ...]],
+) -> None:
+    members, plan = group
+    wanted = [(one.id, tuple(gets(members, one, plan, part) for part in range(len(plan)))) for one in members]
+    assert list(assignments(members, plan)) == wanted  # type: ignore[arg-type]
+    owners = [next((one.id for one in members if gets(members, one, plan, part)), None) for part in range(len(plan))]
+    assert list(resync.given_partitions(members, plan)) == owners  # type: ignore[arg-type]
