@@ -13,9 +13,6 @@ from fencepost.model.settings import Settings
 
 ResponseBody = Mapping[str, Any]
 ONLY_P = (("p", b"mp"),)
-P_THEN_Q = (("p", b"mp"), ("q", b"mq"))
-Q_THEN_P = (("q", b"mq"), ("p", b"mp"))
-ONLY_Q = (("q", b"mq"),)
 INITIAL_DELAY_MS = 3000
 
 
@@ -52,12 +49,6 @@ class BundledGroup:
         syncs.append(members[0].sync({member.id: f"for {n}".encode() for n, member in enumerate(members)}))
         for sync in syncs:
             assert response_of(sync)["error_code"] == Error.NONE
-
-    async def rejoin_all(self, *members: "GroupMember") -> None:
-        """Have all members join again, in a rebalance that has begun or that the first one starts."""
-        joins = [member.join() for member in members]
-        for member, join in zip(members, joins, strict=True):
-            member.accept_join(response_of(join))
 
 
 class GroupMember:
@@ -128,15 +119,6 @@ class GroupMember:
         found: ResponseBody = response["groups"][0]["topics"][0]["partitions"][0]
         return found
 
-    async def heartbeat_until(self, end: int) -> list[int]:
-        """Heartbeat every two seconds until `end` (ms) and return the errors."""
-        loop = asyncio.get_running_loop()
-        errors = []
-        while round(loop.time() * 1000) < end:
-            errors.append(self.heartbeat())
-            await asyncio.sleep(2)
-        return errors
-
     def _identity(self, **more: Any) -> dict[str, Any]:
         return {
             "group_id": self.group,
@@ -172,11 +154,9 @@ def now_ms() -> int:
 
 
 @asynccontextmanager
-async def open_group(
-    settings: Settings | None = None, log: Log | None = None, topics: Mapping[str, int] | None = None
-) -> AsyncIterator[BundledGroup]:
-    """A bundled coordinator of its own, with `topics` (name to number of partitions), on the running virtual clock."""
-    target = InProcessTarget(settings, log=log, topics=topics or {"fencepost": 4})
+async def open_group(settings: Settings | None = None, log: Log | None = None) -> AsyncIterator[BundledGroup]:
+    """A bundled coordinator of its own with a topic of four partitions, on the running virtual clock."""
+    target = InProcessTarget(settings, log=log, topics={"fencepost": 4})
     await target.open()
     recorder = TraceBuilder(now_ms)
     yield BundledGroup(target, target.channel(recorder), recorder)
