@@ -41,7 +41,6 @@ async def serve(
     from fencepost.adapters.address import TargetError, describe_listen_error, format_address
     from fencepost.adapters.push.broker import PushBroker
     from fencepost.adapters.push.zookeeper import MemoryZookeeper
-    from fencepost.adapters.push.zookeeper_client import NetworkZookeeper, add_topics
 
     partitions = {name: [f"{number % nodes}-{number}" for number in range(count)] for name, count in topics.items()}
     if zookeeper is None:
@@ -49,7 +48,11 @@ async def serve(
         brokers = [PushBroker(number, memory) for number in range(nodes)]
     else:
         try:
+            from fencepost.adapters.push.network_zookeeper import NetworkZookeeper, add_topics
+
             await add_topics(zookeeper, partitions)
+        except ImportError:
+            raise TargetError("a real ZooKeeper needs kazoo: pip install 'fencepost[zookeeper]'") from None
         except (OSError, TimeoutError) as error:
             raise TargetError(f"no ZooKeeper at {format_address(*zookeeper)}: {error or 'no answer'}") from None
         brokers = [PushBroker(number, NetworkZookeeper(zookeeper)) for number in range(nodes)]

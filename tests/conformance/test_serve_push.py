@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import sys
 
 import pytest
 
@@ -39,11 +40,22 @@ async def test_a_port_in_use_is_an_error_of_the_user() -> None:
 
 
 @pytest.mark.real_time
+@pytest.mark.extra("kazoo")
 async def test_a_zookeeper_that_is_not_there_is_an_error_of_the_user() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         free = other.getsockname()[1]
     with pytest.raises(TargetError, match=f"no ZooKeeper at 127.0.0.1:{free}: "):
         await serve("127.0.0.1", 0, 1, {}, print, ("127.0.0.1", free))
+
+
+def test_without_what_speaks_to_a_zookeeper(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "kazoo.client", None)
+    monkeypatch.delitem(sys.modules, "fencepost.adapters.push.network_zookeeper", raising=False)
+    assert main(["serve", "--protocol", "push", "--zookeeper", "h:1"]) == 2
+    told = "a real ZooKeeper needs kazoo: pip install 'fencepost[zookeeper]'"
+    assert capsys.readouterr().err.strip() == f"fencepost: {told}"
 
 
 @pytest.mark.parametrize(

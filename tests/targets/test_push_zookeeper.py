@@ -11,20 +11,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import pytest
+from kazoo.client import KazooClient
 
 from fencepost.adapters.push.broker import BrokerSettings, PushBroker
 from fencepost.adapters.push.consumer import PushConsumerProgram
-from fencepost.adapters.push.zookeeper_client import (
-    OWNERS,
-    TOPICS,
-    NetworkZookeeper,
-    ZookeeperClient,
-    ZookeeperError,
-    add_topics,
-    check,
-    create,
-    set_data,
-)
+from fencepost.adapters.push.network_zookeeper import ELECTION, OWNERS, TOPICS, NetworkZookeeper, add_topics, end
 from fencepost.conformance.push.serve import serve
 from tests.targets.running import RunningTarget
 
@@ -85,7 +76,7 @@ class Brokers:
     """Two brokers, each behind a gate of its own, consumers of one group, and a look at ZooKeeper."""
 
     topic: str
-    looker: ZookeeperClient
+    looker: KazooClient
     gates: list[Gate]
     brokers: list[PushBroker]
     consumers: list[PushConsumerProgram]
@@ -105,8 +96,17 @@ class Brokers:
         await until(lambda: self.is_settled(partitions))
         told = {(*part, one.consumer) for one in self.consumers for part in one.fetched}
         async with asyncio.timeout(PATIENCE_SECONDS):
-            while {tuple(entry) for entry in json.loads(await self.looker.data(f"{OWNERS}/g") or b"[]")} != told:
+            while {tuple(entry) for entry in json.loads(await look(self.looker, f"{OWNERS}/g"))} != told:
                 await asyncio.sleep(0.005)
+
+
+async def look(looker: KazooClient, path: str) -> bytes:
+    """The data of a node that is a list, an empty one if there is none."""
+
+    def read() -> bytes:
+        return (looker.get(path)[0] if looker.exists(path) else b"") or b"[]"
+
+    return await asyncio.to_thread(read)
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -132,7 +132,8 @@ async def running(zookeeper: RunningTarget) -> AsyncIterator[Brokers]:
     addresses.append(await brokers[1].start())
     consumers = [PushConsumerProgram("g", name, f'{{"{topic}": 1}}', addresses) for name in ("a", "b")]
     tasks = [asyncio.create_task(consumer.run()) for consumer in consumers]
-    looker = await ZookeeperClient.open(place, 30.0)
+    looker = KazooClient(zookeeper.bootstrap)
+    await asyncio.to_thread(looker.start)
     group = Brokers(topic, looker, gates, brokers, consumers)
     try:
         await group.settle(2)
@@ -143,7 +144,7 @@ async def running(zookeeper: RunningTarget) -> AsyncIterator[Brokers]:
             task.cancel()
         for broker in brokers:
             await broker.close()
-        looker.close()
+        await asyncio.to_thread(end, looker)
         for server, gate in zip(servers, gates, strict=True):
             server.close()
             await gate.close()
@@ -188,28 +189,11 @@ async def test_a_write_of_an_election_that_is_over_is_refused_and_ends_the_sessi
         assert isinstance(view, NetworkZookeeper)
         election = group.brokers[0].election or 0
         # As if another one had been elected without its notice.
-        await group.looker.transact(set_data("/consumers/election", b"7"))
+        await asyncio.to_thread(group.looker.set, ELECTION, b"7")
         assert not await view.write_owners("other", election, {(group.topic, "0-0"): "a"})
-        assert await group.looker.data(f"{OWNERS}/other") in (None, b"")
+        assert await look(group.looker, f"{OWNERS}/other") == b"[]"
         await until(lambda: (group.brokers[1].election or group.brokers[0].election or 0) > election + 1)
         await group.settle(2)
-
-
-async def test_operations_of_the_client(zookeeper: RunningTarget) -> None:
-    client = await ZookeeperClient.open(("127.0.0.1", zookeeper.port), 5.0)
-    path = f"/{uuid.uuid4().hex}"
-    await client.ensure(f"{path}/a")
-    await client.ensure(f"{path}/a")
-    assert await client.list_children(path) == ["a"]
-    assert await client.transact(check(path, 0), set_data(path, b"x")) == 1
-    with pytest.raises(ZookeeperError, match="-103"):
-        await client.transact(create(f"{path}/b"), check(path, 0))
-    assert await client.list_children(path) == ["a"]
-    assert await client.data(path) == b"x"
-    assert await client.data(f"{path}/b") is None
-    client.close()
-    with pytest.raises(ConnectionError):
-        await client.data(path)
 
 
 async def test_serve_makes_the_topics_it_is_asked_for(zookeeper: RunningTarget) -> None:
@@ -217,8 +201,9 @@ async def test_serve_makes_the_topics_it_is_asked_for(zookeeper: RunningTarget) 
     topic, place = f"t-{uuid.uuid4().hex}", ("127.0.0.1", zookeeper.port)
     serving = asyncio.create_task(serve("127.0.0.1", 0, 2, {topic: 3}, announced.set_result, place))
     assert len((await asyncio.wait_for(announced, PATIENCE_SECONDS)).split(",")) == 2
-    looker = await ZookeeperClient.open(place, 5.0)
-    assert sorted(await looker.list_children(f"{TOPICS}/{topic}")) == ["0-0", "0-2", "1-1"]
-    looker.close()
+    looker = KazooClient(zookeeper.bootstrap)
+    await asyncio.to_thread(looker.start)
+    assert sorted(await asyncio.to_thread(looker.get_children, f"{TOPICS}/{topic}")) == ["0-0", "0-2", "1-1"]
+    await asyncio.to_thread(end, looker)
     serving.cancel()
     await asyncio.gather(serving, return_exceptions=True)
