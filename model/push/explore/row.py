@@ -2,18 +2,20 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
+from fencepost.model.explore.rows import ActionMaker, Place, RowView
 from fencepost.model.frozen import evolve, fast_frozen
 from fencepost.model.logic import Token
 from fencepost.model.push.consumer import ConsumerPhase, PushConsumer, new_consumer
-from fencepost.model.push.coordinator import PushCoordinator
+from fencepost.model.push.coordinator import PushCoordinator, apply_step
 from fencepost.model.push.dialect import REPAIRED, PushDialect
 from fencepost.model.push.group import (
     ConsumerResponse,
     CoordinatorRequest,
     GroupStep,
     Interest,
+    PushGroup,
     RegisterRequest,
     RegisterResponse,
 )
@@ -76,9 +78,6 @@ class Link:
     def is_silent(self) -> bool:
         """Whether nothing is under way."""
         return not self.requests and not self.responses
-
-
-Cells: TypeAlias = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,3 +185,60 @@ def age_messages(broker: int, links: Iterable[Link]) -> tuple[Link, ...]:
 def is_live(link: Link) -> bool:
     """Whether the consumer's process runs."""
     return link.consumer.phase is not ConsumerPhase.DOWN
+
+
+# What an action sees of the row.
+
+
+class PushView(RowView):
+    """The columns of the row by name: `own` is that of the broker that an action is about, `link` of the consumer."""
+
+    bounds: PushBounds
+    broker: int
+    consumer: int
+    faults: Faults
+    zookeeper: Zookeeper
+    own: PushCoordinator
+    link: Link
+    brokers: tuple[PushCoordinator, ...]
+    links: tuple[Link, ...]
+
+    @property
+    def name(self) -> str:
+        """The consumer's id."""
+        return self.bounds.names[self.consumer]
+
+    @property
+    def number(self) -> int:
+        """The number of the consumer's group."""
+        return self.bounds.group_of(self.consumer)
+
+    @property
+    def group(self) -> PushGroup | None:
+        """The consumer's group at the broker."""
+        return self.own.groups[self.number]
+
+    def after(self, step: GroupStep) -> PushCoordinator:
+        """The broker after a step of the consumer's group."""
+        return apply_step(self.own, self.number, step)
+
+    def unless_leader(self, property: str) -> str:
+        """The property that a step of the broker breaks unless it holds the coordinator path."""
+        return "" if self.zookeeper.leader == self.broker else property
+
+    def without_leader(self) -> Zookeeper:
+        """ZooKeeper once the node of the broker is gone."""
+        return evolve(self.zookeeper, leader=None, unheard=self.zookeeper.unheard - {self.broker})
+
+
+def actions_about(bounds: PushBounds, broker: int = 0, consumer: int = 0) -> ActionMaker[PushView]:
+    """The maker of actions about one broker, one consumer, or both."""
+    places: dict[str, Place] = {
+        "faults": FAULTS,
+        "zookeeper": ZOOKEEPER,
+        "own": bounds.broker_column(broker),
+        "link": bounds.link_column(consumer),
+        "brokers": tuple(map(bounds.broker_column, range(bounds.brokers))),
+        "links": bounds.links,
+    }
+    return ActionMaker(PushView, places, {"bounds": bounds, "broker": broker, "consumer": consumer})
