@@ -23,11 +23,15 @@ Parts of the specification's list that have no search here, or are none:
 - PUSH-H20, consumers in Start and threads in the recorded owners: a matter of names; here both say the consumer.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import permutations, product
 from typing import Any
 
 from fencepost.model.explore.hole_search import HoleMaker, HoleSearch, value_hole
+from fencepost.model.explore.rows import describe_faults
 from fencepost.model.frozen import evolve
+from fencepost.model.push.coordinator import queue_index
 from fencepost.model.push.dialect import DRAFT, REPAIRED, Command, PushDialect, undo_repairs
 from fencepost.model.push.explore.properties import SENTENCES
 from fencepost.model.push.explore.row import Faults, PushBounds
@@ -39,35 +43,162 @@ from fencepost.model.push.explore.small_systems import (
     offset_system,
 )
 from fencepost.model.push.explore.system import push_system
-from fencepost.model.push.explore.value_searches import (
-    ORDERS,
-    ambiguous_responses,
-    lost_coordinator_ids,
-    missing_queues,
-    offset_sources,
-    twice_made_groups,
+from fencepost.model.push.wire import (
+    MalformedFrame,
+    decode_push_response,
+    encode_push_response,
+    has_stop_response,
+    response_fields,
 )
 
+# Searches over bytes and numbers: responses that look the same, ids and hashes that do not survive the draft.
+
+
+MAX_ALL_BYTES = 2
+"""Every string of no more bytes is tried; longer ones are made by the encoder."""
 SHORT_STRINGS = 1 + (1 << 8) + (1 << 16)
 EDGE_IDS = range((1 << 15) - 2, (1 << 15) + 2)
-MANY_GROUPS = 1000
+MANY_GROUPS, QUEUES = 1000, 4
+
+
+def pushed_names(dialect: PushDialect) -> tuple[str, ...]:
+    """The requests whose responses share a channel."""
+    return ("RegisterConsumer", "Ping", "Start", *(("Stop",) if has_stop_response(dialect) else ()))
+
+
+def ambiguous_responses(dialect: PushDialect) -> Iterator[str]:
+    """Payloads that are responses to more than one request."""
+    for payload in candidate_payloads(dialect):
+        readings = [name for name in pushed_names(dialect) if reads_as(payload, name, dialect)]
+        if len(readings) > 1:
+            yield f"{payload.hex(' ') or 'no byte'} is a response to {', '.join(readings)}"
+
+
+def missing_offsets(dialect: PushDialect) -> Iterator[str]:
+    """Where no response has offsets without auto-commit: that of a Ping is empty then."""
+    others = (name for name in pushed_names(dialect) if name != "Ping")
+    if not any(field.kind == "list" for name in others for field in response_fields(name, dialect)):
+        yield "Start names an offset for each partition, and without auto-commit no response does"
+
+
+def candidate_payloads(dialect: PushDialect) -> Iterator[bytes]:
+    """All short strings, then what the encoder makes of responses with a few values in each field."""
+    for size in range(MAX_ALL_BYTES + 1):
+        yield from (bytes(each) for each in product(range(256), repeat=size))
+    offsets = [[], [{"topic": "t", "partition": "0-1", "offset": 5}]]
+    for name in pushed_names(dialect):
+        for error, attempt, partitions in product((0, 1, 24), (0, 1), offsets):
+            body = {"error_code": error, "attempt": attempt, "partitions": partitions}
+            yield encode_push_response(name, body, dialect)[4:]
+
+
+def reads_as(payload: bytes, name: str, dialect: PushDialect) -> bool:
+    """Whether the payload is a response to this request."""
+    try:
+        decode_push_response(name, payload, dialect)
+    except MalformedFrame:
+        return False
+    return True
+
+
+def lost_coordinator_ids(dialect: PushDialect) -> Iterator[str]:
+    """The broker ids that a ClusterMetadataResponse cannot name, with what becomes of each."""
+    for broker in EDGE_IDS:
+        body = {"error_code": 0, "coordinator_id": broker, "brokers": [{"id": broker, "host": "h", "port": 1}]}
+        try:
+            frame = encode_push_response("ClusterMetadata", body, dialect)
+            seen = decode_push_response("ClusterMetadata", frame[4:], dialect)
+        except MalformedFrame as error:
+            yield f"broker {broker} is elected: {error}"
+            continue
+        if seen["coordinator_id"] != broker:
+            yield f"broker {broker} is elected: announced as {seen['coordinator_id']}"
+
+
+def missing_queues(dialect: PushDialect) -> Iterator[str]:
+    """The group names whose queue there is not, with its index."""
+    for number in range(MANY_GROUPS):
+        name = f"consumers-{number}"
+        index = queue_index(name, QUEUES, dialect)
+        if not 0 <= index < QUEUES:
+            yield f"{name} belongs to queue {index} of {QUEUES}"
+
+
+# A group that two processors see for the first time at once: every order of their steps and the handler's.
+
+
+PROCESSORS = ("A", "B")
+ORDERS = 90
+"""Of two steps each of three programs."""
+
+
+@dataclass(slots=True)
+class NewGroup:
+    """The group in the coordinator's memory: whether it is there, its bit, and the requests for it."""
+
+    makes_once: bool
+    exists: bool = False
+    bit: bool = False
+    queued: int = 0
+    is_running: bool = False
+    unknown_to: set[str] = field(default_factory=set)
+
+    def look(self, processor: str) -> None:
+        """A registration is accepted: is the group known?"""
+        if not self.exists:
+            self.unknown_to.add(processor)
+
+    def add_member(self, processor: str) -> None:
+        """Make the group if it was not known (with its bit, and a request), else ask for a rebalance."""
+        is_new = not self.exists if self.makes_once else processor in self.unknown_to
+        if is_new or not self.bit:
+            self.exists = self.bit = True
+            self.queued += 1
+
+    def take(self) -> None:
+        """The handler takes a request."""
+        if self.queued and not self.is_running:
+            self.queued, self.is_running = self.queued - 1, True
+
+    def reset(self) -> None:
+        """The rebalance is over."""
+        if self.is_running:
+            self.is_running = self.bit = False
+
+    def is_right(self) -> bool:
+        """Whether the bit is set exactly while one request is queued or running."""
+        work = self.queued + self.is_running
+        return work <= 1 and self.bit == bool(work)
+
+
+def twice_made_groups(dialect: PushDialect) -> Iterator[str]:
+    """The orders of steps after which the bit does not say what is under way."""
+    for order in sorted(set(permutations((*PROCESSORS, "the handler") * 2))):
+        group, told = NewGroup(dialect.compares_and_sets), []
+        for place, name in enumerate(order):
+            is_first = name not in order[:place]
+            if name in PROCESSORS:
+                (group.look if is_first else group.add_member)(name)
+                told.append(f"{name} {'looks' if is_first else 'adds a member'}")
+            else:
+                (group.take if is_first else group.reset)()
+                told.append(f"{name} {'takes a request' if is_first else 'is done'}")
+            if not group.is_right():
+                yield ", ".join(told)
+                break
+
+
+# Every hole with the searches for it.
+
+
 CROWDED = Faults(consumer_crashes=1)
 
 
 def sizes_of(bounds: PushBounds) -> str:
     """What is explored, in words."""
-    groups = "2 groups, " * (bounds.groups > 1)
+    groups = ["2 groups"] * (bounds.groups > 1)
     sizes = f"{bounds.consumers} consumers, {bounds.partitions} partitions, {bounds.brokers} brokers"
-    return groups + sizes + faults_in(bounds)
-
-
-def faults_in(limits: PushBounds) -> str:
-    """The faults that are let happen, in words."""
-    names = Faults.__dataclass_fields__
-    told = [
-        f"{getattr(limits.faults, name)} {name.replace('_', ' ')}" for name in names if getattr(limits.faults, name)
-    ]
-    return "".join(f", {each}" for each in told)
+    return ", ".join((*groups, sizes, *describe_faults(bounds.faults)))
 
 
 def lease_hole(name: str, repair: str, drafted: LeaseBounds, fixed: LeaseBounds, words: str) -> HoleSearch:
@@ -84,43 +215,18 @@ def offset_hole(name: str, repair: str) -> HoleSearch:
 
 def byte_holes() -> Iterator[HoleSearch]:
     """PUSH-H14, H15, H18 and H20: what bytes and numbers do not carry, and two processors at once."""
-
-    def ambiguous(dialect: PushDialect) -> Iterator[str]:
-        for payload, names in ambiguous_responses(dialect):
-            yield f"{payload.hex(' ') or 'no byte'} is a response to {', '.join(names)}"
-
-    def lost(dialect: PushDialect) -> Iterator[str]:
-        for broker, fate in lost_coordinator_ids(dialect, EDGE_IDS):
-            yield f"broker {broker} is elected: {fate}"
-
-    def missing(dialect: PushDialect) -> Iterator[str]:
-        for group, index in missing_queues(dialect, 4, MANY_GROUPS):
-            yield f"{group} belongs to queue {index} of 4"
-
-    def hole(
-        id: str,
-        name: str,
-        sentence: str,
-        repair: str,
-        values: Callable[[PushDialect], Iterator[str]],
-        count: int,
-        unit: str,
-    ) -> HoleSearch:
-        return value_hole(id, name, sentence, repair, values, (DRAFT, REPAIRED), count, unit)
-
-    def offsetless(dialect: PushDialect) -> Iterator[str]:
-        if not offset_sources(dialect):
-            yield "Start names an offset for each partition, and without auto-commit no response does"
-
+    both = DRAFT, REPAIRED
     told = "A response can be told apart from every other response on its channel."
     named = "The metadata response names the elected coordinator."
     queued = "Requests of a group go to a queue that there is."
     sourced = "The offsets of a Start come from a message."
-    yield hole("PUSH-H14", "PUSH-51", told, "types_responses", ambiguous, SHORT_STRINGS, "byte strings")
-    yield hole("PUSH-H15", "PUSH-46", sourced, "command", offsetless, 1, "set of messages")
-    yield hole("PUSH-H18", "S6", SENTENCES["S6"], "compares_and_sets", twice_made_groups, ORDERS, "orders of steps")
-    yield hole("PUSH-H20", "PUSH-23", named, "wide_ids", lost, len(EDGE_IDS), "broker ids")
-    yield hole("PUSH-H20", "PUSH-17", queued, "unsigned_hash", missing, MANY_GROUPS, "group ids")
+    found, ids = ambiguous_responses, lost_coordinator_ids
+    yield value_hole("PUSH-H14", "PUSH-51", told, "types_responses", found, both, SHORT_STRINGS, "byte strings")
+    yield value_hole("PUSH-H15", "PUSH-46", sourced, "command", missing_offsets, both, 1, "set of messages")
+    orders = twice_made_groups, both, ORDERS, "orders of steps"
+    yield value_hole("PUSH-H18", "S6", SENTENCES["S6"], "compares_and_sets", *orders)
+    yield value_hole("PUSH-H20", "PUSH-23", named, "wide_ids", ids, both, len(EDGE_IDS), "broker ids")
+    yield value_hole("PUSH-H20", "PUSH-17", queued, "unsigned_hash", missing_queues, both, MANY_GROUPS, "group ids")
 
 
 def push_holes() -> tuple[HoleSearch, ...]:

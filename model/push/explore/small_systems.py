@@ -1,9 +1,10 @@
 """Small systems beside the main one: leases and pings on a clock, and offsets that move with a partition."""
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from fencepost.model.explore.transition_system import Action, Check, Column, Transition, TransitionSystem
+from fencepost.model.explore.rows import value_system
+from fencepost.model.explore.transition_system import TransitionSystem
 from fencepost.model.frozen import evolve, fast_frozen
 from fencepost.model.push.consumer import (
     ConsumerLease,
@@ -69,119 +70,89 @@ class LeaseBounds:
     slack: int = 0
 
 
+Step = tuple[str, LeaseState, str]
+"""What happens, the state after it, and the property that it breaks."""
+
+
 def lease_system(bounds: LeaseBounds) -> TransitionSystem:
     """The system with one column. Without losses, what is under way arrives before the clock goes on."""
 
-    def transitions(state: LeaseState) -> tuple[Transition, ...]:
-        return tuple(
-            Transition(label, ((0, after),), violates=violates) for label, after, violates in lease_steps(bounds, state)
-        )
+    def steps(state: LeaseState) -> Iterator[Step]:
+        for step in (scheduler_steps, coordinator_steps, consumer_steps, clock_steps):
+            yield from step(bounds, state)
 
-    safe = Check("S2", (0,), lambda state: not is_delivered_twice(bounds, state))
-    # A healthy connection is given up wrongly only where nothing is lost.
-    kept = Check("L5", (0,), lambda state: bounds.loses or not state.has_given_up)
+    def is_safe(state: LeaseState) -> bool:
+        delivers = not state.has_given_up and may_deliver(state.lease, state.now, state.noticed, bounds.dialect)
+        return not (state.is_removed and delivers)
+
+    def is_kept(state: LeaseState) -> bool:
+        # A healthy connection is given up wrongly only where nothing is lost.
+        return bounds.loses or not state.has_given_up
+
     first = LeaseState(scheduled=ping_period(bounds.timeout), lease=ConsumerLease(bounds.timeout))
-    return TransitionSystem(
-        (Column("lease", "lease"),), (first,), (Action("step", (0,), transitions),), checks=(safe, kept)
-    )
+    return value_system("lease", first, steps, {"S2": is_safe, "L5": is_kept})
 
 
-def is_delivered_twice(bounds: LeaseBounds, state: LeaseState) -> bool:
-    """Whether the consumer would deliver now although its partition may be another's."""
-    delivers = not state.has_given_up and may_deliver(state.lease, state.now, state.noticed, bounds.dialect)
-    return state.is_removed and delivers
-
-
-Step = tuple[str, LeaseState, str]
-
-
-def lease_steps(bounds: LeaseBounds, state: LeaseState) -> list[Step]:
-    """Everything that can happen next, with the property that it breaks."""
-    found: list[Step] = []
-    steps: tuple[Callable[[LeaseBounds, LeaseState], list[Step]], ...] = (
-        scheduler_steps,
-        coordinator_steps,
-        consumer_steps,
-        clock_steps,
-    )
-    for step in steps:
-        found += step(bounds, state)
-    return found
-
-
-def scheduler_steps(bounds: LeaseBounds, state: LeaseState) -> list[Step]:
+def scheduler_steps(bounds: LeaseBounds, state: LeaseState) -> Iterator[Step]:
     """The scheduler looks at the head of its queue."""
-    held = state.held_since is not None
     due = state.now >= state.scheduled
     if state.is_removed or len(state.requests) > 1:
-        return []
-    if sends_ping(state.scheduled, state.now, held, bounds.dialect):
+        return
+    after = evolve(state, scheduled=state.scheduled + ping_period(bounds.timeout))
+    if sends_ping(state.scheduled, state.now, state.held_since is not None, bounds.dialect):
         number = state.number + 1
-        sent = evolve(
-            state,
-            number=number,
-            requests=(*state.requests, (number, state.confirmed)),
-            scheduled=state.scheduled + ping_period(bounds.timeout),
-        )
-        return [(f"at {state.now}: ping {number}, due at {state.scheduled}", sent, "" if due else "PUSH-08")]
-    if due:
-        return [
-            (f"at {state.now}: no ping", evolve(state, scheduled=state.scheduled + ping_period(bounds.timeout)), "")
-        ]
-    return []
+        sent = evolve(after, number=number, requests=(*state.requests, (number, state.confirmed)))
+        yield f"at {state.now}: ping {number}, due at {state.scheduled}", sent, "" if due else "PUSH-08"
+    elif due:
+        yield f"at {state.now}: no ping", after, ""
 
 
-def coordinator_steps(bounds: LeaseBounds, state: LeaseState) -> list[Step]:
+def coordinator_steps(bounds: LeaseBounds, state: LeaseState) -> Iterator[Step]:
     """A response arrives or is lost; the consumer is taken for dead; a rebalance holds the channel."""
-    found: list[Step] = []
     if state.responses:
         number, rest = state.responses[0], state.responses[1:]
         arrived = evolve(state, responses=rest, confirmed=number, last_response=state.now)
-        found.append((f"at {state.now}: response {number} arrives", arrived, ""))
+        yield f"at {state.now}: response {number} arrives", arrived, ""
         if bounds.loses:
-            found.append((f"at {state.now}: response {number} is lost", evolve(state, responses=rest), ""))
+            yield f"at {state.now}: response {number} is lost", evolve(state, responses=rest), ""
     if not state.is_removed and state.now >= removal_time(state.last_response, bounds.timeout, bounds.slack):
-        found.append((f"at {state.now}: the partition goes to another consumer", evolve(state, is_removed=True), ""))
+        yield f"at {state.now}: the partition goes to another consumer", evolve(state, is_removed=True), ""
     if bounds.hold and state.held_since is None:
-        found.append((f"at {state.now}: a rebalance holds the channel", evolve(state, held_since=state.now), ""))
+        yield f"at {state.now}: a rebalance holds the channel", evolve(state, held_since=state.now), ""
     if state.held_since is not None and state.now > state.held_since:
         # Its Stop or Start is a request like any other, and renews the lease.
         lease = evolve(state.lease, end=max(state.lease.end, state.now + bounds.timeout))
         released = evolve(state, held_since=None, lease=lease, last_response=state.now)
-        found.append((f"at {state.now}: Start is answered", released, ""))
-    return found
+        yield f"at {state.now}: Start is answered", released, ""
 
 
-def consumer_steps(bounds: LeaseBounds, state: LeaseState) -> list[Step]:
+def consumer_steps(bounds: LeaseBounds, state: LeaseState) -> Iterator[Step]:
     """The reader looks at the clock, reads a ping, or never gets it."""
-    found: list[Step] = []
     if state.has_given_up:
-        return found
+        return
     if state.now >= state.lease.end:
-        return [(f"at {state.now}: the consumer gives up", evolve(state, has_given_up=True, noticed=state.now), "")]
+        yield f"at {state.now}: the consumer gives up", evolve(state, has_given_up=True, noticed=state.now), ""
+        return
     if state.noticed != state.now and not bounds.dialect.checks_lease_on_delivery:
-        found.append((f"at {state.now}: the reader looks at the clock", evolve(state, noticed=state.now), ""))
+        yield f"at {state.now}: the reader looks at the clock", evolve(state, noticed=state.now), ""
     if state.requests:
         (number, confirmed), rest = state.requests[0], state.requests[1:]
         lease = renew_lease(state.lease, number, confirmed, state.now, bounds.timeout, bounds.dialect)
         responses = (*state.responses, number)
         read = evolve(state, requests=rest, responses=responses, lease=lease)
         read = read if bounds.dialect.checks_lease_on_delivery else evolve(read, noticed=state.now)
-        found.append((f"at {state.now}: ping {number} is answered", read, ""))
+        yield f"at {state.now}: ping {number} is answered", read, ""
         if bounds.loses:
-            found.append((f"at {state.now}: ping {number} is lost", evolve(state, requests=rest), ""))
-    return found
+            yield f"at {state.now}: ping {number} is lost", evolve(state, requests=rest), ""
 
 
-def clock_steps(bounds: LeaseBounds, state: LeaseState) -> list[Step]:
+def clock_steps(bounds: LeaseBounds, state: LeaseState) -> Iterator[Step]:
     """One tick; the scheduler is never late, and a rebalance holds the channel no longer than it may."""
-    if state.now >= bounds.horizon or (bounds.dialect.pings_when_due and state.now >= state.scheduled):
-        return []
-    if state.held_since is not None and state.now - state.held_since >= bounds.hold:
-        return []
-    if not bounds.loses and (state.requests or state.responses):
-        return []
-    return [(f"at {state.now + 1}: a tick", evolve(state, now=state.now + 1), "")]
+    is_due = bounds.dialect.pings_when_due and state.now >= state.scheduled
+    is_held_on = state.held_since is not None and state.now - state.held_since >= bounds.hold
+    arrives_first = not bounds.loses and bool(state.requests or state.responses)
+    if state.now < bounds.horizon and not (is_due or is_held_on or arrives_first):
+        yield f"at {state.now + 1}: a tick", evolve(state, now=state.now + 1), ""
 
 
 # One partition that moves from one consumer to another: what is fetched, consumed, reported and recorded.
@@ -214,49 +185,34 @@ class OffsetState:
 def offset_system(dialect: PushDialect, failovers: int = 0) -> TransitionSystem:
     """The system with one column; the partition moves once, the coordinator fails over so often."""
 
-    def transitions(state: OffsetState) -> tuple[Transition, ...]:
-        found = [*reader_steps(state, dialect), *table_steps(state, dialect)]
-        return tuple(Transition(label, ((0, after),), violates=broken(state, after)) for label, after in found)
+    def steps(state: OffsetState) -> Iterator[tuple[str, OffsetState, str]]:
+        for label, after in (*reader_steps(state, dialect), *table_steps(state, dialect)):
+            goes_back = after.table.offset(PARTITION) < state.table.offset(PARTITION)
+            # What a failover forgets was never recorded.
+            yield label, after, "S11-back" if goes_back and after.failovers == state.failovers else ""
 
-    skipped = Check("S11", (0,), lambda state: not is_skipped(state))
-    return TransitionSystem(
-        (Column("offsets", "offsets"),),
-        (OffsetState(failovers=failovers),),
-        (Action("step", (0,), transitions),),
-        checks=(skipped,),
-    )
+    def skips_none(state: OffsetState) -> bool:
+        # No owner has begun behind a message that nobody consumed.
+        return state.owner is None or state.positions[state.owner].consumed <= state.consumed
 
-
-def is_skipped(state: OffsetState) -> bool:
-    """Whether the owner has begun behind a message that nobody consumed."""
-    return state.owner is not None and state.positions[state.owner].consumed > state.consumed
+    return value_system("offsets", OffsetState(failovers=failovers), steps, {"S11": skips_none})
 
 
-def broken(before: OffsetState, after: OffsetState) -> str:
-    """The property that a step breaks. What a failover forgets was never recorded."""
-    if after.failovers < before.failovers:
-        return ""
-    return "S11-back" if after.table.offset(PARTITION) < before.table.offset(PARTITION) else ""
-
-
-def reader_steps(state: OffsetState, dialect: PushDialect) -> list[tuple[str, OffsetState]]:
+def reader_steps(state: OffsetState, dialect: PushDialect) -> Iterator[tuple[str, OffsetState]]:
     """A consumer fetches, the application consumes, a ping is answered: by one that stopped as well."""
-    found: list[tuple[str, OffsetState]] = []
     for who, position in enumerate(state.positions):
         name = f"c{who}"
         if who == state.owner and position.fetched < LOG_END:
             more = evolve(position, fetched=position.fetched + 1)
-            found.append((f"{name} fetches message {position.fetched}", with_position(state, who, more)))
+            yield f"{name} fetches message {position.fetched}", with_position(state, who, more)
         if who == state.owner and position.consumed < position.fetched:
             more = evolve(position, consumed=position.consumed + 1)
-            new = with_position(state, who, more)
-            label = f"the application at {name} consumes message {position.consumed}"
-            found.append((label, evolve(new, consumed=max(state.consumed, more.consumed))))
+            new = evolve(with_position(state, who, more), consumed=max(state.consumed, more.consumed))
+            yield f"the application at {name} consumes message {position.consumed}", new
         if len(state.reports) < 2 and (who == state.owner or who == 0):
             offset = reported_offset(position, dialect)
             reports = (*state.reports, (who, offset))
-            found.append((f"{name} answers a ping with offset {offset}", evolve(state, reports=reports)))
-    return found
+            yield f"{name} answers a ping with offset {offset}", evolve(state, reports=reports)
 
 
 def with_position(state: OffsetState, who: int, position: PartitionPosition) -> OffsetState:
@@ -265,22 +221,20 @@ def with_position(state: OffsetState, who: int, position: PartitionPosition) -> 
     return evolve(state, positions=(position, other) if who == 0 else (one, position))
 
 
-def table_steps(state: OffsetState, dialect: PushDialect) -> list[tuple[str, OffsetState]]:
+def table_steps(state: OffsetState, dialect: PushDialect) -> Iterator[tuple[str, OffsetState]]:
     """A report arrives, the batch is written, the partition moves, the coordinator fails over."""
-    found: list[tuple[str, OffsetState]] = []
     if state.reports:
         (who, offset), rest = state.reports[0], state.reports[1:]
         table, rule = accept_offset(state.table, PARTITION, offset, who == state.owner, dialect)
         what = "records" if rule == "offset.accepted" else "ignores"
-        found.append((f"the coordinator {what} offset {offset} of c{who}", evolve(state, reports=rest, table=table)))
+        yield f"the coordinator {what} offset {offset} of c{who}", evolve(state, reports=rest, table=table)
     if state.table.unwritten:
-        found.append(("the offsets are written", evolve(state, table=write_offsets(state.table))))
+        yield "the offsets are written", evolve(state, table=write_offsets(state.table))
     if state.moves and state.owner is not None:
-        found.append(move_partition(state, dialect))
+        yield move_partition(state, dialect)
     if state.failovers:
         lost = evolve(state, failovers=state.failovers - 1, table=lose_memory(state.table), reports=())
-        found.append(("the coordinator fails over", lost))
-    return found
+        yield "the coordinator fails over", lost
 
 
 def move_partition(state: OffsetState, dialect: PushDialect) -> tuple[str, OffsetState]:
