@@ -28,7 +28,7 @@ from fencepost.model.push.wire import (
 
 
 DIALECT = REPAIRED
-"""Both programs speak the repaired messages."""
+"""The broker speaks the repaired messages."""
 
 
 async def read_frame(reader: asyncio.StreamReader) -> bytes | None:

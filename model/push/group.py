@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
@@ -73,11 +73,6 @@ def format_interest(interest: Interest) -> str:
     if interest.pattern:
         return f"*{interest.pattern_streams}*{interest.pattern}"
     return json.dumps(dict(interest.streams))
-
-
-def matching_topics(interest: Interest, topics: Iterable[str]) -> tuple[str, ...]:
-    """The topics that the interest matches, sorted."""
-    return tuple(sorted(topic for topic in topics if interest.matches(topic)))
 
 
 # Which consumer gets which partitions: ranges over the threads of each topic, as the coordinator computes them.

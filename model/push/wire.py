@@ -127,18 +127,6 @@ def frame_size(head: bytes) -> int:
     return _check_size(int(struct.unpack(">i", head)[0]))
 
 
-def split_frames(data: bytes) -> tuple[list[bytes], bytes]:
-    """The payloads of the whole frames at the beginning of the bytes, and the rest. Raises `MalformedFrame`."""
-    payloads, start = [], 0
-    while len(data) - start >= 4:
-        size = frame_size(data[start : start + 4])
-        if len(data) - start - 4 < size:
-            break
-        payloads.append(data[start + 4 : start + 4 + size])
-        start += 4 + size
-    return payloads, data[start:]
-
-
 def has_stop_response(dialect: PushDialect) -> bool:
     """Whether Stop is answered."""
     return dialect.command is Command.STOP_RESPONSE

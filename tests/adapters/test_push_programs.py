@@ -19,7 +19,6 @@ from fencepost.adapters.push.broker import (
     PushBroker,
     read_frame,
 )
-from fencepost.adapters.push.consumer import Address, PushConsumerProgram
 from fencepost.adapters.push.zookeeper import MemoryZookeeper, Partition
 from fencepost.model.push.wire import (
     MAX_FRAME_BYTES,
@@ -28,6 +27,7 @@ from fencepost.model.push.wire import (
     encode_push_request,
     encode_push_response,
 )
+from tests.support.push.consumer import Address, PushConsumerProgram
 
 pytestmark = pytest.mark.real_time
 TOPICS = {"t": [f"0-{number}" for number in range(6)]}

@@ -7,9 +7,9 @@ import sys
 import pytest
 
 from fencepost.adapters.address import TargetError
-from fencepost.adapters.push.consumer import PushConsumerProgram
 from fencepost.conformance.cli import main
 from fencepost.conformance.push.serve import serve
+from tests.support.push.consumer import PushConsumerProgram
 
 PATIENCE_SECONDS = 30.0
 

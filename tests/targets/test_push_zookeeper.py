@@ -14,9 +14,9 @@ import pytest
 from kazoo.client import KazooClient
 
 from fencepost.adapters.push.broker import BrokerSettings, PushBroker
-from fencepost.adapters.push.consumer import PushConsumerProgram
 from fencepost.adapters.push.network_zookeeper import ELECTION, OWNERS, TOPICS, NetworkZookeeper, add_topics, end
 from fencepost.conformance.push.serve import serve
+from tests.support.push.consumer import PushConsumerProgram
 from tests.targets.running import RunningTarget
 
 pytestmark = [pytest.mark.real_time, pytest.mark.zookeeper]

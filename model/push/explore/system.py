@@ -1,16 +1,10 @@
 """The transition system of the push coordinator within its bounds: what brokers, consumers and faults do."""
 
-from collections import defaultdict, deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from time import perf_counter
 from typing import Any
 
-from fencepost.model.explore.engine import explore_system
-from fencepost.model.explore.rendering import edges_from
 from fencepost.model.explore.rows import NOTHING, Transitions, spend_fault
-from fencepost.model.explore.search import NO_LIMIT
 from fencepost.model.explore.transition_system import Action, Column, TransitionSystem
 from fencepost.model.frozen import evolve
 from fencepost.model.push import coordinator as handlers
@@ -26,7 +20,7 @@ from fencepost.model.push.consumer import (
 )
 from fencepost.model.push.coordinator import PushCoordinator, Role, apply_step, running_step
 from fencepost.model.push.dialect import Command
-from fencepost.model.push.explore.properties import is_settled, push_checks
+from fencepost.model.push.explore.properties import push_checks
 from fencepost.model.push.explore.row import (
     CURRENT,
     INTEREST,
@@ -501,38 +495,3 @@ def stall(at: PushView) -> Transitions:
         return NOTHING
     spent, gone = spend_fault(at.faults, "suspicions"), Link(without_channel(at.link))
     return at.does(f"{at.name} stalls until its lease is over", "consumer.gave-up", faults=spent, link=gone)
-
-
-# Whether a group can always settle: from every state that is reached, some run leads to a settled one.
-
-
-@dataclass(frozen=True, slots=True)
-class SettlingResult:
-    """How many states there are, how many are settled, and from how many no run leads to one of those."""
-
-    states: int
-    settled: int
-    stranded: int
-    is_complete: bool
-    seconds: float
-
-
-def check_settling(bounds: PushBounds, limit: int = NO_LIMIT) -> SettlingResult:
-    """Search everything, and then go backwards from the settled states."""
-    began = perf_counter()
-    exploration, _ = explore_system(push_system(bounds), limit=limit)
-    tables = exploration.tables
-    states = list(exploration.reached_states())
-    before: defaultdict[int, list[int]] = defaultdict(list)
-    for state in states:
-        for edge in edges_from(exploration, state):
-            before[edge.after].append(state)
-    settled = [state for state in states if is_settled(bounds, tables.values(state))]
-    able, waiting = set(settled), deque(settled)
-    while waiting:
-        for state in before[waiting.popleft()]:
-            if state not in able:
-                able.add(state)
-                waiting.append(state)
-    stranded = len(states) - len(able)
-    return SettlingResult(len(states), len(settled), stranded, exploration.finished, perf_counter() - began)

@@ -21,7 +21,6 @@ from fencepost.model.push.group import (
     UnusableInterest,
     assign_ranges,
     format_interest,
-    matching_topics,
     parse_interest,
     register_consumer,
     remove_consumer,
@@ -151,7 +150,6 @@ def test_ranges_over_threads(threads: dict[str, int], shares: dict[str, tuple[in
 def test_interests() -> None:
     assert parse_interest('{"t": 2}') == Interest((("t", 2),))
     wild = parse_interest("*2*log-.*")
-    assert matching_topics(wild, ["log-b", "x", "log-a"]) == ("log-a", "log-b")
     assert [wild.threads_for(topic) for topic in ("log-a", "x")] == [2, 0]
     assert all(parse_interest(format_interest(one)) == one for one in (wild, WANTED))
 

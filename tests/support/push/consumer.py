@@ -1,4 +1,4 @@
-"""A consumer: it looks the coordinator up, registers, and does what it is told (draft, 5 and 9)."""
+"""A consumer on TCP: it looks the coordinator up, registers, and does what it is told (draft, 5 and 9)."""
 
 import asyncio
 from collections.abc import Sequence
