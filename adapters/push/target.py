@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from fencepost.adapters.address import Address, TargetError, format_address
 from fencepost.adapters.in_process import MemoryTransport
@@ -146,30 +145,6 @@ Connect = Callable[[Address], Awaitable[Streams]]
 """Opens a connection to an address. Raises `OSError`."""
 
 
-class PushHooks(Protocol):
-    """What can be done to a target beside its wire."""
-
-    def topics(self) -> dict[str, list[str]]:
-        """The topics with the names of their partitions."""
-        ...
-
-    def add_partition(self, topic: str) -> None:
-        """Add a partition, and the topic if it is new."""
-        ...
-
-    def can_fail_over(self) -> bool:
-        """Whether a broker is left once the coordinator is dead."""
-        ...
-
-    async def kill_coordinator(self) -> None:
-        """Kill the coordinator without warning."""
-        ...
-
-    async def expire_session(self) -> None:
-        """End the session of the coordinator, which lives on."""
-        ...
-
-
 @dataclass(slots=True)
 class PushChannel:
     """Opens connections, numbered from 1, and closes them all in the end."""
@@ -177,7 +152,8 @@ class PushChannel:
     recorder: TraceBuilder
     connect: Connect
     bootstrap: tuple[Address, ...]
-    hooks: PushHooks | None = None
+    hooks: "BundledPushTarget | None" = None
+    """What can be done to the target beside its wire."""
     known: Mapping[str, list[str]] = field(default_factory=dict)
     """The topics with their partitions, where no hook tells them."""
     connections: list[PushConnection] = field(default_factory=list)

@@ -5,7 +5,13 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
-from fencepost.adapters.push.target import PushChannel, PushConnection, PushHooks, find_coordinator, registration
+from fencepost.adapters.push.target import (
+    BundledPushTarget,
+    PushChannel,
+    PushConnection,
+    find_coordinator,
+    registration,
+)
 from fencepost.conformance.run.context import ScenarioContext
 from fencepost.conformance.run.requests import Blocked, Unsupported
 from fencepost.model.push.group import Interest
@@ -230,7 +236,7 @@ class PushContext:
     # --- the target ---------------------------------------------------------------------------------------------
 
     @property
-    def hooks(self) -> PushHooks:
+    def hooks(self) -> BundledPushTarget:
         """What can be done beside the wire. Raises `Unsupported`."""
         if self.channel.hooks is None:
             raise Unsupported("a way to change topics or to end its coordinator")
