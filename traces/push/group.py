@@ -35,23 +35,43 @@ def partitions_in(event: Event) -> tuple[Partition, ...]:
     return tuple((entry["topic"], entry["partition"]) for entry in event.body.get("partitions", ()))
 
 
-# The times of one channel: when pings are due, when the lease of a consumer is over, which retry a ping is.
+# What is known of one registration from its channel alone.
 
 
 @dataclass(slots=True)
-class ChannelTimes:
-    """One registration as its pings and responses show it. Times are milliseconds of the trace.
+class MemberFacts:
+    """A registration as its channel shows it. Attempts go by their numbers on the wire, times are milliseconds of the
+    trace. A message is seen up to `slack` after it was sent, and a timer fires up to `slack` late."""
 
-    A message is seen up to `slack` after it was sent, and a timer fires up to `slack` late.
-    """
-
+    consumer: str
+    connection: int
+    interest: Interest
     session_timeout: int
     slack: int
     registered_at: int
     heard_at: int
     """When the consumer sent its last response."""
+    is_registered: bool = False
+    is_closed: bool = False
+    is_past: bool = False
+    """Its coordinator has lost its place since."""
+    may_close: bool = False
+    """Its registration was refused, or it broke the rules."""
+    stop: int | None = None
+    """The attempt of the last Stop."""
+    has_stopped: bool = False
+    """That Stop is answered."""
+    start: int | None = None
+    """The attempt of the last Start."""
+    held: bool = False
+    """A Stop was seen, and the Start after it is not answered."""
+    late_answers: set[int] = field(default_factory=set)
+    """The attempts whose Stop it answered after a newer one had begun for others."""
+    share: tuple[Partition, ...] = ()
+    """Of the last Start."""
+    fetching: tuple[Partition, ...] = ()
+    """What it has said that it fetches."""
     pinged_at: int | None = None
-    held_since: int | None = None
     freed_at: int = 0
     unanswered: int = 0
     """How many pings were seen since the last one that was answered."""
@@ -63,6 +83,37 @@ class ChannelTimes:
     """`unanswered` and `answered` before the last answer, which the coordinator may not have had."""
     awaited: list[int] = field(default_factory=list)
     """The numbers of the pings that are not answered, in order."""
+
+    @property
+    def registration(self) -> Registration:
+        """Its id and the number of its channel."""
+        return self.consumer, self.connection
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is registered on a channel that is not closed."""
+        return self.is_registered and not self.is_closed
+
+    def on_command(self, event: Event) -> None:
+        """A Stop or Start was seen."""
+        if event.api == "Stop":
+            self.stop, self.has_stopped, self.held = attempt_in(event), False, True
+        else:
+            self.start, self.share = attempt_in(event), partitions_in(event)
+
+    def on_response(self, event: Event) -> None:
+        """It responds to a Stop or Start."""
+        number = attempt_in(event)
+        if event.api == "Stop":
+            self.fetching = ()
+            self.has_stopped = self.has_stopped or number == self.stop
+            if number != self.stop:
+                self.late_answers.add(number)
+        elif number == self.start:
+            self.held = False
+            self.freed_at = event.time
+            if not event.body.get("error_code", 0):
+                self.fetching = self.share
 
     @property
     def lease_end(self) -> int:
@@ -97,74 +148,8 @@ class ChannelTimes:
 
     def overdue_ping(self, now: int) -> int | None:
         """When the ping was due that is missing by `now`; None if none is."""
-        if self.held_since is not None:
-            return None
         due = max((self.pinged_at or self.registered_at) + ping_period(self.session_timeout), self.freed_at)
         return due if now > due + 2 * self.slack and now <= self.lease_end else None
-
-
-# What is known of one registration from its channel alone.
-
-
-@dataclass(slots=True)
-class MemberFacts:
-    """A registration as its channel shows it. Attempts go by their numbers on the wire."""
-
-    consumer: str
-    connection: int
-    interest: Interest
-    times: ChannelTimes
-    is_registered: bool = False
-    is_closed: bool = False
-    is_past: bool = False
-    """Its coordinator has lost its place since."""
-    may_close: bool = False
-    """Its registration was refused, or it broke the rules."""
-    stop: int | None = None
-    """The attempt of the last Stop."""
-    has_stopped: bool = False
-    """That Stop is answered."""
-    start: int | None = None
-    """The attempt of the last Start."""
-    held: bool = False
-    """A Stop was seen, and the Start after it is not answered."""
-    late_answers: set[int] = field(default_factory=set)
-    """The attempts whose Stop it answered after a newer one had begun for others."""
-    share: tuple[Partition, ...] = ()
-    """Of the last Start."""
-    fetching: tuple[Partition, ...] = ()
-    """What it has said that it fetches."""
-
-    @property
-    def registration(self) -> Registration:
-        """Its id and the number of its channel."""
-        return self.consumer, self.connection
-
-    @property
-    def is_open(self) -> bool:
-        """Whether it is registered on a channel that is not closed."""
-        return self.is_registered and not self.is_closed
-
-    def on_command(self, event: Event) -> None:
-        """A Stop or Start was seen."""
-        if event.api == "Stop":
-            self.stop, self.has_stopped, self.held = attempt_in(event), False, True
-        else:
-            self.start, self.share = attempt_in(event), partitions_in(event)
-
-    def on_response(self, event: Event) -> None:
-        """It responds to a Stop or Start."""
-        number = attempt_in(event)
-        if event.api == "Stop":
-            self.fetching = ()
-            self.has_stopped = self.has_stopped or number == self.stop
-            if number != self.stop:
-                self.late_answers.add(number)
-        elif number == self.start:
-            self.held = False
-            self.times.freed_at = event.time
-            if not event.body.get("error_code", 0):
-                self.fetching = self.share
 
 
 # The offsets that the coordinator knows, as its consumers have reported them.
@@ -408,14 +393,14 @@ class FollowedGroup:
         """Whether another registration with the id of this one may be a member."""
         others = (each for each in self.members.values() if each is not member and not each.is_past)
         alike = (each for each in others if each.is_registered and each.consumer == member.consumer)
-        return any(each.times.lease_end >= member.times.registered_at for each in alike)
+        return any(each.lease_end >= member.registered_at for each in alike)
 
     def on_joined(self, member: MemberFacts, slack: int, *, has_failed_over: bool) -> None:
         """A registration was accepted: a rebalance must follow."""
-        now = member.times.registered_at
+        now = member.registered_at
         others = [each for each in self.members.values() if each is not member and each.is_registered]
         is_known = any(each.consumer == member.consumer for each in others)
-        is_alone = bool(others) and all(now > each.times.lease_end + 2 * slack for each in others)
+        is_alone = bool(others) and all(now > each.lease_end + 2 * slack for each in others)
         member.is_registered = True
         self.add_trigger(
             *(["PUSH-43"] if has_failed_over else []),

@@ -1,29 +1,49 @@
 """The judge of push: groups are searched for explanations, channels and lookups are held against their rules."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from fencepost.model.push.group import NO_INTEREST, RegisterRequest, UnusableInterest, parse_interest
+from fencepost.model.push.group import NO_INTEREST, RegisterRequest, StartRequest, UnusableInterest, parse_interest
 from fencepost.model.push.specification import PUSH
 from fencepost.model.push.wire import NO_COORDINATOR
 from fencepost.traces.events import FAULT, INTERNAL, REQUEST, Event, Header, Operation
 from fencepost.traces.judge.groups.group_judge import GroupFindings
 from fencepost.traces.judge.groups.judged_protocol import JudgedProtocol
+from fencepost.traces.judge.search.configuration import Configuration
 from fencepost.traces.judge.search.stepper import SearchLimitExceeded
-from fencepost.traces.push.diagnosis import PushDiagnosis, Topics, diagnose_start, missing_partitions, name_owed
-from fencepost.traces.push.group import ChannelTimes, FollowedGroup, MemberFacts, attempt_in
-from fencepost.traces.push.stepper import PendingRegistration, PushWorld, Surroundings
+from fencepost.traces.push.group import FollowedGroup, MemberFacts, attempt_in, partitions_in, rules_on
+from fencepost.traces.push.stepper import Partition, PendingRegistration, PushWorld, Surroundings
 from fencepost.traces.verdict import CheckResult, CheckStatus, FieldDifference, Violation
 
+Topics = Mapping[str, tuple[str, ...]]
 DEFAULT_TICK_MS = 20
 """How late a coordinator may be without any grace: it looks at its schedule now and then."""
 
 
-class PushFollower:
+class PushDiagnosis(NamedTuple):
+    """The requirement broken ("" if none speaks of it), the field, and what was expected and observed, in words."""
+
+    requirement: str
+    field: str
+    expected: str
+    observed: str
+    rule: str = ""
+
+
+class GroupName(NamedTuple):
+    """The group that a request is about."""
+
+    group: str
+
+
+class PushProtocol(JudgedProtocol):
     """Judges a trace of push. An event that shows a violation ends the judging of its group."""
 
+    specification = PUSH
+
     def __init__(self, header: Header) -> None:
+        super().__init__(header)
         self.limits = header.limits
         self.slack = header.grace + header.limits.get("tick_ms", DEFAULT_TICK_MS)
         self.unseen_wait = 0 if header.clock == "virtual" else longest_turn(self.limits) or 0
@@ -36,7 +56,6 @@ class PushFollower:
         self.topics: list[tuple[int, Topics]] = []
         """The topics with their partitions, each from a moment on."""
         self.groups: dict[str, FollowedGroup] = {}
-        self.requests: dict[int, Event] = {}
         self.owners: dict[int, FollowedGroup] = {}
         """The group of each connection on which a consumer registered."""
         self.lost_at: int | None = None
@@ -45,21 +64,28 @@ class PushFollower:
         """How often that was."""
         self.suspect: tuple[Event, FollowedGroup] | None = None
         """A channel that the coordinator has closed for no reason, unless it is gone itself."""
-        self.last: Event | None = None
+
+    def new_follower(self) -> "PushProtocol":
+        """The protocol follows its trace itself."""
+        return self
+
+    def requests_in(self, operation: Operation, groups: Iterable[str]) -> Iterator[GroupName]:
+        """The group of the connection, once a consumer has registered on it."""
+        group = self.owners.get(operation.connection)
+        if group is not None:
+            yield GroupName(group.name)
 
     # --- events -------------------------------------------------------------------------------------------------
 
     def on_event(self, event: Event) -> Iterator[Violation]:
         """The violations that an event shows."""
-        self.last = event
         group = self.owners.get(event.connection)
         try:
             yield from self.find_overdue(event)
             if event.kind is REQUEST:
-                self.requests[event.sequence] = event
                 yield from self.on_request(event)
             elif event.kind is INTERNAL:
-                self.on_annotation(event)
+                self.on_internal(event)
             elif event.kind is FAULT:
                 yield from self.on_fault(event)
             elif event.of is not None:
@@ -95,7 +121,7 @@ class PushFollower:
             self.slack,
             {topic: tuple((topic, name) for name in names) for topic, names in self.known_topics.items()},
             frozenset(member.registration for member in known if member.is_closed),
-            frozenset(member.registration for member in known if now > member.times.lease_end + margin),
+            frozenset(member.registration for member in known if now > member.lease_end + margin),
             self.limits.get("response_timeout_ms"),
             self.limits.get("backoff_ms"),
             self.limits.get("maximum_retries"),
@@ -170,8 +196,9 @@ class PushFollower:
         request = RegisterRequest(body["consumer"], event.connection, interest, max(timeout, 1), body["auto_commit"])
         may_be_refused = not (is_known and may_be_accepted)
         group.on_registration(event, PendingRegistration(request, may_be_accepted, may_be_refused))
-        times = ChannelTimes(timeout, self.slack, event.time, event.time)
-        group.members[event.connection] = MemberFacts(body["consumer"], event.connection, interest, times)
+        group.members[event.connection] = MemberFacts(
+            body["consumer"], event.connection, interest, timeout, self.slack, event.time, event.time
+        )
         self.owners[event.connection] = group
 
     def on_ping(self, event: Event, group: FollowedGroup, member: MemberFacts) -> Iterator[Violation]:
@@ -181,19 +208,22 @@ class PushFollower:
             told = "none between a Stop and the end of its attempt"
             yield self.break_off(event, group, PushDiagnosis("PUSH-09", "ping", told, "a ping", "scheduler.ping"))
             return
-        for found in member.times.on_ping(event.body, event.time):
+        for found in member.on_ping(event.body, event.time):
             yield self.break_off(event, group, PushDiagnosis(*found, "scheduler.ping"))
             return
         self.findings.rules["scheduler.ping"] += 1
-        self.show(event, "PUSH-50", "PUSH-51", *(("PUSH-07", "PUSH-08") if member.times.pings > 1 else ()))
-        if member.times.unanswered > 1:
+        self.show(event, "PUSH-50", "PUSH-51", *(("PUSH-07", "PUSH-08") if member.pings > 1 else ()))
+        if member.unanswered > 1:
             self.show(event, "PUSH-12")
 
     def on_command(self, event: Event, group: FollowedGroup, member: MemberFacts) -> Iterator[Violation]:
         """A consumer saw a Stop or a Start."""
         at = self.surroundings(group, event.time)
         number, entries = attempt_in(event), event.body.get("partitions", ())
-        found = self.diagnose(event, group, member)
+        recent = self.recent_topics(group, event.time)
+        found = None
+        if event.api == "Start":
+            found = diagnose_start(event, group, member, recent, self.quiet_until, self.slack)
         rules = group.on_request(event, member, at)
         if found is None and rules is None:
             found = self.diagnose_unexplained(event, group, at)
@@ -207,19 +237,13 @@ class PushFollower:
         if member.held and event.api == "Start":
             self.show(event, "PUSH-09")
         member.on_command(event)
-        missing = missing_partitions(group, number, self.recent_topics(group, event.time)) if entries else None
+        missing = missing_partitions(group, number, recent) if entries else None
         if missing is not None and event.api == "Start":
             yield self.break_off(event, group, missing)
             return
         if group.held_up_since is not None:
             self.show(event, "PUSH-52")
         self.show(event, *group.shown_by(event, rules, knows_retries="maximum_retries" in self.limits))
-
-    def diagnose(self, event: Event, group: FollowedGroup, member: MemberFacts) -> PushDiagnosis | None:
-        """What is wrong with a Stop or Start by what is known of the channels."""
-        if event.api == "Stop":
-            return None
-        return diagnose_start(event, group, member, self.recent_topics(group, event.time), self.quiet_until, self.slack)
 
     @property
     def quiet_until(self) -> int:
@@ -267,9 +291,9 @@ class PushFollower:
             yield from self.on_registered(event, group, member)
             return
         now, entries = event.time, event.body.get("partitions", ())
-        member.times.heard_at = now
+        member.heard_at = now
         if event.api == "Ping":
-            member.times.on_ping_response(now)
+            member.on_ping_response(now)
         else:
             group.on_response(event, member, self.surroundings(group, now))
             member.on_response(event)
@@ -286,15 +310,10 @@ class PushFollower:
             member.may_close = True
             if group.has_other(member):
                 self.show(event, "PUSH-26")
-            elif not self.is_allowed(member):
+            elif member.session_timeout <= self.limits.get("min_session_timeout", member.session_timeout):
                 self.show(event, "PUSH-27")
             return
         group.on_joined(member, self.slack, has_failed_over=self.lost_at is not None)
-
-    def is_allowed(self, member: MemberFacts) -> bool:
-        """Whether the session timeout is known to be within bounds."""
-        timeout = member.times.session_timeout
-        return self.limits.get("min_session_timeout", timeout) < timeout
 
     def diagnose_registration(self, group: FollowedGroup, member: MemberFacts, error: int) -> PushDiagnosis:
         """What is wrong with the response to a registration."""
@@ -304,7 +323,7 @@ class PushFollower:
             return PushDiagnosis(
                 "PUSH-26", "error_code", "an error: a live member has the id", "0", "register.duplicate"
             )
-        told = f"an error: {member.times.session_timeout} ms is out of bounds"
+        told = f"an error: {member.session_timeout} ms is out of bounds"
         return PushDiagnosis("PUSH-27", "error_code", told, "0", "register.timeout-too-small")
 
     def on_metadata(self, event: Event) -> Iterator[Violation]:
@@ -322,7 +341,7 @@ class PushFollower:
 
     # --- what else happens --------------------------------------------------------------------------------------
 
-    def on_annotation(self, event: Event) -> None:
+    def on_internal(self, event: Event) -> None:
         """The kit tells what it did: the partitions there are, or that the coordinator loses its place."""
         if event.api == "partitions":
             before = self.known_topics
@@ -372,7 +391,7 @@ class PushFollower:
         assert self.suspect is not None
         (event, group), self.suspect = self.suspect, None
         known = [member for each in self.groups.values() for member in each.members.values()]
-        if any(member.is_open and member.times.registered_at < event.time for member in known):
+        if any(member.is_open and member.registered_at < event.time for member in known):
             told = "an open channel: its consumer has answered in time"
             yield self.break_off(event, group, PushDiagnosis("PUSH-11", "channel", told, "closed"))
             return
@@ -397,15 +416,15 @@ class PushFollower:
         is_rebalancing = group.is_rebalancing(self.surroundings(group, now))
         for member in group.members.values():
             if is_rebalancing:
-                member.times.freed_at = max(member.times.freed_at, now)
+                member.freed_at = max(member.freed_at, now)
             if member.is_past:
                 if member.is_open and now > (self.lost_at or 0) + 2 * self.slack:
                     return PushDiagnosis("PUSH-44", "channel", "closed: its coordinator has lost its place", "open")
-            elif member.is_open and now > member.times.lease_end + 2 * self.slack + member.times.session_timeout // 3:
-                told = f"closed after {member.times.session_timeout} ms without a response"
+            elif member.is_open and now > member.lease_end + 2 * self.slack + member.session_timeout // 3:
+                told = f"closed after {member.session_timeout} ms without a response"
                 return PushDiagnosis("PUSH-11", "channel", told, "open")
-            elif member.is_open and not is_rebalancing and (due := member.times.overdue_ping(now)) is not None:
-                return PushDiagnosis("PUSH-08" if member.times.pings else "PUSH-07", "ping", f"one at {due} ms", "none")
+            elif member.is_open and not is_rebalancing and (due := member.overdue_ping(now)) is not None:
+                return PushDiagnosis("PUSH-08" if member.pings else "PUSH-07", "ping", f"one at {due} ms", "none")
         at = self.surroundings(group, now, certainly=True)
         is_held_up, is_too_long = self.look_at_others(group, now)
         if (is_held_up and not is_too_long) or now <= group.changed_at + 2 * self.slack:
@@ -439,34 +458,124 @@ def longest_turn(limits: Mapping[str, int]) -> int | None:
     return (retries + 1) * (wait + backoff)
 
 
-# The push coordinator as the judge of traces sees it.
+# Which requirement a Start breaks by what its channel and the others show, and which one a missing message does.
 
 
-class GroupName(NamedTuple):
-    """The group that a request is about."""
+def diagnose_start(
+    event: Event,
+    group: FollowedGroup,
+    member: MemberFacts,
+    topics: Sequence[Topics],
+    quiet_until: int,
+    slack: int,
+) -> PushDiagnosis | None:
+    """What is wrong with a Start that a consumer saw; None if nothing is by what is known of the channels. `topics` are
+    the partitions of each moment that the snapshot may be of."""
+    number, partitions = attempt_in(event), partitions_in(event)
+    if event.time < quiet_until - slack:
+        told = f"none before {quiet_until} ms, when consumers of the coordinator before have certainly stopped"
+        return PushDiagnosis("PUSH-42", "early", told, f"{event.time} ms")
+    if member.stop != number or member.start == number:
+        return PushDiagnosis("PUSH-37", "order", f"a Stop of attempt {number} on the channel first", "none since")
+    found = unstopped_member(group, member, number) or still_fetching(group, member, number, partitions, event.time)
+    if found is not None:
+        return found
+    found = wrong_partitions(group, member, number, partitions, topics)
+    if found is not None:
+        return found
+    entries = event.body.get("partitions", ())
+    for partition, expected, observed in group.offsets.wrong_offsets(entries, event.time, slack):
+        return PushDiagnosis("PUSH-46", "offset", f"{expected} for {'/'.join(partition)}", str(observed))
+    return None
 
-    group: str
+
+def unstopped_member(group: FollowedGroup, member: MemberFacts, number: int) -> PushDiagnosis | None:
+    """A member of the attempt whose fetchers may run, though a Start was sent."""
+    for other in group.open_members():
+        if other.stop == number and not other.has_stopped:
+            told = f"none before {other.consumer} has answered the Stop of attempt {number}"
+            if other.late_answers:
+                return PushDiagnosis("PUSH-39", "order", told, "a Start after the answer to an earlier attempt")
+            return PushDiagnosis("PUSH-38", "order", told, "a Start", "rebalance.starting")
+        if other.stop != number and other.fetching:
+            told = f"a Stop of attempt {number} for {other.consumer} first"
+            return PushDiagnosis(
+                "PUSH-41" if other.stop is not None and other.held else "PUSH-38", "order", told, "none"
+            )
+    return None
 
 
-class PushProtocol(JudgedProtocol):
-    """Reads a trace of push; the follower does all the judging."""
+def still_fetching(
+    group: FollowedGroup, member: MemberFacts, number: int, partitions: Sequence[Partition], now: int
+) -> PushDiagnosis | None:
+    """A consumer that may still fetch what is given to another: its lease is not over."""
+    for other in group.members.values():
+        common = set(other.fetching) & set(partitions)
+        if other is member or not common or other.is_closed or other.start == number:
+            continue
+        if now < other.lease_end:
+            told = f"none of {other.consumer}'s partitions before it has stopped"
+            return PushDiagnosis("PUSH-42", "partitions", told, format_partitions(common))
+    return None
 
-    specification = PUSH
 
-    def __init__(self, header: Header) -> None:
-        super().__init__(header)
-        self.follower = PushFollower(header)
+def wrong_partitions(
+    group: FollowedGroup,
+    member: MemberFacts,
+    number: int,
+    partitions: Sequence[Partition],
+    topics: Sequence[Topics],
+) -> PushDiagnosis | None:
+    """What is wrong with the partitions of a Start."""
+    wanted = [group.partitions_wanted(each, number) for each in topics]
+    if wanted and not any(set(partitions) <= each for each in wanted):
+        strange = set(partitions) - set().union(*wanted)
+        return PushDiagnosis(
+            "PUSH-35", "partitions", "those of topics that its group wants", format_partitions(strange)
+        )
+    started = [other for other in group.participants(number) if other is not member and other.start == number]
+    for other in started:
+        common = set(other.share) & set(partitions)
+        if common:
+            is_all = set(other.share) <= set(partitions)
+            told = f"none of those that {other.consumer} was given"
+            return PushDiagnosis("PUSH-35" if is_all else "PUSH-34", "partitions", told, format_partitions(common))
+    return None
 
-    def requests_in(self, operation: Operation, groups: Iterable[str]) -> Iterator[GroupName]:
-        """The group of the connection, once a consumer has registered on it."""
-        group = self.follower.owners.get(operation.connection)
-        if group is not None:
-            yield GroupName(group.name)
 
-    def new_follower(self) -> PushFollower:
-        """The follower of this trace."""
-        return self.follower
+def missing_partitions(group: FollowedGroup, number: int, topics: Sequence[Topics]) -> PushDiagnosis | None:
+    """The partitions that nobody is given once every member of an attempt has its Start."""
+    members = group.participants(number)
+    wanted = [group.partitions_wanted(each, number) for each in topics]
+    given = {partition for member in members if member.start == number for partition in member.share}
+    if any(member.start != number for member in members) or not wanted or given in wanted:
+        return None
+    told = "every partition given to somebody"
+    return PushDiagnosis("PUSH-34", "partitions", told, f"nobody has {format_partitions(wanted[-1] - given)}")
 
-    def check_results(self) -> tuple[CheckResult, ...]:
-        """The requirements that the trace shows to hold."""
-        return self.follower.check_results()
+
+def name_owed(one: Configuration, group: FollowedGroup) -> PushDiagnosis:
+    """The requirement that is broken where something is overdue that the coordinator sends in every explanation."""
+    if one.predicted:
+        return PushDiagnosis("PUSH-25", "response", "a response to the registration", "none")
+    sending = one.world.outbox[0]
+    name, rules = str(sending.consumer), rules_on(one)
+    if isinstance(sending.message, StartRequest):
+        return PushDiagnosis("PUSH-39", "response", f"a Start for {name}, as every member has stopped", "none")
+    requirement = next(owed_by(rules), None) or next(iter(group.triggers), "")
+    return PushDiagnosis(requirement, "response", f"a Stop for {name}, as the group has to be rebalanced", "none")
+
+
+def owed_by(rules: Sequence[str]) -> Iterator[str]:
+    """The requirement by which a Stop is owed, if a rule on the way to it says so."""
+    if "rebalance.retried" in rules:
+        yield "PUSH-41"
+    if "rebalance.released" in rules:
+        yield "PUSH-20"
+    if "rebalance.again" in rules:
+        yield "PUSH-15"
+
+
+def format_partitions(partitions: set[Partition]) -> str:
+    """Partitions in words."""
+    return ", ".join("/".join(each) for each in sorted(partitions)) or "none"
