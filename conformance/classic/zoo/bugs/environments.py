@@ -26,7 +26,7 @@ from fencepost.adapters.classic.records import GroupRecord, OffsetRecord, Record
 from fencepost.adapters.classic.syncing import Syncing
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.target import Description, Target
-from fencepost.conformance.zoo.fault import FaultFamily, Patch, Side
+from fencepost.conformance.zoo.fault import FaultFamily, Patch, Shipped, Side, instead_of
 from fencepost.conformance.zoo.mutants import Mutant, apply_mutant, load_changed, package_mutants, source_of
 from fencepost.conformance.zoo.operators import GUARD_OPERATORS
 from fencepost.model.settings import Settings
@@ -176,21 +176,20 @@ def is_current(group: Group, generation: int) -> bool:
     return group.state is State.COMPLETING and group.generation == generation
 
 
-def store_assignments_slowly(patch: Patch) -> None:
+@instead_of(Syncing.accept_assignment)
+def store_assignments_slowly(
+    shipped: Shipped[None], syncing: Syncing, group: Group, assignments: dict[str, bytes]
+) -> None:
     """Store the leader's assignment in the background, as a real broker does."""
+    runtime, generation = syncing._runtime, group.generation
+    record: GroupRecord = syncing.assigned_record(group, assignments)
 
-    def accept_later(syncing: Syncing, group: Group, assignments: dict[str, bytes]) -> None:
-        runtime, generation = syncing._runtime, group.generation
-        record: GroupRecord = syncing.assigned_record(group, assignments)
+    def on_stored() -> None:
+        runtime.write(record)
+        if is_current(group, generation):
+            syncing.distribute_assignments(group, {each: assignments.get(each, b"") for each in group.members})
 
-        def on_stored() -> None:
-            runtime.write(record)
-            if is_current(group, generation):
-                syncing.distribute_assignments(group, {each: assignments.get(each, b"") for each in group.members})
-
-        runtime.timers.arm(("store", group.group_id, generation), runtime.now + STORE_DELAY_MS, on_stored)
-
-    patch.replace(Syncing, "accept_assignment", accept_later)
+    runtime.timers.arm(("store", group.group_id, generation), runtime.now + STORE_DELAY_MS, on_stored)
 
 
 # --- a log that stores offsets slowly -------------------------------------------------------------------------------
@@ -329,77 +328,33 @@ _NAMED_BY_ID_SINCE = 10
 
 def error_body(request: Request, error: int) -> dict[str, Any]:
     """The body of a response to this request that contains only this error."""
-    return ERROR_BODIES[request.api](request, error)
+    body, alone = request.body, {"error_code": error}
+    match request.api:
+        case "JoinGroup":
+            return responses.join_refused(Error.NONE, body.get("member_id", ""), request.version) | alone
+        case "SyncGroup":
+            return responses.sync_refused(Error.NONE) | alone
+        case "LeaveGroup":
+            return {**alone, "members": []}
+        case "OffsetCommit" | "TxnOffsetCommit":
+            return {"topics": [_refuse_topic(request, topic, error) for topic in body.get("topics", ())]}
+        case "OffsetFetch" if request.version >= _TOP_ERROR_ENDS:
+            return {"groups": [{"group_id": one["group_id"], "topics": [], **alone} for one in body.get("groups", ())]}
+        case "OffsetFetch" | "OffsetDelete":
+            return {**alone, "topics": []}
+        case "DescribeGroups":
+            unknown = (responses.describe_missing_group(group, 0) for group in body.get("groups", ()))
+            return {"groups": [row | alone | {"group_state": ""} for row in unknown]}
+        case "ListGroups":
+            return {**alone, "groups": []}
+        case "DeleteGroups":
+            return {"results": [{"group_id": name, **alone} for name in dict.fromkeys(body.get("groups_names", ()))]}
+    return alone
 
 
-def _join_error(request: Request, error: int) -> dict[str, Any]:
-    body = responses.join_refused(Error.NONE, request.body.get("member_id", ""), request.version)
-    return body | {"error_code": error}
-
-
-def _sync_error(request: Request, error: int) -> dict[str, Any]:
-    return responses.sync_refused(Error.NONE) | {"error_code": error}
-
-
-def _leave_error(request: Request, error: int) -> dict[str, Any]:
-    return {"error_code": error, "members": []}
-
-
-def _error_only(request: Request, error: int) -> dict[str, Any]:
-    return {"error_code": error}
-
-
-def _commit_error(request: Request, error: int) -> dict[str, Any]:
-    def topic(entry: Mapping[str, Any]) -> dict[str, Any]:
-        by_id = request.api == "OffsetCommit" and request.version >= _NAMED_BY_ID_SINCE
-        name = {"topic_id": entry["topic_id"]} if by_id else {"name": entry["name"]}
-        rows = [{"partition_index": row["partition_index"], "error_code": error} for row in entry["partitions"]]
-        return name | {"partitions": rows}
-
-    return {"topics": [topic(entry) for entry in request.body.get("topics", ())]}
-
-
-def _fetch_error(request: Request, error: int) -> dict[str, Any]:
-    if request.version < _TOP_ERROR_ENDS:
-        return {"topics": [], "error_code": error}
-    groups = request.body.get("groups", ())
-    return {"groups": [{"group_id": one["group_id"], "topics": [], "error_code": error} for one in groups]}
-
-
-def _describe_error(request: Request, error: int) -> dict[str, Any]:
-    groups = request.body.get("groups", ())
-    return {
-        "groups": [
-            responses.describe_missing_group(one, 0) | {"error_code": error, "group_state": ""} for one in groups
-        ]
-    }
-
-
-def _list_error(request: Request, error: int) -> dict[str, Any]:
-    return {"error_code": error, "groups": []}
-
-
-def _delete_error(request: Request, error: int) -> dict[str, Any]:
-    names = dict.fromkeys(request.body.get("groups_names", ()))
-    return {"results": [{"group_id": name, "error_code": error} for name in names]}
-
-
-def _delete_offsets_error(request: Request, error: int) -> dict[str, Any]:
-    return {"error_code": error, "topics": []}
-
-
-ERROR_BODIES: Mapping[str, Callable[[Request, int], dict[str, Any]]] = {
-    "JoinGroup": _join_error,
-    "SyncGroup": _sync_error,
-    "Heartbeat": _error_only,
-    "LeaveGroup": _leave_error,
-    "OffsetCommit": _commit_error,
-    "TxnOffsetCommit": _commit_error,
-    "OffsetFetch": _fetch_error,
-    "DescribeGroups": _describe_error,
-    "ListGroups": _list_error,
-    "DeleteGroups": _delete_error,
-    "OffsetDelete": _delete_offsets_error,
-    "AddOffsetsToTxn": _error_only,
-    "EndTxn": _error_only,
-}
+def _refuse_topic(request: Request, topic: Mapping[str, Any], error: int) -> dict[str, Any]:
+    """The rows of a topic in the response to a commit, each with the error."""
+    by_id = request.api == "OffsetCommit" and request.version >= _NAMED_BY_ID_SINCE
+    name = {"topic_id": topic["topic_id"]} if by_id else {"name": topic["name"]}
+    rows = [{"partition_index": row["partition_index"], "error_code": error} for row in topic["partitions"]]
+    return name | {"partitions": rows}
