@@ -41,7 +41,8 @@ class Vocabulary:
                 if isinstance(node, ast.ClassDef):
                     if any("Enum" in ast.unparse(base) for base in node.bases):
                         enumerations[node.name] = members_of(node)
-                    defaults[node.name] = fields_with_default(node)
+                    fields = (one for one in node.body if isinstance(one, ast.AnnAssign) and one.value is not None)
+                    defaults[node.name] = frozenset(one.target.id for one in fields if isinstance(one.target, ast.Name))
                 elif isinstance(node, ast.FunctionDef) and returns_its_input(node):
                     changing.add(node.name)
         return cls(enumerations, defaults, frozenset(changing))
@@ -51,12 +52,6 @@ def members_of(enumeration: ast.ClassDef) -> tuple[str, ...]:
     """The members of an enumeration."""
     assigned = (node for node in enumeration.body if isinstance(node, ast.Assign))
     return tuple(target.id for node in assigned for target in node.targets if isinstance(target, ast.Name))
-
-
-def fields_with_default(kind: ast.ClassDef) -> frozenset[str]:
-    """The fields of a class that have a default."""
-    fields = (node for node in kind.body if isinstance(node, ast.AnnAssign) and node.value is not None)
-    return frozenset(node.target.id for node in fields if isinstance(node.target, ast.Name))
 
 
 def returns_its_input(function: ast.FunctionDef) -> bool:
@@ -123,11 +118,6 @@ def is_negation(node: ast.AST) -> bool:
     return is_call_of(node, frozenset({"not_"})) or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not))
 
 
-def is_constructor(node: ast.AST) -> bool:
-    """The node calls a name that is written like a class."""
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and is_class_name(node.func.id)
-
-
 def is_class_name(name: str) -> bool:
     """The name is written like a class."""
     return name[:1].isupper() and not name.isupper()
@@ -147,12 +137,14 @@ def _sites(
         yield Site(node, parent, here, function, frozenset(bound), strings, vocabulary)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             inside = f"{function}.{node.name}" if function else node.name
-            names = set() if isinstance(node, ast.ClassDef) else parameter_names(node)
+            parameters = () if isinstance(node, ast.ClassDef) else ast.walk(node.args)
+            names = {one.arg for one in parameters if isinstance(one, ast.arg)}
             yield from _sites(node, here, inside, names, strings, vocabulary)
         else:
             yield from _sites(node, here, function, bound, strings, vocabulary)
         if isinstance(node, ast.stmt):
-            bound |= names_bound_by(node)
+            names_in = (one for one in ast.walk(node) if isinstance(one, ast.Name))
+            bound |= {one.id for one in names_in if isinstance(one.ctx, ast.Store)}
 
 
 def child_nodes(node: ast.AST) -> Iterator[tuple[str, int | None, ast.AST]]:
@@ -180,16 +172,6 @@ def is_skipped(node: ast.AST) -> bool:
     if isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation) == "TypeAlias":
         return True
     return isinstance(node, ast.Import | ast.ImportFrom | ast.JoinedStr | ast.expr_context)
-
-
-def parameter_names(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
-    """The names of a function's parameters."""
-    return {node.arg for node in ast.walk(function.args) if isinstance(node, ast.arg)}
-
-
-def names_bound_by(statement: ast.stmt) -> set[str]:
-    """The names that a statement binds."""
-    return {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
 
 
 def strings_in(tree: ast.AST) -> Iterator[str]:
@@ -304,7 +286,10 @@ def default_fields(site: Site, call: ast.Call) -> frozenset[str]:
 
 def empty_value(site: Site) -> Replacements:
     """Replace the value of a field without a default by an empty one."""
-    if not is_constructor(site.parent) or isinstance(site.node, ast.Constant | ast.Starred):
+    call = site.parent
+    if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and is_class_name(call.func.id)):
+        return
+    if isinstance(site.node, ast.Constant | ast.Starred):
         return
     if isinstance(site.node, ast.keyword):
         assert isinstance(site.parent, ast.Call)

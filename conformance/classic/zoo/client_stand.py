@@ -20,12 +20,12 @@ from fencepost.conformance.classic.clients import SCENARIOS as CLIENT_SCENARIOS
 from fencepost.conformance.classic.clients.schedules.protocol import ClassicClientSchedules
 from fencepost.conformance.classic.zoo.clients import reference
 from fencepost.conformance.clients.stage import ClientFacts, ClientPlayer
-from fencepost.conformance.results import RemarkKind, RequirementResult
+from fencepost.conformance.results import RemarkKind
 from fencepost.conformance.run.falsify import Bench, schedule_source
 from fencepost.conformance.subject import Scenario, ScenarioRun
 from fencepost.conformance.zoo.fault import Fault
-from fencepost.conformance.zoo.hunt import FaultyBench, HuntResult, HuntTask, Stand, UnusualCount
-from fencepost.conformance.zoo.measuring import CpuClock
+from fencepost.conformance.zoo.hunt import HANG_SECONDS, FaultyBench, HuntResult, HuntTask, Stand, UnusualCount
+from fencepost.conformance.zoo.measuring import CpuClock, CpuLimitExceeded, cpu_limit
 from fencepost.conformance.zoo.strategies import REMARKS, SCENARIOS, SCHEDULES
 from fencepost.model.assignors.group import Assign, Assignment, ClusterTopics, GroupMember
 from fencepost.model.assignors.registry import ASSIGNORS
@@ -107,23 +107,23 @@ CLIENTS: Stand[ClientSettings] = Stand(
 # -- assignors ------------------------------------------------------------------------------------------------------
 
 
-def hunt_by_groups(task: HuntTask, fault: ClientFault) -> HuntResult:
-    """Have each assignor make plans for chosen and for random groups until a requirement is broken."""
-    begun = time.process_time()
-    for tried, name in enumerate(ASSIGNORS, 1):
-        report = AssignorTest(name, with_fault(name, fault.activate), RANDOM_GROUPS, task.seed).run()
-        failed = [result.id for result in report.failed_results()]
-        unusual = [result.id for result in report.results if is_unusual(result)]
-        if failed or unusual:
-            both = failed or unusual
-            named = next((id for id in both if id in fault.breaks), both[0])
-            return HuntResult(task, named, tried, time.process_time() - begun, 0, (name,))
-    return HuntResult(task, "", len(ASSIGNORS), time.process_time() - begun)
-
-
-def is_unusual(result: RequirementResult) -> bool:
-    """Whether a recommendation is not kept; the shipped assignors keep all."""
-    return result.remark is not None and result.remark.kind is RemarkKind.UNUSUAL
+def hunt_assignor(task: HuntTask, fault: ClientFault) -> HuntResult:
+    """Have each assignor make plans for chosen and random groups until a requirement is broken, or a recommendation: the
+    shipped ones keep all. One that hangs is found by that."""
+    begun, tried, found, name = time.process_time(), 0, list[str](), ""
+    try:
+        with cpu_limit(task.seconds + HANG_SECONDS):
+            for name in ASSIGNORS:
+                tried += 1
+                report = AssignorTest(name, with_fault(name, fault.activate), RANDOM_GROUPS, task.seed).run()
+                unusual = (each for each in report.results if each.remark and each.remark.kind is RemarkKind.UNUSUAL)
+                found = [result.id for result in [*report.failed_results()] or unusual]
+                if found:
+                    break
+    except CpuLimitExceeded:
+        return HuntResult(task, CLIENT_HANGS, 1, time.process_time() - begun)
+    named = next((id for id in found if id in fault.breaks), found[0] if found else "")
+    return HuntResult(task, named, tried, time.process_time() - begun, 0, (name,) if found else ())
 
 
 def with_fault(name: str, activate: Callable[[], AbstractContextManager[None]]) -> Assign:

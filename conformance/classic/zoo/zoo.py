@@ -1,19 +1,17 @@
 """What the classic protocol adds to the zoo: bugs and mutants of coordinators, members, assignors and fetchers."""
 
-import time
 from collections.abc import Mapping
 from functools import cache, partial
 from types import MappingProxyType
 
 from fencepost.conformance.classic.zoo.bugs import COORDINATOR_BUGS, environments
 from fencepost.conformance.classic.zoo.bugs.environments import PLAIN
-from fencepost.conformance.classic.zoo.client_stand import CLIENT_HANGS, CLIENTS, ClientFault, hunt_by_groups
+from fencepost.conformance.classic.zoo.client_stand import CLIENTS, ClientFault, hunt_assignor
 from fencepost.conformance.classic.zoo.clients import CLIENT_BUGS, NOT_PUT_BACK, reference
 from fencepost.conformance.classic.zoo.comparison import find_difference
 from fencepost.conformance.classic.zoo.coordinator_stand import COORDINATORS, CoordinatorFault
 from fencepost.conformance.zoo.fault import Side, mutant_fault
-from fencepost.conformance.zoo.hunt import HANG_SECONDS, HuntResult, HuntTask, hunt_fault
-from fencepost.conformance.zoo.measuring import CpuLimitExceeded, cpu_limit
+from fencepost.conformance.zoo.hunt import hunt_fault
 from fencepost.conformance.zoo.mutants import Mutant
 from fencepost.conformance.zoo.registry import ProtocolZoo, SubjectHunts
 from fencepost.conformance.zoo.strategies import BASELINES, GROUPS
@@ -37,16 +35,6 @@ def member_mutants() -> Mapping[str, ClientFault]:
         mutant.name: mutant_fault(mutant, Side.MEMBER, reference.EAGER, reference.put_in_mutant)
         for mutant in reference.member_mutants()
     }
-
-
-def hunt_assignor(task: HuntTask, fault: ClientFault) -> HuntResult:
-    """Run a hunt for a fault of an assignor. One that hangs is found by that."""
-    begun = time.process_time()
-    try:
-        with cpu_limit(task.seconds + HANG_SECONDS):
-            return hunt_by_groups(task, fault)
-    except CpuLimitExceeded:
-        return HuntResult(task, CLIENT_HANGS, 1, time.process_time() - begun)
 
 
 _CLIENT_HUNTS = SubjectHunts(CLIENTS.strategies, partial(hunt_fault, CLIENTS))
