@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 
 import pytest
@@ -13,13 +14,7 @@ from fencepost.adapters.wire.target import KafkaTarget
 from fencepost.model.settings import SETTING_OF_CONFIG, Settings
 from fencepost.model.wire.codec import DecodedRequest
 from tests.support.fake_broker import DISCONNECT, KAFKA_CONFIGS, SILENCE, FakeBroker, ScriptedResponse, serve_brokers
-from tests.support.odd_brokers import (
-    DelaylessServer,
-    GarblingServer,
-    HangingUpServer,
-    ReticentServer,
-    UnparkingServer,
-)
+from tests.support.odd_brokers import ODD_BROKERS
 from tests.support.served_coordinator import serve_in_thread
 
 pytestmark = pytest.mark.real_time
@@ -44,9 +39,9 @@ MEASURED = {
 
 
 def describe_served(
-    make_server: Callable[..., object], settings: Settings = SERVED, overrides: Mapping[str, int] = TWO_PARTITIONS
+    *names: str, settings: Settings = SERVED, overrides: Mapping[str, int] = TWO_PARTITIONS
 ) -> Description:
-    """The description of a server of this kind, and no group of the kit's is left on it."""
+    """The description of a server with these oddities, and no group of the kit's is left on it."""
 
     async def describe(bootstrap: str) -> Description:
         async with asyncio.timeout(TIMEOUT_S):
@@ -57,8 +52,10 @@ def describe_served(
                 assert await list_groups(target) == []
                 await target.close()
 
-    with serve_in_thread(settings, make_server=make_server) as bootstrap:  # type: ignore[arg-type]
-        return asyncio.run(describe(bootstrap))
+    with ExitStack() as stack:
+        for name in names:
+            stack.enter_context(ODD_BROKERS[name].activate())
+        return asyncio.run(describe(stack.enter_context(serve_in_thread(settings))))
 
 
 async def list_groups(target: KafkaTarget) -> list[str]:
@@ -71,9 +68,9 @@ async def list_groups(target: KafkaTarget) -> list[str]:
     return [row["group_id"] for row in body["groups"]]
 
 
-@pytest.mark.parametrize("make_server", [HangingUpServer, GarblingServer, ReticentServer])
-def test_what_a_broker_does_not_tell_is_measured(make_server: Callable[..., object]) -> None:
-    description = describe_served(make_server)
+@pytest.mark.parametrize("name", ["hangs-up", "garbles", "tells-nothing"])
+def test_what_a_broker_does_not_tell_is_measured(name: str) -> None:
+    description = describe_served(name)
     assert description.settings == replace(SERVED, offsets_retention=604_800_000, retention_check_interval=600_000)
     for name in MEASURED:
         assert description.origin_of(name) is SettingOrigin.PROBE, name
@@ -84,7 +81,7 @@ def test_what_a_broker_does_not_tell_is_measured(make_server: Callable[..., obje
 
 
 def test_a_delay_that_is_not_among_the_settings_is_measured() -> None:
-    description = describe_served(DelaylessServer)
+    description = describe_served("tells-no-delay")
     assert description.settings.initial_rebalance_delay == 300
     assert description.origin_of("initial_rebalance_delay") is SettingOrigin.PROBE
     assert description.origin_of("max_group_size") is SettingOrigin.BROKER
@@ -94,7 +91,7 @@ def test_no_delay_and_no_limits_are_measured_as_such() -> None:
     free = Settings(
         min_session_timeout=0, max_session_timeout=2**31 - 1, initial_rebalance_delay=0, max_offset_metadata=10**6
     )
-    description = describe_served(ReticentServer, free)
+    description = describe_served("tells-nothing", settings=free)
     assert description.settings.initial_rebalance_delay == 0
     assert description.origin_of("initial_rebalance_delay") is SettingOrigin.PROBE
     for name in ("min_session_timeout", "max_session_timeout", "max_group_size", "max_offset_metadata"):
@@ -105,13 +102,13 @@ def test_no_delay_and_no_limits_are_measured_as_such() -> None:
 
 def test_a_broker_that_never_parks_is_remarked_on() -> None:
     remark = "a JoinGroup during a rebalance is answered at once: the target does not park it"
-    assert remark in describe_served(UnparkingServer).remarks
-    assert remark not in describe_served(ReticentServer).remarks
+    assert remark in describe_served("tells-nothing", "generation-alone").remarks
+    assert remark not in describe_served("tells-nothing").remarks
 
 
 def test_what_a_profile_tells_is_not_measured() -> None:
     told = {**MEASURED, "max_group_size": 3, **TWO_PARTITIONS}
-    description = describe_served(ReticentServer, overrides=told)
+    description = describe_served("tells-nothing", overrides=told)
     assert description.settings.max_group_size == 3
     assert {description.origin_of(name) for name in told} == {SettingOrigin.PROFILE}
 

@@ -26,7 +26,7 @@ from fencepost.model.catalogue.requirement import CAPABILITIES
 from fencepost.model.classic.catalogue import CATALOGUE
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Order
-from tests.support.odd_brokers import HangingUpServer
+from tests.support.odd_brokers import ODD_BROKERS
 from tests.support.sample_reports import KEPT
 from tests.support.served_coordinator import serve_in_thread
 
@@ -113,7 +113,7 @@ def test_a_broker_that_hangs_up_on_describe_configs_is_tested(tmp_path: Path) ->
     """With what it needs measured; what cannot be measured is told as such."""
     report = tmp_path / "report.json"
     settings = Settings(min_session_timeout=500, initial_rebalance_delay=200, max_group_size=4, offsets_partitions=2)
-    with serve_in_thread(settings, make_server=HangingUpServer) as bootstrap:
+    with ODD_BROKERS["hangs-up"].activate(), serve_in_thread(settings) as bootstrap:
         options = ["--only", "JOIN-02", "JOIN-46", "TIMER-16", "COMMIT-15", "COMMIT-26", "--json", str(report)]
         assert main(["test", f"kafka://{bootstrap}", *options]) == 0
     document = json.loads(report.read_text())

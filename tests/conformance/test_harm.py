@@ -22,7 +22,7 @@ from fencepost.model.settings import Settings
 from fencepost.traces.events import Kind
 from fencepost.traces.files.trace_files import open_trace
 from tests.support.fake_broker import FakeBroker, serve_brokers
-from tests.support.odd_brokers import TopicDeletingServer, WipingServer
+from tests.support.odd_brokers import ODD_BROKERS, TopicDeletingServer
 from tests.support.served_coordinator import serve_in_thread
 
 pytestmark = pytest.mark.real_time
@@ -55,20 +55,20 @@ def test_without_leave_no_request_that_writes_has_the_empty_group_id(tmp_path: P
     assert not [event for event in requests if "" in named_groups(dict(event.body))]
 
 
-def run_intrusive(make_server: object, report: Path, *options: str) -> tuple[int, dict[str, str]]:
-    with serve_in_thread(SETTINGS, make_server=make_server) as bootstrap:  # type: ignore[arg-type]
+def run_on_wiping_broker(report: Path, *options: str) -> tuple[int, dict[str, str]]:
+    with ODD_BROKERS["wipes"].activate(), serve_in_thread(SETTINGS) as bootstrap:
         code = main(["test", f"kafka://{bootstrap}", "--only", "ADMIN-32", "ADMIN-16", "--json", str(report), *options])
     document = json.loads(report.read_text())
     return code, {each["id"]: each["verdict"] for each in document["requirements"]}
 
 
 def test_a_broker_that_wipes_everything_violates_the_requirement(tmp_path: Path) -> None:
-    code, verdicts = run_intrusive(WipingServer, tmp_path / "r.json", "--intrusive")
+    code, verdicts = run_on_wiping_broker(tmp_path / "r.json", "--intrusive")
     assert (code, verdicts["ADMIN-32"]) == (1, "fail")
 
 
 def test_without_leave_it_is_not_provoked(tmp_path: Path) -> None:
-    code, verdicts = run_intrusive(WipingServer, tmp_path / "r.json")
+    code, verdicts = run_on_wiping_broker(tmp_path / "r.json")
     assert (code, verdicts["ADMIN-32"]) == (0, "unsupported")
 
 

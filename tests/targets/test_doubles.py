@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.odd_brokers import DOUBLES
 from tests.support.served_coordinator import serve_in_thread
 from tests.targets import probe
-from tests.targets.doubles.brokers import DOUBLES
 from tests.targets.session import starting
 
 pytestmark = pytest.mark.slow

@@ -108,8 +108,10 @@ CLIENTS: Stand[ClientSettings] = Stand(
 
 
 def hunt_assignor(task: HuntTask, fault: ClientFault) -> HuntResult:
-    """Have each assignor make plans for chosen and random groups until a requirement is broken, or a recommendation: the
-    shipped ones keep all. One that hangs is found by that."""
+    """Have each assignor make plans for chosen and random groups until a requirement is broken, or a recommendation.
+
+    The shipped ones keep all. One that hangs is found by that.
+    """
     begun, tried, found, name = time.process_time(), 0, list[str](), ""
     try:
         with cpu_limit(task.seconds + HANG_SECONDS):

@@ -22,7 +22,7 @@ from tests.acceptance.runs import (
     run_test_command,
     start_target,
 )
-from tests.targets.doubles.brokers import DOUBLES
+from tests.support.odd_brokers import DOUBLES
 from tests.targets.running import RunningTarget, load_target
 
 SEEDS = (1, 2, 3, 4, 5)

@@ -5,7 +5,7 @@ import asyncio
 import sys
 
 from fencepost.adapters.serve.server import serve_forever
-from tests.targets.doubles.brokers import DOUBLES
+from tests.support.odd_brokers import DOUBLES
 
 
 def announce(host: str, port: int) -> None:

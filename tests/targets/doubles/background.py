@@ -8,8 +8,8 @@ import argparse
 import sys
 from pathlib import Path
 
+from tests.support.odd_brokers import DOUBLES
 from tests.targets.background import start_on_port
-from tests.targets.doubles.brokers import DOUBLES
 from tests.targets.process import ProcessFolder, print_address, run_folder
 
 
