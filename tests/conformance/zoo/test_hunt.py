@@ -13,9 +13,10 @@ from fencepost.adapters.classic.heartbeats import Heartbeats
 from fencepost.conformance.classic.scenarios import ALL
 from fencepost.conformance.classic.schedules.interpreter import InterpretedSchedule
 from fencepost.conformance.classic.schedules.moves.cast import MemberRole
-from fencepost.conformance.classic.zoo import coordinator_stand
-from fencepost.conformance.classic.zoo.comparison import find_difference, observe
-from fencepost.conformance.classic.zoo.coordinator_stand import COORDINATORS, HANGS, CoordinatorFault
+from fencepost.conformance.classic.zoo import comparison, coordinator_stand
+from fencepost.conformance.classic.zoo.bugs.environments import PLAIN
+from fencepost.conformance.classic.zoo.comparison import comparison_scenarios, find_difference, observe
+from fencepost.conformance.classic.zoo.coordinator_stand import COORDINATORS, HANGS, CoordinatorFault, play_scenario_in
 from fencepost.conformance.classic.zoo.zoo import coordinator_mutants, mutant_of_coordinator
 from fencepost.conformance.run.schedule import Move, Schedule
 from fencepost.conformance.subject import Scenario
@@ -222,3 +223,38 @@ def test_an_answer_that_no_message_can_hold_is_the_end_of_a_coordinator() -> Non
 def test_a_mutant_that_hangs_in_the_comparison_is_different(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fencepost.conformance.classic.zoo.comparison.MAX_PLAY_SECONDS", 0.5)
     assert find_difference(mutant_with("all(True for _ in iter(int, 1))"))
+
+
+# --- The comparison of mutants with the shipped coordinator.
+
+TOLD_APART = {
+    "offset_store.OffsetStore.commit_offset: always: present is None or present.number < offset.number -> True": (
+        "transaction-0-True"
+    ),
+    "cleanup.Cleanup.base_time: always: group.protocol_type is not None and group.state is State.EMPTY -> True": (
+        "retention-in-parts-0"
+    ),
+    "cleanup.Cleanup.has_base_time: always: group.protocol_type == CONSUMER and group.subscribed is not None -> True": (
+        "retention-in-parts-3"
+    ),
+    "loading.Loading.start_group: comparison: len(group.members) > self._runtime.settings.max_group_size -> "
+    "len(group.members) >= self._runtime.settings.max_group_size": "6-members-3",
+    "rebalance.Rebalancer.extend_initial_delay: statement: group.remaining_delay -= step -> nothing": "initial-delay-3",
+    "commits.Commits.admit: never: commit.is_transactional and (not commit.group_id) -> False": "fenced-producers",
+    "commits.Commit.names_member: comparison: self.generation >= 0 -> self.generation > 0": "commits-of-every-kind-0",
+}
+"""Mutants that scenarios, tours and random schedules do not tell apart, and the scenario that does."""
+
+
+@pytest.mark.parametrize(("mutant", "where"), TOLD_APART.items(), ids=TOLD_APART.values())
+def test_a_mutant_is_told_apart(mutant: str, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    only = [each for each in comparison_scenarios() if each.name == f"compare-{where}"]
+    monkeypatch.setattr(comparison, "compared_scenarios", lambda: only)
+    found = find_difference(fault_named(mutant))
+    assert found.startswith(f"compare-{where}, which violates ")
+
+
+def test_the_scenarios_of_the_comparison_run_to_their_end_without_a_violation() -> None:
+    for play in comparison_scenarios():
+        played = play_scenario_in(PLAIN, play)
+        assert (played.blocked, played.unsupported, played.verdict.violated) == ("", "", frozenset())
