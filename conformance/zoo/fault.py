@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial, wraps
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from fencepost.conformance.zoo.mutants import Mutant
@@ -27,31 +27,20 @@ class Side(StrEnum):
     REGION = "region"
 
 
-class Patch:
+class Patch(ExitStack):
     """A context in which attributes of classes, objects and modules are replaced; its end restores them.
 
     It affects the whole process: faulty code runs in a process of its own.
     """
 
-    def __init__(self) -> None:
-        self._stack = ExitStack()
-
-    def __enter__(self) -> "Patch":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stack.close()
-
     def replace(self, owner: object, name: str, value: Any) -> None:
         """Give an attribute another value. Raises `AttributeError` if the owner does not have it."""
         own = vars(owner) if hasattr(owner, "__dict__") else {}
         if name in own:
-            self._stack.callback(setattr, owner, name, own[name])
+            self.callback(setattr, owner, name, own[name])
         else:
             getattr(owner, name)
-            self._stack.callback(delattr, owner, name)
+            self.callback(delattr, owner, name)
         setattr(owner, name, value)
 
 

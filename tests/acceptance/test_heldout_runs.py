@@ -7,10 +7,10 @@ import pytest
 
 from tests.acceptance import framework
 from tests.acceptance.checks import heldout
+from tests.acceptance.checks.heldout import run_schedules_only
 from tests.acceptance.framework import Figure, MeasurementError, write_results
 from tests.acceptance.heldout_faults.fault import Edit, edited_coordinator
 from tests.acceptance.heldout_faults.registry import FAULTS
-from tests.acceptance.heldout_runs import run_schedules_only
 
 EDIT = Edit("heartbeats.Heartbeats.rebalance_error", "else Error.NONE", "else Error.ILLEGAL_GENERATION")
 NO_HEARTBEATS = edited_coordinator("no-heartbeats", ["HB-05"], "", [EDIT])

@@ -1,22 +1,90 @@
-"""Thresholds of random schedules alone on faults that nobody tuned them on: see `tests.acceptance.heldout_faults`."""
+"""Random schedules alone on faults that nobody tuned them on: see `tests.acceptance.heldout_faults`."""
 
+import asyncio
 import json
 import multiprocessing
 import os
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+from fencepost.adapters.in_process import InProcessTarget
+from fencepost.adapters.target import Description
 from fencepost.conformance.classic.zoo.coordinator_stand import CoordinatorFault
+from fencepost.conformance.events import RunEvent, ScheduleFinished
+from fencepost.conformance.plan import Plan
+from fencepost.conformance.profile import Profile
+from fencepost.conformance.run.bundled import BUNDLED_SETTINGS, BundledRun
+from fencepost.conformance.subject import Selection, select_requirements
+from fencepost.model.catalogue.requirement import Requirement
 from tests.acceptance import framework
 from tests.acceptance.framework import Check, Figure, MeasurementError, at_least, exactly, without_threshold
 from tests.acceptance.heldout_faults.registry import FAULTS, WITNESSES
-from tests.acceptance.heldout_runs import ScheduleRun, run_schedules_only
+
+# --- Random schedules alone on a coordinator in this process: no scenarios, no tours.
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleRun:
+    """What the random schedules of one seed found.
+
+    `named` are the requirements that the report fails. `first` is the number of the first schedule that violates
+    something and `seconds` when it was judged, both None without one; `total_seconds` includes shrinking. Seconds are
+    those of one core.
+    """
+
+    seed: int
+    named: tuple[str, ...]
+    first: int | None
+    seconds: float | None
+    total_seconds: float
+
+    @property
+    def is_found(self) -> bool:
+        """Whether the report of this seed blames the coordinator."""
+        return bool(self.named)
+
+
+class SchedulesOnlyRun(BundledRun):
+    """A run on the bundled coordinator as it is in this process, without scenarios."""
+
+    def select(self, requirements: Sequence[Requirement], description: Description) -> Selection:
+        """All requirements, and no scenario."""
+        return replace(super().select(requirements, description), scenarios=())
+
+
+def run_schedules_only(seed: int, schedules: int) -> ScheduleRun:
+    """Play so many random schedules of a seed, shrink and replay what they find, and return what the report says."""
+    begun = time.process_time()
+    played, found = 0, list[tuple[int, float]]()
+
+    def watch(event: RunEvent) -> None:
+        nonlocal played
+        if isinstance(event, ScheduleFinished):
+            played += 1
+            if event.violated:
+                found.append((played, time.process_time() - begun))
+
+    run = SchedulesOnlyRun(
+        Plan("bundled", seed=seed, schedules=schedules),
+        Profile(),
+        lambda settings: InProcessTarget(BUNDLED_SETTINGS),
+        can_configure=False,
+    )
+    report = asyncio.run(run.run(select_requirements(()), watch))
+    first, seconds = found[0] if found else (None, None)
+    named = tuple(result.id for result in report.failed_results())
+    return ScheduleRun(seed, named, first, seconds, time.process_time() - begun)
+
+
+# --- Thresholds of random schedules alone on faults that nobody tuned them on: see `tests.acceptance.heldout_faults`.
 
 SEEDS = (60_413, 217_645, 481_516, 708_392, 931_207)
 """Of these runs and of no other."""
