@@ -3,10 +3,10 @@
 import pytest
 
 from fencepost.conformance.classic.zoo.client_stand import ClientFault
-from fencepost.conformance.zoo.fault import Patch
 from fencepost.model.classic.catalogue.client import CLIENT_CATALOGUE
 from tests.acceptance.checks import faulty_clients
 from tests.acceptance.heldout_clients import CLIENT_FAULTS
+from tests.support.patch_checks import assert_put_in_and_taken_out
 
 
 def test_there_are_twenty_of_three_sides() -> None:
@@ -18,16 +18,4 @@ def test_there_are_twenty_of_three_sides() -> None:
 def test_a_fault_contradicts_a_statement_and_is_taken_out_again(fault: ClientFault) -> None:
     assert fault.sentence.endswith(".") and fault.source.startswith("member.md ")
     assert fault.breaks and set(fault.breaks) <= CLIENT_CATALOGUE.keys()
-    replaced: list[tuple[object, str, object]] = []
-
-    class RecordingPatch(Patch):
-        """A patch that keeps what was there before."""
-
-        def replace(self, owner: object, name: str, value: object) -> None:
-            replaced.append((owner, name, getattr(owner, name)))
-            super().replace(owner, name, value)
-
-    with RecordingPatch() as patch:
-        fault.apply(patch)
-        assert replaced and all(getattr(owner, name) is not before for owner, name, before in replaced)
-    assert all(getattr(owner, name) == before for owner, name, before in replaced)
+    assert_put_in_and_taken_out(fault)

@@ -1,7 +1,6 @@
 """The zoo of clients: each bug is put back and taken out again, a few are found, and the tables tell of them."""
 
 import re
-from typing import Any
 
 import pytest
 
@@ -10,7 +9,7 @@ from fencepost.conformance.classic.zoo.client_stand import CLIENT_HANGS, CLIENTS
 from fencepost.conformance.classic.zoo.clients import CLIENT_BUGS, NOT_PUT_BACK
 from fencepost.conformance.classic.zoo.zoo import member_mutants
 from fencepost.conformance.run.falsify import Bench
-from fencepost.conformance.zoo.fault import Patch, Side
+from fencepost.conformance.zoo.fault import Side
 from fencepost.conformance.zoo.hunt import HuntTask, usual_run
 from fencepost.conformance.zoo.registry import hunts_for, match_patterns, run_hunt
 from fencepost.conformance.zoo.results import (
@@ -26,6 +25,7 @@ from fencepost.conformance.zoo.results import (
 from fencepost.conformance.zoo.strategies import GROUPS, SCENARIOS, SCHEDULES
 from fencepost.model.classic.catalogue.client import CLIENT_CATALOGUE
 from fencepost.model.classic.member import member
+from tests.support.patch_checks import assert_put_in_and_taken_out
 
 KNOWN = {f"BUG-{number}" for number in range(58, 167)}
 
@@ -35,28 +35,11 @@ def test_every_known_bug_is_put_back_or_has_a_reason_not_to_be() -> None:
     assert not CLIENT_BUGS.keys() & NOT_PUT_BACK.keys()
 
 
-class RecordingPatch(Patch):
-    """A patch that keeps what it replaces: the owner, the name and what was there before."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.replaced: list[tuple[Any, str, Any]] = []
-
-    def replace(self, owner: object, name: str, value: Any) -> None:
-        self.replaced.append((owner, name, getattr(owner, name)))
-        super().replace(owner, name, value)
-
-
 @pytest.mark.parametrize("number", CLIENT_BUGS)
 def test_a_bug_changes_the_client_and_is_taken_out_again(number: str) -> None:
     bug = CLIENT_BUGS[number]
     assert bug.sentence and "http" in bug.source and set(bug.breaks) <= CLIENT_CATALOGUE.keys()
-    patch = RecordingPatch()
-    with patch:
-        bug.apply(patch)
-        assert patch.replaced
-        assert all(getattr(owner, name) is not before for owner, name, before in patch.replaced)
-    assert all(getattr(owner, name) == before for owner, name, before in patch.replaced)
+    assert_put_in_and_taken_out(bug)
 
 
 @pytest.mark.parametrize(
