@@ -16,25 +16,15 @@ from fencepost.model.assignors.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
-from fencepost.model.assignors.group import Assign, ClusterTopics, Subscription
+from fencepost.model.assignors.group import Assign, Subscription
 from fencepost.model.classic.member.client import FindCoordinatorResponse
-from fencepost.model.classic.member.settings import COOPERATIVE_STICKY, RANGE, ROUND_ROBIN, STICKY, ClientSettings
+from fencepost.model.classic.member.settings import RANGE, ROUND_ROBIN, STICKY, ClientSettings
 from fencepost.model.classic.member.step import ResponseArrived
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
 from fencepost.model.sorts import InstanceId
 from tests.support.client_scenarios import COOPERATIVE, EAGER
-from tests.support.faulty_assignors import (
-    FAULTY_ASSIGNORS,
-    ChangePlan,
-    Plan,
-    all_to_one,
-    give_foreign,
-    give_twice,
-    leave_one_out,
-    rotate,
-)
-from tests.support.faulty_assignors import replan as change_plans
+from tests.support.faulty_assignors import FAULTY_ASSIGNORS
 from tests.support.wire_client import Tamper, Tell, WireClient, WireSubject, send_as_it_is, tell_as_it_is
 
 Body = dict[str, Any]
@@ -132,19 +122,48 @@ def resubscribe(change: Callable[[Subscription], Subscription], version: int = 3
     return apply
 
 
-def plan_with(name: str, assign: Assign) -> Tamper:
-    """Plan with another assignor."""
+def replan(change: Callable[[dict[str, list[Any]]], dict[str, list[Any]]]) -> Tamper:
+    """Change the plan of a leader of several members."""
 
-    def tamper(client: WireClient, sent: str, body: Body) -> Body:
-        client.assignors[name] = assign
-        return body
+    def apply(client: WireClient, body: Body) -> Body:
+        if len(body["assignments"]) < 2:
+            return body
+        plan = {row["member_id"]: list(decode_assignment(row["assignment"])) for row in body["assignments"]}
+        rows = [{"member_id": id, "assignment": encode_assignment(own)} for id, own in change(plan).items()]
+        return {**body, "assignments": rows}
 
-    return tamper
+    return replace_in("SyncGroup", apply)
 
 
-def replan(change: ChangePlan, name: str = RANGE.name) -> Tamper:
-    """Change the plans of an assignor."""
-    return plan_with(name, change_plans(name, change))
+def rotate(plan: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """The same shares for other members."""
+    ids, shares = list(plan), list(plan.values())
+    return dict(zip(ids, shares[1:] + shares[:1], strict=True))
+
+
+def take_one(plan: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """The plan without one partition."""
+    richest = max(plan, key=lambda id: len(plan[id]))
+    return {**plan, richest: plan[richest][1:]}
+
+
+def give_twice(plan: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """The plan with one partition for everybody."""
+    one = next(partition for own in plan.values() for partition in own)
+    return {id: sorted({*own, one}) for id, own in plan.items()}
+
+
+def give_foreign(plan: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """The plan with a partition that does not exist."""
+    first = next(iter(plan))
+    return {**plan, first: [*plan[first], (plan[first][0][0], 99)]}
+
+
+def all_to_one(plan: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """Everything for the first member."""
+    first = next(iter(plan))
+    everything = sorted(partition for own in plan.values() for partition in own)
+    return {id: everything if id == first else [] for id in plan}
 
 
 def keep_nothing(client: WireClient, body: Body) -> Body:
@@ -244,9 +263,19 @@ def claim_first(subscription: Subscription) -> Subscription:
     return evolve(subscription, owned=tuple(sorted({*subscription.owned, first})))
 
 
-def give_stranger(plan: Plan, cluster: ClusterTopics) -> Plan:
+def give_stranger(plan: dict[str, list[Any]]) -> dict[str, list[Any]]:
     """The plan with something for nobody."""
-    return {**plan, "stranger": ()}
+    return {**plan, "stranger": []}
+
+
+def plan_with(name: str, assign: Assign) -> Tamper:
+    """Plan with another assignor."""
+
+    def tamper(client: WireClient, sent: str, body: Body) -> Body:
+        client.assignors[name] = assign
+        return body
+
+    return tamper
 
 
 ONLY = {each.name: evolve(EAGER, strategies=(each,)) for each in (RANGE, ROUND_ROBIN, STICKY)}
@@ -367,7 +396,7 @@ FAULTY = [
         replace_in("JoinGroup", resubscribe(claim_first), 2),
         COOPERATIVE,
     ),
-    make_client("COOP-09", "a-leader-of-two", replan(rotate, COOPERATIVE_STICKY.name), COOPERATIVE),
+    make_client("COOP-09", "a-leader-of-two", replan(rotate), COOPERATIVE),
     make_client("WIRE-04", "a-leader-of-two", replace_in("JoinGroup", shuffle_owned), COOPERATIVE),
     make_client("MEMBER-17", "a-join-while-loading", send_as_it_is, evolve(EAGER, retry_backoff=0)),
     make_client("MEMBER-23", "a-client-alone", replace_in("Heartbeat", leave_too, 2), STATIC),
@@ -378,19 +407,19 @@ FAULTY = [
     make_client("HBT-11", "a-coordinator-that-falls-silent", drop("FindCoordinator", 1)),
     make_client("MCOMMIT-09", "a-commit-during-a-rebalance", FRESH_ID),
     make_client("MCOMMIT-20", "offsets-that-are-unstable", drop("OffsetFetch", 1)),
-    make_client("STICKY-01", "a-leader-of-two", replan(all_to_one, STICKY.name), STICKY_ONLY),
-    make_client("STICKY-02", "a-leader-of-two", replan(all_to_one, STICKY.name), STICKY_ONLY),
+    make_client("STICKY-01", "a-leader-of-two", replan(all_to_one), STICKY_ONLY),
+    make_client("STICKY-02", "a-leader-of-two", replan(all_to_one), STICKY_ONLY),
     make_client("STICKY-03", "a-leader-of-two", replace_in("SyncGroup", keep_nothing), STICKY_ONLY),
     make_client("STICKY-18", "a-leader-of-two", FORGETFUL, STICKY_ONLY),
     make_client("ASSIGN-04", "a-leader-of-two", replan(give_stranger)),
     make_client("ASSIGN-01", "a-leader-of-two", replan(give_foreign)),
     make_client("ASSIGN-02", "a-leader-of-two", replan(give_twice)),
-    make_client("ASSIGN-03", "a-leader-of-two", replan(leave_one_out)),
+    make_client("ASSIGN-03", "a-leader-of-two", replan(take_one)),
     make_client("RANGE-01", "a-leader-of-two", replan(rotate)),
     make_client("RANGE-02", "a-leader-of-two", replan(all_to_one)),
-    make_client("RR-01", "a-leader-of-two", replan(rotate, ROUND_ROBIN.name), ROUND),
-    make_client("RR-04", "a-leader-of-two", replan(all_to_one, ROUND_ROBIN.name), ROUND),
-    make_client("COOP-10", "a-leader-of-two", replan(leave_one_out, COOPERATIVE_STICKY.name), COOPERATIVE),
+    make_client("RR-01", "a-leader-of-two", replan(rotate), ROUND),
+    make_client("RR-04", "a-leader-of-two", replan(all_to_one), ROUND),
+    make_client("COOP-10", "a-leader-of-two", replan(take_one), COOPERATIVE),
     *PLANNERS,
 ]
 """Every faulty client."""
