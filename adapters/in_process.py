@@ -7,12 +7,18 @@ from types import MappingProxyType
 from typing import Any
 
 from fencepost.adapters.address import TargetError
-from fencepost.adapters.bundled.nodes.leadership import OFFSETS_TOPIC, NodeLeadership
-from fencepost.adapters.classic.admin import Node
-from fencepost.adapters.classic.coordinator import LOCAL, VERSIONS, Coordinator
-from fencepost.adapters.classic.log import Log, MemoryLog
-from fencepost.adapters.classic.messages import Request, Response
-from fencepost.adapters.classic.topics import FixedTopics
+from fencepost.adapters.serve.coordination import (
+    KAFKA,
+    LOCAL,
+    OFFSETS_TOPIC,
+    FixedTopics,
+    Node,
+    NodeLeadership,
+    Request,
+    Response,
+    ServedCoordinator,
+    dialect_named,
+)
 from fencepost.adapters.target import (
     DEFAULT_OPTIONS,
     Channel,
@@ -26,9 +32,11 @@ from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import fit_body
 from fencepost.traces.events import Body, Event, Kind, Order
 
+BUNDLED = dialect_named(KAFKA)
+"""What the bundled coordinator has."""
 DEFAULT_TOPIC = "fencepost"
 DEFAULT_TOPICS: Mapping[str, int] = MappingProxyType({DEFAULT_TOPIC: 4})
-OFFERED: Mapping[str, tuple[int, int]] = MappingProxyType({**VERSIONS, "Metadata": (4, 9)})
+OFFERED: Mapping[str, tuple[int, int]] = MappingProxyType({**BUNDLED.versions, "Metadata": (4, 9)})
 """Lowest and highest version of every API; Metadata tells of nothing but the offsets topic."""
 NODES = (LOCAL, Node(LOCAL.node_id + 1, LOCAL.host, LOCAL.port + 1))
 _HOST = "/127.0.0.1"
@@ -59,17 +67,17 @@ class InProcessTarget:
         settings: Settings | None = None,
         *,
         topics: Mapping[str, int] = DEFAULT_TOPICS,
-        log: Log | None = None,
-        make_coordinator: Callable[..., Coordinator] = Coordinator,
+        log: Any = None,
+        make_coordinator: Callable[..., ServedCoordinator] = BUNDLED.make_coordinator,
     ) -> None:
         self._settings = settings if settings is not None else Settings()
         self._topic = next(iter(topics))
         self._topics = FixedTopics(topics)
-        self._log = log if log is not None else MemoryLog()
+        self._log = log if log is not None else BUNDLED.open_log(None, 0)[0]
         self._make_coordinator = make_coordinator
         self.versions = OFFERED
         """Lowest and highest version of every API that the coordinator handles."""
-        self._coordinator: Coordinator | None = None
+        self._coordinator: ServedCoordinator | None = None
         self._leadership = NodeLeadership([node.node_id for node in NODES])
         self._pending: dict[int, _PendingRequest] = {}
         self._channels: list[_Channel] = []
@@ -185,7 +193,7 @@ class InProcessTarget:
         )
         self._arm_timer()
 
-    def _running_coordinator(self) -> Coordinator:
+    def _running_coordinator(self) -> ServedCoordinator:
         if self._coordinator is None:
             raise TargetError("the bundled coordinator is not running: open the target first")
         return self._coordinator
@@ -307,7 +315,7 @@ def _no_response() -> asyncio.Future[Body | None]:
     return response
 
 
-# --- Targets in this process that respond to every request at once: a protocol adds a function that handles one.
+# --- Targets that respond to every request at once: a protocol adds a function that handles one.
 
 
 @dataclass(slots=True)

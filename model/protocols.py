@@ -42,7 +42,7 @@ class ProtocolEntry:
     words: str = ""
     """The `HistoryWords` for them."""
     coordinator: str = ""
-    """The `ServedDialect`, where it is another dialect of the default protocol."""
+    """The `ServedDialect` of the bundled server: that of the default protocol, or another dialect of it."""
     description: str = ""
     """The `ProtocolDescription` for runs and replays."""
     zoo: str = ""

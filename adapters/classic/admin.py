@@ -1,29 +1,20 @@
 """DescribeGroups, ListGroups, DeleteGroups, FindCoordinator."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from fencepost.adapters.classic import responses
 from fencepost.adapters.classic.coordinator_state import CoordinatorState
 from fencepost.adapters.classic.group import Group, State
 from fencepost.adapters.classic.log import LogWriteError
-from fencepost.adapters.classic.messages import Error, Request
+from fencepost.adapters.classic.messages import Error
 from fencepost.adapters.classic.offset_store import OffsetStore
 from fencepost.adapters.classic.records import GroupTombstone, OffsetTombstone, Record
+from fencepost.adapters.serve.coordination import Node, Request
 
 _TYPE = "classic"
 _KEYS_SINCE = 4
 _KEY_TYPES = (0, 1)  # group, transaction
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A broker and how it is reached."""
-
-    node_id: int
-    host: str
-    port: int
 
 
 NO_NODE = Node(-1, "", -1)

@@ -6,11 +6,12 @@ from typing import Any
 from fencepost.adapters.classic.coordinator_state import CoordinatorState
 from fencepost.adapters.classic.group import Group, State
 from fencepost.adapters.classic.log import LogWriteError
-from fencepost.adapters.classic.messages import Body, Error, Request
+from fencepost.adapters.classic.messages import Error
 from fencepost.adapters.classic.offset_store import OffsetStore
 from fencepost.adapters.classic.rebalance import Rebalancer
 from fencepost.adapters.classic.records import OffsetRecord
 from fencepost.adapters.classic.transactions import Transactions
+from fencepost.adapters.serve.coordination import Body, Request
 
 _NO_GENERATION = -1
 _NO_RETENTION = -1

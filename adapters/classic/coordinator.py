@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fencepost.adapters.classic.admin import Admin, Node
+from fencepost.adapters.classic.admin import Admin
 from fencepost.adapters.classic.cleanup import Cleanup
 from fencepost.adapters.classic.commits import Commits
 from fencepost.adapters.classic.coordinator_state import CoordinatorState
@@ -12,17 +12,19 @@ from fencepost.adapters.classic.heartbeats import Heartbeats
 from fencepost.adapters.classic.joining import Joining
 from fencepost.adapters.classic.leaving import Leaving
 from fencepost.adapters.classic.loading import Loading
-from fencepost.adapters.classic.log import Log
-from fencepost.adapters.classic.messages import Error, Request, Response
+from fencepost.adapters.classic.log import Log, open_log
+from fencepost.adapters.classic.messages import Error
 from fencepost.adapters.classic.offset_store import OffsetStore
 from fencepost.adapters.classic.offsets import Offsets
 from fencepost.adapters.classic.rebalance import Rebalancer
+from fencepost.adapters.classic.responses import refuse_elsewhere
 from fencepost.adapters.classic.static_membership import StaticMembership
 from fencepost.adapters.classic.syncing import Syncing
 from fencepost.adapters.classic.timers import Action
-from fencepost.adapters.classic.topics import Topics
 from fencepost.adapters.classic.transactions import Transactions
+from fencepost.adapters.serve.coordination import LOCAL, Node, Request, Response, ServedDialect, Topics
 from fencepost.model.settings import Settings
+from fencepost.model.wire.codec import decode_request
 
 VERSIONS: Mapping[str, tuple[int, int]] = {
     "OffsetCommit": (0, 10),
@@ -42,8 +44,6 @@ VERSIONS: Mapping[str, tuple[int, int]] = {
     "EndTxn": (0, 4),
 }
 """Lowest and highest version of every API that `Coordinator` handles."""
-
-LOCAL = Node(0, "127.0.0.1", 9092)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,3 +144,7 @@ class Coordinator:
     def _collect(self) -> list[Response]:
         collected, self._runtime.responses = self._runtime.responses, []
         return collected
+
+
+KAFKA = ServedDialect(VERSIONS, open_log, Coordinator, decode_request, refuse_elsewhere)
+"""What a server needs to have this coordinator."""

@@ -4,9 +4,10 @@ from fencepost.adapters.classic import responses
 from fencepost.adapters.classic.coordinator_state import CoordinatorState
 from fencepost.adapters.classic.group import Group, Member, State
 from fencepost.adapters.classic.log import LogWriteError
-from fencepost.adapters.classic.messages import Error, JoinGroup, Request
+from fencepost.adapters.classic.messages import Error, JoinGroup
 from fencepost.adapters.classic.rebalance import Rebalancer
 from fencepost.adapters.classic.static_membership import StaticMembership
+from fencepost.adapters.serve.coordination import Request
 
 _MEMBER_ID_REQUIRED_SINCE = 4
 

@@ -5,8 +5,9 @@ from typing import Any
 
 from fencepost.adapters.classic.coordinator_state import CoordinatorState
 from fencepost.adapters.classic.group import Group, State
-from fencepost.adapters.classic.messages import Body, Error, Request
+from fencepost.adapters.classic.messages import Error
 from fencepost.adapters.classic.rebalance import Rebalancer
+from fencepost.adapters.serve.coordination import Body, Request
 
 _LIST_SINCE = 3
 

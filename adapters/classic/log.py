@@ -6,6 +6,7 @@ On disk a batch is one frame: payload length, CRC-32 of the payload, CRC-32 of t
 
 import os
 import struct
+import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Protocol
 
 from fencepost.adapters.classic import records
 from fencepost.adapters.classic.records import Record
+from fencepost.adapters.serve.coordination import CorruptLogError
 
 _LENGTHS = struct.Struct(">II")
 _CHECK = struct.Struct(">I")
@@ -21,10 +23,6 @@ _HEADER_SIZE = _LENGTHS.size + _CHECK.size
 
 class LogWriteError(Exception):
     """The batch is not on the log."""
-
-
-class CorruptLogError(Exception):
-    """The log cannot be read; the message says which file and where."""
 
 
 class Log(Protocol):
@@ -170,3 +168,12 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def open_log(file: Path | None, delay_ms: int) -> tuple[Log, Callable[[], None]]:
+    """A log in a file, or in memory, every write to which takes so many milliseconds; and what closes it. Raises
+    `CorruptLogError`."""
+    stored = FileLog(file) if file is not None else None
+    log: Log = stored if stored is not None else MemoryLog()
+    slow = SlowLog(log, lambda: time.sleep(delay_ms / 1000)) if delay_ms else log
+    return slow, stored.close if stored is not None else lambda: None

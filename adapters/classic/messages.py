@@ -1,38 +1,11 @@
 """Requests and responses of the coordinator, and their error codes."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
+from fencepost.adapters.serve.coordination import Body, Request, Response
 from fencepost.model.errors import Error
 
 __all__ = ["Body", "Error", "JoinGroup", "Request", "Response"]
-
-Body: TypeAlias = Mapping[str, Any]
-"""A message by field name, Kafka's schema names in snake case."""
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """A request as it arrived. `handle` is the caller's name for it, returned with the response.
-
-    A field that `body` lacks has its schema default; fields that `version` does not have are ignored.
-    """
-
-    handle: int
-    api: str
-    version: int
-    client_id: str | None
-    client_host: str
-    body: Body
-
-
-@dataclass(frozen=True, slots=True)
-class Response:
-    """The response to the request with that handle: every field of its version, in plain values."""
-
-    handle: int
-    body: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

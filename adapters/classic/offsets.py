@@ -7,10 +7,11 @@ from typing import Any
 from fencepost.adapters.classic.coordinator_state import CoordinatorState
 from fencepost.adapters.classic.group import Group, Offset, Partition, State
 from fencepost.adapters.classic.log import LogWriteError
-from fencepost.adapters.classic.messages import Body, Error, Request
+from fencepost.adapters.classic.messages import Error
 from fencepost.adapters.classic.offset_store import OffsetStore
 from fencepost.adapters.classic.records import OffsetTombstone
 from fencepost.adapters.classic.subscription import CONSUMER
+from fencepost.adapters.serve.coordination import Body, Request
 
 _GROUPS_SINCE = 8
 

@@ -8,9 +8,10 @@ from fencepost.adapters.classic import responses
 from fencepost.adapters.classic.coordinator_state import CoordinatorState
 from fencepost.adapters.classic.group import Group, Member, State
 from fencepost.adapters.classic.log import LogWriteError
-from fencepost.adapters.classic.messages import Error, Request
+from fencepost.adapters.classic.messages import Error
 from fencepost.adapters.classic.rebalance import Rebalancer
 from fencepost.adapters.classic.records import GroupRecord
+from fencepost.adapters.serve.coordination import Request
 
 _PROTOCOL_SINCE = 5
 

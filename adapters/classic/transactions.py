@@ -5,9 +5,10 @@ Epochs are checked; transaction timeouts and partitions of topics are not kept.
 
 from fencepost.adapters.classic.coordinator_state import CoordinatorState
 from fencepost.adapters.classic.log import LogWriteError
-from fencepost.adapters.classic.messages import Error, Request
+from fencepost.adapters.classic.messages import Error
 from fencepost.adapters.classic.offset_store import OffsetStore
 from fencepost.adapters.classic.records import ProducerRecord, TransactionEnd
+from fencepost.adapters.serve.coordination import Request
 
 
 class Transactions:

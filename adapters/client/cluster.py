@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from fencepost.adapters.address import Address, TargetError
-from fencepost.adapters.bundled.nodes.leadership import ELSEWHERE, refuse_elsewhere
-from fencepost.adapters.classic.messages import Request
+from fencepost.adapters.serve.coordination import Request, refuse_elsewhere
 from fencepost.adapters.serve.server import Disconnect, Respond, ServeConnection, Server, serve_connection
 from fencepost.model.errors import Error, FencepostError
 from fencepost.model.settings import Settings
@@ -233,7 +232,7 @@ def with_error(value: Any, error: Error) -> Any:
     """A body, or a value in it, with the error in the place of NOT_COORDINATOR."""
     if isinstance(value, Mapping):
         return {
-            name: error if name == "error_code" and each == ELSEWHERE else with_error(each, error)
+            name: error if name == "error_code" and each == Error.NOT_COORDINATOR else with_error(each, error)
             for name, each in value.items()
         }
     return [with_error(each, error) for each in value] if isinstance(value, list | tuple) else value

@@ -1,21 +1,22 @@
 """The bundled coordinator in the dialect of the proposal of client-side assignment."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import ClassVar
 
 from fencepost.adapters.classic import responses
-from fencepost.adapters.classic.coordinator import Coordinator, Parts
+from fencepost.adapters.classic.coordinator import KAFKA, Coordinator, Parts
 from fencepost.adapters.classic.group import Group, Member, State
 from fencepost.adapters.classic.heartbeats import Heartbeats
 from fencepost.adapters.classic.joining import Joining
 from fencepost.adapters.classic.loading import Loading
 from fencepost.adapters.classic.log import LogWriteError
-from fencepost.adapters.classic.messages import Error, JoinGroup, Request
+from fencepost.adapters.classic.messages import Error, JoinGroup
 from fencepost.adapters.classic.rebalance import Rebalancer
 from fencepost.adapters.classic.records import GroupRecord, Record, SynchronizationRecord
 from fencepost.adapters.classic.syncing import Syncing
 from fencepost.adapters.proposal.wire import decode_request
-from fencepost.adapters.serve.server import ServedDialect
+from fencepost.adapters.serve.coordination import Request
 
 # Loading in the proposal: a synchronization that was under way goes on.
 
@@ -164,5 +165,5 @@ class ProposedCoordinator(Coordinator):
     )
 
 
-PROPOSAL = ServedDialect(ProposedCoordinator, decode_request)
+PROPOSAL = replace(KAFKA, make_coordinator=ProposedCoordinator, decode_request=decode_request)
 """What the server needs to speak it."""

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from fencepost.adapters.client.reference.bodies import by_topic, identity
-from fencepost.adapters.client.reference.client import Pace, ReferenceClient
-from fencepost.adapters.client.reference.fetcher import ReturnedRecords
-from fencepost.adapters.client.reference.links import AwaitedResponse, TcpNetwork
+from fencepost.adapters.classic.client.bodies import by_topic, identity
+from fencepost.adapters.classic.client.client import Pace, ReferenceClient
+from fencepost.adapters.classic.client.fetcher import ReturnedRecords
+from fencepost.adapters.classic.client.links import AwaitedResponse, TcpNetwork
 from fencepost.adapters.region.kafka import (
     CommitFailed,
     Listener,

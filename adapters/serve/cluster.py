@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from fencepost.adapters.bundled.nodes.leadership import OFFSETS_TOPIC, NodeLeadership
-from fencepost.adapters.classic.admin import Node
+from fencepost.adapters.serve.coordination import OFFSETS_TOPIC, Node, NodeLeadership
 from fencepost.adapters.serve.record_apis import DEFAULT_PARTITIONS, LEADER_EPOCH, OFFERED_VERSIONS, Topic, TopicStore
 from fencepost.model.errors import Error
 from fencepost.model.settings import Settings

@@ -13,9 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from fencepost.adapters.classic.coordinator import VERSIONS as COORDINATED
-from fencepost.adapters.classic.log import CorruptLogError
-from fencepost.adapters.classic.topics import topic_id_of
+from fencepost.adapters.serve.coordination import KAFKA, CorruptLogError, dialect_named, topic_id_of
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
 from fencepost.model.wire.records import Batch, control_batch, decode_batches, encode_batch, rebase_batch, records_of
@@ -444,7 +442,7 @@ def write_transaction(partition: Partition, batch: Batch, now: int) -> None:
 
 OFFERED_VERSIONS: Mapping[str, tuple[int, int]] = MappingProxyType(
     {
-        **COORDINATED,
+        **dialect_named(KAFKA).versions,
         # Above these, partitions go by topic id or fetch sessions matter, which the in-memory log has no use for.
         "Produce": (3, 9),
         "Fetch": (4, 11),

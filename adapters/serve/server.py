@@ -12,20 +12,21 @@ from itertools import count
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from fencepost.adapters.bundled.nodes.leadership import NodeLeadership
-from fencepost.adapters.classic.admin import Node
-from fencepost.adapters.classic.coordinator import VERSIONS as COORDINATED
-from fencepost.adapters.classic.coordinator import Coordinator
-from fencepost.adapters.classic.log import FileLog, Log, MemoryLog, SlowLog
-from fencepost.adapters.classic.messages import Request as Question
-from fencepost.adapters.classic.messages import Response
 from fencepost.adapters.serve import record_apis
 from fencepost.adapters.serve.cluster import NODE_ID, ServedCluster, api_versions
+from fencepost.adapters.serve.coordination import (
+    KAFKA,
+    Node,
+    NodeLeadership,
+    Response,
+    ServedCoordinator,
+    dialect_named,
+)
+from fencepost.adapters.serve.coordination import Request as Question
 from fencepost.adapters.serve.record_apis import OFFERED_VERSIONS, TopicStore
 from fencepost.model.errors import Error
-from fencepost.model.protocols import load_part, registered_protocols
 from fencepost.model.settings import Settings
-from fencepost.model.wire.codec import Body, DecodedRequest, decode_request, encode_response, fit_body
+from fencepost.model.wire.codec import Body, DecodedRequest, encode_response, fit_body
 from fencepost.model.wire.records import Batch
 
 # --- One client's connection: request frames in, response frames out, one at a time and in order, as in Kafka.
@@ -159,18 +160,6 @@ class ParkedRequest:
     response: asyncio.Future[Body]
 
 
-@dataclass(frozen=True, slots=True)
-class ServedDialect:
-    """A dialect of the protocol: the coordinator that speaks it, and what reads its requests."""
-
-    make_coordinator: type[Coordinator]
-    decode_request: Callable[[bytes, int], DecodedRequest]
-
-
-KAFKA = ServedDialect(Coordinator, decode_request)
-"""As Kafka has it."""
-
-
 class Server:
     """The bundled coordinator as a broker of one or more nodes, each with a port of its own.
 
@@ -185,7 +174,7 @@ class Server:
         nodes: int = 1,
         observe: Callable[[DecodedRequest, Body], None] = lambda request, body: None,
         serve: ServeConnection = serve_as_it_is,
-        dialect: str = "kafka",
+        dialect: str = KAFKA,
     ) -> None:
         """`observe` gets each request to the coordinator with its response; `serve` serves each connection; `dialect`
         is "kafka", or the name of a protocol that is a dialect of it."""
@@ -193,16 +182,15 @@ class Server:
             storage.mkdir(parents=True, exist_ok=True)
         self._observe = observe
         self._serve = serve
-        self._dialect = KAFKA if dialect == "kafka" else load_part(registered_protocols()[dialect].coordinator)
+        self._dialect = dialect_named(dialect)
         self._loop = asyncio.get_running_loop()
         self._began = time.time() - self._loop.time()
         self._topics = TopicStore(storage / "topics.json" if storage else None)
         self._settings = settings
         self._leadership = NodeLeadership(range(NODE_ID, NODE_ID + nodes))
         self._cluster = ServedCluster(settings, self._topics, self._leadership)
-        self._file = FileLog(storage / "coordinator.log") if storage else None
-        log: Log = self._file or MemoryLog()
-        self._log = SlowLog(log, lambda: time.sleep(storage_delay_ms / 1000)) if storage_delay_ms else log
+        file = storage / "coordinator.log" if storage else None
+        self._log, self._close_log = self._dialect.open_log(file, storage_delay_ms)
         self._node = Node(NODE_ID, "", -1)
         """The node that coordinates, as the client of the present request reaches it."""
         self._coordinator = self._start_coordinator()
@@ -215,7 +203,7 @@ class Server:
         self._others: list[asyncio.Server] = []
         """Where the nodes after the first listen, in their order."""
 
-    def _start_coordinator(self) -> Coordinator:
+    def _start_coordinator(self) -> ServedCoordinator:
         return self._dialect.make_coordinator(
             self._settings,
             self._log,
@@ -257,8 +245,7 @@ class Server:
             conversation.cancel()
         await asyncio.gather(*self._connections, return_exceptions=True)
         await asyncio.sleep(0)  # the transports let go of their sockets in the loop's next turn
-        if self._file is not None:
-            self._file.close()
+        self._close_log()
 
     async def ask(self, api: str, version: int, body: Body) -> Body:
         """Have the coordinator handle a request of the program that it runs in; no connection is needed."""
@@ -324,7 +311,7 @@ class Server:
         return encode_response(request.api, request.version, request.correlation_id, body)
 
     async def _handle(self, request: DecodedRequest, node: Node, client_host: str) -> Body | None:
-        if request.api in COORDINATED:
+        if request.api in self._dialect.versions:
             response = await self._coordinate(request, node, client_host)
             self._observe(request, response)
             return response
@@ -440,7 +427,7 @@ async def start_server(
     storage_path: Path | None = None,
     storage_delay_ms: int = 0,
     nodes: int = 1,
-    dialect: str = "kafka",
+    dialect: str = KAFKA,
 ) -> Server:
     """Start a server of so many nodes in the running event loop; port 0 picks a free one.
 
@@ -465,7 +452,7 @@ async def serve_forever(
     announce: Callable[[str, int], None],
     storage_delay_ms: int = 0,
     nodes: int = 1,
-    dialect: str = "kafka",
+    dialect: str = KAFKA,
 ) -> None:
     """Serve until cancelled. `announce` gets host and port once clients can connect.
 

@@ -12,9 +12,8 @@ from fencepost.adapters.target import SettingOrigin
 from fencepost.adapters.wire.cluster import GROUP_KEY, RETRY_DELAY_S, AdminClient, Cluster, LearnedSettings, error_codes
 from fencepost.adapters.wire.connection import ConnectionLoss, ConnectionLossError, LossCause
 from fencepost.adapters.wire.group_requests import GroupRequests
-from fencepost.model.classic.messages import names_topics_by_id
 from fencepost.model.errors import COORDINATOR_NOT_READY, Error
-from fencepost.model.groups.messages import MIN_TOPIC_ID_VERSION
+from fencepost.model.groups.messages import MIN_TOPIC_ID_VERSION, names_topics_by_id
 from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import API_NAMES, VERSIONS, fit_body
 from fencepost.model.wire.java_hash import java_abs_hash

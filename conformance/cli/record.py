@@ -203,9 +203,11 @@ def serve_classic(options: argparse.Namespace, console: Console) -> int:
 
 def list_dialects() -> list[str]:
     """The dialects of the bundled coordinator."""
-    from fencepost.model.protocols import protocols_with
+    from fencepost.adapters.serve.coordination import KAFKA
+    from fencepost.model.protocols import default_protocol, protocols_with
 
-    return ["kafka", *protocols_with(lambda entry: entry.coordinator)]
+    spoken = protocols_with(lambda entry: entry.coordinator)
+    return [KAFKA, *(name for name in spoken if name != default_protocol().name)]
 
 
 # --- the commands

@@ -276,7 +276,7 @@ def run_swarm(options: argparse.Namespace, console: Console) -> int:
 async def start_swarm(target: str, plan: "SwarmPlan", console: Console, is_verbose: bool) -> "SwarmOutcome":
     """Run a swarm on a target: the bundled coordinator on virtual time, or a broker. Raises `TargetError`."""
     from fencepost.adapters.address import parse_target
-    from fencepost.adapters.client.reference.links import TcpNetwork
+    from fencepost.adapters.classic.client.links import TcpNetwork
     from fencepost.adapters.virtual_clock import run_virtual_in_thread
     from fencepost.conformance.plan import BUNDLED
     from fencepost.conformance.swarm.bundled import run_bundled

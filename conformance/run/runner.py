@@ -5,8 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from fencepost.adapters.address import TargetError, describe_listen_error, format_address
-from fencepost.adapters.classic.log import CorruptLogError
 from fencepost.adapters.security.settings import SecuritySettings
+from fencepost.adapters.serve.coordination import CorruptLogError
 from fencepost.adapters.serve.server import serve_forever as run_server
 from fencepost.conformance.analysis import trace_report
 from fencepost.conformance.events import Progress, RunEvent

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from fencepost.adapters.address import TargetError
-from fencepost.adapters.client.reference.links import Link, Network
+from fencepost.adapters.classic.client.links import Link, Network
 from fencepost.model.errors import Error, error_name
 from fencepost.model.wire.codec import Body, decode_response, encode_request
 from fencepost.model.wire.records import Record, encode_batch, make_batch

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from fencepost.adapters.client.reference.links import MemoryNetwork
+from fencepost.adapters.classic.client.links import MemoryNetwork
 from fencepost.adapters.serve.server import Server
 from fencepost.conformance.swarm.plan import SwarmPlan
 from fencepost.conformance.swarm.run import SwarmOutcome, make_run

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from fencepost.adapters.client.reference.client import Pace, ReferenceClient
-from fencepost.adapters.client.reference.fetcher import ReturnedRecords
-from fencepost.adapters.client.reference.links import AwaitedResponse, Network
+from fencepost.adapters.classic.client.client import Pace, ReferenceClient
+from fencepost.adapters.classic.client.fetcher import ReturnedRecords
+from fencepost.adapters.classic.client.links import AwaitedResponse, Network
 from fencepost.conformance.swarm.watch import SwarmWatch
 from fencepost.model.classic.member.client import Callback, CallbackKind
 from fencepost.model.classic.member.settings import ClientSettings

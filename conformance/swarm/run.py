@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from uuid import uuid4
 
-from fencepost.adapters.client.reference.links import Network
+from fencepost.adapters.classic.client.links import Network
 from fencepost.conformance.swarm.admin import SwarmAdmin
 from fencepost.conformance.swarm.member import SwarmMember
 from fencepost.conformance.swarm.plan import UPGRADE, SwarmEvent, SwarmEventKind, SwarmKind, SwarmPlan

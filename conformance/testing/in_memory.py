@@ -8,11 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias, cast
 
 from fencepost.adapters.address import TargetError
-from fencepost.adapters.classic.coordinator import VERSIONS
-from fencepost.adapters.classic.coordinator import Coordinator as BundledCoordinator
-from fencepost.adapters.classic.messages import Request, Response
-from fencepost.adapters.classic.topics import Topics
-from fencepost.adapters.in_process import DEFAULT_TOPICS, InProcessTarget, MemoryTransport
+from fencepost.adapters.in_process import BUNDLED, DEFAULT_TOPICS, InProcessTarget, MemoryTransport
+from fencepost.adapters.serve.coordination import Request, Response, ServedCoordinator, Topics
 from fencepost.adapters.target import Description
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
@@ -105,7 +102,7 @@ def in_memory(
     *,
     settings: Settings = BUNDLED_SETTINGS,
     topics: Mapping[str, int] = DEFAULT_TOPICS,
-    versions: Mapping[str, tuple[int, int]] = VERSIONS,
+    versions: Mapping[str, tuple[int, int]] = BUNDLED.versions,
     restart: bool = False,
 ) -> InMemory:
     """A coordinator in this process as what `fencepost_target` returns.
@@ -194,7 +191,7 @@ class CoordinatorTarget(InProcessTarget):
         made = self.given.factory(self._settings, self._topics, self.storage)  # may ask the loop for the time
         self.is_async = inspect.iscoroutinefunction(made.handle)
         driver = _AsyncDriver(self, cast(AsyncCoordinator, made)) if self.is_async else made
-        self._coordinator = cast(BundledCoordinator, driver)
+        self._coordinator = cast(ServedCoordinator, driver)
         self._arm_timer()
 
     def _deliver(self, responses: Iterable[Response]) -> None:
@@ -301,7 +298,7 @@ def in_memory_stream(
     *,
     settings: Settings = BUNDLED_SETTINGS,
     topics: Mapping[str, int] = DEFAULT_TOPICS,
-    versions: Mapping[str, tuple[int, int]] = VERSIONS,
+    versions: Mapping[str, tuple[int, int]] = BUNDLED.versions,
     restart: bool = False,
 ) -> InMemory:
     """A server of connections in this process as what `fencepost_target` returns, so that its codec is tested, too.

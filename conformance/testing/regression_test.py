@@ -10,8 +10,7 @@ from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, cast
 
-from fencepost.adapters.classic.coordinator import VERSIONS
-from fencepost.adapters.in_process import DEFAULT_TOPIC
+from fencepost.adapters.in_process import BUNDLED, DEFAULT_TOPIC
 from fencepost.adapters.target import DEFAULT_OPTIONS, Description, Exchange, SendOptions, TraceBuilder
 from fencepost.conformance.run.context import ScenarioContext
 from fencepost.conformance.run.requests import Member
@@ -122,7 +121,7 @@ class TestWriter:
         self.topic_id = topic_id_of(events)
         self.channel = CapturingChannel()
         description = Description(
-            "trace", header.order, "virtual", VERSIONS, header.settings, DEFAULT_TOPIC, topic_id=self.topic_id
+            "trace", header.order, "virtual", BUNDLED.versions, header.settings, DEFAULT_TOPIC, topic_id=self.topic_id
         )
         self.context = ScenarioContext(description, self.channel, TraceBuilder(lambda: 0), self.group)
         self.members: dict[str, KnownMember] = {}

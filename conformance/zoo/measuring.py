@@ -59,8 +59,8 @@ def cpu_limit(seconds: float) -> Iterator[None]:
 
 @cache
 def bundled_packages() -> tuple[str, ...]:
-    """The packages of bundled coordinators: what they share, and the folder of each protocol among the adapters."""
-    return "fencepost.adapters.bundled", *(f"fencepost.adapters.{name}" for name in registered_protocols())
+    """The packages of bundled coordinators: the folder of each protocol among the adapters."""
+    return tuple(f"fencepost.adapters.{name}" for name in registered_protocols())
 
 
 @cache

@@ -25,7 +25,6 @@ from fencepost.model.classic.core.state import (
 from fencepost.model.errors import Error
 from fencepost.model.frozen import fast_frozen
 from fencepost.model.groups.messages import (
-    MIN_TOPIC_ID_VERSION,
     CommitRequest,
     DeleteGroup,
     DescribeGroup,
@@ -141,11 +140,6 @@ NO_TOPIC_NAMES: TopicNames = MappingProxyType({})
 def id_token(value: str | None) -> Token:
     """A member id or type as the core sees it: the empty string is no id."""
     return value or None
-
-
-def names_topics_by_id(api: str, version: int) -> bool:
-    """Messages of this API and version name topics by their ids."""
-    return api in TOPIC_READERS and version >= MIN_TOPIC_ID_VERSION
 
 
 def topic_of(row: Body, names: TopicNames) -> Any:

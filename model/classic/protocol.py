@@ -11,6 +11,7 @@ CLASSIC = ProtocolEntry(
     judge="fencepost.traces.classic.protocol:ClassicProtocol",
     history="fencepost.traces.history.trace_history:HistoryRecorder",
     words="fencepost.conformance.reports.incident_words:CLASSIC_WORDS",
+    coordinator="fencepost.adapters.classic.coordinator:KAFKA",
     description="fencepost.conformance.classic.protocol:CLASSIC",
     zoo="fencepost.conformance.classic.zoo.zoo:CLASSIC_ZOO",
     commands={

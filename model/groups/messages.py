@@ -155,6 +155,11 @@ MIN_TOPIC_ID_VERSION = 10
 """From this version on OffsetCommit and OffsetFetch name topics by their ids."""
 
 
+def names_topics_by_id(api: str, version: int) -> bool:
+    """Messages of this API and version name topics by their ids."""
+    return api in ("OffsetCommit", "OffsetFetch") and version >= MIN_TOPIC_ID_VERSION
+
+
 @fast_frozen
 @dataclass(frozen=True, slots=True)
 class PartitionErrors:

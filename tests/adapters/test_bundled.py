@@ -12,8 +12,7 @@ import pytest
 
 from fencepost.adapters.classic import records
 from fencepost.adapters.classic.coordinator import VERSIONS, Coordinator
-from fencepost.adapters.classic.log import CorruptLogError, FileLog, LogWriteError, MemoryLog
-from fencepost.adapters.classic.messages import Request, Response
+from fencepost.adapters.classic.log import FileLog, LogWriteError, MemoryLog
 from fencepost.adapters.classic.records import (
     GroupRecord,
     GroupTombstone,
@@ -26,7 +25,7 @@ from fencepost.adapters.classic.records import (
 )
 from fencepost.adapters.classic.subscription import UnreadableSubscription, read_topics
 from fencepost.adapters.classic.timers import Timers
-from fencepost.adapters.classic.topics import FixedTopics, topic_id_of
+from fencepost.adapters.serve.coordination import CorruptLogError, FixedTopics, Request, Response, topic_id_of
 from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
 from tests.support.group_driver import BundledGroup, GroupMember, open_group, response_of, wait_for_response

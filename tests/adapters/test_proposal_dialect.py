@@ -8,10 +8,9 @@ from typing import Any
 
 from fencepost.adapters.classic.coordinator import Coordinator
 from fencepost.adapters.classic.log import LogWriteError, MemoryLog
-from fencepost.adapters.classic.messages import Request, Response
 from fencepost.adapters.classic.records import Record
-from fencepost.adapters.classic.topics import FixedTopics
 from fencepost.adapters.proposal.coordinator import ProposedCoordinator
+from fencepost.adapters.serve.coordination import FixedTopics, Request, Response
 from fencepost.model.classic.core.state import HeartbeatResponse, JoinResponse, SyncResponse
 from fencepost.model.classic.messages import read_requests
 from fencepost.model.errors import Error

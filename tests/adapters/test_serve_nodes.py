@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fencepost.adapters.bundled.nodes.leadership import OFFSETS_TOPIC
+from fencepost.adapters.serve.coordination import OFFSETS_TOPIC
 from fencepost.model.errors import Error
 from fencepost.traces.events import Body
 from tests.support.tcp_peer import RawClient, RunningServer, running_server

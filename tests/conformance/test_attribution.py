@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fencepost.adapters.classic.coordinator import Coordinator
-from fencepost.adapters.classic.messages import Request, Response
+from fencepost.adapters.serve.coordination import Request, Response
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.analysis.failures import Origin
 from fencepost.conformance.analysis.report_builder import ReportBuilder

@@ -3,8 +3,8 @@
 from typing import Any
 
 from fencepost.adapters.classic.coordinator import Coordinator
-from fencepost.adapters.classic.messages import Request, Response
 from fencepost.adapters.in_process import InProcessTarget
+from fencepost.adapters.serve.coordination import Request, Response
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.classic.scenarios.transactions import Producer
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS

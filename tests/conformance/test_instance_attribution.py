@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from fencepost.adapters.classic.messages import Request, Response
+from fencepost.adapters.serve.coordination import Request, Response
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.classic.scenarios import ALL
 from fencepost.conformance.plan import BUNDLED, Plan

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from fencepost.adapters.bundled.nodes.leadership import BODIES, NodeLeadership
 from fencepost.adapters.classic.coordinator import VERSIONS
-from fencepost.adapters.classic.messages import Request, Response
+from fencepost.adapters.classic.responses import BODIES
+from fencepost.adapters.serve.coordination import NodeLeadership, Request, Response
 from fencepost.conformance.cli import main
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile

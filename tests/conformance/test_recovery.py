@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fencepost.adapters.classic.coordinator import Coordinator
-from fencepost.adapters.classic.messages import Request, Response
+from fencepost.adapters.serve.coordination import Request, Response
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile

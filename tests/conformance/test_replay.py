@@ -8,7 +8,7 @@ import pytest
 
 from fencepost.adapters.classic.coordinator import Coordinator
 from fencepost.adapters.classic.group import Group
-from fencepost.adapters.classic.topics import topic_id_of
+from fencepost.adapters.serve.coordination import topic_id_of
 from fencepost.conformance.cli import main
 from fencepost.conformance.run.replay import NEVER_FAILED, judge_trace
 from fencepost.model.errors import Error

@@ -12,9 +12,10 @@ import pytest
 
 from fencepost.adapters.classic.group import Group, State
 from fencepost.adapters.classic.heartbeats import Heartbeats
-from fencepost.adapters.classic.messages import Error, Request, Response
+from fencepost.adapters.classic.messages import Error
 from fencepost.adapters.classic.rebalance import Rebalancer
 from fencepost.adapters.classic.syncing import Syncing
+from fencepost.adapters.serve.coordination import Request, Response
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import Verdict

@@ -9,10 +9,10 @@ import pytest
 
 from fencepost.adapters.classic.cleanup import Cleanup
 from fencepost.adapters.classic.coordinator import Coordinator
-from fencepost.adapters.classic.messages import Request, Response
 from fencepost.adapters.classic.offset_store import OffsetStore
 from fencepost.adapters.classic.transactions import Transactions
 from fencepost.adapters.in_process import InProcessTarget
+from fencepost.adapters.serve.coordination import Request, Response
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.classic.scenarios.transactions import Producer, begin_transaction
 from fencepost.conformance.plan import BUNDLED, Plan

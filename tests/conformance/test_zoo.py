@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from fencepost.adapters.classic.group import Group
-from fencepost.adapters.classic.messages import JoinGroup, Request
+from fencepost.adapters.classic.messages import JoinGroup
+from fencepost.adapters.serve.coordination import Request
 from fencepost.conformance.classic.zoo.bugs import COORDINATOR_BUGS, environments
 from fencepost.conformance.classic.zoo.bugs.environments import Environment
 from fencepost.conformance.classic.zoo.coordinator_stand import CoordinatorFault, make_run_in

@@ -8,9 +8,9 @@ from fencepost.model.classic.coordinator.internal_actions import restart_coordin
 from fencepost.model.classic.coordinator.state import GroupState
 from fencepost.model.classic.core.state import Context
 from fencepost.model.classic.dialect import Dialect
-from fencepost.model.classic.messages import Body, names_topics_by_id, read_requests
+from fencepost.model.classic.messages import Body, read_requests
 from fencepost.model.errors import Error
-from fencepost.model.groups.messages import Offset, OffsetFetchResponse, PartitionErrors, Topics
+from fencepost.model.groups.messages import Offset, OffsetFetchResponse, PartitionErrors, Topics, names_topics_by_id
 from fencepost.model.groups.offsets import apply_transaction_marker, expired_offsets
 from fencepost.model.groups.protocol import NOTHING_DELETED, Cluster
 from fencepost.model.settings import Settings

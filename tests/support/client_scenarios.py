@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fencepost.adapters.client.reference.driver import ReferenceSubject
+from fencepost.adapters.classic.client.driver import ReferenceSubject
 from fencepost.conformance.classic.clients import CLASSIC_CLIENTS, SCENARIOS
 from fencepost.conformance.classic.zoo.clients import reference
 from fencepost.conformance.classic.zoo.clients.reference import KINDS

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from fencepost.adapters.client.reference.driver import ReferenceSubject
+from fencepost.adapters.classic.client.driver import ReferenceSubject
 from fencepost.conformance.classic.clients import CLASSIC_CLIENTS, DRIVEN_CLIENTS
 from fencepost.conformance.classic.clients.schedules.protocol import ClassicClientSchedules
 from fencepost.conformance.clients.protocol import ClientProtocol

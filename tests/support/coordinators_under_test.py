@@ -4,8 +4,7 @@ from itertools import count
 from typing import Any
 
 from fencepost.adapters.classic.coordinator import Coordinator
-from fencepost.adapters.classic.messages import Request, Response
-from fencepost.adapters.classic.topics import Topics
+from fencepost.adapters.serve.coordination import Request, Response, Topics
 from fencepost.conformance.testing.in_memory import Storage
 from fencepost.model.settings import Settings
 from tests.support.faulty_coordinators import FORGIVING

@@ -8,9 +8,9 @@ import pytest
 
 from fencepost.adapters.classic.coordinator import Coordinator
 from fencepost.adapters.classic.group import Group
-from fencepost.adapters.classic.messages import Request, Response
 from fencepost.adapters.classic.rebalance import Rebalancer
 from fencepost.adapters.in_process import InProcessTarget
+from fencepost.adapters.serve.coordination import Request, Response
 from fencepost.model.settings import Settings
 
 Change = Callable[[Request, Response], Response | None]

@@ -8,7 +8,7 @@ from types import MappingProxyType
 import pytest
 
 from fencepost.adapters.address import format_address
-from fencepost.adapters.client.reference.links import TcpNetwork
+from fencepost.adapters.classic.client.links import TcpNetwork
 from fencepost.adapters.region import kafka_consumer, line_program
 from fencepost.adapters.region import operator as operator_module
 from fencepost.adapters.region.controller import RegionMode, RegionProgram

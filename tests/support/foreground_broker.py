@@ -10,7 +10,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from fencepost.adapters.serve import server
+from fencepost.adapters.classic import coordinator
 from fencepost.adapters.serve.server import serve_forever
 from fencepost.model.settings import Settings
 from tests.support.faulty_coordinators import FORGIVING
@@ -30,7 +30,7 @@ def main(folder: str, manner: str) -> None:
     if MANNERS[manner]:
         subprocess.Popen([sys.executable, "-c", MANNERS[manner]])
     if manner == "forgives":
-        vars(server)["KAFKA"] = replace(server.KAFKA, make_coordinator=FORGIVING)
+        vars(coordinator)["KAFKA"] = replace(coordinator.KAFKA, make_coordinator=FORGIVING)
 
     def announce(host: str, port: int) -> None:
         print(f"{host}:{port}", flush=True)

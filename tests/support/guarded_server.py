@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fencepost.adapters.classic.admin import Node
 from fencepost.adapters.serve.cluster import NODE_ID
+from fencepost.adapters.serve.coordination import Node
 from fencepost.adapters.serve.server import Disconnect, Server, serve_connection
 from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import API_KEYS, decode_request, decode_response, encode_response

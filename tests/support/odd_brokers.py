@@ -5,11 +5,10 @@ from collections.abc import Awaitable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from fencepost.adapters.classic.admin import Node
 from fencepost.adapters.classic.coordinator import Coordinator
-from fencepost.adapters.classic.messages import Request, Response
 from fencepost.adapters.classic.responses import join_refused, sync_refused, trim_to_version
 from fencepost.adapters.serve.cluster import ServedCluster
+from fencepost.adapters.serve.coordination import Node, Request, Response
 from fencepost.adapters.serve.server import Disconnect, Server
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.conformance.zoo.fault import Fault, FaultFamily, Shipped, Side, instead_of

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from fencepost.adapters.classic.coordinator import VERSIONS
-from fencepost.adapters.classic.topics import topic_id_of
 from fencepost.adapters.in_process import InProcessTarget
+from fencepost.adapters.serve.coordination import topic_id_of
 from fencepost.adapters.target import Exchange, SendOptions, TraceBuilder
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.model.errors import Error

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from fencepost.adapters.classic.topics import Topics
+from fencepost.adapters.serve.coordination import Topics
 from fencepost.conformance.testing.in_memory import Serve, Storage
 from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import decode_request, encode_response

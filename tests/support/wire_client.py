@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from fencepost.adapters.assignor import AssignorError
+from fencepost.adapters.classic.client.driver import ReferenceDriver
+from fencepost.adapters.classic.client.links import AwaitedResponse
 from fencepost.adapters.client.cluster import ScriptedCluster
 from fencepost.adapters.client.program import ClientPlace
-from fencepost.adapters.client.reference.driver import ReferenceDriver
-from fencepost.adapters.client.reference.links import AwaitedResponse
 from fencepost.model.assignors.consumer_protocol import decode_subscription, encode_assignment
 from fencepost.model.assignors.group import ClusterTopics, GroupMember
 from fencepost.model.classic.member.settings import ClientSettings

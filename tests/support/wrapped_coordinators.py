@@ -7,8 +7,7 @@ from typing import Any
 
 from fencepost.adapters.classic.coordinator import Coordinator
 from fencepost.adapters.classic.log import MemoryLog
-from fencepost.adapters.classic.messages import Request, Response
-from fencepost.adapters.classic.topics import Topics
+from fencepost.adapters.serve.coordination import Request, Response, Topics
 from fencepost.conformance.testing.in_memory import Storage
 from fencepost.model.settings import Settings
 

@@ -9,10 +9,10 @@ from fencepost.model.classic.coordinator.state import GroupState, StepResult
 from fencepost.model.classic.core.member_table import accepts, is_member
 from fencepost.model.classic.core.state import Choices, Context, Group, Holder, JoinResponse, Phase, Slot
 from fencepost.model.classic.dialect import NOT_BUILT, Dialect
-from fencepost.model.classic.messages import JoinGroup, Request, Response, names_topics_by_id
+from fencepost.model.classic.messages import JoinGroup, Request, Response
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve, fast_frozen
-from fencepost.model.groups.messages import Partition
+from fencepost.model.groups.messages import Partition, names_topics_by_id
 from fencepost.model.groups.protocol import Cluster
 from fencepost.model.settings import Settings
 from fencepost.model.wire.primitives import ZERO_UUID

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from fencepost.adapters.classic.log import Log
-from fencepost.adapters.classic.messages import Request, Response
-from fencepost.adapters.classic.topics import Topics
 from fencepost.adapters.in_process import DEFAULT_TOPICS
+from fencepost.adapters.serve.coordination import Request, Response, Topics
 from fencepost.model.classic import messages as model
 from fencepost.model.classic.coordinator.dispatch import handle_request
 from fencepost.model.classic.coordinator.internal_actions import (

@@ -13,7 +13,7 @@ from fencepost.adapters.classic.cleanup import Cleanup
 from fencepost.adapters.classic.commits import Commit, Commits
 from fencepost.adapters.classic.group import Group, Member, Offset, Partition, State
 from fencepost.adapters.classic.loading import Loading
-from fencepost.adapters.classic.messages import Body, Error, JoinGroup, Request
+from fencepost.adapters.classic.messages import Error, JoinGroup
 from fencepost.adapters.classic.offset_store import OffsetStore
 from fencepost.adapters.classic.offsets import Offsets
 from fencepost.adapters.classic.rebalance import Rebalancer
@@ -29,6 +29,7 @@ from fencepost.adapters.classic.subscription import UnreadableSubscription, read
 from fencepost.adapters.classic.syncing import Syncing
 from fencepost.adapters.classic.timers import Timers
 from fencepost.adapters.classic.transactions import Transactions
+from fencepost.adapters.serve.coordination import Body, Request
 from fencepost.conformance.classic.zoo.bugs.environments import coordinator_family
 from fencepost.conformance.zoo.fault import Patch, Shipped, instead_of
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fencepost.adapters.classic.messages import Response
+from fencepost.adapters.serve.coordination import Response
 from fencepost.conformance.classic.protocol import CLASSIC
 from fencepost.conformance.cli import main
 from fencepost.conformance.run.engine import ScheduleResult

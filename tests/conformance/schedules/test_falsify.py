@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from fencepost.adapters.classic.coordinator import Coordinator
-from fencepost.adapters.classic.messages import Response
 from fencepost.adapters.in_process import InProcessTarget
+from fencepost.adapters.serve.coordination import Response
 from fencepost.adapters.target import Target
 from fencepost.conformance.classic.schedules.draw import RandomDraw
 from fencepost.conformance.classic.schedules.generation import generate_schedules

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from fencepost.adapters.classic.topics import Topics
+from fencepost.adapters.serve.coordination import Topics
 from fencepost.conformance.results import Verdict
 from fencepost.conformance.testing.in_memory import MakeServe, Serve, Storage
 from fencepost.conformance.testing.runs import RunChoices, SessionRun

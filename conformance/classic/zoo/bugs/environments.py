@@ -20,11 +20,12 @@ from fencepost.adapters.classic.coordinator_state import CoordinatorState
 from fencepost.adapters.classic.group import Group, State
 from fencepost.adapters.classic.loading import Loading
 from fencepost.adapters.classic.log import LogWriteError
-from fencepost.adapters.classic.messages import Error, Request, Response
+from fencepost.adapters.classic.messages import Error
 from fencepost.adapters.classic.offsets import Offsets
 from fencepost.adapters.classic.records import GroupRecord, OffsetRecord, Record
 from fencepost.adapters.classic.syncing import Syncing
 from fencepost.adapters.in_process import InProcessTarget
+from fencepost.adapters.serve.coordination import Request, Response
 from fencepost.adapters.target import Description, Target
 from fencepost.conformance.zoo.fault import FaultFamily, Patch, Shipped, Side, instead_of
 from fencepost.conformance.zoo.mutants import Mutant, apply_mutant, load_changed, package_mutants, source_of
@@ -38,9 +39,9 @@ from fencepost.traces.events import Kind, Order
 TIMER_WORDS = ("timer", "arm", "cancel", "touch_session", "deadline", "delay", "schedule")
 """Words by which a statement or a sum is about a timer."""
 EXCLUDED_MODULES = frozenset(
-    {"responses", "coordinator", "log", "messages", "records", "coordinator_state", "subscription", "topics"}
+    ("client", "coordinator", "coordinator_state", "log", "messages", "records", "responses", "subscription")
 )
-"""Modules without decisions: layouts, files, names."""
+"""Modules without decisions, such as layouts, files and names, and those that are no part of the coordinator."""
 _COORDINATOR = f"{classic.__name__}.coordinator"
 
 

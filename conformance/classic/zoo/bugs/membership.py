@@ -14,11 +14,12 @@ from fencepost.adapters.classic.group import Group, Member, State
 from fencepost.adapters.classic.heartbeats import Heartbeats
 from fencepost.adapters.classic.joining import Joining
 from fencepost.adapters.classic.leaving import Leaving
-from fencepost.adapters.classic.messages import Body, Error, JoinGroup, Request
+from fencepost.adapters.classic.messages import Error, JoinGroup
 from fencepost.adapters.classic.rebalance import Rebalancer
 from fencepost.adapters.classic.static_membership import StaticMembership
 from fencepost.adapters.classic.syncing import Syncing
 from fencepost.adapters.classic.timers import Timers
+from fencepost.adapters.serve.coordination import Body, Request
 from fencepost.conformance.classic.zoo.bugs import environments
 from fencepost.conformance.classic.zoo.bugs.environments import SLOW_ASSIGNMENTS, coordinator_family
 from fencepost.conformance.zoo.fault import Patch, Shipped, instead_of

@@ -12,10 +12,11 @@ from fencepost.adapters.classic.group import Group, Offset, State
 from fencepost.adapters.classic.leaving import Leaving
 from fencepost.adapters.classic.loading import Loading
 from fencepost.adapters.classic.log import LogWriteError
-from fencepost.adapters.classic.messages import Body, Error, Request, Response
+from fencepost.adapters.classic.messages import Error
 from fencepost.adapters.classic.offsets import Offsets
 from fencepost.adapters.classic.records import GroupRecord, OffsetRecord, Record
 from fencepost.adapters.classic.subscription import CONSUMER
+from fencepost.adapters.serve.coordination import Body, Request, Response
 from fencepost.conformance.classic.zoo.bugs import environments
 from fencepost.conformance.classic.zoo.bugs.environments import (
     OFFSETS_REFUSED,

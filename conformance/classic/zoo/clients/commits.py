@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fencepost.adapters.client.reference.client import ReferenceClient
+from fencepost.adapters.classic.client.client import ReferenceClient
 from fencepost.conformance.classic.zoo.clients.membership import NEVER, stop_consuming
 from fencepost.conformance.classic.zoo.clients.reference import (
     COOPERATIVE,

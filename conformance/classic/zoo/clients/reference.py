@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from fencepost.adapters.client.reference.driver import ReferenceSubject
+from fencepost.adapters.classic.client.driver import ReferenceSubject
 from fencepost.conformance.zoo.fault import FaultFamily, Injection, Patch, Side, owner_of
 from fencepost.conformance.zoo.fault import instead_of as stand_in_for
 from fencepost.conformance.zoo.mutants import Mutant, apply_mutant, load_changed, package_mutants, source_of
@@ -55,7 +55,7 @@ KINDS: Mapping[str, ClientSettings] = MappingProxyType(
 """The clients that a mutant is made of, one after the other; those by hand commit only what they are asked for."""
 EXCLUDED = frozenset({"client", "step"})
 """Modules without decisions: values and tables."""
-_DRIVER, _SETTINGS = "fencepost.adapters.client.reference.driver", "fencepost.model.classic.member.settings"
+_DRIVER, _SETTINGS = "fencepost.adapters.classic.client.driver", "fencepost.model.classic.member.settings"
 
 
 def client_family(subject: Side) -> FaultFamily[ClientSettings]:
@@ -73,7 +73,7 @@ def make_subject(settings: ClientSettings) -> ReferenceSubject:
 PATCHED = (
     "fencepost.model.classic.member",
     "fencepost.model.assignors",
-    "fencepost.adapters.client.reference",
+    "fencepost.adapters.classic.client",
     "fencepost.conformance.classic.zoo",
 )
 """The packages in which a replaced function is replaced, wherever it is imported."""

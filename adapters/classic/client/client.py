@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from fencepost.adapters.client.reference.bodies import READERS, body_of, by_topic
-from fencepost.adapters.client.reference.fetcher import Fetcher, ReturnedRecords
-from fencepost.adapters.client.reference.links import AwaitedResponse, Link, Network
+from fencepost.adapters.classic.client.bodies import READERS, body_of, by_topic
+from fencepost.adapters.classic.client.fetcher import Fetcher, ReturnedRecords
+from fencepost.adapters.classic.client.links import AwaitedResponse, Link, Network
 from fencepost.model.assignors.consumer_protocol import decode_subscription
 from fencepost.model.assignors.group import Assign
 from fencepost.model.assignors.registry import ASSIGNORS

@@ -3,13 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fencepost.model.classic.core.state import (
-    HeartbeatResponse,
-    JoinResponse,
-    LeaveResponse,
-    MemberView,
-    SyncResponse,
-)
+from fencepost.model.classic.core.state import HeartbeatResponse, JoinResponse, LeaveResponse, MemberView, SyncResponse
 from fencepost.model.classic.member.client import (
     ClientResponse,
     FindCoordinator,
@@ -17,9 +11,7 @@ from fencepost.model.classic.member.client import (
     ListOffsets,
     ListOffsetsResponse,
 )
-from fencepost.model.classic.member.step import (
-    SendRequest,
-)
+from fencepost.model.classic.member.step import SendRequest
 from fencepost.model.classic.messages import Heartbeat, JoinGroup, LeaveGroup, SyncGroup, id_token
 from fencepost.model.errors import Error
 from fencepost.model.groups.messages import Offset, OffsetCommit, OffsetFetch, OffsetFetchResponse, PartitionErrors
