@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from fencepost.conformance.classic.kafka_address import kafka_target
 from fencepost.conformance.classic.scenarios import ALL
-from fencepost.conformance.classic.scenarios.versions import versions
+from fencepost.conformance.classic.scenarios.lookups import versions
 from fencepost.conformance.run.protocol import ProtocolDescription, ReplayRules
 from fencepost.conformance.run.schedule import ScheduleProtocol, ScheduleScope
 from fencepost.conformance.subject import Scenario

@@ -6,7 +6,7 @@ from fencepost.adapters.classic.coordinator import Coordinator
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.serve.coordination import Request, Response
 from fencepost.adapters.virtual_clock import run_virtual
-from fencepost.conformance.classic.scenarios.transactions import Producer
+from fencepost.conformance.classic.scenarios.fetches import Producer
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.conformance.run.context import ScenarioContext
 from fencepost.conformance.run.play import play_scenario

@@ -14,7 +14,7 @@ from fencepost.adapters.classic.transactions import Transactions
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.serve.coordination import Request, Response
 from fencepost.adapters.virtual_clock import run_virtual
-from fencepost.conformance.classic.scenarios.transactions import Producer, begin_transaction
+from fencepost.conformance.classic.scenarios.fetches import Producer, begin_transaction
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import RequirementResult, Verdict

@@ -1,9 +1,19 @@
-"""OffsetFetch: which offsets are returned, to which members, in which state."""
+"""OffsetFetch: which offsets are returned, to which members, in which state, and during transactions."""
 
-from fencepost.conformance.classic.scenarios.commits import act_regularly, is_commit_accepted, time_past_session
+from fencepost.conformance.classic.scenarios.commits import (
+    ABSENT_TOPIC,
+    CLEANUP_PASSES,
+    act_regularly,
+    is_commit_accepted,
+    offsets_in,
+    time_past_session,
+)
 from fencepost.conformance.classic.scenarios.neighbours import find_neighbours, own_node
-from fencepost.conformance.classic.scenarios.partitions import ABSENT_TOPIC
 from fencepost.conformance.run.context import ScenarioContext, ScenarioFamily
+from fencepost.conformance.run.requests import MAX_ATTEMPTS, Call, TransactionalProducer
+from fencepost.model.errors import TRANSIENT_ERRORS, Error
+from fencepost.traces.events import Body
+from fencepost.traces.judge.diagnosis.wording import errors_in
 
 fetches = ScenarioFamily()
 
@@ -189,3 +199,186 @@ async def fetch_creates_nothing(group: ScenarioContext) -> None:
         group.send("ListGroups", {"states_filter": [], "types_filter": []}, broker=await own_node(group)),
         fields="listed",
     )
+
+
+# --- Offsets committed in transactions: the responses to OffsetFetch during a transaction and after it.
+
+
+class Producer(TransactionalProducer):
+    """A transactional producer and its one transaction in the group under test."""
+
+    def __init__(self, context: ScenarioContext, name: str = "") -> None:
+        super().__init__(context, context.group_id, name)
+        self.context = context
+
+    def send_offset(self, partition: int, offset: int) -> Call:
+        """Send the commit of an offset in the transaction."""
+        rows: dict[tuple[str, int] | int, Body] = {
+            partition: {"committed_offset": offset, "committed_metadata": "", "committed_leader_epoch": -1}
+        }
+        return self.send_commit(self.context.partitions_by_topic(rows, {}))
+
+    async def commit(self, partition: int, offset: int) -> bool:
+        """Commit an offset in the transaction; was it accepted?"""
+        return await is_commit_accepted(self.send_offset(partition, offset))
+
+
+async def begin_transaction(group: ScenarioContext) -> tuple[Producer, bool]:
+    """Commit offsets, and another in an open transaction; returns the producer, and whether all were accepted."""
+    stored = await is_commit_accepted(group.commit(None, {0: 7, 1: 8}))
+    producer = Producer(group)
+    await producer.begin()
+    return producer, await producer.commit(0, 70) and stored
+
+
+def partition_error(body: Body, partition: int) -> int:
+    """The error of one partition in an OffsetFetch response for one group."""
+    topics = body["groups"][0]["topics"] if "groups" in body else body["topics"]
+    rows = [row for topic in topics for row in topic["partitions"] if row["partition_index"] == partition]
+    return int(rows[0]["error_code"])
+
+
+async def fetch_when_stable(group: ScenarioContext, partition: int = 0) -> Call:
+    """Fetch a stable offset until no transaction is open; returns the last call, with its response."""
+    call = group.fetch([partition], stable=True)
+    for _ in range(MAX_ATTEMPTS):
+        if partition_error(await call, partition) != Error.UNSTABLE_OFFSET_COMMIT:
+            break
+        await group.sleep(group.short_pause)
+        call = group.fetch([partition], stable=True)
+    return call
+
+
+async def commit_when_ready(producer: Producer, partition: int, offset: int) -> Call:
+    """Commit an offset until the coordinators of a restarted target are ready; returns the last call."""
+    call = producer.send_offset(partition, offset)
+    for _ in range(MAX_ATTEMPTS):
+        if not errors_in(await call) & TRANSIENT_ERRORS:
+            break
+        await producer.context.sleep(producer.context.short_pause)
+        call = producer.send_offset(partition, offset)
+    return call
+
+
+@fetches.add("FETCH-10", "FETCH-11", needs=("transactions",))
+async def fetch_during_a_transaction(group: ScenarioContext) -> None:
+    """During a transaction, stable offsets are not available; other fetches return the committed offset."""
+    group.highest_version("OffsetFetch", at_least=7)
+    _, pending = await begin_transaction(group)
+
+    await group.check("FETCH-10", group.fetch([0, 1], stable=True), fields=("error", "offset"), reached=pending)
+    await group.check("FETCH-11", group.fetch([0, 1]), fields=("offset", "error"), reached=pending)
+
+
+@fetches.add("FETCH-10", needs=("transactions",))
+async def fetch_of_a_first_transactional_offset(group: ScenarioContext) -> None:
+    """During a transaction, stable offsets are not available for a partition without a committed offset either."""
+    group.highest_version("OffsetFetch", at_least=7)
+    producer = Producer(group)
+    await producer.begin()
+    pending = await producer.commit(2, 70)
+
+    await group.check("FETCH-10", group.fetch([2], stable=True), fields=("error", "offset"), reached=pending)
+
+
+@fetches.add("FETCH-12", needs=("transactions",))
+async def fetch_after_a_committed_transaction(group: ScenarioContext) -> None:
+    """After a committed transaction, its offset has replaced the old one."""
+    group.highest_version("OffsetFetch", at_least=7)
+    producer, pending = await begin_transaction(group)
+
+    await producer.end(committed=True)
+    await group.check("FETCH-12", await fetch_when_stable(group), fields=("offset", "error"), reached=pending)
+
+
+@fetches.add("FETCH-12", needs=("transactions",))
+async def fetch_after_an_aborted_transaction(group: ScenarioContext) -> None:
+    """After an aborted transaction, the old offset is unchanged."""
+    group.highest_version("OffsetFetch", at_least=7)
+    producer, pending = await begin_transaction(group)
+
+    await producer.end(committed=False)
+    await group.check("FETCH-12", await fetch_when_stable(group), fields=("offset", "error"), reached=pending)
+
+
+@fetches.add("FETCH-16", needs=("transactions",))
+async def stable_fetch_after_a_transaction(group: ScenarioContext) -> None:
+    """After the end of a transaction, stable offsets are available again, if it commits and if it aborts."""
+    group.highest_version("OffsetFetch", at_least=7)
+    for committed in (True, False):
+        producer = Producer(group)
+        await producer.begin()
+        pending = await producer.commit(0, 70)
+        await producer.end(committed=committed)
+        await group.check("FETCH-16", await fetch_when_stable(group), fields="error", reached=pending)
+
+
+@fetches.add("COMMIT-31", needs=("transactions",))
+async def commit_of_an_older_epoch(group: ScenarioContext) -> None:
+    """A producer whose transaction was ended by a newer epoch commits nothing more."""
+    group.highest_version("OffsetFetch", at_least=7)
+    older, pending = await begin_transaction(group)
+    await Producer(group).begin_epoch()
+
+    await group.check("COMMIT-31", older.send_offset(0, 71), fields="error", reached=pending)
+    await group.check("COMMIT-31", await fetch_when_stable(group), fields=("offset", "error"), reached=pending)
+
+
+@fetches.add("COMMIT-32", needs=("restart", "transactions"))
+async def commit_of_an_older_epoch_after_a_restart(group: ScenarioContext) -> None:
+    """After a restart of the coordinator, the newer epoch is still known."""
+    group.highest_version("OffsetFetch", at_least=7)
+    older, pending = await begin_transaction(group)
+    await Producer(group).begin_epoch()
+    await group.restart()
+
+    await group.check("COMMIT-32", await commit_when_ready(older, 0, 71), fields="error", reached=pending)
+    await group.check("COMMIT-32", await fetch_when_stable(group), fields=("offset", "error"), reached=pending)
+
+
+# --- transactions and clean-up passes ------------------------------------------------------------------------------
+
+
+def time_past_cleanups(group: ScenarioContext) -> int:
+    """A transaction timeout, in milliseconds, that outlasts some clean-up passes."""
+    return (CLEANUP_PASSES + 1) * (group.settings.retention_check_interval + 2 * group.grace) + 60_000
+
+
+@fetches.add("COMMIT-30", needs=("retention", "transactions"))
+async def open_transaction_protects_an_expired_offset(group: ScenarioContext) -> None:
+    """An offset whose retention is over stays while a transaction has another one of its partition."""
+    version = group.highest_version("OffsetCommit", at_least=2, at_most=4)
+    producer = Producer(group)
+    await producer.begin(time_past_cleanups(group))
+    pending = await producer.commit(0, 70)
+    stored = await is_commit_accepted(group.commit(None, {0: 7}, version=version, retention_time_ms=1))
+
+    for _ in range(CLEANUP_PASSES):
+        await group.sleep_past(group.settings.retention_check_interval)
+    fetched = group.fetch()
+    gone = "the offset has expired although a transaction of its partition is open"
+    is_gone = offsets_in(await fetched) == [-1]
+
+    await group.check(
+        "COMMIT-30", fetched, fields="offset", reached=pending and stored, unusual=gone if is_gone else ""
+    )
+    await producer.end(committed=False)
+
+
+@fetches.add("ADMIN-36", needs=("retention", "transactions"))
+async def open_transaction_keeps_the_group(group: ScenarioContext) -> None:
+    """A group with nothing but offsets of an open transaction outlasts clean-up passes, and then has the offsets."""
+    group.highest_version("OffsetFetch", at_least=7)
+    producer = Producer(group)
+    await producer.begin(time_past_cleanups(group))
+    pending = await producer.commit(2, 70)
+
+    for passes in range(CLEANUP_PASSES + 1):
+        if passes:
+            await group.sleep_past(group.settings.retention_check_interval)
+        described = group.describe_groups()
+        await group.check("ADMIN-36", described, fields="state", reached=pending)
+        if (await described)["groups"][0]["group_state"] == "Dead":
+            return
+    await producer.end(committed=True)
+    await group.check("ADMIN-36", await fetch_when_stable(group, 2), fields=("offset", "error"), reached=pending)

@@ -1,6 +1,8 @@
-"""JoinGroup of members and newcomers: which begin a join phase, which complete it, and which do neither."""
+"""JoinGroup of members and newcomers: which join phases begin and end, what a completed one returns, the size limit."""
 
 from fencepost.conformance.run.context import PREPARING, ScenarioContext, ScenarioFamily
+from fencepost.conformance.run.requests import Member, Unsupported
+from fencepost.model.errors import Error
 
 rejoining = ScenarioFamily()
 
@@ -198,3 +200,141 @@ async def version_0_has_one_timeout(group: ScenarioContext) -> None:
         group.join(a, session_timeout_ms=group.rebalance_timeout, protocols=changed, version=version),
         fields="time",
     )
+
+
+# --- Responses of a completed join phase: one generation, one leader, and the members for the leader.
+
+
+@rejoining.add("JOIN-36")
+async def one_round_one_answer(group: ScenarioContext) -> None:
+    """Two members get the same generation, protocol and leader."""
+    a, b = await group.form_stable_group(group.member("A"), group.member("B"))
+    for call in await group.rebalance(a, b):
+        await group.check("JOIN-36", call, fields=("error", "generation", "protocol", "leader"))
+
+
+@rejoining.add("JOIN-37", smoke=True)
+async def members_for_the_leader_alone(group: ScenarioContext) -> None:
+    """The leader gets all members with their metadata for the selected protocol; the follower gets none."""
+    a, b = await group.form_stable_group(
+        group.member("A", ("p", b"p of A"), ("q", b"q of A"), protocol_type="worker"),
+        group.member("B", ("p", b"p of B"), ("q", b"q of B"), protocol_type="worker"),
+    )
+    for call in await group.rebalance(a, b):
+        await group.check("JOIN-37", call, fields="members")
+
+
+@rejoining.add("JOIN-38")
+async def kept_member_is_listed(group: ScenarioContext) -> None:
+    """The list of members has the leader itself, and a static member that did not rejoin."""
+    group.highest_version("JoinGroup", 5)
+    a = group.member_without_heartbeats("A")
+    await group.form_stable_group(a, group.member_without_heartbeats("S", instance="static"))
+
+    await group.check("JOIN-38", group.join_with_new_metadata(a), fields="members")
+
+
+@rejoining.add("JOIN-39")
+async def answered_id_is_good(group: ScenarioContext) -> None:
+    """A member can use the id that it got with its first success."""
+    a = group.member("A")
+    call = group.join(a, version=group.highest_version("JoinGroup", 0, 3))
+    body = await call
+
+    await group.check("JOIN-39", group.heartbeat(a), reached=body["error_code"] == 0)
+
+
+@rejoining.add("JOIN-54")
+async def metadata_is_opaque(group: ScenarioContext) -> None:
+    """Metadata of all byte values, and empty ones, are returned unchanged."""
+    a = group.member("A", ("p", bytes(range(256))), protocol_type="worker")
+    await group.check("JOIN-54", await group.join_new(a), fields="members")
+    await group.check("JOIN-54", group.join(a, protocols=[{"name": "p", "metadata": b""}]), fields="members")
+
+
+@rejoining.add("JOIN-55")
+async def instances_are_listed(group: ScenarioContext) -> None:
+    """The list of members has the instance id of a static member."""
+    await group.check(
+        "JOIN-55",
+        await group.join_new(group.member("A", instance="static"), version=group.highest_version("JoinGroup", 5)),
+        fields="instances",
+    )
+
+
+@rejoining.add("JOIN-55")
+async def old_leader_of_a_static_member(group: ScenarioContext) -> None:
+    """A leader that rejoins in a version without instance ids gets the list of members, a static one among them."""
+    group.highest_version("JoinGroup", 5)
+    old = group.highest_version("JoinGroup", 0, 4)
+    (leader,) = await group.form_stable_group(group.member_without_heartbeats("A"))
+    joined = await group.join_new(group.member_without_heartbeats("S", instance="static"))
+    await group.wait_for_state(PREPARING)
+    await group.check("JOIN-55", group.join(leader, version=old), fields=("error", "members"))
+    await joined
+
+
+# --- The size limit of a group (KIP-389).
+
+
+def full_group_members(group: ScenarioContext) -> list[Member]:
+    """As many new members as the group may have, with timeouts that outlast a rebalance of all of them."""
+    return [
+        group.member(
+            f"A{number}", session_timeout=group.long_session_timeout, rebalance_timeout=2 * group.rebalance_timeout
+        )
+        for number in range(group.settings.max_group_size)
+    ]
+
+
+@rejoining.add("JOIN-46")
+async def full_group_refuses_newcomers(group: ScenarioContext) -> None:
+    """A full group refuses newcomers in CompletingRebalance and in Stable."""
+    leader, *followers = await group.form_generation(*full_group_members(group))
+    for settled in (False, True):
+        if settled:
+            await group.sync_all(leader, *followers)
+        await group.check("JOIN-46", group.join(group.member("N")), fields=("error", "member"))
+
+
+@rejoining.add("JOIN-47")
+async def members_rejoin_a_full_group(group: ScenarioContext) -> None:
+    """All members of a full group can rejoin."""
+    leader, *followers = await group.form_stable_group(*full_group_members(group))
+    for call in await group.rebalance(leader, *followers):
+        await group.check("JOIN-47", call)
+
+
+@rejoining.add("JOIN-48", "JOIN-49")
+async def parked_joins_are_counted(group: ScenarioContext) -> None:
+    """A newcomer takes the place of the member that rejoins last, and that member is removed."""
+    if group.settings.max_group_size < 2:
+        raise Unsupported("groups of 2 members")
+    leader, *followers, last = await group.form_stable_group(*full_group_members(group))
+
+    newcomer = group.member(
+        "N", session_timeout=group.long_session_timeout, rebalance_timeout=2 * group.rebalance_timeout
+    )
+    calls = [group.join(leader)]
+    await group.wait_for_state(PREPARING)
+    calls += [await group.check_join_new("JOIN-48", newcomer), *(group.join(follower) for follower in followers)]
+    await group.sleep(group.short_pause)
+    refused = group.join(last)
+    is_full = (await refused)["error_code"] == Error.GROUP_MAX_SIZE_REACHED
+
+    await group.check("JOIN-48", refused, reached=is_full)
+    await group.check("JOIN-49", group.heartbeat(last), reached=is_full)
+    for call in calls:
+        await call
+
+
+@rejoining.add("JOIN-50")
+async def pending_ids_take_no_place(group: ScenarioContext) -> None:
+    """More member ids are issued than the group may have members."""
+    version = group.highest_version("JoinGroup", 4)
+    for number in range(group.settings.max_group_size + 2):
+        # None may expire before the last is issued, however slow the target is.
+        call = group.join(group.member(f"P{number}", session_timeout=group.long_session_timeout), version=version)
+        await call
+        if number >= group.settings.max_group_size:
+            await group.check("JOIN-50", call)

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import cache, partial
 from itertools import islice
 
-from fencepost.conformance.classic.scenarios.transactions import Producer
+from fencepost.conformance.classic.scenarios.fetches import Producer
 from fencepost.conformance.classic.zoo.bugs.environments import PLAIN
 from fencepost.conformance.classic.zoo.coordinator_stand import (
     BUNDLED_SCHEDULES,

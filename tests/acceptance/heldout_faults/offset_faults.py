@@ -2,7 +2,7 @@
 
 import asyncio
 
-from fencepost.conformance.classic.scenarios.transactions import Producer
+from fencepost.conformance.classic.scenarios.fetches import Producer
 from fencepost.conformance.run.context import ScenarioContext
 from tests.acceptance.heldout_faults.fault import Edit, HeldoutFamily
 
