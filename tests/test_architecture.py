@@ -51,7 +51,7 @@ ORDER = {
     """,
     "conformance": """
         conformance  conformance/analysis  conformance/run
-        conformance/classic/schedules/moves  conformance/classic/schedules  conformance/classic/scenarios
+        conformance/classic/schedules  conformance/classic/scenarios
         conformance/classic
         conformance/classic/run
         conformance/clients  conformance/classic/clients/schedules  conformance/classic/clients

@@ -10,7 +10,7 @@ import pytest
 from fencepost.adapters.target import Description
 from fencepost.adapters.virtual_clock import VirtualClock, run_virtual
 from fencepost.conformance.classic.scenarios import ALL
-from fencepost.conformance.classic.schedules.moves.cast import MemberRole
+from fencepost.conformance.classic.schedules.cast import MemberRole
 from fencepost.conformance.classic.zoo.bugs.environments import CrashingTarget
 from fencepost.conformance.classic.zoo.coordinator_stand import BUNDLED_SCHEDULES
 from fencepost.conformance.events import Progress, RunEvent

@@ -12,7 +12,7 @@ from fencepost.adapters.classic.records import Record
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.target import TraceBuilder
 from fencepost.adapters.virtual_clock import run_virtual
-from fencepost.conformance.classic.scenarios.takeovers import takeovers
+from fencepost.conformance.classic.scenarios.failovers import failovers
 from fencepost.conformance.run.play import play_scenario
 from fencepost.conformance.subject import ScenarioRun
 from fencepost.model.errors import Error
@@ -434,7 +434,7 @@ def test_before_any_restart_being_ready_is_owed() -> None:
 def test_a_restart_may_come_with_another_size_limit() -> None:
     async def run() -> ScenarioRun:
         target = InProcessTarget()
-        (scenario,) = (one for one in takeovers.scenarios if one.name == "group-above-the-limit")
+        (scenario,) = (one for one in failovers.scenarios if one.name == "group-above-the-limit")
         return await play_scenario(scenario, target, await target.open(), "g", grace=0, restart=target.restart)
 
     seen = run_virtual(run())

@@ -6,8 +6,7 @@ from functools import cache, partial
 import pytest
 
 from fencepost.adapters.in_process import InProcessTarget
-from fencepost.conformance.classic.schedules.generation import generate_schedules
-from fencepost.conformance.classic.schedules.protocol import ClassicSchedules
+from fencepost.conformance.classic.schedules.protocol import ClassicSchedules, generate_schedules
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.conformance.run.falsify import target_bench
 from fencepost.conformance.run.schedule import ScheduleScope

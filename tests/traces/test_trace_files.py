@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.virtual_clock import run_virtual
-from fencepost.conformance.classic.scenarios.heartbeats import heartbeats
+from fencepost.conformance.classic.scenarios.generations import generations
 from fencepost.conformance.run.play import play_scenario
 from fencepost.conformance.subject import Scenario, ScenarioRun
 from fencepost.model.settings import Settings
@@ -443,7 +443,7 @@ def test_long_lines_are_not_remembered() -> None:
 # --- The strict reader accepts the traces that the kit itself records.
 
 
-@pytest.mark.parametrize("scenario", heartbeats.scenarios, ids=lambda scenario: scenario.name)
+@pytest.mark.parametrize("scenario", generations.scenarios, ids=lambda scenario: scenario.name)
 def test_scenarios_with_their_evidence(scenario: Scenario, tmp_path: Path) -> None:
     async def run_scenario() -> ScenarioRun:
         target = InProcessTarget()

@@ -1,7 +1,7 @@
 """Interactions of members: rebalances, losses, static members, clients of several versions."""
 
+from fencepost.conformance.classic.schedules.cast import CLIENTS, NEWEST, SHORT
 from fencepost.conformance.classic.schedules.interactions import Family, interaction
-from fencepost.conformance.classic.schedules.moves.cast import CLIENTS, NEWEST, SHORT
 from fencepost.conformance.classic.schedules.schedule_builder import PLANS, ScheduleBuilder
 
 # --- losses -----------------------------------------------------------------------------------------------------

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
+from fencepost.conformance.classic.schedules.draw import draw_options
 from fencepost.conformance.classic.schedules.interactions import Family, interaction
-from fencepost.conformance.classic.schedules.perturbations import draw_options
 from fencepost.conformance.classic.schedules.schedule_builder import ScheduleBuilder
 from fencepost.conformance.run.schedule import Value
 

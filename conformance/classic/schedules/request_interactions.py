@@ -1,7 +1,7 @@
 """Interactions of single requests: perturbed ones, repeated ones, those of administrators, cut connections."""
 
+from fencepost.conformance.classic.schedules.draw import PERTURBATIONS, draw_options, draw_perturbed
 from fencepost.conformance.classic.schedules.interactions import Family, interaction
-from fencepost.conformance.classic.schedules.perturbations import PERTURBATIONS, draw_options, draw_perturbed
 from fencepost.conformance.classic.schedules.schedule_builder import ScheduleBuilder
 
 APIS = ("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit")

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from fencepost.conformance.classic.schedules.cast import CLIENTS, LONG, NEWEST, SHORT, MemberRole
 from fencepost.conformance.classic.schedules.draw import Draw
-from fencepost.conformance.classic.schedules.moves.cast import CLIENTS, LONG, NEWEST, SHORT, MemberRole
 from fencepost.conformance.classic.schedules.simulation import Simulation
 from fencepost.conformance.run.schedule import Move, ScheduleScope, Value
 

@@ -1,8 +1,8 @@
 """Interactions in which time passes: sessions, deadlines of rebalances, retention, restarts of the target."""
 
+from fencepost.conformance.classic.schedules.cast import SHORT
 from fencepost.conformance.classic.schedules.interactions import Family, interaction
 from fencepost.conformance.classic.schedules.membership_interactions import ask_variously, replace_leader
-from fencepost.conformance.classic.schedules.moves.cast import SHORT
 from fencepost.conformance.classic.schedules.offset_interactions import (
     PARTITIONS,
     WITHOUT_MEMBER,

@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
-from fencepost.conformance.classic.schedules.moves.cast import LONG, SHORT, MemberRole
-from fencepost.conformance.classic.schedules.perturbations import MAX_OPTIONS, PERTURBATIONS
+from fencepost.conformance.classic.schedules.cast import LONG, SHORT, MemberRole
+from fencepost.conformance.classic.schedules.draw import MAX_OPTIONS, PERTURBATIONS
 from fencepost.conformance.classic.schedules.request_interactions import APIS
 from fencepost.conformance.run.falsify import ScheduleSource
 from fencepost.conformance.run.schedule import BATCH_SIZE, Move, Schedule, Value

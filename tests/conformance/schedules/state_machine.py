@@ -6,7 +6,7 @@ from typing import TypeVar
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from fencepost.conformance.classic.schedules.generation import ScheduleDraft
+from fencepost.conformance.classic.schedules.protocol import ScheduleDraft
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.conformance.run.falsify import Bench
 from fencepost.conformance.run.schedule import ScheduleScope

@@ -4,8 +4,7 @@ from collections import Counter
 from functools import partial
 
 from fencepost.adapters.in_process import InProcessTarget
-from fencepost.conformance.classic.schedules.generation import generate_schedules
-from fencepost.conformance.classic.schedules.protocol import ClassicSchedules, coverage_goals
+from fencepost.conformance.classic.schedules.protocol import ClassicSchedules, coverage_goals, generate_schedules
 from fencepost.conformance.reports.json_report import from_json, to_json
 from fencepost.conformance.reports.report import render_report
 from fencepost.conformance.results import Coverage, Report

@@ -11,10 +11,9 @@ from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.serve import server
 from fencepost.adapters.target import Description
 from fencepost.adapters.wire.target import KafkaTarget
-from fencepost.conformance.classic.schedules.generation import generate_schedules
-from fencepost.conformance.classic.schedules.interpreter import scenario_of
-from fencepost.conformance.classic.schedules.moves.cast import MemberRole
-from fencepost.conformance.classic.schedules.protocol import ClassicSchedules
+from fencepost.conformance.classic.schedules.cast import MemberRole
+from fencepost.conformance.classic.schedules.moves import scenario_of
+from fencepost.conformance.classic.schedules.protocol import ClassicSchedules, generate_schedules
 from fencepost.conformance.plan import ReplayOutcome, ReplayResult
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS

@@ -12,10 +12,9 @@ from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.serve.coordination import Response
 from fencepost.adapters.target import Target
 from fencepost.conformance.classic.schedules.draw import RandomDraw
-from fencepost.conformance.classic.schedules.generation import generate_schedules
 from fencepost.conformance.classic.schedules.interactions import INTERACTIONS, Family, choose_families
-from fencepost.conformance.classic.schedules.moves.registry import KINDS
-from fencepost.conformance.classic.schedules.protocol import ClassicSchedules
+from fencepost.conformance.classic.schedules.moves import KINDS
+from fencepost.conformance.classic.schedules.protocol import ClassicSchedules, generate_schedules
 from fencepost.conformance.classic.zoo.bugs import COORDINATOR_BUGS
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.conformance.run.falsify import (

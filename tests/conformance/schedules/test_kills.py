@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.conformance.classic.schedules.moves.cast import LONG, MemberRole
+from fencepost.conformance.classic.schedules.cast import LONG, MemberRole
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.play import LoopLagMonitor

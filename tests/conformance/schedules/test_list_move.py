@@ -5,7 +5,7 @@ from unittest.mock import AsyncMock, MagicMock
 
 import pytest
 
-from fencepost.conformance.classic.schedules.moves.groups import groups_of, list_groups
+from fencepost.conformance.classic.schedules.moves import groups_of, list_groups
 from fencepost.conformance.run.schedule import Move
 from fencepost.traces.events import Order
 

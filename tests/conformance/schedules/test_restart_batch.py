@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from fencepost.conformance.classic.schedules.generation import generate_schedules
+from fencepost.conformance.classic.schedules.protocol import generate_schedules
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.conformance.run.engines import start_delays
 from fencepost.conformance.run.schedule import GeneratedSchedule, Schedule, ScheduleScope

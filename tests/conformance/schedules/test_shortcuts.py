@@ -1,9 +1,8 @@
 """Shortcuts: parts of a schedule that lead the model to the same state, and end where the schedule failed."""
 
 from fencepost.adapters.in_process import InProcessTarget
-from fencepost.conformance.classic.schedules.generation import generate_schedules
-from fencepost.conformance.classic.schedules.moves.cast import MemberRole
-from fencepost.conformance.classic.schedules.protocol import ClassicSchedules
+from fencepost.conformance.classic.schedules.cast import MemberRole
+from fencepost.conformance.classic.schedules.protocol import ClassicSchedules, generate_schedules
 from fencepost.conformance.classic.schedules.shortcuts import outline_before_last, shortest_path
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.conformance.run.falsify import target_bench

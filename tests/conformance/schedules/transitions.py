@@ -7,8 +7,7 @@ when the model or the interactions changed.
 import sys
 import time
 
-from fencepost.conformance.classic.schedules.generation import generate_schedules
-from fencepost.conformance.classic.schedules.protocol import KNOWN_TRANSITIONS_FILE
+from fencepost.conformance.classic.schedules.protocol import KNOWN_TRANSITIONS_FILE, generate_schedules
 from fencepost.conformance.events import Progress
 from fencepost.conformance.reports.progress import ProgressDisplay
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS

@@ -11,8 +11,8 @@ import pytest
 
 from fencepost.adapters.classic.heartbeats import Heartbeats
 from fencepost.conformance.classic.scenarios import ALL
-from fencepost.conformance.classic.schedules.interpreter import InterpretedSchedule
-from fencepost.conformance.classic.schedules.moves.cast import MemberRole
+from fencepost.conformance.classic.schedules.cast import MemberRole
+from fencepost.conformance.classic.schedules.moves import InterpretedSchedule
 from fencepost.conformance.classic.zoo import comparison, coordinator_stand
 from fencepost.conformance.classic.zoo.bugs.environments import PLAIN
 from fencepost.conformance.classic.zoo.comparison import comparison_scenarios, find_difference, observe

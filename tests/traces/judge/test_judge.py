@@ -10,7 +10,7 @@ import pytest
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.classic.scenarios.leaves import leaves
-from fencepost.conformance.classic.scenarios.replacements import replacements
+from fencepost.conformance.classic.scenarios.statics import statics
 from fencepost.conformance.run.play import play_scenario
 from fencepost.conformance.subject import ScenarioRun
 from fencepost.model.errors import Error
@@ -33,7 +33,7 @@ IN_A_FULL_GROUP = "restart-in-a-full-group"
 def restart_in_a_full_group() -> ScenarioRun:
     async def run() -> ScenarioRun:
         target = InProcessTarget(Settings(max_group_size=3))
-        (scenario,) = (one for one in replacements.scenarios if one.name == IN_A_FULL_GROUP)
+        (scenario,) = (one for one in statics.scenarios if one.name == IN_A_FULL_GROUP)
         return await play_scenario(scenario, target, await target.open(), "g", grace=0)
 
     return run_virtual(run())
