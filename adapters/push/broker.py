@@ -47,7 +47,6 @@ async def read_frame(reader: asyncio.StreamReader) -> bytes | None:
 class ConsumerChannel:
     """A registered consumer. Nothing is sent any more once it is closed."""
 
-    group: str
     consumer: str
     interest: Interest
     session_timeout: float
@@ -150,8 +149,6 @@ class GroupRebalancer:
     shares: Shares = field(default_factory=dict)
     """What each member was told to fetch last."""
     attempts: int = 0
-    rebalances: int = 0
-    """How many were completed."""
     task: "asyncio.Task[None] | None" = None
     requested: asyncio.Event = field(default_factory=asyncio.Event)
     completed: dict[str, ConsumerChannel] | None = None
@@ -240,7 +237,6 @@ class GroupRebalancer:
         if not await self.zookeeper.write_owners(self.name, self.election, owners):
             return False
         self.completed = channels
-        self.rebalances += 1
         return True
 
     def assign(self, channels: dict[str, ConsumerChannel]) -> Shares:
@@ -475,7 +471,7 @@ class PushBroker:
             group.task = self._spawn(group.run())
         timeout = body["session_timeout_ms"] / 1000
         topics = parse_interest(body["topic_count"])
-        channel = ConsumerChannel(body["group"], body["consumer"], topics, timeout, reader, writer, self._now())
+        channel = ConsumerChannel(body["consumer"], topics, timeout, reader, writer, self._now())
         group.add(channel)
         await channel.read_responses()
 

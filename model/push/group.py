@@ -113,10 +113,9 @@ def owners_of(shares: Sequence[Share], partitions: Sequence[Token]) -> tuple[Tok
     return tuple(owner.get(partition) for partition in partitions)
 
 
-# The messages between coordinator and consumer, as the handlers see them; `wire` has their bytes.
+# The messages between coordinator and consumer, as far as the handlers read them; `wire` has all fields and the bytes.
 #
-# Attempt numbers, the confirmation in a ping and the offsets of a StopResponse are repairs: in the draft's dialect no
-# handler reads them, and they do not go over the wire.
+# Attempt numbers are a repair: in the draft's dialect no handler reads them, and they do not go over the wire.
 
 
 Offsets: TypeAlias = tuple[tuple[Token, int], ...]
@@ -132,7 +131,6 @@ class RegisterRequest:
     number: int = 0
     interest: Interest = NO_INTEREST
     session_timeout_ms: int = 6000
-    auto_commit: bool = False
 
 
 @fast_frozen
@@ -146,10 +144,7 @@ class RegisterResponse:
 @fast_frozen
 @dataclass(frozen=True, slots=True)
 class PingRequest:
-    """Are you alive? `retries` counts those before it without a response; `confirmed` is the last ping answered."""
-
-    retries: int = 0
-    confirmed: int = 0
+    """Are you alive?"""
 
 
 @fast_frozen
@@ -171,20 +166,18 @@ class StopRequest:
 @fast_frozen
 @dataclass(frozen=True, slots=True)
 class StopResponse:
-    """The fetchers are closed; the final offsets."""
+    """The fetchers are closed."""
 
     attempt: int = 0
-    offsets: Offsets = ()
 
 
 @fast_frozen
 @dataclass(frozen=True, slots=True)
 class StartRequest:
-    """Fetch these partitions, from these offsets if there are any."""
+    """Fetch these partitions."""
 
     attempt: int = 0
     partitions: tuple[Token, ...] = ()
-    offsets: Offsets = ()
 
 
 @fast_frozen
@@ -230,8 +223,6 @@ class PushMember:
     consumer: Token
     number: int = 0
     interest: Interest = NO_INTEREST
-    session_timeout_ms: int = 6000
-    auto_commit: bool = False
 
     @property
     def registration(self) -> Registration:
@@ -302,8 +293,6 @@ class GroupStep:
     sendings: tuple[Sending, ...] = ()
     requests: int = 0
     owners: tuple[Token, ...] | None = None
-    error: int = 0
-    """Of a RegisterResponse."""
     ends_thread: bool = False
     """PUSH-H05 as drafted: the exception ends the handler thread."""
 
@@ -323,9 +312,7 @@ def register_consumer(
         return group, None, "register.duplicate", DUPLICATE
     if request.session_timeout_ms <= minimum_ms:
         return group, None, "register.timeout-too-small", TIMEOUT_TOO_SMALL
-    member = PushMember(
-        request.consumer, request.number, request.interest, request.session_timeout_ms, request.auto_commit
-    )
+    member = PushMember(request.consumer, request.number, request.interest)
     members = tuple(sorted((*known.members, member), key=lambda one: str(one.consumer)))
     joined = evolve(known, members=members)
     if group is not None:

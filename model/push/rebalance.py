@@ -8,7 +8,6 @@ from fencepost.model.push.dialect import Command, PushDialect
 from fencepost.model.push.group import (
     ConsumerResponse,
     GroupStep,
-    Offsets,
     PingResponse,
     PushGroup,
     PushRebalance,
@@ -78,19 +77,13 @@ def send_stops(group: PushGroup, attempt: int, dialect: PushDialect) -> GroupSte
     return GroupStep(evolve(group, run=run, completed=completed), "rebalance.stopping", sendings)
 
 
-def send_starts(group: PushGroup, attempt: int, offsets: Mapping[Token, int] | None = None) -> GroupStep | None:
-    """Send each member its own part with Start (step 4.2); `offsets` are those recorded."""
+def send_starts(group: PushGroup, attempt: int) -> GroupStep | None:
+    """Send each member its own part with Start (step 4.2)."""
     run = in_phase(group, START)
     if run is None:
         return None
     run = evolve(run, phase=WAIT_START if run.shares else WRITE, attempt=attempt, pending=registrations(run.shares))
-    known = offsets or {}
-
-    def request(share: Share) -> StartRequest:
-        given: Offsets = tuple((one, known.get(one, 0)) for one in share.partitions) if offsets is not None else ()
-        return StartRequest(attempt, share.partitions, given)
-
-    sendings = tuple(Sending(share.consumer, share.number, request(share)) for share in run.shares)
+    sendings = tuple(Sending(one.consumer, one.number, StartRequest(attempt, one.partitions)) for one in run.shares)
     return GroupStep(evolve(group, run=run), "rebalance.starting", sendings)
 
 

@@ -193,7 +193,7 @@ class PushProtocol(JudgedProtocol):
         is_known = least is not None and most is not None and self.lost_at is None
         if (least is not None and timeout <= least) or (most is not None and timeout > most):
             may_be_accepted = False
-        request = RegisterRequest(body["consumer"], event.connection, interest, max(timeout, 1), body["auto_commit"])
+        request = RegisterRequest(body["consumer"], event.connection, interest, max(timeout, 1))
         may_be_refused = not (is_known and may_be_accepted)
         group.on_registration(event, PendingRegistration(request, may_be_accepted, may_be_refused))
         group.members[event.connection] = MemberFacts(
