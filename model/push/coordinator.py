@@ -74,13 +74,8 @@ def expire_session(coordinator: PushCoordinator, dialect: PushDialect) -> tuple[
     if not dialect.steps_down_in_time:
         return expired, "session.expired"
     # The channels are closed, and so nobody is a member any more.
-    groups = tuple(clear_members(group) for group in coordinator.groups)
+    groups = tuple(None if group is None else evolve(group, members=()) for group in coordinator.groups)
     return discard(evolve(expired, role=Role.CANDIDATE, groups=groups, queue=()), dialect), "session.stepped-down"
-
-
-def clear_members(group: PushGroup | None) -> PushGroup | None:
-    """The group without members."""
-    return None if group is None else evolve(group, members=())
 
 
 def notice_new_session(coordinator: PushCoordinator, dialect: PushDialect) -> tuple[PushCoordinator, str] | None:

@@ -49,7 +49,10 @@ def push_checks(bounds: PushBounds, actions: tuple[Action, ...]) -> tuple[Check,
     ]
     checks += [Check("S6", (column,), is_bit_right) for column in brokers]
     checks += [Check("L3", (column,), lambda own: own.is_thread_alive) for column in brokers]
-    checks += [Check("S13", (column,), is_flag_right) for column in bounds.links]
+    checks += [
+        Check("S13", (column,), lambda link: not (link.consumer.is_stopped and link.consumer.fetchers))
+        for column in bounds.links
+    ]
     if len(brokers) > 1:
         checks.append(Check("S5", brokers, runs_once))
     broken = quiet_faults(bounds, actions)
@@ -116,11 +119,6 @@ def is_bit_right(own: PushCoordinator) -> bool:
         if work > 1 or group.rebalancing != bool(work):
             return False
     return True
-
-
-def is_flag_right(link: Link) -> bool:
-    """Whether a stopped consumer fetches nothing."""
-    return not (link.consumer.is_stopped and link.consumer.fetchers)
 
 
 def runs_once(*brokers: PushCoordinator) -> bool:

@@ -3,9 +3,9 @@
 import pytest
 
 from fencepost.model.frozen import evolve
-from fencepost.model.push.consumer import PushConsumer, handle_start, handle_stop, new_consumer
+from fencepost.model.push.consumer import PushConsumer, handle_start
 from fencepost.model.push.coordinator import queue_index
-from fencepost.model.push.dialect import DRAFT, REPAIRED, undo_repairs
+from fencepost.model.push.dialect import DRAFT, REPAIRED
 from fencepost.model.push.group import (
     DUPLICATE,
     ILLEGAL_STATE,
@@ -16,25 +16,12 @@ from fencepost.model.push.group import (
     RegisterRequest,
     StartRequest,
     StartResponse,
-    StopRequest,
-    StopResponse,
     UnusableInterest,
     assign_ranges,
     format_interest,
     parse_interest,
     register_consumer,
     remove_consumer,
-    trigger_rebalance,
-)
-from fencepost.model.push.rebalance import (
-    check_necessity,
-    compute_assignment,
-    receive_response,
-    record_owners,
-    reset_bit,
-    send_starts,
-    send_stops,
-    take_request,
 )
 
 WANTED = Interest((("t", 1),))
@@ -66,11 +53,6 @@ def test_a_group_without_a_topic_waits_for_one() -> None:
     assert (step, rule) == (None, "register.no-topics")
 
 
-def test_a_change_that_meets_the_bit_is_remembered_or_forgotten() -> None:
-    assert trigger_rebalance(ONE, REPAIRED).group.changed
-    assert trigger_rebalance(ONE, DRAFT).rule == "trigger.forgotten"
-
-
 def test_the_last_member_leaves_without_a_rebalance() -> None:
     step = remove_consumer(evolve(ONE, rebalancing=False), "c0", 1, REPAIRED)
     assert step is not None and (step.rule, step.requests) == ("remove.last", 0)
@@ -79,51 +61,6 @@ def test_the_last_member_leaves_without_a_rebalance() -> None:
 def test_a_leftover_watcher_removes_nobody_once_registrations_are_numbered() -> None:
     assert remove_consumer(ONE, "c0", 0, REPAIRED) is None
     assert remove_consumer(ONE, "c0", 0, DRAFT) is not None
-
-
-def test_a_rebalance_goes_through_its_phases() -> None:
-    rules = []
-    step = take_request(ONE)
-    for handle in (
-        lambda group: compute_assignment(group, {"t": ("p0", "p1")}),
-        lambda group: check_necessity(group, None, REPAIRED),
-        lambda group: send_stops(group, 1, REPAIRED),
-        lambda group: receive_response(group, "c0", 1, StopResponse(0), REPAIRED),
-        lambda group: receive_response(group, "c0", 1, StopResponse(1), REPAIRED),
-        lambda group: send_starts(group, 1),
-        lambda group: receive_response(group, "c0", 0, StartResponse(1), REPAIRED),
-        lambda group: receive_response(group, "c0", 1, StartResponse(1), REPAIRED),
-        lambda group: record_owners(group, 0, REPAIRED),
-        reset_bit,
-    ):
-        after = handle(step.group)
-        assert after is not None
-        if after.rule == "rebalance.starting":
-            (sending,) = after.sendings
-            assert sending.message == StartRequest(1, ("p0", "p1"))
-        step = after
-        rules.append(step.rule)
-    assert rules == [
-        "rebalance.computed",
-        "rebalance.necessary",
-        "rebalance.stopping",
-        "response.not-awaited",
-        "rebalance.all-stopped",
-        "rebalance.starting",
-        "response.not-awaited",
-        "rebalance.all-started",
-        "rebalance.recorded",
-        "rebalance.finished",
-    ]
-    assert not step.group.rebalancing and step.group.completed is not None
-
-
-def test_stop_closes_half_started_fetchers_once_the_flag_is_lowered_first() -> None:
-    start = StartRequest(1, ("p0", "p1"))
-    for dialect, left in ((REPAIRED, ()), (undo_repairs("lowers_flag_first"), ("p0",))):
-        half = handle_start(new_consumer(dialect), start, dialect, fails_after=1)
-        assert (half.rule, half.response) == ("start.failed", None)
-        assert handle_stop(half.consumer, StopRequest(2), dialect).consumer.fetchers == left
 
 
 def test_a_start_without_a_stop_is_refused() -> None:
