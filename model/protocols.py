@@ -39,6 +39,8 @@ class ProtocolEntry:
     """Makes the reader of a trace for the judge, a `JudgedProtocol`."""
     history: str = ""
     """The recorder of histories."""
+    recordings: str = ""
+    """The `RecordingParts`: what recordings show of states, owners and members."""
     words: str = ""
     """The `HistoryWords` for them."""
     coordinator: str = ""

@@ -39,10 +39,9 @@ ORDER = {
     """,
     "traces": """
         traces  traces/files  traces/importers
-        traces/judge/search  traces/judge/diagnosis  traces/judge/groups  traces/classic
-        traces/judge
-        traces/history  traces/push  traces/region
-        traces/client_judge  traces/classic/client
+        traces/judge/search  traces/judge/diagnosis  traces/judge/groups  traces/judge
+        traces/history  traces/client_judge
+        traces/classic  traces/classic/client  traces/push  traces/region
         traces/pipeline
     """,
     "adapters": """

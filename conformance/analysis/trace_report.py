@@ -14,7 +14,6 @@ from pathlib import Path
 from fencepost.conformance.analysis.failures import Origin, build_failure, excerpt_of
 from fencepost.conformance.analysis.report_builder import ReportBuilder, summarize_trace
 from fencepost.conformance.events import Progress
-from fencepost.conformance.recorded_members import RecordedMembers, ShownViolation
 from fencepost.conformance.results import Ending, EndKind, Failure, Report, Verdict
 from fencepost.conformance.specification import CLIENT_SPECIFICATION
 from fencepost.traces.client_judge.judge import is_client_trace, is_recording
@@ -22,6 +21,7 @@ from fencepost.traces.events import Event, Header, Kind, Lookahead, Operation, P
 from fencepost.traces.files.rotating_writer import RecordingReader
 from fencepost.traces.files.trace_files import RequestFormError, TraceError, check_request_form, open_trace
 from fencepost.traces.history.builder import MakeObserver, TraceObserver
+from fencepost.traces.history.recordings import MemberFollower, ShownViolation, recording_parts
 from fencepost.traces.judge.groups.judged_protocol import JudgedProtocol
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.judge.minimize import is_annotation, minimize_trace
@@ -78,7 +78,7 @@ class MemberFindings:
         each with its requirement."""
         if not self.recordings:
             return report
-        builder = ReportBuilder(RecordedMembers.requirements, specification=CLIENT_SPECIFICATION)
+        builder = ReportBuilder(recording_parts().requirements, specification=CLIENT_SPECIFICATION)
         for id, each in self.checks.items():
             found = builder.findings[id]
             found.counts.update({CheckStatus.PASS: each.passes, CheckStatus.FAIL: each.violations})
@@ -102,10 +102,10 @@ class MemberFindings:
         return replace(report, members=replace(members, results=tuple(counted)))
 
 
-def count_member_checks(members: RecordedMembers, violations: Mapping[str, int]) -> dict[str, MemberChecks]:
+def count_member_checks(members: MemberFollower, violations: Mapping[str, int]) -> dict[str, MemberChecks]:
     """The counts of a trace by requirement; `violations` counts those that were found."""
     found: dict[str, MemberChecks] = {}
-    for id in members.requirements:
+    for id in recording_parts().requirements:
         passes, unusual = (members.checks[id, status] for status in (CheckStatus.PASS, CheckStatus.UNUSUAL))
         if passes or unusual or id in violations:
             found[id] = MemberChecks(passes, unusual, violations.get(id, 0), members.notes.get(id, ""))
@@ -123,7 +123,7 @@ def find_excerpt(header: Header, found: ShownViolation) -> str:
     """The last events of the member as a trace, "" if it is too long or does not show the violation."""
     violation, events = found
     text = excerpt_of(header, events)
-    members = RecordedMembers(header)
+    members = recording_parts().members(header, None)
     again = Counter(
         each.requirement
         for moment in Lookahead(events).pair_operations()
@@ -212,7 +212,7 @@ class TraceJudging:
     """The last events when a violation was found, by the sequence number of its request."""
     found_at: dict[int, int] = field(default_factory=dict)
     """The sequence numbers of the events at which violations were found, by those of their requests."""
-    members: RecordedMembers | None = None
+    members: MemberFollower | None = None
     """The members in a recording; other traces have none to judge."""
     member_failures: list[tuple[str, Failure]] = field(default_factory=list)
     """What the members did wrong, by requirement; of many the first."""
@@ -393,7 +393,7 @@ class TraceReport:
         self.take_protocol(path, judge)
         moments = Lookahead(events).pair_operations()
         judging, before = TraceJudging(path, judge, observer, files=files, later=moments), self.events
-        judging.members = RecordedMembers(header) if is_recording(header) else None
+        judging.members = recording_parts().members(header, None) if is_recording(header) else None
         try:
             for moment in moments:
                 judging.judge_event(moment)

@@ -122,7 +122,7 @@ def tell_traces(traces: Sequence[Path], options: argparse.Namespace, console: Co
     from fencepost.traces.events import Header
     from fencepost.traces.files.trace_files import TraceError
     from fencepost.traces.history.builder import TraceHistory, TraceObserver
-    from fencepost.traces.history.registry import NoHistory, make_recorder
+    from fencepost.traces.history.recorder import NoHistory, make_recorder
 
     paths = report_paths(options)
     found = tuple(find_traces(traces))

@@ -9,11 +9,10 @@ from typing import Any
 
 from fencepost.conformance.analysis.trace_report import MALFORMED_ERRORS, MalformedMessageError, TraceJudging
 from fencepost.conformance.pipeline.merge import FailureOfGroup, shortest_failures
-from fencepost.conformance.recorded_members import Ownership, OwnershipHistory, RecordedMembers
 from fencepost.conformance.reports.typed import to_plain
 from fencepost.traces.client_judge.judge import is_recording
 from fencepost.traces.events import Header, PairedEvent
-from fencepost.traces.history.model_steps import StateHistory
+from fencepost.traces.history.recordings import Ownership, StateFollower, recording_parts
 from fencepost.traces.pipeline.judge_corpus import UNREADABLE, FoundInShard, ShardJudge, unreadable_value
 from fencepost.traces.pipeline.shard_plan import Shard
 from fencepost.traces.verdict import CheckStatus, TraceVerdict
@@ -29,8 +28,9 @@ def shard_findings(
 ) -> Iterator[FoundInShard]:
     """Judge the events of a shard and yield its findings."""
     judging = TraceJudging(Path(shard.trace), judge.judge, later=moments)
-    owners = OwnershipHistory(judge.owns_group) if is_recording(header) else None
-    judging.members = RecordedMembers(header, judge.owns_group) if is_recording(header) else None
+    parts = recording_parts()
+    owners = parts.owners(judge.owns_group) if is_recording(header) else None
+    judging.members = parts.members(header, judge.owns_group) if is_recording(header) else None
     rows = FindingRows(shard)
     try:
         for moment in moments:
@@ -77,7 +77,7 @@ class FindingRows:
         value = unreadable_value(self.shard, 0, reason, sequence)
         return FoundInShard(self.shard.trace, self.shard.bucket, UNREADABLE, None, None, None, value)
 
-    def new_findings(self, history: StateHistory) -> Iterator[FoundInShard]:
+    def new_findings(self, history: StateFollower) -> Iterator[FoundInShard]:
         """The changes of state and the rebalances since the last call."""
         if history.state_changes:
             for change in history.state_changes:

@@ -18,7 +18,7 @@ from fencepost.conformance.run.registry import protocol_named
 from fencepost.model.errors import error_name
 from fencepost.traces.events import Event, Header, Kind, Lookahead
 from fencepost.traces.files.jsonl import MalformedLineError, decode_event, decode_header
-from fencepost.traces.history.model_steps import StateChange, StateHistory
+from fencepost.traces.history.recordings import StateChange, recording_parts
 from fencepost.traces.judge.diagnosis.wording import HIDDEN_FIELDS as HIDDEN_IN_RESPONSES
 from fencepost.traces.judge.diagnosis.wording import errors_in
 from fencepost.traces.judge.judge import Judge
@@ -252,7 +252,7 @@ def follow_phases(header: Header, events: Sequence[Event], steps: Sequence[Step]
 
     Nothing is said of a trace that the judge cannot read.
     """
-    history = StateHistory()
+    history = recording_parts().states()
     judge = Judge(header, on_advance=history.record_state)
     try:
         for moment in Lookahead(events).pair_operations():

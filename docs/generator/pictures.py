@@ -19,10 +19,10 @@ from fencepost.conformance.reports.timeline import draw_timeline
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.run.registry import DEFAULT_PROTOCOL
 from fencepost.conformance.run.runner import judge_files
+from fencepost.traces.classic.history import HistoryRecorder
 from fencepost.traces.events import Event, Header
 from fencepost.traces.files.trace_files import open_trace
 from fencepost.traces.history.builder import TraceHistory
-from fencepost.traces.history.trace_history import HistoryRecorder
 from fencepost.traces.importers.broker_log import import_log
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.verdict import violations_in

@@ -16,7 +16,7 @@ from fencepost.conformance.reports.text import render_text
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Header, Kind, Lookahead, Order
 from fencepost.traces.history.builder import CauseKind, GroupTimeline, TraceHistory
-from fencepost.traces.history.registry import NoHistory, make_recorder
+from fencepost.traces.history.recorder import NoHistory, make_recorder
 from fencepost.traces.judge.judge import Judge
 from tests.support.faulty_regions import FAULTS as REGION_FAULTS
 from tests.support.push.faults import FAULTS as PUSH_FAULTS

@@ -7,8 +7,9 @@ from fencepost.model.assignors.consumer_protocol import encode_assignment, encod
 from fencepost.model.assignors.group import Subscription, TopicPartition
 from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
-from fencepost.traces.classic.client.client import RecordedMembers, ShownViolation
+from fencepost.traces.classic.client.client import RecordedMembers
 from fencepost.traces.events import Event, Header, Kind, Lookahead, Order
+from fencepost.traces.history.recordings import ShownViolation
 
 RECORDED = Header("kafka://broker", Order.INTERVALS, "wall", Settings(), 1_000, {"recorder": "fencepost record"})
 T0, T1, T2 = (("t", number) for number in range(3))

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fencepost import run
+from fencepost.traces.classic.history import HistoryRecorder, StateHistory
 from fencepost.traces.events import Event, Header, Kind, Lookahead, Order
 from fencepost.traces.files.trace_files import open_trace
 from fencepost.traces.history.builder import (
@@ -22,8 +23,6 @@ from fencepost.traces.history.builder import (
     TimelineBuilder,
     TraceHistory,
 )
-from fencepost.traces.history.model_steps import StateHistory
-from fencepost.traces.history.trace_history import HistoryRecorder
 from fencepost.traces.importers.broker_log import import_log
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.judge.search.configuration import Path as ModelPath

@@ -8,8 +8,9 @@ import pytest
 from fencepost.model.assignors.consumer_protocol import encode_subscription
 from fencepost.model.assignors.group import Subscription
 from fencepost.model.errors import Error
-from fencepost.traces.classic.client.plans import Ownership, OwnershipEnd, OwnershipHistory
+from fencepost.traces.classic.client.plans import OwnershipHistory
 from fencepost.traces.events import Kind, Lookahead
+from fencepost.traces.history.recordings import Ownership, OwnershipEnd
 from tests.support.member_recording import T0, T1, T2, MemberRecording, record_stable_member
 
 B = encode_subscription(Subscription(("t",)))

@@ -25,7 +25,7 @@ from fencepost.traces.client_judge.judge import is_recording
 from fencepost.traces.events import CLASSIC, MAX_LOOKAHEAD, Event, Header, Kind, Lookahead, PairedEvent, collect_rarely
 from fencepost.traces.files.jsonl import decode_header
 from fencepost.traces.files.trace_files import EventDecoder
-from fencepost.traces.history.model_steps import StateHistory
+from fencepost.traces.history.recordings import recording_parts
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.judge.registry import UnknownProtocol
 from fencepost.traces.pipeline.corpus import Corpus
@@ -74,7 +74,7 @@ class ShardJudge:
     """
 
     def __init__(self, header: Header, owns_group: Callable[[str], bool] | None = None) -> None:
-        self.history = StateHistory()
+        self.history = recording_parts().states()
         self.owns_group = owns_group
         self.own_events = 0
         """The number of events that were read and belong to no other shard."""

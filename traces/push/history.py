@@ -16,7 +16,7 @@ from fencepost.traces.history.builder import (
     PhaseHold,
     TimelineBuilder,
 )
-from fencepost.traces.history.trace_history import MessageRecorder
+from fencepost.traces.history.recorder import MessageRecorder
 
 CHANGED = ChangeCause(CauseKind.OTHER, detail="the topics or their partitions changed")
 AGAIN = ChangeCause(CauseKind.OTHER, detail="the attempt before it failed")

@@ -17,7 +17,7 @@ from fencepost.traces.history.builder import (
     PhaseHold,
     TimelineBuilder,
 )
-from fencepost.traces.history.trace_history import MessageRecorder
+from fencepost.traces.history.recorder import MessageRecorder
 from fencepost.traces.region.judge import JOB
 
 DRAINING, WRITING = "Draining", "Writing"

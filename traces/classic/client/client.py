@@ -4,7 +4,7 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, TypeAlias
+from typing import ClassVar
 
 from fencepost.model.assignors.consumer_protocol import ConsumerProtocolError, decode_subscription
 from fencepost.model.catalogue.requirement import Requirement
@@ -22,6 +22,7 @@ from fencepost.traces.classic.client import (
 )
 from fencepost.traces.classic.client.membership import patience_for
 from fencepost.traces.classic.client.news import is_looking_up, learn_metadata
+from fencepost.traces.classic.client.plans import OwnershipHistory
 from fencepost.traces.classic.client.state import (
     EXCHANGE_APIS,
     REPEATED,
@@ -30,9 +31,11 @@ from fencepost.traces.classic.client.state import (
     Phase,
     judge_groups,
 )
+from fencepost.traces.classic.history import StateHistory
 from fencepost.traces.client_judge.evidence import Evidence, build_violation
 from fencepost.traces.events import Event, Header, Kind, Operation
-from fencepost.traces.verdict import PASSING, CheckStatus, TraceVerdict, Violation
+from fencepost.traces.history.recordings import RecordingParts, ShownViolation
+from fencepost.traces.verdict import PASSING, CheckStatus, TraceVerdict
 
 GROUP_APIS = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch"})
 """Requests to the coordinator of a group."""
@@ -242,8 +245,6 @@ class ClassicClient:
 # --- Follows the members in a recording: what their requests to the coordinator show, seen from a place between the
 # two.
 
-ShownViolation: TypeAlias = tuple[Violation, tuple[Event, ...]]
-"""What a member did wrong, with its last events up to that. The title names the member and its group."""
 RECORDED_APIS = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit"})
 SHOWN = (
     *("MEMBER-04", "MEMBER-06", "MEMBER-07", "MEMBER-08", "MEMBER-09", "MEMBER-10", "MEMBER-11", "MEMBER-12"),
@@ -428,3 +429,7 @@ def is_for_others(member: RecordedMember, operation: Operation) -> bool:
     named = [row["member_id"] for row in operation.body.get("members") or (operation.body,)]
     is_elsewhere = operation.connection != member.client.state.coordinator_connection
     return is_elsewhere or named != [latest.member_id]
+
+
+RECORDINGS = RecordingParts(StateHistory, OwnershipHistory, RecordedMembers, RecordedMembers.requirements)
+"""What recordings of classic groups show."""

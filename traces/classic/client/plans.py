@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any
 
 from fencepost.model.assignors.checks import CHECKS
@@ -13,6 +12,7 @@ from fencepost.model.assignors.registry import ASSIGNORS
 from fencepost.model.errors import Error
 from fencepost.traces.classic.client.state import COOPERATIVE_ASSIGNORS, ClientState, Exchange
 from fencepost.traces.events import Event, Kind, Operation
+from fencepost.traces.history.recordings import Ownership, OwnershipEnd
 
 EXACT = {"range": "RANGE-01", "roundrobin": "RR-01"}
 """The assignors whose rules determine the result, with the requirement that says so."""
@@ -195,40 +195,6 @@ def describe_plan(plan: Mapping[str, Sequence[TopicPartition]]) -> str:
 OVER = frozenset({Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION, Error.FENCED_INSTANCE_ID})
 """The errors that tell a member that its membership is over."""
 MEMBER_APIS = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit"})
-
-
-class OwnershipEnd(StrEnum):
-    """What ended the time in which a member has partitions."""
-
-    JOINED = "joined"
-    """It joined again, and gave everything up before."""
-    REASSIGNED = "reassigned"
-    LEFT = "left"
-    OVER = "over"
-    """It was told that its membership is over."""
-    REPLACED = "replaced"
-    """Another client joined as the same static member."""
-    EXPELLED = "expelled"
-    """A generation began without it: until then it was not heard for a while."""
-    GAP = "gap"
-    """Messages are missing in the trace."""
-    TRACE = "trace"
-    """The trace ends."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ownership:
-    """A member had partitions (`topic/number`) from one time to another, in milliseconds since the trace began."""
-
-    group: str
-    member_id: str
-    generation: int
-    partitions: tuple[str, ...]
-    since: int
-    until: int
-    end: OwnershipEnd
-    sequence: int
-    """Of the SyncGroup response that brought them."""
 
 
 @dataclass(slots=True)
