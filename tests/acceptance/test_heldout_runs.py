@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from fencepost.adapters.classic.heartbeats import Heartbeats
 from tests.acceptance import framework
 from tests.acceptance.checks import heldout
 from tests.acceptance.checks.heldout import run_schedules_only
@@ -12,7 +13,7 @@ from tests.acceptance.framework import Figure, MeasurementError, write_results
 from tests.acceptance.heldout_faults.fault import Edit, edited_coordinator
 from tests.acceptance.heldout_faults.registry import FAULTS
 
-EDIT = Edit("heartbeats.Heartbeats.rebalance_error", "else Error.NONE", "else Error.ILLEGAL_GENERATION")
+EDIT = Edit(Heartbeats.rebalance_error, "else Error.NONE", "else Error.ILLEGAL_GENERATION")
 NO_HEARTBEATS = edited_coordinator("no-heartbeats", ["HB-05"], "", [EDIT])
 
 

@@ -1,29 +1,22 @@
 """A held-out fault: edits to functions of the bundled coordinator, and the witness that shows it."""
 
 import inspect
-import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any
 
 from fencepost.conformance.classic.zoo.bugs.environments import PLAIN, Environment
 from fencepost.conformance.run.context import ScenarioFunction
 from fencepost.conformance.subject import Scenario
-from fencepost.conformance.zoo.fault import Fault, Patch, Side
-
-_PACKAGE = "fencepost.adapters.classic"
-
-
-class StaleEditError(Exception):
-    """The bundled coordinator no longer has the text that an edit replaces; the message says where."""
+from fencepost.conformance.zoo.fault import Fault, Patch, Side, replace_function
+from tests.support.edits import edited
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A piece of a method's source text and what stands in its place. `method` is "module.Class.method"."""
+    """A piece of a method's source text and what stands in its place."""
 
-    method: str
+    method: Callable[..., Any]
     old: str
     new: str
 
@@ -68,33 +61,8 @@ def edited_coordinator(
     """A fault of the bundled coordinator that some edits make."""
 
     def apply(patch: Patch) -> None:
-        for edit in edits:
-            owner, name = find_method(edit.method)
-            patch.replace(owner, name, edited_method(owner, name, edit))
+        for method in dict.fromkeys(edit.method for edit in edits):
+            pieces = [(edit.old, edit.new) for edit in edits if edit.method is method]
+            replace_function(patch, method, edited(method, *pieces))
 
     return Fault(id, Side.COORDINATOR, tuple(breaks), source, apply, PLAIN, sentence)
-
-
-def find_method(path: str) -> tuple[type, str]:
-    """The class and the name of the method "module.Class.method". Raises `StaleEditError`."""
-    module, class_name, name = path.split(".")
-    owner = getattr(import_module(f"{_PACKAGE}.{module}"), class_name, None)
-    if not isinstance(owner, type) or name not in vars(owner):
-        raise StaleEditError(f"{path}: the bundled coordinator has no such method; edit what took its place")
-    return owner, name
-
-
-def edited_method(owner: type, name: str, edit: Edit) -> Any:
-    """The method as it is now, edits before this one included, with one more. Raises `StaleEditError`."""
-    present = vars(owner)[name]
-    function: Any = present.fget if isinstance(present, property) else present
-    source: str = getattr(function, "edited_source", None) or textwrap.dedent(inspect.getsource(function))
-    if source.count(edit.old) != 1:
-        raise StaleEditError(f"{edit.method}: {edit.old!r} is there {source.count(edit.old)} times, not once")
-    source = source.replace(edit.old, edit.new)
-    scope: dict[str, Any] = {}
-    exec(compile(source, f"<fault in {edit.method}>", "exec"), function.__globals__, scope)
-    edited: Any = scope[name]
-    inner: Any = edited.fget if isinstance(edited, property) else edited
-    inner.edited_source = source
-    return edited

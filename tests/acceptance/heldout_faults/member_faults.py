@@ -1,5 +1,9 @@
 """Held-out faults of members and their rebalances, kind by kind."""
 
+from fencepost.adapters.classic.group import Group
+from fencepost.adapters.classic.leaving import Leaving
+from fencepost.adapters.classic.static_membership import StaticMembership
+from fencepost.adapters.classic.syncing import Syncing
 from fencepost.conformance.run.context import ScenarioContext
 from fencepost.conformance.run.requests import RANGE
 from tests.acceptance.heldout_faults.fault import Edit, HeldoutFamily
@@ -11,7 +15,7 @@ LEADER_FAILOVERS = HeldoutFamily("leader change, then failover")
     "FAILOVER-02",
     "JOIN-31",
     source="plausible; of the family of BUG-37",
-    edits=[Edit("group.Group.record", "self.leader", "next(iter(self.members), None)")],
+    edits=[Edit(Group.record, "self.leader", "next(iter(self.members), None)")],
 )
 async def log_names_the_oldest_member_as_leader(group: ScenarioContext) -> None:
     """The log names the member that has been there longest as the leader, not the one that leads."""
@@ -33,12 +37,12 @@ async def log_names_the_oldest_member_as_leader(group: ScenarioContext) -> None:
     source="plausible; of the family of KAFKA-10284",
     edits=[
         Edit(
-            "static_membership.StaticMembership.replace_member",
+            StaticMembership.replace_member,
             "self._runtime.write(group.record())",
             'self._runtime.write(__import__("dataclasses").replace(group.record(), leader=former_leader))',
         ),
         Edit(
-            "group.Group.choose_leader",
+            Group.choose_leader,
             "self.leader is not None and self.members[self.leader].has_rejoined",
             "self.leader in self.members and self.members[self.leader].has_rejoined",
         ),
@@ -65,7 +69,7 @@ INCOMPLETE_PLANS = HeldoutFamily("member left out of a later plan")
     source="plausible",
     edits=[
         Edit(
-            "syncing.Syncing.distribute_assignments",
+            Syncing.distribute_assignments,
             "member.assignment = assignments[member.member_id]",
             "member.assignment = assignments[member.member_id] or member.assignment",
         )
@@ -85,7 +89,7 @@ async def left_out_member_keeps_its_share(group: ScenarioContext) -> None:
     source="plausible",
     edits=[
         Edit(
-            "syncing.Syncing.assigned_record",
+            Syncing.assigned_record,
             "assignment=assignments[member.member_id]",
             "assignment=assignments[member.member_id] or member.assignment",
         )
@@ -109,7 +113,7 @@ SUBSCRIPTIONS = HeldoutFamily("different subscriptions")
     source="plausible",
     edits=[
         Edit(
-            "group.Group.find_subscriptions",
+            Group.find_subscriptions,
             "for member in self.members.values()",
             "for member in self.members.values() if member.member_id == self.leader",
         )
@@ -128,7 +132,7 @@ async def only_the_leader_subscribes(group: ScenarioContext) -> None:
     source="plausible",
     edits=[
         Edit(
-            "group.Group.begin_generation",
+            Group.begin_generation,
             "self.subscribed = self.find_subscriptions()",
             "found = self.find_subscriptions()\n"
             "    self.subscribed = found | (self.subscribed or frozenset()) if found else found",
@@ -158,7 +162,7 @@ Q_FIRST = (("q", b"mq"), ("p", b"mp"))
     source="plausible; of the family of BUG-21",
     edits=[
         Edit(
-            "static_membership.StaticMembership.replace_member",
+            StaticMembership.replace_member,
             "self._rounds.trigger_rebalance(group)",
             "self._rounds.trigger_rebalance(group)\n"
             "        if group.state is State.PREPARING and not group.is_initial_rebalance:\n"
@@ -185,7 +189,7 @@ async def replacement_sets_the_rebalance_timeout(group: ScenarioContext) -> None
     source="plausible",
     edits=[
         Edit(
-            "group.Group.select_protocol",
+            Group.select_protocol,
             "for member in self.members.values())",
             "for member in self.members.values() if member.has_rejoined)",
         )
@@ -208,7 +212,7 @@ FULL_GROUPS = HeldoutFamily("group at its maximum size")
     source="plausible",
     edits=[
         Edit(
-            "group.Group.accepts",
+            Group.accepts,
             "len(self.members) < limit",
             "len(self.members) + len(self.pending - {member_id}) < limit",
         )
@@ -227,7 +231,7 @@ async def pending_ids_of_others_take_up_room(group: ScenarioContext) -> None:
     source="plausible; of the family of KAFKA-9885",
     edits=[
         Edit(
-            "group.Group.accepts",
+            Group.accepts,
             "return (member is not None and member.has_rejoined) or self.rejoined_count < limit",
             "return member is not None or len(self.members) < limit",
         )
@@ -250,7 +254,7 @@ CLIENT_UPGRADES = HeldoutFamily("rolling upgrade of clients")
     source="plausible",
     edits=[
         Edit(
-            "group.Group.select_protocol",
+            Group.select_protocol,
             "candidates = self.candidates()",
             "candidates = self.candidates()\n    if self.protocol in candidates:\n        return self.protocol",
         )
@@ -270,7 +274,7 @@ async def old_protocol_outlasts_the_upgrade(group: ScenarioContext) -> None:
     source="plausible; KIP-345 read wrongly",
     edits=[
         Edit(
-            "leaving.Leaving.remove_entry",
+            Leaving.remove_entry,
             "self._rounds.remove_member(group, group.members[member_id])",
             "if instance_id is None and group.members[member_id].is_static:\n"
             "        return Error.NONE\n"

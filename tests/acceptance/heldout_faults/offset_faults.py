@@ -2,6 +2,13 @@
 
 import asyncio
 
+from fencepost.adapters.classic.cleanup import Cleanup
+from fencepost.adapters.classic.group import Group
+from fencepost.adapters.classic.loading import Loading
+from fencepost.adapters.classic.offset_store import OffsetStore
+from fencepost.adapters.classic.offsets import Offsets
+from fencepost.adapters.classic.rebalance import Rebalancer
+from fencepost.adapters.classic.transactions import Transactions
 from fencepost.conformance.classic.scenarios.fetches import Producer
 from fencepost.conformance.run.context import ScenarioContext
 from tests.acceptance.heldout_faults.fault import Edit, HeldoutFamily
@@ -27,7 +34,7 @@ _FORGET_PENDING = "for pending in group.uncommitted.values():\n            pendi
     source="plausible",
     edits=[
         Edit(
-            "offset_store.OffsetStore.add_offset",
+            OffsetStore.add_offset,
             "group.offsets[partition] = offset",
             f"group.offsets[partition] = offset\n        {_FORGET_PENDING}",
         )
@@ -46,7 +53,7 @@ async def plain_commit_forgets_the_pending_offset(group: ScenarioContext) -> Non
     source="plausible",
     edits=[
         Edit(
-            "offset_store.OffsetStore.remove_offset",
+            OffsetStore.remove_offset,
             "for offsets in group.uncommitted.values():\n        offsets.pop(partition, None)",
             "",
         )
@@ -69,9 +76,9 @@ async def deleted_offset_stays_pending(group: ScenarioContext) -> None:
     "COMMIT-25",
     source="KAFKA-14505",
     edits=[
-        Edit("cleanup.Cleanup.expired_partitions", "and not group.has_uncommitted(partition)", ""),
+        Edit(Cleanup.expired_partitions, "and not group.has_uncommitted(partition)", ""),
         Edit(
-            "cleanup.Cleanup.may_change",
+            Cleanup.may_change,
             "any(not group.has_uncommitted(partition) for partition in group.offsets)",
             "bool(group.offsets)",
         ),
@@ -92,7 +99,7 @@ async def clean_up_expires_under_a_transaction(group: ScenarioContext) -> None:
     source="plausible; of the family of BUG-43",
     edits=[
         Edit(
-            "loading.Loading.replay",
+            Loading.replay,
             "self._ledger.add_offset(record)",
             "if record.producer is None:\n                self._ledger.add_offset(record)",
         )
@@ -111,11 +118,7 @@ async def restart_forgets_open_transactions(group: ScenarioContext) -> None:
     "FETCH-10",
     "FETCH-12",
     source="plausible",
-    edits=[
-        Edit(
-            "group.Group.begin_generation", "self.generation += 1", "self.generation += 1\n    self.uncommitted.clear()"
-        )
-    ],
+    edits=[Edit(Group.begin_generation, "self.generation += 1", "self.generation += 1\n    self.uncommitted.clear()")],
 )
 async def rebalance_forgets_open_transactions(group: ScenarioContext) -> None:
     """The end of a join phase discards the open transactions of the group."""
@@ -133,7 +136,7 @@ async def rebalance_forgets_open_transactions(group: ScenarioContext) -> None:
     source="plausible; pending offsets kept by partition instead of by producer and partition",
     edits=[
         Edit(
-            "offset_store.OffsetStore.add_offset",
+            OffsetStore.add_offset,
             "group.uncommitted.setdefault",
             f"{_FORGET_PENDING}\n        group.uncommitted.setdefault",
         )
@@ -156,9 +159,9 @@ SHARED_STATE = HeldoutFamily("state shared between groups")
     "TIMER-12",
     source="plausible; a timer per offsets partition",
     edits=[
-        Edit("rebalance.Rebalancer.start_sync_timer", '("sync", group_id)', '("sync",)'),
-        Edit("rebalance.Rebalancer.mark_synced", '("sync", group.group_id)', '("sync",)'),
-        Edit("rebalance.Rebalancer.clear_unsynced", '("sync", group.group_id)', '("sync",)'),
+        Edit(Rebalancer.start_sync_timer, '("sync", group_id)', '("sync",)'),
+        Edit(Rebalancer.mark_synced, '("sync", group.group_id)', '("sync",)'),
+        Edit(Rebalancer.clear_unsynced, '("sync", group.group_id)', '("sync",)'),
     ],
 )
 async def one_sync_timer_for_all_groups(group: ScenarioContext) -> None:
@@ -179,13 +182,13 @@ async def one_sync_timer_for_all_groups(group: ScenarioContext) -> None:
     source="plausible",
     edits=[
         Edit(
-            "offset_store.OffsetStore.end_transaction",
+            OffsetStore.end_transaction,
             "for group in self._runtime.groups.values():",
             "committed = record.committed\n    for group in self._runtime.groups.values():",
         ),
-        Edit("offset_store.OffsetStore.end_transaction", "if record.committed:", "if committed:"),
+        Edit(OffsetStore.end_transaction, "if record.committed:", "if committed:"),
         Edit(
-            "offset_store.OffsetStore.end_transaction",
+            OffsetStore.end_transaction,
             "self.commit_offset(group, partition, offset)",
             "self.commit_offset(group, partition, offset)\n        committed = committed and not offsets",
         ),
@@ -208,7 +211,7 @@ async def transaction_commits_in_one_group_only(group: ScenarioContext) -> None:
     source="plausible",
     edits=[
         Edit(
-            "offsets.Offsets.handle_fetch",
+            Offsets.handle_fetch,
             "self.fetch_group(request, entry, stable),",
             'self.fetch_group(request, entry, stable and entry is request.body["groups"][0]),',
         )
@@ -231,7 +234,7 @@ RETENTION = HeldoutFamily("retention in parts")
     source="plausible",
     edits=[
         Edit(
-            "offset_store.OffsetStore.add_offset",
+            OffsetStore.add_offset,
             "group.offsets[partition] = offset",
             "known = group.offsets.get(partition)\n"
             "        same = known is not None and (known.offset, known.leader_epoch, known.metadata) == (\n"
@@ -258,7 +261,7 @@ async def repeated_commit_does_not_extend_retention(group: ScenarioContext) -> N
     source="plausible",
     edits=[
         Edit(
-            "cleanup.Cleanup.run_pass",
+            Cleanup.run_pass,
             "len(expired) == len(group.offsets) and",
             "(bool(expired) or not group.offsets) and",
         )
@@ -281,7 +284,7 @@ async def first_expired_offset_takes_the_group_along(group: ScenarioContext) -> 
     source="plausible; of the family of KAFKA-4682",
     edits=[
         Edit(
-            "loading.Loading.restore_group",
+            Loading.restore_group,
             "group.since = record.since",
             "group.since = group.since if group.generation else record.since",
         )
@@ -309,7 +312,7 @@ _NEVER_GONE = "no requirement says that an Empty group without offsets and trans
     source="plausible",
     edits=[
         Edit(
-            "cleanup.Cleanup.is_removable",
+            Cleanup.is_removable,
             "group.state is State.EMPTY",
             "group.state is State.EMPTY and group.protocol_type is None",
         )
@@ -328,7 +331,7 @@ async def emptied_group_is_never_removed(group: ScenarioContext) -> None:
     source="plausible",
     edits=[
         Edit(
-            "cleanup.Cleanup.run_pass",
+            Cleanup.run_pass,
             "expired = self.expired_partitions(group)",
             "expired = self.expired_partitions(group)\n        if not expired:\n            continue",
         )
@@ -352,7 +355,7 @@ STABLE_FETCHES = HeldoutFamily("stable fetch after EndTxn")
     source="plausible",
     edits=[
         Edit(
-            "offset_store.OffsetStore.add_offset",
+            OffsetStore.add_offset,
             "group.uncommitted.setdefault(record.producer, {})[partition] = offset",
             "pending = group.uncommitted.setdefault(record.producer, {})\n"
             "        if partition in pending:\n"
@@ -375,7 +378,7 @@ async def offset_written_twice_stays_unstable(group: ScenarioContext) -> None:
     "FETCH-10",
     "FETCH-12",
     source="plausible",
-    edits=[Edit("loading.Loading.replay", "case TransactionEnd():", "case TransactionEnd() if record.committed:")],
+    edits=[Edit(Loading.replay, "case TransactionEnd():", "case TransactionEnd() if record.committed:")],
 )
 async def aborted_transaction_is_open_after_a_failover(group: ScenarioContext) -> None:
     """A restarted coordinator skips the ends of aborted transactions, and so takes them to be open for ever."""
@@ -396,7 +399,7 @@ _NOT_FENCED = "no requirement says that a fenced producer epoch is refused, and 
     source="plausible; KIP-360, KIP-447",
     edits=[
         Edit(
-            "transactions.Transactions.handle_end",
+            Transactions.handle_end,
             "error = self.check_producer(request) or",
             "error = self.check_producer(request)\n"
             "    if error is Error.INVALID_PRODUCER_EPOCH:\n"
@@ -418,7 +421,7 @@ async def fenced_producer_ends_the_transaction(group: ScenarioContext) -> None:
     source="plausible; of the family of BUG-05",
     edits=[
         Edit(
-            "loading.Loading.replay",
+            Loading.replay,
             "self._transactions.add_producer(record)",
             "if record.transactional_id not in self._transactions._producers:\n"
             "                self._transactions.add_producer(record)",

@@ -27,7 +27,7 @@ from fencepost.model.explore.search import Exploration, PlainSearch, Row
 from fencepost.model.explore.transition_system import PropertyKind
 from fencepost.model.explore.transition_tables import TransitionTables
 from fencepost.model.statement import Statement
-from tests.model.proofs.mutation import mutant
+from tests.support.edits import mutant
 
 ONE = ModelConfig((replace(untimed_member(), requires_id=False),), heartbeats=False)
 TWO = ModelConfig((ONE.members[0], untimed_member()), heartbeats=False)

@@ -65,7 +65,7 @@ from fencepost.model.explore.search import PlainSearch, Row, SearchProgress
 from fencepost.model.explore.transition_system import TransitionSystem, Value
 from fencepost.model.explore.transition_tables import TransitionTables
 from fencepost.model.groups.messages import CommitRequest
-from tests.model.proofs.mutation import mutant
+from tests.support.edits import mutant
 
 ONE = ModelConfig((untimed_member(),))
 TWO = ModelConfig((untimed_member(), untimed_member()), heartbeats=False)

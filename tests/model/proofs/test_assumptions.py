@@ -34,7 +34,7 @@ from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import decode_body, encode_body
 from fencepost.model.wire.primitives import UnencodableError
 from tests.model.proofs.agreement import Agreement, Disagreement, agree, compare
-from tests.model.proofs.mutation import mutant
+from tests.support.edits import mutant
 from tests.support.model_driver import P_THEN_Q, ModelCoordinatorDriver, driver_in_phase
 from tests.support.plain_values import build
 from tests.support.proof_document import rows

@@ -11,7 +11,7 @@ from fencepost.model.classic.proofs.induction import (
 )
 from fencepost.model.classic.proofs.proof_events import coordinator_events, member_events
 from tests.model.proofs.breaks import BREAKS, Break
-from tests.model.proofs.mutation import mutant
+from tests.support.edits import mutant
 
 EVENTS = {event.name: event for event in (*coordinator_events(2), *member_events())}
 UNNOTICED = ("12 assignments outlive an interrupted generation",)

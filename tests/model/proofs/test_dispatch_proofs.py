@@ -25,7 +25,7 @@ from fencepost.model.groups import offsets
 from fencepost.model.groups.messages import CommitRequest, Offset, OffsetCommit
 from fencepost.model.groups.protocol import Cluster
 from fencepost.model.settings import Settings
-from tests.model.proofs.mutation import mutant
+from tests.support.edits import mutant
 from tests.support.plain_values import build
 
 TINY = ProofSize(slots=1, partitions=1)

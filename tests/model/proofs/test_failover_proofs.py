@@ -27,7 +27,7 @@ from fencepost.model.classic.theorems.failover import (
 from fencepost.model.classic.theorems.ghost_state import GroupRecord
 from fencepost.model.classic.theorems.statements import commit_by_owner, one_leader
 from fencepost.model.proposal.proofs import proposal_events
-from tests.model.proofs.mutation import mutant
+from tests.support.edits import mutant
 
 SMALL = ProofSize(slots=2, partitions=1)
 EARLY = {event.name: event for event in failover_events(SMALL.slots, early=True)}

@@ -25,7 +25,7 @@ from fencepost.model.classic.theorems.statements import one_assignee
 from fencepost.model.classic.theorems.unconditional import WHATEVER_CLIENTS_SEND
 from fencepost.model.logic import Truth
 from fencepost.model.statement import Statement, statement
-from tests.model.proofs.mutation import mutant
+from tests.support.edits import mutant
 
 SMALL = ProofSize(slots=2, partitions=1)
 EVENTS = {event.name: event for event in (*coordinator_events(SMALL.slots), *member_events())}

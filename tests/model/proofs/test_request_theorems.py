@@ -20,7 +20,7 @@ from fencepost.model.classic.proofs.proof_events import coordinator_events, memb
 from fencepost.model.classic.theorems.request_statements import STEP_THEOREMS
 from fencepost.model.classic.theorems.step_statements import GENERATION_THEOREMS
 from fencepost.model.classic.theorems.unconditional import WHATEVER_CLIENTS_SEND
-from tests.model.proofs.mutation import mutant
+from tests.support.edits import mutant
 
 TINY = ProofSize(slots=1, partitions=1)
 LARGER = {"T38": ProofSize(slots=3, partitions=1, protocols=2)}

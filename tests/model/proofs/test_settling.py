@@ -11,7 +11,7 @@ from fencepost.model.classic.kernel import rebalance
 from fencepost.model.classic.member.member import claimed_partitions, gets_partition
 from fencepost.model.classic.proofs.kernel_proofs import cooperative_lemmas, plan_lemmas, rebalance_lemmas
 from fencepost.model.proofs.induction import findings
-from tests.model.proofs.mutation import mutant
+from tests.support.edits import mutant
 from tests.support.plain_values import build
 
 
