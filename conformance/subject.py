@@ -1,7 +1,8 @@
-"""Scenarios and runs of them, whoever is tested, and which scenarios a run plays."""
+"""Who is tested, scenarios and runs of them, and which scenarios a run plays."""
 
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
 from fencepost.conformance.capabilities import REMEDIES
@@ -10,7 +11,31 @@ from fencepost.model.catalogue import selection
 from fencepost.model.catalogue.requirement import CAPABILITIES, Requirement, Verifiability
 from fencepost.model.catalogue.specification import Specification
 from fencepost.traces.events import Event, Header
+from fencepost.traces.model_transitions import Transition
 from fencepost.traces.verdict import TraceVerdict
+
+# -- who is tested ----------------------------------------------------------------------------------------------------
+
+TraceJudge = Callable[[Header, tuple[Event, ...], Mapping[str, bool]], TraceVerdict]
+"""Judges a trace, given the reference differences (DIV-nn) that are settled for the target."""
+NO_DECISIONS: Mapping[str, bool] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Who is tested, as runs, replays and reports see it: the requirements, and who judges a trace.
+
+    A coordinator is asked, and what it answers wrong may follow from something else that is wrong with it. A client
+    `is_watched`: what it does it does by itself, so that each violation stands alone, and what it does not come to is
+    not observed.
+    """
+
+    specification: Specification
+    judge: TraceJudge
+    is_watched: bool = False
+    known_transitions: Callable[[], frozenset[Transition]] | None = None
+    """The transitions of the model that the coverage by random schedules is measured against, if it is."""
+
 
 # -- scenarios --------------------------------------------------------------------------------------------------------
 

@@ -1,19 +1,20 @@
 """Failures for reports: the wrong fields of a response, and the schedule that leads to it in words."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 from fencepost.conformance.results import Failure, RequirementResult
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
+from fencepost.conformance.subject import NO_DECISIONS, ScenarioRun, Subject
 from fencepost.model.catalogue.specification import Rule, Specification
 from fencepost.model.errors import error_name
 from fencepost.model.wire.codec import decode_body, encode_body
 from fencepost.traces.events import Event, Header, Kind
 from fencepost.traces.files.jsonl import encode_event, encode_header
 from fencepost.traces.judge.diagnosis.wording import format_field, format_observed
-from fencepost.traces.verdict import CheckResult, FieldDifference, TraceVerdict, Violation
+from fencepost.traces.verdict import CheckResult, FieldDifference, Violation
 
 # -- the schedule of a failure in words -------------------------------------------------------------------------------
 
@@ -184,8 +185,6 @@ MAX_STEPS = 25
 """How many lines the schedule of a client has, the last ones."""
 NOISE_APIS = frozenset({"ApiVersions", "Fetch", "Metadata"})
 """The requests that most traces of clients are full of."""
-JudgeEvents: TypeAlias = Callable[[Header, Sequence[Event]], TraceVerdict]
-"""Judges the events of a trace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +244,15 @@ def build_failure(
     )
 
 
+def failure_in(run: ScenarioRun, result: CheckResult, subject: Subject, origin: Origin, *, replayed: bool) -> Failure:
+    """A violation in a run as a failure, with a trace that shows it."""
+    excerpt = excerpt_of(run.header, run.events)
+    if subject.is_watched and not excerpt and result.violation is not None:
+        excerpt = shorter_excerpt(run, result.violation, subject)
+    specification = subject.specification
+    return build_failure(run.events, result, origin, replayed=replayed, excerpt=excerpt, specification=specification)
+
+
 def excerpt_of(header: Header, events: Sequence[Event]) -> str:
     """The trace as text, "" if it is longer than `MAX_EXCERPT`."""
     lines: list[bytes] = [encode_header(header)]
@@ -257,16 +265,14 @@ def excerpt_of(header: Header, events: Sequence[Event]) -> str:
     return b"".join(lines).decode("ascii")
 
 
-def shortest_excerpt(header: Header, events: Sequence[Event], violation: Violation, judge: JudgeEvents) -> str:
-    """The trace as text; if it is too long, without requests for records and metadata, and then without the events
-    after the violation. "" if all of these are too long or do not show the violation."""
-    if text := excerpt_of(header, events):
-        return text
-    noise = {event.sequence for event in events if event.api in NOISE_APIS}
-    quiet = tuple(event for event in events if event.sequence not in noise and event.of not in noise)
+def shorter_excerpt(run: ScenarioRun, violation: Violation, subject: Subject) -> str:
+    """The trace of a run without requests for records and metadata, and if it is too long still, without the events
+    after the violation; "" if neither is short enough and shows the violation."""
+    noise = {event.sequence for event in run.events if event.api in NOISE_APIS}
+    quiet = tuple(event for event in run.events if event.sequence not in noise and event.of not in noise)
     for kept in (quiet, tuple(event for event in quiet if event.sequence <= violation.sequence)):
-        text = excerpt_of(header, kept)
-        if text and violation.requirement in judge(header, kept).violated:
+        text = excerpt_of(run.header, kept)
+        if text and violation.requirement in subject.judge(run.header, kept, NO_DECISIONS).violated:
             return text
     return ""
 

@@ -12,8 +12,8 @@ from fencepost.conformance.analysis.causes import (
     resolve_causes,
     schedule_length,
 )
-from fencepost.conformance.analysis.failures import Origin, build_failure, keep_excerpts
-from fencepost.conformance.analysis.root_cause import BLOCKED_BY, RootCauses
+from fencepost.conformance.analysis.failures import Origin, failure_in, keep_excerpts
+from fencepost.conformance.analysis.root_cause import BLOCKED_BY, RootCauses, find_root_causes
 from fencepost.conformance.results import (
     Coverage,
     Ending,
@@ -27,10 +27,10 @@ from fencepost.conformance.results import (
     Verdict,
 )
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
-from fencepost.conformance.subject import ScenarioRun
+from fencepost.conformance.subject import ScenarioRun, Subject
 from fencepost.model.catalogue.specification import Rule, Specification
 from fencepost.traces.events import Header
-from fencepost.traces.verdict import UNCLASSIFIED, CheckResult, CheckStatus, TraceVerdict, violations_in
+from fencepost.traces.verdict import PASSING, UNCLASSIFIED, CheckResult, CheckStatus, TraceVerdict, violations_in
 
 # -- sums over recorded traces ----------------------------------------------------------------------------------------
 
@@ -127,6 +127,8 @@ class TraceTotals:
 NO_NOTES: Mapping[str, str] = MappingProxyType({})
 NOT_AGAIN = "failed once and not when it was replayed, see {}"
 NOT_REPLAYED_HERE = "what was replayed of it is explained by another violation"
+NOT_CHOSEN = "failed once, see {}, which was not replayed"
+"""Of a violation that others were replayed for, or none."""
 NOT_REPLAYED = "failed once, see {}; the run was cut short before it could be replayed"
 
 
@@ -149,10 +151,12 @@ def classify(
     causes: RootCauses,
     confirmed: Mapping[str, frozenset[str]],
     trace: str,
+    not_replayed: str,
 ) -> tuple[ViolationStatus, str]:
     """The status of a violation and the note that explains it ("" for a confirmed one).
 
-    `confirmed` has, by scenario, the requirements that its replay violated; `trace` names the run's trace.
+    `confirmed` has, by scenario, the requirements that its replay violated; `trace` names the run's trace, and
+    `not_replayed` says that it was not replayed.
     """
     replayed = confirmed.get(run.scenario.name)
     cause = causes.cause_of(violation, run)
@@ -162,7 +166,7 @@ def classify(
         return ViolationStatus.CONFIRMED, ""
     if violation.requirement in confirmed_requirements(confirmed):
         return ViolationStatus.CONFIRMED_ELSEWHERE, NOT_REPLAYED_HERE
-    return ViolationStatus.UNCONFIRMED, (NOT_REPLAYED if replayed is None else NOT_AGAIN).format(trace)
+    return ViolationStatus.UNCONFIRMED, (not_replayed if replayed is None else NOT_AGAIN).format(trace)
 
 
 def confirmed_requirements(confirmed: Mapping[str, frozenset[str]]) -> frozenset[str]:
@@ -342,27 +346,23 @@ class ReportBuilder:
 
     def add_runs(
         self,
+        subject: Subject,
         runs: Sequence[ScenarioRun],
         confirmed: Mapping[str, frozenset[str]],
-        origin_of: Callable[[ScenarioRun], Origin],
+        origin_of: Callable[[ScenarioRun, str], Origin],
     ) -> None:
-        """Add all runs on a target: causes are looked for among them. For `confirmed` see `classify`."""
-        causes = RootCauses(runs, self.specification)
+        """Add all runs of a subject: causes are looked for among them. For `confirmed` see `classify`."""
+        causes = find_root_causes(subject, runs)
+        not_replayed = NOT_CHOSEN if subject.is_watched else NOT_REPLAYED
         for run in runs:
-            origin = origin_of(run)
             for violation in violations_in(run.verdict):
                 if violation.requirement not in self.findings and violation.requirement != UNCLASSIFIED:
                     continue
-                status, note = classify(violation, run, causes, confirmed, origin.trace)
+                origin = origin_of(run, violation.requirement)
+                trace = origin.trace or run.scenario.name
+                status, note = classify(violation, run, causes, confirmed, trace, not_replayed)
                 if status is ViolationStatus.CONFIRMED:
-                    failure = build_failure(
-                        run.events,
-                        violation,
-                        origin,
-                        replayed=True,
-                        header=run.header,
-                        specification=self.specification,
-                    )
+                    failure = failure_in(run, violation, subject, origin, replayed=True)
                     self.add_failure(violation.requirement, failure)
                     continue
                 if violation.requirement in self.findings:
@@ -371,12 +371,37 @@ class ReportBuilder:
                     self.undecided.append(f"a violation that no requirement speaks of: {note}")
                 if status is ViolationStatus.CONSEQUENCE:
                     again = violation.requirement in confirmed.get(run.scenario.name, ())
-                    trace = Consequence(origin.trace, causes.causes_of(violation, run) or frozenset(), again)
-                    self.consequences.setdefault(violation.requirement, []).append(trace)
+                    consequence = Consequence(trace, causes.causes_of(violation, run) or frozenset(), again)
+                    self.consequences.setdefault(violation.requirement, []).append(consequence)
+            if subject.is_watched:
+                self.add_watched_run(run)
+                continue
             self.add_checks(
                 replace(check, note=causes.rename_blocking(check.note, run)) for check in run.verdict.check_results
             )
             explain_missing_checks(self.findings, run, causes)
+
+    def add_watched_run(self, run: ScenarioRun) -> None:
+        """Add what a run of a watched subject shows beside its violations: checks, and why some were not made. A
+        requirement that is left out is not said to hold."""
+        name = run.scenario.name
+        if run.misconduct:
+            self.undecided.append(f"{name}: {run.misconduct}")
+        checks = run.verdict.check_results
+        self.add_checks(each for each in checks if each.requirement not in self.left_out or each.status not in PASSING)
+        shown = {check.requirement for check in checks} | run.verdict.violated | self.left_out.keys()
+        if reason := run.blocked or run.not_shown:
+            status = CheckStatus.INCONCLUSIVE if run.blocked else CheckStatus.NOT_OBSERVED
+            for id in run.scenario.requirements:
+                if id not in shown:
+                    self.add_check(id, status, f"{name}: {reason}")
+
+    def add_watched_schedules(self, kept: Iterable[str], undecided: Mapping[str, str]) -> None:
+        """Add what random schedules show beside violations. What is unusual or open in one has not been played again,
+        and is left out."""
+        for id in sorted(set(kept) - self.left_out.keys()):
+            self.add_check(id, CheckStatus.PASS, "")
+        self.undecided += (f"{name}: {reason}" for name, reason in undecided.items())
 
     def add_trace(self, summary: TraceSummary) -> None:
         """Add the counts of a recorded trace."""
@@ -465,7 +490,8 @@ class ReportBuilder:
     def note_unplayed(self, requirements: Iterable[str], ended: Ending) -> None:
         """Note of the requirements of scenarios that were not played why that is."""
         for requirement in requirements:
-            self.add_check(requirement, CheckStatus.NOT_OBSERVED, f"not played: {ended.reason}")
+            if requirement not in self.left_out:
+                self.add_check(requirement, CheckStatus.NOT_OBSERVED, f"not played: {ended.reason}")
 
     def _doubt_passes(self, results: list[RequirementResult], ended: Ending | None) -> list[RequirementResult]:
         """The results, inconclusive instead of passed where a violation was seen whose cause did not fail: if a replay

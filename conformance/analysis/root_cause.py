@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from fencepost.conformance.analysis.causes import NO_ERROR, is_error_code
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
-from fencepost.conformance.subject import ScenarioRun
+from fencepost.conformance.subject import ScenarioRun, Subject
 from fencepost.model.catalogue.specification import Rule, Specification
 from fencepost.model.errors import Error, error_name
 from fencepost.traces.events import Kind
@@ -281,6 +281,11 @@ class RootCauses:
             if fault.requirements and (note == named or f"{named} at " in note):
                 return note.replace(named, f"{BLOCKED_BY}{', '.join(self.name_blocking(fault, run))}")
         return note
+
+
+def find_root_causes(subject: Subject, runs: Sequence[ScenarioRun]) -> RootCauses:
+    """The causes of the violations of some runs. What a subject does that is watched follows from nothing else."""
+    return RootCauses(() if subject.is_watched else runs, subject.specification)
 
 
 def is_crash(fault: Violation | None, run: ScenarioRun) -> bool:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from fencepost.conformance.clients.protocol import ClientProtocol
     from fencepost.conformance.clients.run import ClientRun
     from fencepost.conformance.clients.stage import ClientPlayer
-    from fencepost.conformance.events import RunEvent
+    from fencepost.conformance.events import Progress, RunEvent
     from fencepost.conformance.plan import Plan
     from fencepost.conformance.profile import Profile
     from fencepost.conformance.swarm.plan import SwarmPlan
@@ -56,9 +56,7 @@ def run_test(options: argparse.Namespace, console: Console) -> int:
     options.target = take_target(options)
     from fencepost.conformance.cli.files import ReportFiles, check_outputs
     from fencepost.conformance.events import RunFinished
-    from fencepost.conformance.reports.progress import VerboseDisplay
     from fencepost.conformance.run import runner
-    from fencepost.conformance.run.stream import progress_consumer
 
     plan = plan_of(options)
     requirements = runner.requirements_of(plan)
@@ -76,13 +74,21 @@ def run_test(options: argparse.Namespace, console: Console) -> int:
                 console.log("this is an error in Fencepost itself; please report it with the lines above")
 
     with files.write_failure(plan.target, [each.id for each in requirements]), console.progress() as progress:
-        consumers: list[Callable[[RunEvent], None]] = [files, print_report]
-        if options.verbose:
-            consumers.insert(0, VerboseDisplay(console.stderr()))
-        elif not options.quiet:
-            consumers.insert(0, progress_consumer(progress))
+        consumers = (*displays(options, console, progress), files, print_report)
         report = run_interruptible((options.runner or runner).run(plan, *consumers))
     return files.exit_code(report.exit_code())
+
+
+def displays(
+    options: argparse.Namespace, console: Console, progress: "Callable[[Progress], None]"
+) -> "list[Callable[[RunEvent], None]]":
+    """What shows how far a run has come: a line for each step, a status line, or nothing."""
+    from fencepost.conformance.reports.progress import VerboseDisplay
+    from fencepost.conformance.run.stream import progress_consumer
+
+    if options.verbose:
+        return [VerboseDisplay(console.stderr())]
+    return [] if options.quiet else [progress_consumer(progress)]
 
 
 def plan_of(options: argparse.Namespace) -> "Plan":
@@ -150,11 +156,7 @@ def run_test_client(options: argparse.Namespace, console: Console) -> int:
     files = ReportFiles(console, report_paths(options))
     target, specification = " ".join(options.command), job.protocol.specification
     with files.write_failure(target, requirements, specification), console.progress() as progress:
-        if options.verbose:
-            job.tell = console.log
-        elif not options.quiet:
-            job.show = progress
-        report = run_interruptible(job.run())
+        report = run_interruptible(job.run(*displays(options, console, progress)))
     files.write(report)
     files.show(report, options.quiet)
     return files.exit_code(report.exit_code())
@@ -162,33 +164,32 @@ def run_test_client(options: argparse.Namespace, console: Console) -> int:
 
 def make_run(options: argparse.Namespace) -> "ClientRun":
     """The run that the options describe."""
-    from fencepost.conformance.clients.run import ClientPlan, ClientRun
+    from fencepost.conformance.clients.run import ClientRun
+    from fencepost.conformance.plan import Plan
     from fencepost.conformance.profile import CLIENT_SECTIONS, Profile, load_profile
 
     command = tuple(options.command)
-    plan = ClientPlan(
-        command=command,
+    plan = Plan(
+        target=" ".join(command),
         patterns=tuple(options.only),
         excluded=tuple(options.exclude),
-        at_once=options.at_once,
         seconds=options.seconds,
         save=options.save,
         traces=options.traces,
         profile=options.profile,
-        is_driven=options.driven,
         schedules=options.schedules,
         seed=options.seed,
         shrink_seconds=options.shrink_seconds,
     )
     profile = load_profile(options.profile, CLIENT_SECTIONS) if options.profile is not None else Profile()
-    playing, protocol = make_player(command, options.driven, options.startup_seconds)
+    player, protocol = make_player(command, options.driven, options.startup_seconds)
     if options.upstream is not None:
-        playing = play_upstream(playing, options.upstream, profile)
-    return ClientRun(plan, protocol, playing, profile)
+        player = play_upstream(player, options.upstream, profile)
+    return ClientRun(plan, command, protocol, player, profile, options.at_once, options.driven)
 
 
-def play_upstream(playing: "ClientPlayer", upstream: "Bootstrap", profile: "Profile") -> "ClientPlayer":
-    """The play with a client whose brokers are those of a real cluster."""
+def play_upstream(player: "ClientPlayer", upstream: "Bootstrap", profile: "Profile") -> "ClientPlayer":
+    """The player with a client whose brokers are those of a real cluster."""
     from functools import partial
 
     from fencepost.adapters.client.cluster import start_cluster
@@ -201,7 +202,7 @@ def play_upstream(playing: "ClientPlayer", upstream: "Bootstrap", profile: "Prof
     def make_brokers(settings: Settings, serve: "ServeConnection") -> UpstreamBrokers:
         return UpstreamBrokers(upstream, serve, security)
 
-    return replace(playing, start_cluster=partial(start_cluster, make_brokers=make_brokers))
+    return replace(player, start_cluster=partial(start_cluster, make_brokers=make_brokers))
 
 
 def make_player(
@@ -218,8 +219,8 @@ def make_player(
     protocol = DRIVEN_CLIENTS if is_driven else CLASSIC_CLIENTS
     subject = DrivenProgram(command) if is_driven else ClientProgram(command)
     name = " ".join(command)
-    playing = ClientPlayer(subject, name, protocol.follow, start_cluster, startup_seconds, is_driven=is_driven)
-    return playing, protocol
+    player = ClientPlayer(subject, name, protocol.judge, start_cluster, startup_seconds, is_driven=is_driven)
+    return player, protocol
 
 
 # --- test-assignor

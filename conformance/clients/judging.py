@@ -5,23 +5,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from fencepost.conformance.analysis.failures import Origin
+from fencepost.conformance.analysis.failures import Origin, failure_in
 from fencepost.conformance.analysis.report_builder import ReportBuilder
 from fencepost.conformance.analysis.trace_report import MALFORMED_ERRORS, describe_unreadable
 from fencepost.conformance.clients.protocol import ClientProtocol, schedule_in
-from fencepost.conformance.clients.run import add_client_results, begin_client_report, build_client_failure
-from fencepost.conformance.clients.stage import ClientFacts, ClientPlayer, ClientStage, facts_of, run_in_trace
+from fencepost.conformance.clients.stage import ClientFacts, ClientPlayer, ClientStage, facts_in, run_in_trace
 from fencepost.conformance.events import Progress
 from fencepost.conformance.plan import ReplayResult
-from fencepost.conformance.results import Ending, EndKind, Failure, Report
+from fencepost.conformance.results import Ending, EndKind, Report
+from fencepost.conformance.run.falsify import Player
 from fencepost.conformance.run.play import discard_if_lagging
 from fencepost.conformance.run.provenance import record_judging
-from fencepost.conformance.run.replay import compare_scenario, requirements_to_replay
-from fencepost.conformance.subject import Scenario, ScenarioRun
+from fencepost.conformance.run.replay import replay_scenario
+from fencepost.conformance.subject import Scenario
 from fencepost.traces.client_judge.judge import is_client_trace, is_driven_trace
 from fencepost.traces.events import Event, Header
 from fencepost.traces.files.trace_files import TraceError, open_trace
-from fencepost.traces.verdict import PASSING, CheckResult, violations_in
+from fencepost.traces.verdict import violations_in
 
 # -- judging once more ------------------------------------------------------------------------------------------------
 
@@ -43,7 +43,9 @@ def find_client_traces(paths: Sequence[Path]) -> dict[Path, bool]:
 def judge_client_files(paths: Sequence[Path], progress: Callable[[Progress], None], protocol: ClientProtocol) -> Report:
     """The report on traces of clients. A file that cannot be read is told in the report; it is a `TraceError` if it is
     the only one. Interrupted, report on those judged so far."""
-    judging = ClientTraces(protocol, begin_client_report(protocol, tuple(protocol.specification.requirements.values())))
+    requirements = protocol.specification.requirements
+    left_out = protocol.requirements_out_of_reach(requirements.values())
+    judging = ClientTraces(protocol, ReportBuilder(requirements, left_out, specification=protocol.specification))
     provenance, begun = record_judging(), time.monotonic()
     ended: Ending | None = None
     done = 0
@@ -106,9 +108,9 @@ class ClientTraces:
         self.names.add(header.implementation.get("name", header.source))
         self.violated |= run.verdict.violated
         for result in violations_in(run.verdict):
-            failure = build_client_failure(run, result, self.protocol, Origin(str(path), ""))
+            failure = failure_in(run, result, self.protocol.subject, Origin(str(path), ""), replayed=False)
             self.builder.add_failure(result.requirement, failure)
-        add_client_results(self.builder, run)
+        self.builder.add_watched_run(run)
 
     def _scenario_of(self, header: Header) -> Scenario:
         """The scenario that a trace names; without requirements for a random schedule, or an unknown one."""
@@ -123,33 +125,16 @@ class ClientTraces:
 
 # -- playing again ----------------------------------------------------------------------------------------------------
 
-ATTEMPTS = 2
-"""How often a schedule is played that does not fail."""
 
-
-async def replay_client(path: Path, playing: ClientPlayer, protocol: ClientProtocol) -> ReplayResult:
+async def replay_client(path: Path, player: ClientPlayer, protocol: ClientProtocol) -> ReplayResult:
     """Play what is in a trace again, and say whether what it was saved for fails again. Raises `TraceError` and
     `TargetError`."""
-    header, stream = open_trace(path)
-    events = tuple(stream)
-    recorded = protocol.judge(header, events)
-    wanted = requirements_to_replay(recorded, events)
-    scenario = scenario_in(path, header, events, protocol)
-    playing = replace(playing, facts=facts_of(ScenarioRun(scenario, header, events, recorded)) or ClientFacts())
-    runs: list[ScenarioRun] = []
-    for _ in range(ATTEMPTS):
-        runs.append(await playing.play(scenario))
-        if runs[-1].verdict.violated & (wanted or runs[-1].verdict.violated):
-            break
 
-    def build(shown: CheckResult, again: bool) -> Failure:
-        return build_client_failure(runs[-1], shown, protocol, Origin(str(path), "again" if again else ""))
+    def prepare(header: Header, events: tuple[Event, ...]) -> tuple[Scenario, Player]:
+        scenario = scenario_in(path, header, events, protocol)
+        return scenario, replace(player, facts=facts_in(events) or ClientFacts())
 
-    kept = {check.requirement for run in runs for check in run.verdict.check_results if check.status in PASSING}
-    doubt = next((run.misconduct or run.blocked for run in runs if run.misconduct or run.blocked), "")
-    if not doubt and (missing := sorted(wanted - kept)):
-        doubt = f"the client did not come to where {', '.join(missing)} shows"
-    return compare_scenario(runs[-1], wanted, protocol.specification, build, doubt)
+    return await replay_scenario(path, protocol.subject, prepare, path.stem)
 
 
 def scenario_in(path: Path, header: Header, events: Sequence[Event], protocol: ClientProtocol) -> Scenario:

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from fencepost.adapters.client.cluster import CLIENT_LABEL
-from fencepost.conformance.run.falsify import NO_DECISIONS
 from fencepost.conformance.run.schedule import Move, Schedule, ScheduleProtocol
-from fencepost.conformance.subject import Scenario
+from fencepost.conformance.subject import NO_DECISIONS, Scenario, Subject
+from fencepost.model.catalogue.requirement import Requirement, Verifiability
 from fencepost.model.catalogue.specification import Specification
 from fencepost.traces.client_judge.judge import FollowClient, judge_client
 from fencepost.traces.events import Body, Event, Header, Kind
@@ -62,6 +62,22 @@ class ClientProtocol:
     ) -> TraceVerdict:
         """The verdict on the client in a trace. Of a client no reference differences are known."""
         return judge_client(header, events, CLIENT_LABEL, self.follow)
+
+    @property
+    def subject(self) -> Subject:
+        """The clients of the protocol."""
+        return Subject(self.specification, self.judge, is_watched=True)
+
+    def requirements_out_of_reach(self, requirements: Iterable[Requirement]) -> dict[str, str]:
+        """Those that a client cannot show to be kept, each with the reason."""
+        return {each.id: reason for each in requirements if (reason := self.reason_left_out(each))}
+
+    def reason_left_out(self, requirement: Requirement) -> str:
+        """Why a client of which only requests are seen cannot show that it keeps a requirement, "" if it can."""
+        if requirement.testability is Verifiability.UNTESTABLE:
+            return requirement.why
+        missing = [self.needs[need] for need in requirement.needs if need in self.out_of_reach]
+        return f"needs {' and '.join(missing)}" if missing else ""
 
     def scenarios_for(self, requirements: frozenset[str]) -> tuple[Scenario, ...]:
         """The scenarios that show one of these requirements, and need no capability that is out of reach."""

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -30,11 +30,10 @@ from fencepost.adapters.client.program import (
     ScriptedMember,
 )
 from fencepost.conformance.run.play import JudgeFunction, LoopLagMonitor, discard_if_lagging, explain_lag
-from fencepost.conformance.subject import CheckedScenarios, Scenario, ScenarioRun
+from fencepost.conformance.subject import NO_DECISIONS, CheckedScenarios, Scenario, ScenarioRun, TraceJudge
 from fencepost.model.errors import Error, FencepostError
 from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import Body, DecodedRequest
-from fencepost.traces.client_judge.judge import FollowClient, judge_client
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.model_transitions import Transition
 from fencepost.traces.verdict import TraceVerdict
@@ -306,7 +305,7 @@ class ClientPlayer:
 
     subject: ClientUnderTest
     name: str
-    follow: FollowClient
+    judge: TraceJudge
     start_cluster: Callable[[Settings], Awaitable[ScriptedCluster]]
     start_seconds: float
     clock: str = "wall"
@@ -360,9 +359,9 @@ class ClientPlayer:
         if judge_trace is not None:
             verdict = await judge_trace(header, events)
         elif self.clock == "wall":  # other scenarios go on beside
-            verdict = await asyncio.to_thread(judge_client, header, events, CLIENT_LABEL, self.follow)
+            verdict = await asyncio.to_thread(self.judge, header, events, NO_DECISIONS)
         else:
-            verdict = judge_client(header, events, CLIENT_LABEL, self.follow)
+            verdict = self.judge(header, events, NO_DECISIONS)
         return ScenarioRun(
             scenario,
             header,
@@ -430,9 +429,9 @@ def describe_last_words(stage: ClientStage) -> str:
     return "".join(f"; {each}" for each in (*told, *([f"its last words: {words}"] if words else [])))
 
 
-def facts_of(run: ScenarioRun) -> ClientFacts | None:
+def facts_in(events: Sequence[Event]) -> ClientFacts | None:
     """What a scenario has shown of the client; None if it has not joined."""
-    join = next((event for event in run.events if is_request(event, "JoinGroup")), None)
+    join = next((event for event in events if is_request(event, "JoinGroup")), None)
     if join is None:
         return None
     session = join.body["session_timeout_ms"]

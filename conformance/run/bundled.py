@@ -17,13 +17,12 @@ from fencepost.conformance.run.play import NewTarget
 from fencepost.conformance.run.protocol import ProtocolDescription
 from fencepost.conformance.run.provenance import name_target, record_run
 from fencepost.conformance.run.registry import DEFAULT_PROTOCOL
-from fencepost.conformance.run.run_state import RunState, add_tours, order_scenarios, run_schedules
+from fencepost.conformance.run.run_state import RunState, add_tours, order_scenarios, play_and_confirm, run_schedules
 from fencepost.conformance.run.stream import Emit, RunLimits
 from fencepost.conformance.subject import Scenario, ScenarioRun, Selection, required_capabilities, select_scenarios
 from fencepost.model.catalogue.requirement import Requirement
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Kind
-from fencepost.traces.judge.judge import judge
 
 # -- a run on the bundled coordinator ---------------------------------------------------------------------------------
 
@@ -77,7 +76,8 @@ class BundledRun:
         description = await run_virtual_in_thread(self.describe_target())
         selection = self.select(requirements, description)
         facts = describe_facts(description, self.capabilities(description))
-        state = RunState(self.plan, selection, emit, self.deviations, limits, protocol=self.protocol, facts=facts)
+        state = RunState(self.plan, selection, emit, self.deviations, limits, facts=facts)
+        state.subject = self.protocol.subject
         state.provenance = record_run(self.plan, self.profile, description.implementation)
         name = name_target(description.name, description.implementation, self.profile.about)
         state.start(name)
@@ -91,17 +91,16 @@ class BundledRun:
 
     async def play_scenarios(self, state: RunState, scenarios: Sequence[Scenario]) -> None:
         """Play scenarios one after the other, and replay what failed."""
-        for scenario in scenarios:
-            state.add_run(await self.play_now(scenario, "run", state))
-            if self.plan.max_failures is not None:
-                await self.replay_failures(state)
-        await self.replay_failures(state)
+        at_once = 1 if self.plan.max_failures is not None else len(scenarios)
+        for begin in range(0, len(scenarios), max(at_once, 1)):
+            await play_and_confirm(state, partial(self.play_in_turn, state), scenarios[begin : begin + at_once])
 
-    async def replay_failures(self, state: RunState) -> None:
-        """Replay the scenarios that failed until nothing is left to confirm."""
-        while failed := state.failures_to_replay():
-            for scenario in failed:
-                state.confirm_run(await self.play_now(scenario, "replay", state))
+    async def play_in_turn(
+        self, state: RunState, scenarios: Sequence[Scenario], attempt: str, on_run: Callable[[ScenarioRun], None]
+    ) -> None:
+        """Play scenarios one after the other."""
+        for scenario in scenarios:
+            on_run(await self.play_now(scenario, attempt, state))
 
     async def play_now(self, scenario: Scenario, attempt: str, state: RunState) -> ScenarioRun:
         """Play one scenario, in a thread of its own."""
@@ -140,7 +139,7 @@ class BundledRun:
             self.protocol.make_schedules(scope),
             partial(self.make_target, settings),
             self.grace,
-            partial(judge, protocol=self.protocol.judged),
+            self.protocol.subject.judge,
         )
         engine = VirtualEngine(
             BatchWorker(bench, plan.traces),

@@ -65,7 +65,7 @@ from fencepost.conformance.run.stream import with_decisions
 from fencepost.conformance.subject import ScenarioRun
 from fencepost.traces.model_transitions import Transition
 from fencepost.traces.shrinker import shrink_steps
-from fencepost.traces.verdict import TraceVerdict, violations_in
+from fencepost.traces.verdict import CheckStatus, TraceVerdict, violations_in
 
 # -- statistics of the random schedules of a run ----------------------------------------------------------------------
 
@@ -85,6 +85,8 @@ class ScheduleResult:
     violated: frozenset[str] = frozenset()
     undecided: str = ""
     run: ScenarioRun | None = None
+    kept: frozenset[str] = frozenset()
+    """The requirements that its checks show to hold."""
 
     @classmethod
     def from_run(cls, generated: GeneratedSchedule, run: ScenarioRun) -> "ScheduleResult":
@@ -92,8 +94,9 @@ class ScheduleResult:
         verdict = run.verdict
         violated = run.verdict.violated
         undecided = next(iter(verdict.inconclusive), "") or run.misconduct or run.blocked
-        kept = run if violated else None
-        return cls(generated, len(run.events), verdict.rules, verdict.transitions, violated, undecided, kept)
+        kept = frozenset(each.requirement for each in verdict.check_results if each.status is CheckStatus.PASS)
+        shown = run if violated else None
+        return cls(generated, len(run.events), verdict.rules, verdict.transitions, violated, undecided, shown, kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +123,8 @@ class RunStatistics:
     predicted: Counter[Transition] = field(default_factory=Counter)
     undecided: dict[str, str] = field(default_factory=dict)
     """The reason, by name of the schedule that could not be judged."""
+    kept: set[str] = field(default_factory=set)
+    """The requirements that a schedule was seen to keep."""
     candidate_failures: dict[str, list[Candidate]] = field(default_factory=dict)
     """By violated requirement, the shortest first."""
 
@@ -130,6 +135,7 @@ class RunStatistics:
         self.rules.update(result.rules)
         self.transitions.update(result.transitions)
         self.predicted.update(result.generated.transitions)
+        self.kept |= result.kept
         if result.undecided and not result.violated:
             self.undecided[result.generated.schedule.name] = result.undecided
         if result.run is None:

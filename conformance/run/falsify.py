@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
-from types import MappingProxyType
 from typing import Protocol
 
 from fencepost.adapters.target import Target
@@ -23,17 +22,13 @@ from fencepost.conformance.run.schedule import (
     simplifications,
 )
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
-from fencepost.conformance.subject import Scenario, ScenarioRun
+from fencepost.conformance.subject import NO_DECISIONS, Scenario, ScenarioRun, TraceJudge
 from fencepost.traces.events import Event, Header, Kind
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.shrinker import shrink
 from fencepost.traces.verdict import CheckResult, TraceVerdict, violations_in
 
 # -- playing schedules in this process --------------------------------------------------------------------------------
-
-TraceJudge = Callable[[Header, tuple[Event, ...], Mapping[str, bool]], TraceVerdict]
-"""Judges a trace, given the reference differences (DIV-nn) that are settled for the target."""
-NO_DECISIONS: Mapping[str, bool] = MappingProxyType({})
 
 
 class Player(Protocol):

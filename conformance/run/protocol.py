@@ -2,17 +2,19 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from fencepost.adapters.address import TargetError
 from fencepost.adapters.target import Target
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.context import ScenarioContext
-from fencepost.conformance.run.schedule import CoverageGoals, ScheduleProtocol, ScheduleScope
-from fencepost.conformance.subject import Scenario
+from fencepost.conformance.run.schedule import ScheduleProtocol, ScheduleScope
+from fencepost.conformance.subject import Scenario, Subject
 from fencepost.model.catalogue.specification import Specification
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Body, Event
+from fencepost.traces.judge.judge import judge
 from fencepost.traces.judge.registry import MakeProtocol
 from fencepost.traces.model_transitions import Transition
 from fencepost.traces.replay_script import Translation
@@ -142,7 +144,8 @@ class ProtocolDescription:
     make_bundled: Callable[[Settings], Target] | None = None
     repeat: Callable[[Sequence[Event]], Scenario] | None = None
 
-    def coverage_goals(self) -> CoverageGoals:
-        """What the coverage by random schedules is measured against."""
-        guards = {name: rule.guard for name, rule in self.specification.rules.items()}
-        return CoverageGoals(self.known_transitions(), guards)
+    @property
+    def subject(self) -> Subject:
+        """The coordinators of the protocol."""
+        judging = partial(judge, protocol=self.judged)
+        return Subject(self.specification, judging, known_transitions=self.known_transitions)

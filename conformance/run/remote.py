@@ -13,11 +13,18 @@ from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import Report
 from fencepost.conformance.run.crashes import CrashMonitor
 from fencepost.conformance.run.play import DEFAULT_GRACE_MS, LoopLagMonitor, is_inconclusive
-from fencepost.conformance.run.pool import Pacer, ScenarioPool, play_together
+from fencepost.conformance.run.pool import Pacer, RunCallback, ScenarioPool, play_together
 from fencepost.conformance.run.protocol import ProtocolDescription
 from fencepost.conformance.run.provenance import name_target, record_run
 from fencepost.conformance.run.registry import DEFAULT_PROTOCOL
-from fencepost.conformance.run.run_state import FinishScenarios, RunState, add_tours, order_scenarios, run_schedules
+from fencepost.conformance.run.run_state import (
+    FinishScenarios,
+    RunState,
+    add_tours,
+    order_scenarios,
+    replay_failures,
+    run_schedules,
+)
 from fencepost.conformance.run.stream import Emit, RunLimits
 from fencepost.conformance.run.workers import JudgePool
 from fencepost.conformance.subject import Scenario, ScenarioRun, required_capabilities, select_scenarios
@@ -85,7 +92,8 @@ class RemoteRun:
             selection = add_tours(selection, description.settings, self.plan, self.protocol)
             facts = describe_facts(description, offered)
             deviations = self.profile.deviations
-            state = RunState(self.plan, selection, emit, deviations, limits, protocol=self.protocol, facts=facts)
+            state = RunState(self.plan, selection, emit, deviations, limits, facts=facts)
+            state.subject = self.protocol.subject
             state.kafka_release = self.protocol.release_of(advertised)
             state.work.playing = pool.playing
             state.plays_at_once = True
@@ -198,13 +206,15 @@ class RemoteRun:
 
     async def replay_failures(self, state: RunState, pool: ScenarioPool, versions_run: ScenarioRun) -> None:
         """Replay the scenarios that failed until nothing is left to confirm."""
-        while again := state.failures_to_replay():
-            if versions_run.scenario in again:
+
+        async def play(scenarios: Sequence[Scenario], attempt: str, on_run: RunCallback) -> None:
+            if versions_run.scenario in scenarios:
                 # The versions that failed are left out of the description by now, but not out of this replay.
-                again.remove(versions_run.scenario)
                 whole = replace(pool, description=await self.target.open())
-                state.confirm_run(await whole.play(versions_run.scenario, "replay"))
-            await pool.play_all(again, "replay", state.confirm_run)
+                on_run(await whole.play(versions_run.scenario, attempt))
+            await pool.play_all([each for each in scenarios if each != versions_run.scenario], attempt, on_run)
+
+        await replay_failures(state, play)
 
     async def play_schedules(
         self,

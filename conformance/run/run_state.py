@@ -8,14 +8,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING
 
-from fencepost.conformance.analysis.failures import Origin, build_failure
+from fencepost.conformance.analysis.failures import Origin, failure_in
 from fencepost.conformance.analysis.report_builder import ReportBuilder, confirmed_requirements
 from fencepost.conformance.analysis.root_cause import (
     Evidence,
     RootCauses,
     family_of,
+    find_root_causes,
     is_crash,
     is_specific,
     neighbouring_families,
@@ -31,19 +31,21 @@ from fencepost.conformance.events import (
 )
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.provenance import Provenance
-from fencepost.conformance.results import Ending, Report, TargetFacts
-from fencepost.conformance.run.engine import Confirmation, ScheduleEngine
+from fencepost.conformance.results import Ending, Report, Scope, TargetFacts
+from fencepost.conformance.run.engine import (
+    Confirmation,
+    RunStatistics,
+    ScheduleEngine,
+    ScheduleResult,
+    measure_coverage,
+)
 from fencepost.conformance.run.protocol import ProtocolDescription
 from fencepost.conformance.run.registry import DEFAULT_PROTOCOL
+from fencepost.conformance.run.schedule import CoverageGoals
 from fencepost.conformance.run.stream import CurrentWork, Emit, RunLimits, trace_path, with_decisions
-from fencepost.conformance.subject import Scenario, ScenarioRun, Selection, required_capabilities
+from fencepost.conformance.subject import NO_DECISIONS, Scenario, ScenarioRun, Selection, Subject, required_capabilities
 from fencepost.model.settings import Settings
-from fencepost.traces.judge.judge import judge
 from fencepost.traces.verdict import UNCLASSIFIED, violations_in
-
-if TYPE_CHECKING:
-    from fencepost.conformance.run.engine import RunStatistics, ScheduleResult
-
 
 # -- the state of a run -----------------------------------------------------------------------------------------------
 
@@ -72,12 +74,14 @@ class RunState:
     runs: list[ScenarioRun] = field(default_factory=list)
     schedule_failures: list[ScenarioRun] = field(default_factory=list)
     """The shortest schedules that violated something, each named after the requirement."""
-    statistics: "RunStatistics | None" = None
+    statistics: RunStatistics | None = None
     """Of the random schedules, once they are played."""
     violated: set[str] = field(default_factory=set)
     confirmed: dict[str, frozenset[str]] = field(default_factory=dict)
     decisions: dict[str, bool] = field(default_factory=dict)
-    protocol: ProtocolDescription = DEFAULT_PROTOCOL
+    subject: Subject = DEFAULT_PROTOCOL.subject
+    find_origin: Callable[[ScenarioRun, str], Origin] | None = None
+    """Where the trace of a run that violates a requirement is, and how it is played again; None for a target."""
     facts: TargetFacts | None = None
     """What was known about the target beforehand."""
     idle_findings: tuple[str, ...] = ()
@@ -87,6 +91,8 @@ class RunState:
     """The seconds after which the present kind of work began, and how many schedules were done then."""
     plays_at_once: bool = False
     """Whether scenarios are played side by side, and those that need a restart after the others."""
+    scope: Scope | None = None
+    """How much of the catalogue the run sets out to exercise; None for what the plan says."""
     kafka_release: str = ""
     """The release of Apache Kafka that the target's versions are those of, if it is known."""
 
@@ -119,7 +125,7 @@ class RunState:
         contrary = {name: self.decisions[name] for name, side in sides if self.contradicts(name, side)}
         if contrary:
             events = tuple(with_decisions(run.events, contrary))
-            run = replace(run, events=events, verdict=judge(run.header, events, protocol=self.protocol.judged))
+            run = replace(run, events=events, verdict=self.subject.judge(run.header, events, NO_DECISIONS))
         self.decisions.update(run.verdict.decisions)
         self.runs.append(run)
         violated = run.verdict.violated
@@ -149,21 +155,15 @@ class RunState:
         """Emit that the violations of these requirements in a run are confirmed, and return the requirements emitted:
         those that were asked for and that the run violates by itself."""
         asked = self.reportable_ids()
-        causes = RootCauses([*self.runs, *self.schedule_failures], self.protocol.specification)
+        causes = self.causes_among([*self.runs, *self.schedule_failures])
         shown = {
             violation.requirement: violation
             for violation in reversed(violations_in(run.verdict))
             if violation.requirement in requirements & asked and not causes.cause_of(violation, run)
         }
         for requirement, violation in sorted(shown.items()):
-            failure = build_failure(
-                run.events,
-                violation,
-                self.origin_of(run),
-                replayed=True,
-                header=run.header,
-                specification=self.protocol.specification,
-            )
+            origin = self.origin_of(run, requirement)
+            failure = failure_in(run, violation, self.subject, origin, replayed=True)
             self.emit(ViolationConfirmed(requirement, run.scenario.name, failure))
         self.failed |= shown.keys() - self.deviations.keys()
         limit = self.plan.max_failures
@@ -179,7 +179,8 @@ class RunState:
         done += self.statistics.schedules if self.statistics is not None else 0
         total = len(self.selection.scenarios) + self.plan.schedules
         rest = [each for each in self.selection.scenarios if each.name not in played]
-        after_restart = sum("restart" in required_capabilities(each) for each in rest) if self.plays_at_once else 0
+        waits = self.plays_at_once and not self.subject.is_watched
+        after_restart = sum("restart" in required_capabilities(each) for each in rest) if waits else 0
         seconds = self.limits.elapsed_seconds()
         self.emit(
             Progress(
@@ -195,7 +196,11 @@ class RunState:
         )
 
     def add_shrunk(self, requirement: str, run: ScenarioRun, again: frozenset[str]) -> None:
-        """Add the schedule to report for a requirement, and what its replay violates."""
+        """Add the schedule to report for a requirement, and what its replay violates.
+
+        It may end early: what it is about it shows before.
+        """
+        run = replace(run, blocked="", not_shown="", misconduct="")
         self.confirmed[run.scenario.name] = again
         self.schedule_failures.append(run)
         confirmed = requirement in again
@@ -209,8 +214,8 @@ class RunState:
         of it confirmed, is left out: its trace says no more.
         """
         runs = [run for _, run in self.failures_not_replayed()]
-        causes = RootCauses([*self.runs, *runs], self.protocol.specification)
-        confirmed, rules = confirmed_requirements(self.confirmed), self.protocol.specification.rules
+        causes = self.causes_among([*self.runs, *runs])
+        confirmed, rules = confirmed_requirements(self.confirmed), self.subject.specification.rules
         places: dict[str, tuple[bool, bool, str]] = {}
         for run in runs:
             for each in violations_in(run.verdict):
@@ -231,11 +236,11 @@ class RunState:
                 if violation.violation is not None:
                     rules = candidates[0].run.verdict.rules
                     evidence = Evidence(violation.requirement, violation.violation, rules)
-                    families |= neighbouring_families(evidence, self.protocol.specification.rules)
+                    families |= neighbouring_families(evidence, self.subject.specification.rules)
         left = self.selection.left_scenarios
         return [each for each in left if not families.isdisjoint(map(family_of, each.requirements))]
 
-    def add_schedule(self, result: "ScheduleResult") -> None:
+    def add_schedule(self, result: ScheduleResult) -> None:
         """Emit the result of a random schedule; the engine has counted it."""
         name = result.generated.schedule.name
         self.emit(ScheduleFinished(name, result.events, result.violated, result.undecided))
@@ -274,13 +279,15 @@ class RunState:
         is replayed even if its requirement is violated without one.
         """
         confirmed = confirmed_requirements(self.confirmed)
-        causes = RootCauses(self.runs, self.protocol.specification)
+        causes = self.causes_among(self.runs)
+        asked = self.reportable_ids() if self.subject.is_watched else None
         chosen: dict[str, Scenario] = {}
         candidates: list[tuple[str, bool, ScenarioRun]] = []
         for run in sorted(self.runs, key=trace_length):
             independent = [each for each in violations_in(run.verdict) if not causes.cause_of(each, run)]
             checked = {each.requirement for each in independent if each.is_checked}
             violated = {each.requirement for each in independent} - self.selection.not_told
+            violated &= violated if asked is None else asked  # what was not asked for may be the cause of something
             candidates += ((requirement, requirement not in checked, run) for requirement in violated - confirmed)
             if run.scenario.name not in self.confirmed and any(is_crash(each.violation, run) for each in independent):
                 chosen[run.scenario.name] = run.scenario
@@ -299,29 +306,30 @@ class RunState:
             requirements,
             self.selection.left_out,
             self.deviations,
-            self.protocol.specification,
+            self.subject.specification,
             not_told=self.selection.not_told,
             kafka_release=self.kafka_release,
         )
         runs = [*self.runs, *self.schedule_failures, *(run for _, run in self.failures_not_replayed())]
-        builder.add_runs(runs, self.confirmed, self.origin_of)
+        builder.add_runs(self.subject, runs, self.confirmed, self.origin_of)
         if ended is not None:
             played = {run.scenario.name for run in self.runs}
             unplayed = [each for each in self.selection.scenarios if each.name not in played]
             builder.note_unplayed((id for each in unplayed for id in each.requirements), ended)
         builder.totals.add_decisions(self.decisions)
-        verdicts = [run.verdict for run in self.runs]
-        builder.rules += (verdict.rules for verdict in verdicts)
         schedules, events = len(self.runs), sum(len(run.events) for run in self.runs)
-        coverage = None
+        coverage, statistics = None, self.statistics if self.statistics is not None else RunStatistics()
         if self.plan.schedules:
-            from fencepost.conformance.run.engine import RunStatistics, measure_coverage
-
-            statistics = self.statistics if self.statistics is not None else RunStatistics()
-            builder.rules.append(statistics.rules)
             schedules += statistics.schedules
             events += statistics.events
-            coverage = measure_coverage(statistics, self.protocol.coverage_goals(), verdicts)
+        if self.subject.known_transitions is None:
+            builder.add_watched_schedules(statistics.kept, statistics.undecided)
+        else:
+            verdicts = [run.verdict for run in self.runs]
+            builder.rules += (verdict.rules for verdict in verdicts)
+            if self.plan.schedules:
+                builder.rules.append(statistics.rules)
+                coverage = measure_coverage(statistics, self.coverage_goals(), verdicts)
         return builder.build(
             target=target,
             seed=self.plan.seed,
@@ -330,11 +338,23 @@ class RunState:
             seconds=self.limits.elapsed_seconds(),
             ended=ended,
             coverage=coverage,
-            scope=self.plan.scope,
+            scope=self.plan.scope if self.scope is None else self.scope,
         )
 
-    def origin_of(self, run: ScenarioRun) -> Origin:
-        """Where the trace of a run is saved, and the command that runs it again."""
+    def coverage_goals(self) -> CoverageGoals:
+        """What the coverage by random schedules is measured against."""
+        guards = {name: rule.guard for name, rule in self.subject.specification.rules.items()}
+        known = self.subject.known_transitions
+        return CoverageGoals(known() if known is not None else frozenset(), guards)
+
+    def causes_among(self, runs: Sequence[ScenarioRun]) -> RootCauses:
+        """The causes of the violations of some runs."""
+        return find_root_causes(self.subject, runs)
+
+    def origin_of(self, run: ScenarioRun, requirement: str) -> Origin:
+        """Where the trace of a run that violates a requirement is saved, and the command that runs it again."""
+        if self.find_origin is not None:
+            return self.find_origin(run, requirement)
         plan, name = self.plan, run.scenario.name
         target = [plan.target] if plan.target else []  # else the profile starts it
         profile = ["--profile", str(plan.profile)] if plan.profile is not None else []
@@ -362,6 +382,24 @@ def order_scenarios(scenarios: Sequence[Scenario], seed: int) -> list[Scenario]:
     if seed:
         random.Random(seed).shuffle(ordered)
     return ordered
+
+
+# -- scenarios and their replays --------------------------------------------------------------------------------------
+
+PlayAll = Callable[[Sequence[Scenario], str, Callable[[ScenarioRun], None]], Awaitable[None]]
+"""Plays scenarios, an attempt of this name at each, and hands over each run."""
+
+
+async def play_and_confirm(state: RunState, play: PlayAll, scenarios: Sequence[Scenario]) -> None:
+    """Play scenarios, then replay what failed."""
+    await play(scenarios, "run", state.add_run)
+    await replay_failures(state, play)
+
+
+async def replay_failures(state: RunState, play: PlayAll) -> None:
+    """Replay the scenarios that failed until nothing is left to confirm."""
+    while failed := state.failures_to_replay():
+        await play(failed, "replay", state.confirm_run)
 
 
 # -- random schedules -------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from fencepost.conformance.results import Ending, Failure, Report, RequirementRe
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.run.provenance import name_target, record_run
 from fencepost.conformance.run.remote import RemoteRun
-from fencepost.conformance.run.run_state import RunState, order_scenarios
+from fencepost.conformance.run.run_state import RunState, order_scenarios, replay_failures
 from fencepost.conformance.run.stream import TraceSaver, stream_events
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.conformance.subject import Scenario, ScenarioRun, Selection
@@ -141,7 +141,7 @@ class InProcessRun:
 
     def new_state(self, plan: Plan, selection: Selection) -> RunState:
         """The state of a run that begins."""
-        return RunState(plan, selection, self.on_event, self.run.deviations, protocol=self.run.protocol)
+        return RunState(plan, selection, self.on_event, self.run.deviations, subject=self.run.protocol.subject)
 
     def on_event(self, event: RunEvent) -> None:
         """Save traces, and keep violations that no requirement speaks of."""
@@ -164,7 +164,7 @@ class InProcessRun:
         if not self.is_clean and not self.is_settled:
             self.is_settled = True
             self.play(list(self.left.values()))
-            in_thread(self.run.replay_failures(self.state))
+            in_thread(replay_failures(self.state, partial(self.run.play_in_turn, self.state)))
 
     def play(self, scenarios: Sequence[Scenario]) -> None:
         """Play scenarios that were not played yet."""

@@ -19,6 +19,7 @@ from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import ExitCode, Report, Verdict
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.run.context import ScenarioContext, ScenarioFunction
+from fencepost.conformance.run.registry import DEFAULT_PROTOCOL
 from fencepost.conformance.subject import Scenario, ScenarioRun, select_requirements
 from fencepost.conformance.zoo.registry import fault_named
 from fencepost.model.errors import Error
@@ -348,7 +349,8 @@ def test_an_error_that_no_rule_gives_instead_of_waiting_is_charged_to_nobody(mon
 def test_a_violation_that_no_requirement_speaks_of_is_never_lost(is_confirmed: bool, monkeypatch: Patch) -> None:
     builder = ReportBuilder(["HB-05"])
     confirmed = {"played": frozenset({UNCLASSIFIED})} if is_confirmed else {"played": frozenset[str]()}
-    builder.add_runs([play_as_the_leader(monkeypatch)], confirmed, lambda run: Origin("trace.jsonl", ""))
+    runs = [play_as_the_leader(monkeypatch)]
+    builder.add_runs(DEFAULT_PROTOCOL.subject, runs, confirmed, lambda run, requirement: Origin("trace.jsonl", ""))
     report = builder.build(schedules=1, events=1, seconds=0)
     assert report.exit_code() is (ExitCode.VIOLATION if is_confirmed else ExitCode.INCONCLUSIVE)
     assert len(report.unclassified) == is_confirmed

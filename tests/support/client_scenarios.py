@@ -6,8 +6,9 @@ from fencepost.adapters.classic.client.driver import ReferenceSubject
 from fencepost.conformance.classic.clients import CLASSIC_CLIENTS, SCENARIOS
 from fencepost.conformance.classic.zoo.clients import reference
 from fencepost.conformance.classic.zoo.clients.reference import KINDS
-from fencepost.conformance.clients.run import ClientPlan, ClientRun
+from fencepost.conformance.clients.run import ClientRun
 from fencepost.conformance.clients.stage import ClientFacts, ClientPlayer
+from fencepost.conformance.plan import Plan
 from fencepost.conformance.subject import ScenarioRun
 from fencepost.conformance.zoo.fault import Fault
 from fencepost.model.classic.member.settings import ClientSettings
@@ -22,9 +23,8 @@ def make_run(
 ) -> ClientRun:
     """A run on the reference client, of the requirements that match one of the patterns; `options` are the plan's."""
     subject = WireSubject(settings, tamper)
-    play = ClientPlayer(subject, "reference", CLASSIC_CLIENTS.follow, subject.start_cluster, 30.0, clock="virtual")
-    plan = ClientPlan(("reference",), patterns, at_once=1, **options)
-    return ClientRun(plan, CLASSIC_CLIENTS, play)
+    player = ClientPlayer(subject, "reference", CLASSIC_CLIENTS.judge, subject.start_cluster, 30.0, clock="virtual")
+    return ClientRun(Plan("reference", patterns, **options), ("reference",), CLASSIC_CLIENTS, player, at_once=1)
 
 
 async def play_scenario(
@@ -48,6 +48,6 @@ async def play_subject(name: str, subject: WireSubject | ReferenceSubject) -> Sc
     is_static = settings.instance is not None
     facts = ClientFacts(names, settings.session_timeout, settings.rebalance_timeout, is_static)
     player = ClientPlayer(
-        subject, "reference", CLASSIC_CLIENTS.follow, subject.start_cluster, 30.0, clock="virtual", facts=facts
+        subject, "reference", CLASSIC_CLIENTS.judge, subject.start_cluster, 30.0, clock="virtual", facts=facts
     )
     return await player.play(BY_NAME[name])

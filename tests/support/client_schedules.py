@@ -27,12 +27,12 @@ def make_play(settings: ClientSettings, tamper: Tamper | None, is_driven: bool) 
     """A play with the reference client, tampered with if there is something to tamper."""
     reference = ReferenceSubject(settings, is_driven)
     wired = WireSubject(settings, tamper or send_as_it_is, tell_as_it_is if is_driven else None)
-    follow = protocol_for(is_driven).follow
+    judge = protocol_for(is_driven).judge
     subject = reference if tamper is None else wired
     return ClientPlayer(
         subject,
         "reference",
-        follow,
+        judge,
         subject.start_cluster,
         30.0,
         clock="virtual",

@@ -52,7 +52,7 @@ def make_player(settings: ClientSettings, facts: ClientFacts) -> ClientPlayer:
     return ClientPlayer(
         subject,
         "reference",
-        DRIVEN_CLIENTS.follow,
+        DRIVEN_CLIENTS.judge,
         subject.start_cluster,
         30.0,
         clock="virtual",

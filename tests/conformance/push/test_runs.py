@@ -26,7 +26,7 @@ from fencepost.conformance.results import Report, Verdict
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.run.falsify import Counterexample, falsify, target_bench
 from fencepost.conformance.run.remote import RemoteRun
-from fencepost.conformance.run.replay import replay_scenario
+from fencepost.conformance.run.replay import replay_whole
 from fencepost.conformance.run.stream import TraceSaver, consume, stream_events
 from fencepost.model.push.specification import PUSH as SPECIFICATION
 from tests.support.push.faults import FAULTS
@@ -72,7 +72,7 @@ def test_failure_is_saved_drawn_and_replayed(tmp_path: Path) -> None:
 
     def replay(name: str) -> ReplayOutcome:
         with activate(name):
-            return run_virtual(replay_scenario(trace, PUSH, BundledPushTarget(), "replay", 0)).outcome
+            return run_virtual(replay_whole(trace, PUSH, BundledPushTarget(), "replay", 0)).outcome
 
     assert (replay("start_before_all_stopped"), replay("leave_last_out"), replay("")) == (
         ReplayOutcome.STILL_FAILS,

@@ -19,8 +19,8 @@ from fencepost.conformance.classic.zoo.client_stand import make_bench as make_re
 from fencepost.conformance.classic.zoo.clients.reference import KINDS as KINDS_OF_CLIENTS
 from fencepost.conformance.clients.judging import replay_client
 from fencepost.conformance.clients.protocol import schedule_body, schedule_in
-from fencepost.conformance.clients.run import ClientPlan, ClientRun
-from fencepost.conformance.plan import ReplayOutcome
+from fencepost.conformance.clients.run import ClientRun
+from fencepost.conformance.plan import Plan, ReplayOutcome
 from fencepost.conformance.results import ExitCode
 from fencepost.conformance.run.schedule import Move, Schedule
 from fencepost.conformance.subject import ScenarioRun
@@ -38,9 +38,9 @@ SETTINGS = {"eager": EAGER, "cooperative": COOPERATIVE, "static": STATIC}
 
 def run_of(tamper: Tamper | None, **options: object) -> ClientRun:
     """A run of the first scenario, which shows what the client is, and of a few schedules."""
-    plan = ClientPlan(("reference",), ("MEMBER-1*",), at_once=1, is_driven=True, **options)  # type: ignore[arg-type]
+    plan = Plan("reference", ("MEMBER-1*",), **options)  # type: ignore[arg-type]
     protocol = replace(protocol_for(True), scenarios=protocol_for(True).scenarios[:1])
-    return ClientRun(plan, protocol, make_play(EAGER, tamper, True))
+    return ClientRun(plan, ("reference",), protocol, make_play(EAGER, tamper, True), at_once=1, is_driven=True)
 
 
 # -- drawing ----------------------------------------------------------------------------------------------------------
