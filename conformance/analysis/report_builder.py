@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import Enum, auto
 from types import MappingProxyType
 
 from fencepost.conformance.analysis.causes import (
@@ -13,7 +12,7 @@ from fencepost.conformance.analysis.causes import (
     schedule_length,
 )
 from fencepost.conformance.analysis.failures import Origin, failure_in, keep_excerpts
-from fencepost.conformance.analysis.root_cause import BLOCKED_BY, RootCauses, find_root_causes
+from fencepost.conformance.analysis.root_cause import BLOCKED_BY, Case, RootCauses, find_root_causes
 from fencepost.conformance.results import (
     Coverage,
     Ending,
@@ -132,43 +131,6 @@ NOT_CHOSEN = "failed once, see {}, which was not replayed"
 NOT_REPLAYED = "failed once, see {}; the run was cut short before it could be replayed"
 
 
-class ViolationStatus(Enum):
-    """What a violation that was seen once is worth."""
-
-    CONFIRMED = auto()
-    """The replay of this scenario showed it again."""
-    CONFIRMED_ELSEWHERE = auto()
-    """The replay of another scenario violated the same requirement."""
-    CONSEQUENCE = auto()
-    """It follows from another violation."""
-    UNCONFIRMED = auto()
-    """No replay has shown it again."""
-
-
-def classify(
-    violation: CheckResult,
-    run: ScenarioRun,
-    causes: RootCauses,
-    confirmed: Mapping[str, frozenset[str]],
-    trace: str,
-    not_replayed: str,
-) -> tuple[ViolationStatus, str]:
-    """The status of a violation and the note that explains it ("" for a confirmed one).
-
-    `confirmed` has, by scenario, the requirements that its replay violated; `trace` names the run's trace, and
-    `not_replayed` says that it was not replayed.
-    """
-    replayed = confirmed.get(run.scenario.name)
-    cause = causes.cause_of(violation, run)
-    if cause:
-        return ViolationStatus.CONSEQUENCE, cause
-    if replayed is not None and violation.requirement in replayed:
-        return ViolationStatus.CONFIRMED, ""
-    if violation.requirement in confirmed_requirements(confirmed):
-        return ViolationStatus.CONFIRMED_ELSEWHERE, NOT_REPLAYED_HERE
-    return ViolationStatus.UNCONFIRMED, (not_replayed if replayed is None else NOT_AGAIN).format(trace)
-
-
 def confirmed_requirements(confirmed: Mapping[str, frozenset[str]]) -> frozenset[str]:
     """The requirements that any replay violated."""
     return frozenset[str]().union(*confirmed.values())
@@ -211,15 +173,6 @@ class RequirementFindings:
         """Count a violation."""
         self.counts[CheckStatus.FAIL] += 1
         self.failures.append(failure)
-
-    def add_violation(self, status: ViolationStatus, note: str) -> None:
-        """Count a violation that is not confirmed in its own scenario."""
-        if status is ViolationStatus.CONFIRMED_ELSEWHERE:
-            self.add_check(CheckStatus.FAIL, note)
-            return
-        if status is ViolationStatus.UNCONFIRMED:
-            self.doubt = self.doubt or note
-        self.add_check(CheckStatus.INCONCLUSIVE, note)
 
 
 def explain_missing_checks(findings: Mapping[str, RequirementFindings], run: ScenarioRun, causes: RootCauses) -> None:
@@ -351,28 +304,13 @@ class ReportBuilder:
         confirmed: Mapping[str, frozenset[str]],
         origin_of: Callable[[ScenarioRun, str], Origin],
     ) -> None:
-        """Add all runs of a subject: causes are looked for among them. For `confirmed` see `classify`."""
+        """Add all runs of a subject: causes are looked for among them. `confirmed` has, by scenario, the requirements
+        that its replay violated."""
         causes = find_root_causes(subject, runs)
-        not_replayed = NOT_CHOSEN if subject.is_watched else NOT_REPLAYED
         for run in runs:
-            for violation in violations_in(run.verdict):
-                if violation.requirement not in self.findings and violation.requirement != UNCLASSIFIED:
-                    continue
-                origin = origin_of(run, violation.requirement)
-                trace = origin.trace or run.scenario.name
-                status, note = classify(violation, run, causes, confirmed, trace, not_replayed)
-                if status is ViolationStatus.CONFIRMED:
-                    failure = failure_in(run, violation, subject, origin, replayed=True)
-                    self.add_failure(violation.requirement, failure)
-                    continue
-                if violation.requirement in self.findings:
-                    self.findings[violation.requirement].add_violation(status, note)
-                elif status is ViolationStatus.UNCONFIRMED:
-                    self.undecided.append(f"a violation that no requirement speaks of: {note}")
-                if status is ViolationStatus.CONSEQUENCE:
-                    again = violation.requirement in confirmed.get(run.scenario.name, ())
-                    consequence = Consequence(trace, causes.causes_of(violation, run) or frozenset(), again)
-                    self.consequences.setdefault(violation.requirement, []).append(consequence)
+            for case in causes.cases_in(run):
+                if case.requirement in self.findings or case.requirement == UNCLASSIFIED:
+                    self.add_case(case, subject, confirmed, origin_of(run, case.requirement))
             if subject.is_watched:
                 self.add_watched_run(run)
                 continue
@@ -380,6 +318,29 @@ class ReportBuilder:
                 replace(check, note=causes.rename_blocking(check.note, run)) for check in run.verdict.check_results
             )
             explain_missing_checks(self.findings, run, causes)
+
+    def add_case(self, case: Case, subject: Subject, confirmed: Mapping[str, frozenset[str]], origin: Origin) -> None:
+        """Add a violation that was seen once: a failure if the replay of its own scenario showed it again, and it
+        follows from no other one."""
+        id, name = case.requirement, case.run.scenario.name
+        trace, again = origin.trace or name, confirmed.get(name)
+        is_again = again is not None and id in again
+        if not case.is_independent:
+            consequence = Consequence(trace, case.causes or frozenset(), is_again)
+            self.consequences.setdefault(id, []).append(consequence)
+            self.add_check(id, CheckStatus.INCONCLUSIVE, case.note)
+        elif is_again:
+            self.add_failure(id, failure_in(case.run, case.result, subject, origin, replayed=True))
+        elif id in confirmed_requirements(confirmed):
+            self.add_check(id, CheckStatus.FAIL, NOT_REPLAYED_HERE)
+        else:
+            not_replayed = NOT_CHOSEN if subject.is_watched else NOT_REPLAYED
+            note = (not_replayed if again is None else NOT_AGAIN).format(trace)
+            if id in self.findings:
+                self.findings[id].doubt = self.findings[id].doubt or note
+                self.add_check(id, CheckStatus.INCONCLUSIVE, note)
+            else:
+                self.undecided.append(f"a violation that no requirement speaks of: {note}")
 
     def add_watched_run(self, run: ScenarioRun) -> None:
         """Add what a run of a watched subject shows beside its violations: checks, and why some were not made. A

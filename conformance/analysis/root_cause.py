@@ -49,7 +49,7 @@ scenario looks at is as specific as can be."""
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class ViolationInRun:
     """A violation of a requirement, with the rules that applied in its run, and how often."""
 
     requirement: str
@@ -59,14 +59,14 @@ class Evidence:
     """How many scenarios look at the requirement."""
 
 
-def neighbouring_families(found: Evidence, rules: Mapping[str, Rule]) -> frozenset[str]:
+def neighbouring_families(found: ViolationInRun, rules: Mapping[str, Rule]) -> frozenset[str]:
     """The families of requirements that may say more of what a schedule has found: its own, and those of the rules on
     its path."""
     on_path = (id for name in found.rules if name in rules for id in rules[name].requirements)
     return frozenset(family_of(id) for id in (found.requirement, *found.violation.requirements, *on_path))
 
 
-def name_requirement(found: Evidence, scenarios: Iterable[Evidence]) -> str:
+def name_requirement(found: ViolationInRun, scenarios: Iterable[ViolationInRun]) -> str:
     """The requirement that says most of what a schedule has found: one that scenarios violate, or its own.
 
     `scenarios` are the independent violations of scenarios on the same target; of two as near the first counts. Among
@@ -106,12 +106,12 @@ def is_specific(violation: Violation, rules: Mapping[str, Rule]) -> bool:
     return rule is None or violation.requirements != rule.requirements[:1]
 
 
-def is_on_path(found: Evidence, other: Evidence) -> bool:
+def is_on_path(found: ViolationInRun, other: ViolationInRun) -> bool:
     """Whether the rule that a scenario departs from applied in the schedule."""
     return other.violation.rule == found.violation.rule or other.violation.rule in found.rules
 
 
-def nearness(found: Evidence, other: Evidence) -> float:
+def nearness(found: ViolationInRun, other: ViolationInRun) -> float:
     """How near a violation of a scenario is to that of a schedule."""
     one, two = found.violation, other.violation
     return (
@@ -146,6 +146,33 @@ BLOCKED_BY = "blocked by "
 INCIDENTAL_NOTE = "blocked by another violation: it holds wherever a scenario looks at it"
 
 
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A violation in a run, and the requirements that it follows from: none if it is independent, None if it follows
+    from another one of no requirement in particular."""
+
+    result: CheckResult
+    run: ScenarioRun
+    causes: frozenset[str] | None = frozenset()
+
+    @property
+    def requirement(self) -> str:
+        """The requirement that is violated."""
+        return self.result.requirement
+
+    @property
+    def is_independent(self) -> bool:
+        """It follows from no other violation."""
+        return self.causes == frozenset()
+
+    @property
+    def note(self) -> str:
+        """What it follows from, in words; "" if it is independent."""
+        if self.causes is None:
+            return INCIDENTAL_NOTE
+        return BLOCKED_BY + ", ".join(sorted(self.causes)) if self.causes else ""
+
+
 class RootCauses:
     """The violations of all runs, and their causes.
 
@@ -162,7 +189,7 @@ class RootCauses:
         """The requirements whose checks a crash of the target failed."""
         self.independent: frozenset[str] = frozenset()
         """The requirements with a violation that follows from no other one."""
-        self.scenario_evidence: tuple[Evidence, ...] = ()
+        self.shown_by_scenarios: tuple[ViolationInRun, ...] = ()
         """The independent violations of the scenarios' own requirements."""
         found = [(each, played) for played in runs for each in violations_in(played.verdict)]
         for each, played in found:
@@ -170,27 +197,28 @@ class RootCauses:
                 self.checked.setdefault(wrong_answer(each.violation), []).append(each.requirement)
                 if is_crash(each.violation, played):
                     self.crash_violations.append(each.requirement)
-        self.independent = frozenset(each.requirement for each, played in found if not self.cause_of(each, played))
-        self.scenario_evidence = tuple(self.find_evidence(found, runs))
-        self.independent = frozenset(each.requirement for each, played in found if not self.cause_of(each, played))
+        self.independent = self.find_independent(found)
+        self.shown_by_scenarios = tuple(self.find_shown(found, runs))
+        self.independent = self.find_independent(found)
 
-    def find_evidence(
+    def find_independent(self, found: Iterable[tuple[CheckResult, ScenarioRun]]) -> frozenset[str]:
+        """The requirements with a violation that follows from no other one, as far as is known."""
+        return frozenset(each.requirement for each, run in found if self.causes_of(each, run) == frozenset())
+
+    def find_shown(
         self, found: Iterable[tuple[CheckResult, ScenarioRun]], runs: Iterable[ScenarioRun]
-    ) -> Iterator[Evidence]:
+    ) -> Iterator[ViolationInRun]:
         """The independent violations of the scenarios' own requirements, in the order of the runs."""
         breadth = Counter(id for run in runs for id in dict.fromkeys(run.scenario.requirements))
         for each, run in found:
             fault, id = each.violation, each.requirement
             is_own = each.is_checked or id in run.scenario.requirements
-            if fault is not None and run.scenario.requirements and is_own and not self.cause_of(each, run):
-                yield Evidence(id, fault, run.verdict.rules, breadth[id])
+            if fault is not None and run.scenario.requirements and is_own and self.causes_of(each, run) == frozenset():
+                yield ViolationInRun(id, fault, run.verdict.rules, breadth[id])
 
-    def cause_of(self, violation: CheckResult, run: ScenarioRun) -> str:
-        """The other violations that a violation follows from, in words; "" if it is independent."""
-        causes = self.causes_of(violation, run)
-        if causes is None:
-            return INCIDENTAL_NOTE
-        return BLOCKED_BY + ", ".join(sorted(causes)) if causes else ""
+    def cases_in(self, run: ScenarioRun) -> list[Case]:
+        """The violations in a run, with their causes."""
+        return [Case(each, run, self.causes_of(each, run)) for each in violations_in(run.verdict)]
 
     def name_cause(self, violation: CheckResult, run: ScenarioRun) -> str:
         """The requirement that says most of a violation: the first that it follows from, or its own."""
@@ -206,10 +234,10 @@ class RootCauses:
         if fault is not None and not run.scenario.requirements:
             if others:
                 return frozenset(others)
-            named = name_requirement(Evidence(id, fault, run.verdict.rules), self.scenario_evidence)
+            named = name_requirement(ViolationInRun(id, fault, run.verdict.rules), self.shown_by_scenarios)
             if named != id:
                 return frozenset({named})
-            if any(each.requirement == id for each in self.scenario_evidence):
+            if any(each.requirement == id for each in self.shown_by_scenarios):
                 return frozenset()
         if fault is not None:
             owner = self.owners.get(wrong_answer(fault), id)
@@ -235,7 +263,7 @@ class RootCauses:
         }
         return frozenset(
             each.requirement
-            for each in self.scenario_evidence
+            for each in self.shown_by_scenarios
             if any((each.violation.api, error) in told for error in observed_errors(each.violation))
         )
 
@@ -245,7 +273,7 @@ class RootCauses:
         names = (*run.verdict.rules, *fault.timers)
         rules = (self.specification.rules[name] for name in names if name in self.specification.rules)
         fired = {id for rule in rules if not rule.api for id in rule.requirements}
-        violated = {each.requirement for each in self.scenario_evidence}
+        violated = {each.requirement for each in self.shown_by_scenarios}
         return frozenset(id for id in violated if fired & {id, *self.specification.prerequisites.get(id, ())})
 
     def is_shown_by_scenario(self, violation: CheckResult) -> bool:
@@ -254,7 +282,7 @@ class RootCauses:
         return fault is not None and any(
             (each.violation.api, each.violation.rule, each.violation.fields) == (fault.api, fault.rule, fault.fields)
             and observed_errors(each.violation) == observed_errors(fault)
-            for each in self.scenario_evidence
+            for each in self.shown_by_scenarios
         )
 
     def presumed_by(self, id: str) -> frozenset[str]:

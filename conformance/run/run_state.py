@@ -12,8 +12,8 @@ from operator import itemgetter
 from fencepost.conformance.analysis.failures import Origin, failure_in
 from fencepost.conformance.analysis.report_builder import ReportBuilder, confirmed_requirements
 from fencepost.conformance.analysis.root_cause import (
-    Evidence,
     RootCauses,
+    ViolationInRun,
     family_of,
     find_root_causes,
     is_crash,
@@ -157,9 +157,9 @@ class RunState:
         asked = self.reportable_ids()
         causes = self.causes_among([*self.runs, *self.schedule_failures])
         shown = {
-            violation.requirement: violation
-            for violation in reversed(violations_in(run.verdict))
-            if violation.requirement in requirements & asked and not causes.cause_of(violation, run)
+            case.requirement: case.result
+            for case in reversed(causes.cases_in(run))
+            if case.requirement in requirements & asked and case.is_independent
         }
         for requirement, violation in sorted(shown.items()):
             origin = self.origin_of(run, requirement)
@@ -218,12 +218,12 @@ class RunState:
         confirmed, rules = confirmed_requirements(self.confirmed), self.subject.specification.rules
         places: dict[str, tuple[bool, bool, str]] = {}
         for run in runs:
-            for each in violations_in(run.verdict):
-                roots = causes.causes_of(each, run)
-                if roots and roots <= confirmed and causes.is_shown_by_scenario(each):
+            for each in causes.cases_in(run):
+                fault = each.result.violation
+                if each.causes and each.causes <= confirmed and causes.is_shown_by_scenario(each.result):
                     continue
-                is_vague = each.violation is not None and not is_specific(each.violation, rules)
-                place = roots != frozenset(), is_vague, each.requirement
+                is_vague = fault is not None and not is_specific(fault, rules)
+                place = not each.is_independent, is_vague, each.requirement
                 places[each.requirement] = min(place, places.get(each.requirement, place))
         wanted = sorted(places[each] for each in self.unconfirmed_requirements() if each in places)
         return [id for depends, _, id in wanted if not depends], [id for depends, _, id in wanted if depends]
@@ -235,7 +235,7 @@ class RunState:
             for violation in violations_in(candidates[0].run.verdict) if requirement in asked else ():
                 if violation.violation is not None:
                     rules = candidates[0].run.verdict.rules
-                    evidence = Evidence(violation.requirement, violation.violation, rules)
+                    evidence = ViolationInRun(violation.requirement, violation.violation, rules)
                     families |= neighbouring_families(evidence, self.subject.specification.rules)
         left = self.selection.left_scenarios
         return [each for each in left if not families.isdisjoint(map(family_of, each.requirements))]
@@ -284,7 +284,7 @@ class RunState:
         chosen: dict[str, Scenario] = {}
         candidates: list[tuple[str, bool, ScenarioRun]] = []
         for run in sorted(self.runs, key=trace_length):
-            independent = [each for each in violations_in(run.verdict) if not causes.cause_of(each, run)]
+            independent = [each.result for each in causes.cases_in(run) if each.is_independent]
             checked = {each.requirement for each in independent if each.is_checked}
             violated = {each.requirement for each in independent} - self.selection.not_told
             violated &= violated if asked is None else asked  # what was not asked for may be the cause of something

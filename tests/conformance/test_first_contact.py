@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from fencepost.adapters.target import Description, SettingOrigin
-from fencepost.conformance.analysis.report_builder import ReportBuilder, ViolationStatus
+from fencepost.conformance.analysis.report_builder import ReportBuilder
 from fencepost.conformance.capabilities import (
     REMEDIES,
     describe_facts,
@@ -26,6 +26,7 @@ from fencepost.model.catalogue.requirement import CAPABILITIES
 from fencepost.model.classic.catalogue import CATALOGUE
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Order
+from fencepost.traces.verdict import CheckStatus
 from tests.support.odd_brokers import ODD_BROKERS
 from tests.support.sample_reports import KEPT
 from tests.support.served_coordinator import serve_in_thread
@@ -82,7 +83,7 @@ def test_what_is_seen_of_such_a_requirement_means_nothing(not_told: frozenset[st
 )
 def test_what_follows_from_another_violation_means_nothing_for_it(left_out: dict[str, str], verdict: Verdict) -> None:
     builder = ReportBuilder(["JOIN-02"], left_out)
-    builder.findings["JOIN-02"].add_violation(ViolationStatus.CONSEQUENCE, "blocked by JOIN-01")
+    builder.add_check("JOIN-02", CheckStatus.INCONCLUSIVE, "blocked by JOIN-01")
     (result,) = builder.build(schedules=1, events=1, seconds=1, target={"name": "t"}).results
     assert result.verdict is verdict
 

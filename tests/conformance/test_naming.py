@@ -12,8 +12,9 @@ from fencepost.conformance.analysis.root_cause import (
     INCIDENTAL_NOTE,
     MIN_NEARNESS,
     MIN_NEARNESS_AMONG_MANY,
-    Evidence,
+    Case,
     RootCauses,
+    ViolationInRun,
     name_requirement,
     nearness,
 )
@@ -50,15 +51,15 @@ from fencepost.traces.verdict import (
 
 COMMIT = Violation(0, "g", "OffsetCommit", ("error",), "", (), "commit.stable", "", ("COMMIT-01",), "refused")
 PATH: Mapping[str, int] = {"join.new": 1, "commit.stable": 2}
-FOUND = Evidence("COMMIT-01", COMMIT, PATH)
-FAR = Evidence(
+FOUND = ViolationInRun("COMMIT-01", COMMIT, PATH)
+FAR = ViolationInRun(
     "ADMIN-09", replace(COMMIT, api="DescribeGroups", rule="describe.group", fields=("members",), kind=""), {}
 )
 RECORDED_ON_KFAKE = Path(__file__).parents[1] / "traces" / "data" / "kfake"
 RECORDED = {row.name: row for row in load_results().rows}
 
 
-def near(requirement: str) -> Evidence:
+def near(requirement: str) -> ViolationInRun:
     """A violation of another requirement by the same response."""
     return replace(FOUND, requirement=requirement)
 
@@ -92,7 +93,9 @@ def test_of_many_violated_requirements_one_has_to_be_nearer() -> None:
 def test_among_many_the_same_wrong_error_of_the_same_api_names_it() -> None:
     refusal = FieldDifference("error_code", "NONE", "UNKNOWN_MEMBER_ID")
     refused = replace(FOUND, violation=replace(COMMIT, differences=(refusal,)))
-    far = Evidence("JOIN-42", replace(refused.violation, rule="commit.empty", fields=("error", "time"), kind=""), {})
+    far = ViolationInRun(
+        "JOIN-42", replace(refused.violation, rule="commit.empty", fields=("error", "time"), kind=""), {}
+    )
     many = [replace(near("ADMIN-01"), requirement=f"COMMIT-{number}") for number in range(10, 11 + FEW_REQUIREMENTS)]
     assert nearness(refused, far) < MIN_NEARNESS_AMONG_MANY <= nearness(refused, many[0])
     assert name_requirement(refused, [*many, far]) == "JOIN-42"
@@ -156,6 +159,10 @@ def run_of(requirement: str, status: CheckStatus = CheckStatus.FAIL, violation: 
     )
 
 
+def note_of(causes: RootCauses, found: CheckResult, run: ScenarioRun) -> str:
+    return Case(found, run, causes.causes_of(found, run)).note
+
+
 def test_what_fails_only_because_a_round_ends_late_follows_from_the_requirement_about_that() -> None:
     runs = [run_of("JOIN-27"), run_of("JOIN-43")]
     assert RootCauses(runs).independent == {"JOIN-27"}
@@ -184,8 +191,8 @@ def test_what_nothing_explains_follows_from_an_error_that_is_known_to_be_wrong()
     of_commits = run_of("COMMIT-05", violation=replace(COMMIT, differences=(refusal,)))
     of_heartbeats = run_of("HB-04", violation=replace(COMMIT, api="Heartbeat", kind="", differences=(refusal,)))
     assert found.requirement == UNCLASSIFIED
-    assert RootCauses([schedule, of_commits, of_heartbeats]).cause_of(found, schedule) == "blocked by COMMIT-05"
-    assert RootCauses([schedule, of_heartbeats]).cause_of(found, schedule) == ""
+    assert note_of(RootCauses([schedule, of_commits, of_heartbeats]), found, schedule) == "blocked by COMMIT-05"
+    assert note_of(RootCauses([schedule, of_heartbeats]), found, schedule) == ""
 
 
 def test_what_nothing_explains_follows_from_the_same_error_in_a_scenario() -> None:
@@ -197,7 +204,7 @@ def test_what_nothing_explains_follows_from_the_same_error_in_a_scenario() -> No
     (found,) = violations_in(schedule.verdict)
     of_joins = run_of("JOIN-55", violation=replace(COMMIT, api="JoinGroup", differences=(refusal,)))
     assert found.requirement == UNCLASSIFIED
-    assert RootCauses([schedule, of_joins]).cause_of(found, schedule) == "blocked by JOIN-55"
+    assert note_of(RootCauses([schedule, of_joins]), found, schedule) == "blocked by JOIN-55"
 
 
 def test_what_comes_after_a_timer_that_fires_otherwise_follows_from_that() -> None:
@@ -207,13 +214,13 @@ def test_what_comes_after_a_timer_that_fires_otherwise_follows_from_that() -> No
     (found,) = violations_in(schedule.verdict)
     passed, sync_timer = run_of("ADMIN-18", CheckStatus.PASS), run_of("TIMER-12")
     causes = RootCauses([passed, sync_timer, schedule, after_timer])
-    assert causes.cause_of(found, schedule) == INCIDENTAL_NOTE
-    assert causes.cause_of(found, after_timer) == "blocked by TIMER-12"
+    assert note_of(causes, found, schedule) == INCIDENTAL_NOTE
+    assert note_of(causes, found, after_timer) == "blocked by TIMER-12"
     # The timer fired after all that is certain, as the diagnosis has it.
     (unsettled,) = violations_in(TraceVerdict((replace(refused, timers=("timer.sync",)),), (), {}))
-    assert causes.cause_of(unsettled, schedule) == "blocked by TIMER-12"
+    assert note_of(causes, unsettled, schedule) == "blocked by TIMER-12"
     session_timer = RootCauses([passed, run_of("TIMER-01"), after_timer])
-    assert session_timer.cause_of(found, after_timer) == INCIDENTAL_NOTE
+    assert note_of(session_timer, found, after_timer) == INCIDENTAL_NOTE
 
 
 def test_a_timer_counts_that_fired_just_before_the_wrong_response() -> None:
@@ -224,7 +231,7 @@ def test_a_timer_counts_that_fired_just_before_the_wrong_response() -> None:
     (found,) = violations_in(schedule.verdict)
     assert found.requirement == "ADMIN-18" and "timer.sync" not in schedule.verdict.rules
     causes = RootCauses([run_of("ADMIN-18", CheckStatus.PASS), run_of("TIMER-12"), schedule])
-    assert causes.cause_of(found, schedule) == "blocked by TIMER-12"
+    assert note_of(causes, found, schedule) == "blocked by TIMER-12"
 
 
 # --- in a run ------------------------------------------------------------------------------------------------------
