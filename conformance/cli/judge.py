@@ -65,7 +65,7 @@ def judge_traces(paths: Sequence[Path], progress: "Callable[[Progress], None]", 
     """The report on traces of coordinators, or on those of clients. Raises `TraceError`, and `UsageError` for both at
     once."""
     from fencepost.conformance.classic.clients import CLASSIC_CLIENTS, DRIVEN_CLIENTS
-    from fencepost.conformance.clients.judging import find_client_traces, judge_client_files
+    from fencepost.conformance.clients.run import find_client_traces, judge_client_files
 
     clients = find_client_traces(paths)
     if not clients:
@@ -96,7 +96,7 @@ def find_traces(paths: Sequence[Path]) -> Iterator[Path]:
 
 def run_replay(options: argparse.Namespace, console: Console) -> int:
     """Replay the trace against the target and print the outcome."""
-    from fencepost.conformance.clients.judging import find_client_traces
+    from fencepost.conformance.clients.run import find_client_traces
     from fencepost.conformance.plan import ReplayOutcome
     from fencepost.conformance.reports.report import render_replay
     from fencepost.conformance.results import ExitCode
@@ -133,7 +133,7 @@ def run_replay(options: argparse.Namespace, console: Console) -> int:
 def replay_with(trace: Path, command: tuple[str, ...]) -> "Coroutine[Any, Any, ReplayResult]":
     """Play the schedule of a client's trace with the client of a command."""
     from fencepost.conformance.cli.test import START_S, make_player
-    from fencepost.conformance.clients.judging import find_client_traces, replay_client
+    from fencepost.conformance.clients.run import find_client_traces, replay_client
 
     playing, protocol = make_player(command, find_client_traces([trace])[trace], START_S)
     return replay_client(trace, playing, protocol)

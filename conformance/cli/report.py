@@ -67,7 +67,7 @@ def split_sources(sources: Sequence[Path]) -> tuple[list[Path], list[Path]]:
 def has_clients(traces: Sequence[Path]) -> bool:
     """Whether one of the traces is that of a client, of whose group there is no story to tell."""
     from fencepost.conformance.cli.judge import find_traces
-    from fencepost.conformance.clients.judging import find_client_traces
+    from fencepost.conformance.clients.run import find_client_traces
 
     return bool(find_client_traces(tuple(find_traces(traces))))
 

@@ -11,9 +11,8 @@ from fencepost.conformance.capabilities import describe_facts, offered_capabilit
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import Report
-from fencepost.conformance.run.crashes import CrashMonitor
 from fencepost.conformance.run.play import DEFAULT_GRACE_MS, LoopLagMonitor, is_inconclusive
-from fencepost.conformance.run.pool import Pacer, RunCallback, ScenarioPool, play_together
+from fencepost.conformance.run.pool import CrashMonitor, Pacer, RunCallback, ScenarioPool, play_together
 from fencepost.conformance.run.protocol import ProtocolDescription
 from fencepost.conformance.run.provenance import name_target, record_run
 from fencepost.conformance.run.registry import DEFAULT_PROTOCOL

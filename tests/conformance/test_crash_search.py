@@ -9,15 +9,15 @@ from unittest.mock import AsyncMock
 import pytest
 
 from fencepost.adapters.target import Description
-from fencepost.conformance.run.crashes import (
+from fencepost.conformance.run.play import LoopLagMonitor
+from fencepost.conformance.run.pool import (
     CrashMonitor,
+    ScenarioPool,
     Suspect,
     find_crashing_scenario,
     order_suspects,
     separate_moments,
 )
-from fencepost.conformance.run.play import LoopLagMonitor
-from fencepost.conformance.run.pool import ScenarioPool
 from fencepost.conformance.subject import Scenario, ScenarioRun
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Header, Kind, Order

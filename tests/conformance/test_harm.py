@@ -13,9 +13,8 @@ from fencepost.adapters.target import TraceBuilder
 from fencepost.adapters.wire.target import KafkaTarget
 from fencepost.conformance.classic.scenarios import ALL
 from fencepost.conformance.cli import main
-from fencepost.conformance.run.crashes import CrashMonitor
 from fencepost.conformance.run.play import LoopLagMonitor
-from fencepost.conformance.run.pool import ScenarioPool
+from fencepost.conformance.run.pool import CrashMonitor, ScenarioPool
 from fencepost.conformance.run.remote import RemoteRun
 from fencepost.conformance.subject import Scenario, required_capabilities
 from fencepost.model.settings import Settings

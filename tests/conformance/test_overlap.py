@@ -13,9 +13,8 @@ from fencepost.conformance.classic.scenarios import ALL
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
-from fencepost.conformance.run.crashes import CrashMonitor, TargetGone
 from fencepost.conformance.run.play import LoopLagMonitor
-from fencepost.conformance.run.pool import RunCallback, ScenarioPool
+from fencepost.conformance.run.pool import CrashMonitor, RunCallback, ScenarioPool, TargetGone
 from fencepost.conformance.run.remote import RemoteRun
 from fencepost.conformance.run.run_state import RunState
 from fencepost.conformance.subject import Scenario, ScenarioRun, select_scenarios

@@ -10,7 +10,7 @@ from fencepost.adapters.client.cluster import CLIENT_LABEL
 from fencepost.conformance.analysis.trace_report import judge_files
 from fencepost.conformance.classic.clients import CLASSIC_CLIENTS
 from fencepost.conformance.cli import main
-from fencepost.conformance.clients.judging import judge_client_files
+from fencepost.conformance.clients.run import judge_client_files
 from fencepost.conformance.plan import BUNDLED
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.reports.json_report import from_json, to_json

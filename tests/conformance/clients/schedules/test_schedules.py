@@ -17,9 +17,8 @@ from fencepost.conformance.classic.clients.schedules.protocol import (
 from fencepost.conformance.classic.zoo.client_stand import PROTOCOL
 from fencepost.conformance.classic.zoo.client_stand import make_bench as make_reference_bench
 from fencepost.conformance.classic.zoo.clients.reference import KINDS as KINDS_OF_CLIENTS
-from fencepost.conformance.clients.judging import replay_client
 from fencepost.conformance.clients.protocol import schedule_body, schedule_in
-from fencepost.conformance.clients.run import ClientRun
+from fencepost.conformance.clients.run import ClientRun, replay_client
 from fencepost.conformance.plan import Plan, ReplayOutcome
 from fencepost.conformance.results import ExitCode
 from fencepost.conformance.run.schedule import Move, Schedule
