@@ -52,7 +52,6 @@ ORDER = {
         conformance  conformance/analysis  conformance/run
         conformance/classic/schedules  conformance/classic/scenarios
         conformance/classic
-        conformance/classic/run
         conformance/clients  conformance/classic/clients/schedules  conformance/classic/clients
         conformance/assignors  conformance/swarm
         conformance/reports  conformance/classic/reports

@@ -79,18 +79,15 @@ def traits_of(id: str, failure: Failure) -> tuple[Hashable, ...]:
         is_error = is_error_code(first)
         is_refusal = is_error and first.expected == NO_ERROR
         if first.name not in TIMES and not is_refusal:
-            traits.append((answered_api(failure), first.name, expected_value(first), first.observed))
-        if is_error and first.observed != NO_ERROR and not has_members(failure.state):
+            api = failure.title.partition(" ")[0]  # of the wrong response
+            traits.append((api, first.name, expected_value(first), first.observed))
+        has_members = "members" in failure.state and NO_MEMBERS not in failure.state
+        if is_error and first.observed != NO_ERROR and not has_members:
             traits.append((failure.state, first.name, first.observed))
         guard = failure.rule.partition(": ")[2]
         if is_error and not is_refusal and guard and repr(id) in failure.kind:
             traits.append((guard, first.name, first.expected))
     return tuple(traits)
-
-
-def has_members(state: str) -> bool:
-    """Whether there are members in a state in words."""
-    return "members" in state and NO_MEMBERS not in state
 
 
 def expected_value(difference: FieldDifference) -> str:
@@ -104,11 +101,6 @@ def expected_value(difference: FieldDifference) -> str:
 def is_error_code(difference: FieldDifference) -> bool:
     """Whether it is in an error code."""
     return difference.name.rpartition(".")[2] == "error_code"
-
-
-def answered_api(failure: Failure) -> str:
-    """The API of the wrong response, with which the title of a failure begins."""
-    return failure.title.partition(" ")[0]
 
 
 def build_cause(members: list[ShownResult]) -> Cause:

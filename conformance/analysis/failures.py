@@ -8,7 +8,7 @@ from typing import Any
 from fencepost.conformance.results import Failure, RequirementResult
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.conformance.subject import NO_DECISIONS, ScenarioRun, Subject
-from fencepost.model.catalogue.specification import Rule, Specification
+from fencepost.model.catalogue.specification import Specification
 from fencepost.model.errors import error_name
 from fencepost.model.wire.codec import decode_body, encode_body
 from fencepost.traces.events import Event, Header, Kind
@@ -230,7 +230,7 @@ def build_failure(
     )
     if violation is None:
         return failure
-    rename = labels.rename if violation.title else str
+    rename, rules = labels.rename if violation.title else str, specification.rules
     return replace(
         failure,
         observed=rename(violation.observed),
@@ -238,7 +238,7 @@ def build_failure(
         guard=labels.rename(violation.guard) if "error" in violation.fields or not violation.state else "",
         title=violation.title or describe_violation(violation),
         differences=tuple(rename_members(each, labels) for each in violation.differences),
-        rule=describe_rule(violation.rule, specification.rules),
+        rule=f"{violation.rule}: {rules[violation.rule].guard}" if violation.rule in rules else violation.rule,
         state=labels.rename(violation.state),
         kind=violation.kind,
     )
@@ -303,11 +303,6 @@ def describe_violation(violation: Violation) -> str:
             return f"{violation.api} response is too {when}"
         case _:
             return f"{violation.api} response has the wrong {' and '.join(names)}"
-
-
-def describe_rule(name: str, rules: Mapping[str, Rule]) -> str:
-    """A rule of the model by its name and its guard."""
-    return f"{name}: {rules[name].guard}" if name in rules else name
 
 
 def rename_members(difference: FieldDifference, labels: MemberLabels) -> FieldDifference:

@@ -414,19 +414,13 @@ class ReportBuilder:
         is cut short."""
         self._count_totals()
         older = describe_older_kafka(self.specification.requirements, self.kafka_release)
-        nothing = RequirementFindings()
-        results = self._doubt_passes(
-            [
-                replace(
-                    requirement_verdict(
-                        id, findings if id not in self.not_told else nothing, self.left_out, self.deviations, older
-                    ),
-                    more_failures=self._count_more_failures(id),
-                )
-                for id, findings in self.findings.items()
-            ],
-            ended,
-        )
+        nothing, results = RequirementFindings(), []
+        for id, found in self.findings.items():
+            told = found if id not in self.not_told else nothing
+            result = requirement_verdict(id, told, self.left_out, self.deviations, older)
+            shown = len(found.failures)
+            results.append(replace(result, more_failures=max(0, self.totals.violations[id] - shown) if shown else 0))
+        results = self._doubt_passes(results, ended)
         return Report(
             target=target if target is not None else self.totals.describe_target(),
             seed=seed,
@@ -468,11 +462,6 @@ class ReportBuilder:
             else result
             for result in results
         ]
-
-    def _count_more_failures(self, id: str) -> int:
-        """How many violations the recorded traces have beside the failures that are shown."""
-        shown = len(self.findings[id].failures)
-        return max(0, self.totals.violations[id] - shown) if shown else 0
 
     def _count_totals(self) -> None:
         """Count the violations of recorded traces. A rule that explained responses counts as a passed check of its

@@ -20,7 +20,7 @@ from fencepost.conformance.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from fencepost.conformance.classic.run.exploration import Instance
+    from fencepost.conformance.classic.exploration import Instance
 
 SUBJECTS = {"coordinator": "", "client": "  of clients"}
 """What is said of a family by the subject of its requirements, if it is not its name."""
@@ -156,8 +156,8 @@ def prove_kernel(options: argparse.Namespace, console: Console) -> int:
 
 def explore_classic(options: argparse.Namespace, console: Console) -> int:
     """Search the instance of the options, print each result as it comes, write the files. Raises `UnusableSizes`."""
+    from fencepost.conformance.classic.exploration import OutputFiles, run_exploration
     from fencepost.conformance.classic.reports.exploration import SearchDisplay, heading, result_line, summary, to_json
-    from fencepost.conformance.classic.run.exploration import OutputFiles, run_exploration
     from fencepost.conformance.cli.files import check_outputs
 
     instance = instance_of(options)
@@ -185,7 +185,7 @@ def explore_classic(options: argparse.Namespace, console: Console) -> int:
 
 def instance_of(options: argparse.Namespace) -> "Instance":
     """The instance with the sizes and the behaviour of the options."""
-    from fencepost.conformance.classic.run.exploration import Instance
+    from fencepost.conformance.classic.exploration import Instance
     from fencepost.model.explore.search import NO_LIMIT
 
     return Instance(

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -35,7 +35,6 @@ from fencepost.model.errors import Error, FencepostError
 from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import Body, DecodedRequest
 from fencepost.traces.events import Event, Header, Kind, Order
-from fencepost.traces.model_transitions import Transition
 from fencepost.traces.verdict import TraceVerdict
 
 # -- the stage of a scenario for clients ------------------------------------------------------------------------------
@@ -362,11 +361,14 @@ class ClientPlayer:
             verdict = await asyncio.to_thread(self.judge, header, events, NO_DECISIONS)
         else:
             verdict = self.judge(header, events, NO_DECISIONS)
+        rules: Counter[str] = Counter()
+        for transition, times in transitions.items():
+            rules[transition.rule] += times
         return ScenarioRun(
             scenario,
             header,
             events,
-            replace(verdict, rules=count_rules(transitions), transitions=transitions),
+            replace(verdict, rules=rules, transitions=transitions),
             blocked=blocked,
             loop_lag=monitor.worst_since(0),
             not_shown=not_shown,
@@ -376,38 +378,19 @@ class ClientPlayer:
 
 def run_in_trace(header: Header, events: tuple[Event, ...], verdict: TraceVerdict, scenario: Scenario) -> ScenarioRun:
     """The run of a scenario that its saved trace shows, with the marks that it has."""
-    end = end_of_scenario(events)
+    steps = (event.body for event in reversed(events) if event.kind is Kind.INTERNAL and event.api == "script")
+    end = next((body for body in steps if body.get("step") == END_OF_SCENARIO), {})
     blocked, not_shown, misconduct = (str(end.get(mark, "")) for mark in ("blocked", "not_shown", "misconduct"))
-    late = lateness_in(events)
     return ScenarioRun(
         scenario,
         header,
         events,
         verdict,
         blocked=blocked,
-        loop_lag=late,
+        loop_lag=int(end.get("late_ms", 0)),
         not_shown=not_shown,
         misconduct=misconduct,
     )
-
-
-def lateness_in(events: tuple[Event, ...]) -> int:
-    """How late the kit was at most in a saved trace, in milliseconds."""
-    return int(end_of_scenario(events).get("late_ms", 0))
-
-
-def end_of_scenario(events: tuple[Event, ...]) -> Mapping[str, Any]:
-    """What the last step of a saved trace says; empty if the trace has none."""
-    steps = (event.body for event in reversed(events) if event.kind is Kind.INTERNAL and event.api == "script")
-    return next((body for body in steps if body.get("step") == END_OF_SCENARIO), {})
-
-
-def count_rules(transitions: Mapping[Transition, int]) -> Mapping[str, int]:
-    """How often each rule applied."""
-    rules: Counter[str] = Counter()
-    for transition, times in transitions.items():
-        rules[transition.rule] += times
-    return rules
 
 
 def describe_misconduct(stage: ClientStage) -> str:

@@ -64,12 +64,6 @@ class BundledRun:
         self.can_configure = can_configure
         self.protocol = DEFAULT_PROTOCOL if protocol is None else protocol
 
-    def settings_for(self, scenario: Scenario) -> Settings:
-        """The settings under which a scenario can be played."""
-        if "no-initial-delay" in required_capabilities(scenario):
-            return replace(self.settings, initial_rebalance_delay=0)
-        return self.settings
-
     async def run(self, requirements: Sequence[Requirement], emit: Emit) -> Report:
         """Play everything, one scenario after the other, emitting events. However it ends, there is a report."""
         limits = RunLimits(self.plan.seconds)
@@ -161,9 +155,12 @@ class BundledRun:
         return description
 
     async def play(self, scenario: Scenario, attempt: str) -> ScenarioRun:
-        """Play one scenario on a coordinator of its own."""
-        make_target = partial(self.make_target, self.settings_for(scenario))
-        return await NewTarget(make_target, self.grace).play(scenario, f"{scenario.name}-{self.plan.seed}-{attempt}")
+        """Play one scenario on a coordinator of its own, under settings that it can be played with."""
+        settings = self.settings
+        if "no-initial-delay" in required_capabilities(scenario):
+            settings = replace(settings, initial_rebalance_delay=0)
+        group = f"{scenario.name}-{self.plan.seed}-{attempt}"
+        return await NewTarget(partial(self.make_target, settings), self.grace).play(scenario, group)
 
 
 # -- an example of how a requirement is tested ------------------------------------------------------------------------

@@ -264,11 +264,8 @@ class ScheduleEngine(ABC):
         sizes = [min(BATCH_SIZE, self.count - begin) for begin in range(0, self.count, BATCH_SIZE)]
         numbered = list(enumerate(sizes))
         for begin in range(0, len(numbered), self.batches_per_round):
-            yield [self.batch_spec(batch, size) for batch, size in numbered[begin : begin + self.batches_per_round]]
-
-    def batch_spec(self, batch: int, size: int) -> BatchSpec:
-        """The spec of a batch."""
-        return BatchSpec(self.protocol, self.seed, batch, size, self.decisions)
+            some = numbered[begin : begin + self.batches_per_round]
+            yield [BatchSpec(self.protocol, self.seed, batch, size, self.decisions) for batch, size in some]
 
     async def confirm_violations(
         self, requirements: Sequence[str], seconds: float | None = None

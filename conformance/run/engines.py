@@ -45,14 +45,13 @@ class BatchWorker:
 
     def run_batch(self, spec: BatchSpec) -> list[ScheduleResult]:
         """Generate and play the schedules of a batch."""
-        return [ScheduleResult.from_run(each, self.play_and_save(each.schedule, spec)) for each in generate_batch(spec)]
-
-    def play_and_save(self, schedule: Schedule, spec: BatchSpec) -> ScenarioRun:
-        """Play a schedule, and write its trace if traces are wanted."""
-        run = self.bench.play_decided(schedule, dict(spec.decisions))
-        if self.traces is not None:
-            write_run(self.traces, run)
-        return run
+        results = []
+        for generated in generate_batch(spec):
+            run = self.bench.play_decided(generated.schedule, dict(spec.decisions))
+            if self.traces is not None:
+                write_run(self.traces, run)
+            results.append(ScheduleResult.from_run(generated, run))
+        return results
 
 
 class VirtualEngine(ScheduleEngine):
@@ -127,8 +126,16 @@ class RestartBatch:
         """Play them up to the restart; `previous` has to end until then."""
         meeting = RestartBarrier(1 + sum(each.restart_at > 0 for each in generated), self.pool.target.restart)
         late = zip(generated, start_delays(generated), strict=True)
+
+        async def play_delayed(scenario: Scenario, delay: int) -> None:
+            await asyncio.sleep(delay / 1000)
+            await self.pool.pacer.wait()
+            await self.pool.play_with_restart(scenario, "run", self.on_run, meeting)
+
         self.after_restart = [
-            asyncio.create_task(self.play_delayed(each, delay, meeting)) for each, delay in late if each.restart_at
+            asyncio.create_task(play_delayed(self.protocol.scenario_of(each.schedule), delay))
+            for each, delay in late
+            if each.restart_at
         ]
         calm = [self.protocol.scenario_of(each.schedule) for each in generated if not each.restart_at]
         await self.pool.play_concurrently(calm, "run", self.on_run)
@@ -137,12 +144,6 @@ class RestartBatch:
         if self.after_restart:
             await meeting.done.wait()
             await self.pool.check_restart(meeting)
-
-    async def play_delayed(self, generated: GeneratedSchedule, delay: int, barrier: RestartBarrier) -> None:
-        """One that needs the restart."""
-        await asyncio.sleep(delay / 1000)
-        await self.pool.pacer.wait()
-        await self.pool.play_with_restart(self.protocol.scenario_of(generated.schedule), "run", self.on_run, barrier)
 
     async def finish(self) -> None:
         """Wait for those that go on after the restart."""
@@ -200,10 +201,10 @@ class ConcurrentEngine(ScheduleEngine):
     async def play(self, rounds: Iterator[list[BatchSpec]], on_result: Callable[[ScheduleResult], None]) -> None:
         """As `ScheduleEngine.play`."""
         self.on_result = on_result
-        generating = self.start_generating(next(rounds, []))
+        generating = asyncio.create_task(self.generate(next(rounds, [])))
         try:
             while generated := await generating:
-                generating = self.start_generating(next(rounds, []))
+                generating = asyncio.create_task(self.generate(next(rounds, [])))
                 await self.play_restart_batch(generated)
             await self.restart_batch.finish()
             await asyncio.gather(*self.judging_tasks)
@@ -211,10 +212,6 @@ class ConcurrentEngine(ScheduleEngine):
             self.restart_batch.cancel()
             for task in (generating, *self.judging_tasks):
                 task.cancel()
-
-    def start_generating(self, specs: Sequence[BatchSpec]) -> "asyncio.Task[list[GeneratedSchedule]]":
-        """Start a task that generates some batches."""
-        return asyncio.create_task(self.generate(specs))
 
     async def generate(self, specs: Sequence[BatchSpec]) -> list[GeneratedSchedule]:
         """The schedules of some batches."""

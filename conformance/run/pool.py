@@ -127,7 +127,7 @@ class CrashMonitor:
         self.last_sign = (
             max(responses, default=self.last_sign) if self.last_sign is None else max((self.last_sign, *responses))
         )
-        if not was_disconnected(events):
+        if not disconnections(events):
             return False
         self.is_down = self.is_down or not await self.target.is_alive()
         if self.is_down:
@@ -152,11 +152,6 @@ class CrashMonitor:
 def disconnections(events: Iterable[Event]) -> list[Event]:
     """The faults that say that the target closed a connection or could not be reached."""
     return [event for event in events if event.kind is Kind.FAULT and event.api in DISCONNECT_FAULTS]
-
-
-def was_disconnected(events: Sequence[Event]) -> bool:
-    """The target closed a connection of this trace or could not be reached."""
-    return bool(disconnections(events))
 
 
 def connection_losses(events: Sequence[Event], scenario: str, begun: float) -> ConnectionLosses:

@@ -485,16 +485,12 @@ class ReplayComparison:
                 return f"{where}: no answer came this time"
             if mark is not None and mark.status not in PASSING:
                 return f"{where}: {mark.note or mark.status}"
-            then = self.expected_rules(first)
+            broken = {fault.rule for fault in self.recorded.verdict.violations if fault.sequence == first}
+            then = broken - {""} or self.recorded.rules.get(first, frozenset())
             explained = self.replayed.rules.get(now, frozenset()) | self.protocol.replay.stateless_rules
             if sequence == first and then and not then & explained:
                 return f"{where}: the schedule did not lead to the same state this time"
         return ""
-
-    def expected_rules(self, sequence: int) -> frozenset[str]:
-        """The rules that a request of the trace violated, or those that explain its response."""
-        broken = {fault.rule for fault in self.recorded.verdict.violations if fault.sequence == sequence}
-        return frozenset(broken - {""}) or self.recorded.rules.get(sequence, frozenset())
 
     def doubt_about_anything(self) -> str:
         """Why the replay of a trace without failures may have failed, "" if it did not."""

@@ -367,14 +367,8 @@ class MembershipRequests(RequestSender):
         single = entries[0]["member_id"] if entries else ""
         body = {"group_id": self.group_id, "member_id": single, "members": entries} | changes
         label = members[0].label if members and isinstance(members[0], Member) else ""
-        return self.send(
-            "LeaveGroup", without_field(body, "member_id" if number >= 3 else "members"), version=number, member=label
-        )
-
-
-def without_field(body: Body, name: str) -> dict[str, Any]:
-    """A copy of the body without the field."""
-    return {key: value for key, value in body.items() if key != name}
+        del body["member_id" if number >= 3 else "members"]
+        return self.send("LeaveGroup", body, version=number, member=label)
 
 
 # -- the requests about committed offsets -----------------------------------------------------------------------------
@@ -521,10 +515,6 @@ class TransactionalProducer:
         """The fields by which a request names the producer."""
         return {"transactional_id": self.name, "producer_id": self.id, "producer_epoch": self.epoch}
 
-    def commit_version(self) -> int:
-        """The version of TxnOffsetCommit. Raises `Unsupported` if the target has none of those with members."""
-        return self.sender.highest_version("TxnOffsetCommit", at_least=3, at_most=LAST_EXPLICIT_VERSION)
-
     async def send_when_ready(self, api: str, body: Body) -> Body:
         """Send a request to the transaction coordinator until it is ready. Raises `Blocked` if it refuses."""
         version = self.sender.highest_version(api, at_most=LAST_EXPLICIT_VERSION)
@@ -538,10 +528,12 @@ class TransactionalProducer:
         return response
 
     def send_commit(self, topics: list[Body], **changes: object) -> Call:
-        """Send TxnOffsetCommit, for no member unless `changes` have the fields of one."""
+        """Send TxnOffsetCommit, for no member unless `changes` have the fields of one. Raises `Unsupported` if the
+        target has none of the versions with members."""
+        version = self.sender.highest_version("TxnOffsetCommit", at_least=3, at_most=LAST_EXPLICIT_VERSION)
         body = {"group_id": self.group_id, "generation_id": -1, "member_id": "", "group_instance_id": None, **changes}
         return self.sender.send(
-            "TxnOffsetCommit", {**self.producer_fields(), "topics": topics, **body}, version=self.commit_version()
+            "TxnOffsetCommit", {**self.producer_fields(), "topics": topics, **body}, version=version
         )
 
     async def end(self, *, committed: bool) -> None:

@@ -53,11 +53,6 @@ MAX_REPLAYS = 3
 """How many scenarios are replayed at most to confirm one violation."""
 
 
-def trace_length(run: ScenarioRun) -> int:
-    """The number of events."""
-    return len(run.events)
-
-
 @dataclass(slots=True)
 class RunState:
     """A run under way: what was played so far. Every change is emitted as an event."""
@@ -283,7 +278,7 @@ class RunState:
         asked = self.reportable_ids() if self.subject.is_watched else None
         chosen: dict[str, Scenario] = {}
         candidates: list[tuple[str, bool, ScenarioRun]] = []
-        for run in sorted(self.runs, key=trace_length):
+        for run in sorted(self.runs, key=lambda run: len(run.events)):
             independent = [each.result for each in causes.cases_in(run) if each.is_independent]
             checked = {each.requirement for each in independent if each.is_checked}
             violated = {each.requirement for each in independent} - self.selection.not_told

@@ -97,12 +97,17 @@ async def serve(
     dialect: str = "kafka",
 ) -> None:
     """Serve the bundled coordinator until cancelled; `announce` gets the bootstrap address once it listens."""
-
-    def announce_address(at: str, listening: int) -> None:
-        announce(format_address(at, listening))
-
     try:
-        await run_server(host, port, Settings(), storage, announce_address, slowness, nodes, dialect)
+        await run_server(
+            host,
+            port,
+            Settings(),
+            storage,
+            lambda at, listening: announce(format_address(at, listening)),
+            slowness,
+            nodes,
+            dialect,
+        )
     except CorruptLogError as error:
         raise TargetError(str(error)) from error
     except (OSError, UnicodeError) as error:

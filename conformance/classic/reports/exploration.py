@@ -6,7 +6,7 @@ from dataclasses import asdict
 from time import monotonic
 from typing import Any, TextIO
 
-from fencepost.conformance.classic.run.exploration import ExplorationResult, Instance, PropertyResult, pluralize
+from fencepost.conformance.classic.exploration import ExplorationResult, Instance, PropertyResult, pluralize
 from fencepost.conformance.reports.progress import StatusLine
 from fencepost.conformance.reports.words import format_duration
 from fencepost.conformance.results import ExitCode
