@@ -63,33 +63,13 @@ class RemoteTarget(Target, Protocol):
 # -- a protocol -------------------------------------------------------------------------------------------------------
 
 
-def never_transient(response: Body) -> bool:
-    """No response means that the target is not ready."""
-    return False
-
-
-def unchanged_request(event: Event) -> Event:
-    """The request as it is in the trace."""
-    return event
+async def play_nothing(context: ScenarioContext) -> None:
+    """Send no request."""
 
 
 def no_schedules(scope: ScheduleScope) -> ScheduleProtocol:
     """Raises NotImplementedError: there are no random schedules."""
     raise NotImplementedError
-
-
-def no_tours(settings: Settings, count: int, seed: int) -> Sequence[Scenario]:
-    """An empty sequence: the protocol has no transition tours."""
-    return ()
-
-
-def no_release(versions: Mapping[str, tuple[int, int]]) -> str:
-    """The empty string: the reference implementation has no releases that do otherwise."""
-    return ""
-
-
-async def play_nothing(context: ScenarioContext) -> None:
-    """Send no request."""
 
 
 def no_target(address: str, profile: Profile) -> RemoteTarget:
@@ -111,8 +91,8 @@ class ReplayRules:
     """
 
     make_translation: Callable[[Callable[[str], str]], Translation] = Translation
-    complete_request: Callable[[Event], Event] = unchanged_request
-    is_transient: Callable[[Body], bool] = never_transient
+    complete_request: Callable[[Event], Event] = lambda event: event
+    is_transient: Callable[[Body], bool] = lambda response: False
     setup_apis: frozenset[str] = frozenset()
     stateless_rules: frozenset[str] = frozenset()
 
@@ -135,11 +115,11 @@ class ProtocolDescription:
     judged: MakeProtocol
     scenarios: tuple[Scenario, ...] = ()
     versions_scenario: Scenario = NO_SCENARIO
-    make_tours: Callable[[Settings, int, int], Sequence[Scenario]] = no_tours
+    make_tours: Callable[[Settings, int, int], Sequence[Scenario]] = lambda settings, count, seed: ()
     make_schedules: Callable[[ScheduleScope], ScheduleProtocol] = no_schedules
     known_transitions: Callable[[], frozenset[Transition]] = frozenset
     replay: ReplayRules = ReplayRules()
-    release_of: Callable[[Mapping[str, tuple[int, int]]], str] = no_release
+    release_of: Callable[[Mapping[str, tuple[int, int]]], str] = lambda versions: ""
     make_target: Callable[[str, Profile], RemoteTarget] = no_target
     make_bundled: Callable[[Settings], Target] | None = None
     repeat: Callable[[Sequence[Event]], Scenario] | None = None
