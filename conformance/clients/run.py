@@ -5,6 +5,7 @@ import shlex
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from fencepost.adapters.client.cluster import REFUSED
@@ -102,10 +103,7 @@ class ClientRun:
 
     async def play_all(self, state: RunState) -> None:
         """Play the scenarios, replay what failed, then play random schedules."""
-
-        async def play(scenarios: Sequence[Scenario], attempt: str, on_run: Callable[[ScenarioRun], None]) -> None:
-            await self.play_side_by_side(state, scenarios, attempt, on_run)
-
+        play = partial(self.play_side_by_side, state)
         first, *others = state.selection.scenarios
         await play([first], "run", state.add_run)
         facts = facts_in(state.runs[0].events)
@@ -115,11 +113,7 @@ class ClientRun:
         await play_and_confirm(state, play, others)
         if self.plan.schedules and self.protocol.schedules is not None:
             engine = ClientEngine(self.protocol.schedules, self.player, self.plan, self.at_once)
-
-            async def play_beside(scenarios: Sequence[Scenario]) -> None:
-                await play_and_confirm(state, play, scenarios)
-
-            await run_schedules(state, engine, play_beside)
+            await run_schedules(state, engine, partial(play_and_confirm, state, play))
 
     async def play_side_by_side(
         self, state: RunState, scenarios: Sequence[Scenario], attempt: str, on_run: Callable[[ScenarioRun], None]
@@ -283,84 +277,66 @@ def find_client_traces(paths: Sequence[Path]) -> dict[Path, bool]:
 def judge_client_files(paths: Sequence[Path], progress: Callable[[Progress], None], protocol: ClientProtocol) -> Report:
     """The report on traces of clients. A file that cannot be read is told in the report; it is a `TraceError` if it is
     the only one. Interrupted, report on those judged so far."""
-    requirements = protocol.specification.requirements
+    requirements, subject = protocol.specification.requirements, protocol.subject
     left_out = protocol.requirements_out_of_reach(requirements.values())
-    judging = ClientTraces(protocol, ReportBuilder(requirements, left_out, specification=protocol.specification))
+    builder = ReportBuilder(requirements, left_out, specification=protocol.specification)
     provenance, begun = record_judging(), time.monotonic()
     ended: Ending | None = None
+    errors, names, violated, events = list[TraceError](), set[str](), set[str](), 0
     done = 0
     try:
         for path in paths:
-            judging.add(path)
+            try:
+                run = judge_client_trace(path, protocol)
+            except TraceError as error:
+                errors.append(error)
+            else:
+                for result in violations_in(run.verdict):
+                    failure = failure_in(run, result, subject, Origin(str(path), ""), replayed=False)
+                    builder.add_failure(result.requirement, failure)
+                builder.add_watched_run(run)
+                names.add(run.header.implementation.get("name", run.header.source))
+                violated |= run.verdict.violated
+                events += len(run.events)
             done += 1
-            violated = len(judging.violated)
-            progress(Progress(done, len(paths), time.monotonic() - begun, violated, path.name))
+            progress(Progress(done, len(paths), time.monotonic() - begun, len(violated), path.name))
     except KeyboardInterrupt:
         ended = Ending(EndKind.INTERRUPTED, "interrupted", time.monotonic() - begun)
-    errors = judging.errors
     if len(errors) == len(paths):
         raise errors[0]
     if errors:
-        judging.builder.undecided += (f"not judged: {error}" for error in errors)
-        ended = ended or Ending(
-            EndKind.UNREADABLE, describe_unreadable(len(errors), len(paths), errors[0]), time.monotonic() - begun
-        )
-    report = judging.builder.build(
-        target=judging.target(),
+        builder.undecided += (f"not judged: {error}" for error in errors)
+        told = describe_unreadable(len(errors), len(paths), errors[0])
+        ended = ended or Ending(EndKind.UNREADABLE, told, time.monotonic() - begun)
+    report = builder.build(
+        target={"name": next(iter(names)) if len(names) == 1 else f"{len(names)} clients"},
         schedules=done - len(errors),
-        events=judging.events,
+        events=events,
         seconds=time.monotonic() - begun,
         ended=ended,
     )
     return replace(report, provenance=provenance)
 
 
+def judge_client_trace(path: Path, protocol: ClientProtocol) -> ScenarioRun:
+    """The run of the scenario that a trace names, which is one without requirements for a random schedule, or an
+    unknown one. Raises `TraceError`."""
+    header, stream = open_trace(path)
+    try:
+        events = tuple(stream)
+        verdict = protocol.judge(header, events)
+    except TraceError:
+        raise
+    except MALFORMED_ERRORS as error:
+        raise TraceError(str(path), 0, f"a message has not the form of its API: {error}") from None
+    name = header.implementation.get("scenario", "")
+    known = (each for each in protocol.scenarios if each.name == name)
+    scenario = next(known, Scenario(name, (), play_nothing))
+    return discard_if_lagging(run_in_trace(header, events, verdict, scenario))
+
+
 async def play_nothing(stage: ClientStage) -> None:
     """A scenario that is known by its trace alone."""
-
-
-@dataclass(slots=True)
-class ClientTraces:
-    """Traces of clients while they are judged one after the other."""
-
-    protocol: ClientProtocol
-    builder: ReportBuilder
-    events: int = 0
-    violated: set[str] = field(default_factory=set)
-    errors: list[TraceError] = field(default_factory=list)
-    names: set[str] = field(default_factory=set)
-    """Those of the clients."""
-
-    def add(self, path: Path) -> None:
-        """Judge a trace, or keep the error that it is."""
-        try:
-            header, stream = open_trace(path)
-            events = tuple(stream)
-            verdict = self.protocol.judge(header, events)
-        except TraceError as error:
-            self.errors.append(error)
-            return
-        except MALFORMED_ERRORS as error:
-            self.errors.append(TraceError(str(path), 0, f"a message has not the form of its API: {error}"))
-            return
-        run = discard_if_lagging(run_in_trace(header, events, verdict, self._scenario_of(header)))
-        self.events += len(events)
-        self.names.add(header.implementation.get("name", header.source))
-        self.violated |= run.verdict.violated
-        for result in violations_in(run.verdict):
-            failure = failure_in(run, result, self.protocol.subject, Origin(str(path), ""), replayed=False)
-            self.builder.add_failure(result.requirement, failure)
-        self.builder.add_watched_run(run)
-
-    def _scenario_of(self, header: Header) -> Scenario:
-        """The scenario that a trace names; without requirements for a random schedule, or an unknown one."""
-        name = header.implementation.get("scenario", "")
-        known = (each for each in self.protocol.scenarios if each.name == name)
-        return next(known, Scenario(name, (), play_nothing))
-
-    def target(self) -> dict[str, str]:
-        """The description of the client, or of the traces of several."""
-        return {"name": next(iter(self.names)) if len(self.names) == 1 else f"{len(self.names)} clients"}
 
 
 # -- playing again ----------------------------------------------------------------------------------------------------
