@@ -445,7 +445,7 @@ class ReportBuilder:
     def note_unplayed(self, requirements: Iterable[str], ended: Ending) -> None:
         """Note of the requirements of scenarios that were not played why that is."""
         for requirement in requirements:
-            if requirement not in self.left_out:
+            if not self.left_out.get(requirement):
                 self.add_check(requirement, CheckStatus.NOT_OBSERVED, f"not played: {ended.reason}")
 
     def _doubt_passes(self, results: list[RequirementResult], ended: Ending | None) -> list[RequirementResult]:
