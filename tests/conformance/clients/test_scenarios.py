@@ -1,26 +1,37 @@
-"""Every scenario with the reference client, which keeps all requirements, on virtual time."""
+"""The scenarios for clients: the reference client keeps what they check; what is faulty in clients and drivers is found."""
 
 import asyncio
+import json
+import sys
 from itertools import dropwhile
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fencepost.adapters.client.cluster import DOUBLED
+from fencepost.adapters.client.cluster import CLIENT_LABEL, DOUBLED, ScriptedCluster, start_cluster
+from fencepost.adapters.client.program import Application, ClientPlace, DrivenProgram, DriverError, decode_message
 from fencepost.conformance.classic.clients import SCENARIOS
-from fencepost.conformance.clients.stage import DOUBLED_END
+from fencepost.conformance.classic.zoo.client_stand import shown_by
+from fencepost.conformance.cli import main
+from fencepost.conformance.clients.stage import CLIENT_SETTINGS, DOUBLED_END
+from fencepost.conformance.reports.json_report import from_json
+from fencepost.conformance.results import ExitCode, Verdict
 from fencepost.model.assignors.consumer_protocol import decode_assignment, encode_assignment
 from fencepost.model.classic.member.settings import ClientSettings
 from fencepost.model.frozen import evolve
+from fencepost.model.settings import Settings
 from fencepost.traces.classic.client.client import ClassicClient
 from fencepost.traces.client_judge.judge import judge_client
-from fencepost.traces.events import Event, Kind
+from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.verdict import PASSING, CheckStatus
-from tests.support.client_scenarios import COOPERATIVE, EAGER, play_scenario
-from tests.support.faulty_applications import BY_HAND, WITNESSED_BY_DRIVERS
-from tests.support.faulty_clients import STATIC, WITNESSED
-from tests.support.faulty_drivers import MIXED
+from tests.support.client_scenarios import COOPERATIVE, EAGER, play_fault, play_scenario
+from tests.support.faulty_applications import BY_HAND, FAULTY_APPLICATIONS, WITNESSED_BY_DRIVERS
+from tests.support.faulty_clients import FAULTY, STATIC, WITNESSED, FaultyClient
+from tests.support.faulty_drivers import FAULTY_DRIVERS, MIXED, Message, rewrite
 from tests.support.wire_client import Tell, WireClient, tell_as_it_is
+
+# -- the reference client, which keeps all requirements, on virtual time ---------------------------------------------
 
 PLAYS = [
     (scenario.name, tell) for scenario in SCENARIOS for tell in (None, tell_as_it_is) if tell or not scenario.needs
@@ -156,3 +167,108 @@ async def test_a_driver_that_does_not_return_is_told(name: str, kept: int, block
 
     run = await play_scenario(name, tell=hide_results)
     assert (run.blocked, run.not_shown) == (blocked, not_shown)
+
+
+# -- each check of the judge can fail: every faulty client is found, and violates the requirement that it is for -----
+
+
+@pytest.mark.parametrize(
+    "faulty", [*FAULTY, *FAULTY_DRIVERS, *FAULTY_APPLICATIONS], ids=lambda each: each.fault.id.replace(" in ", "-")
+)
+async def test_a_faulty_client_is_found(faulty: FaultyClient) -> None:
+    run = await play_fault(faulty.fault, faulty.scenario)
+    assert shown_by(run) >= set(faulty.fault.breaks), (shown_by(run), run.blocked)
+
+
+async def test_a_callback_that_an_unsubscribing_client_leaves_out_is_missed_once() -> None:
+    def hide_first(client: WireClient, message: Message) -> list[Message]:
+        return [message] if client.count("LeaveGroup") else []
+
+    run = await play_scenario("a-topic-that-matches-a-pattern", tell=rewrite("revoked", hide_first))
+    assert run.verdict.violated == {"CALLBACK-11"}
+
+
+async def test_a_commit_succeeds_only_if_it_is_sent() -> None:
+    run = await play_scenario("a-commit-of-the-application", evolve(EAGER, auto_commit=False), tell=tell_as_it_is)
+    header = Header("a test", Order.TOTAL, "virtual", CLIENT_SETTINGS, 1_000)
+    unsent = [event for event in run.events if event.api != "OffsetCommit"]
+    assert "MCOMMIT-01" not in judge_client(header, run.events, CLIENT_LABEL, ClassicClient).violated
+    assert judge_client(header, unsent, CLIENT_LABEL, ClassicClient).violated == {"MCOMMIT-01"}
+
+
+# -- the protocol of drivers: commands and messages in pipes, and drivers that break it ------------------------------
+
+FAKE = Path(__file__).parents[2] / "support" / "fake_driver.py"
+EXAMPLES = Path(__file__).parents[3] / "docs" / "examples" / "clients"
+
+
+@pytest.mark.parametrize("line", [b"garbage", b"[1]", b'{"done"'])
+def test_a_line_that_is_no_message_is_refused(line: bytes) -> None:
+    with pytest.raises(DriverError, match="no JSON object"):
+        decode_message(line)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [{"done": 7}, {"event": "moved", "partitions": []}, {"records": 1}, {"error": "x"}, {"event": "lost"}, {}],
+)
+async def test_an_unknown_message_is_refused(message: dict[str, Any]) -> None:
+    application = Application(ScriptedCluster(Settings()), lambda command: None)
+    with pytest.raises(DriverError, match="unknown message"):
+        application.receive(message)
+
+
+async def test_commands_come_one_at_a_time() -> None:
+    sent: list[Any] = []
+    application = Application(ScriptedCluster(Settings()), sent.append)
+    first, second = (asyncio.ensure_future(application.do("poll", ms=1)) for _ in range(2))
+    await asyncio.sleep(0)
+    assert sent == [{"id": 1, "do": "poll", "ms": 1}]
+    application.receive({"done": 1})
+    await first
+    await asyncio.sleep(0)
+    assert [command["id"] for command in sent] == [1, 2]
+    application.receive({"error": "no", "of": 2})
+    assert (await second)["error"] == "no"
+
+
+@pytest.mark.real_time
+@pytest.mark.parametrize(
+    ("says", "problem"),
+    [
+        ('{"done": ID}', ""),
+        ("hello", "the driver wrote no JSON object: 'hello'"),
+        ('{"done": 99}', 'the driver wrote an unknown message: {"done": 99}'),
+    ],
+)
+async def test_a_driver_talks_through_pipes(says: str, problem: str) -> None:
+    cluster = await start_cluster(Settings())
+    running = await DrivenProgram([sys.executable, str(FAKE), says]).start(ClientPlace("h:1", "g", "t"), cluster)
+    running.ask_to_end()
+    async with asyncio.timeout(20):
+        code = await running.wait()
+    running.read_messages()
+    assert running.last_words() == problem and (code == 0) is not bool(problem)
+    seen = [event.body["do"] for event in cluster.events if event.kind is Kind.INTERNAL and event.api == "command"]
+    assert seen == (["subscribe"] if problem else ["subscribe", "close"])
+    await running.kill()
+    await cluster.brokers.close()
+
+
+def test_a_driver_that_breaks_its_protocol_cannot_be_tested(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["test-client", "--driven", "--startup-seconds", "10", "--", sys.executable, str(FAKE), "hello"]
+    assert main(options) == ExitCode.COULD_NOT_RUN
+    assert "the driver wrote no JSON object" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["kafka_python"])
+@pytest.mark.extra("kafka")
+def test_an_example_drives_its_client(name: str, tmp_path: Path) -> None:
+    file, driver = tmp_path / "r.json", EXAMPLES / f"{name}_driver.py"
+    options = ["test-client", "--driven", "-q", "--at-once", "2", "--json", str(file), "--only", "CALLBACK-0[1-3]"]
+    main([*options, "POLL-03", "--", sys.executable, str(driver)])
+    report = from_json(file.read_text())
+    assert report.failed_results() == ()
+    assert {report.result(id).verdict for id in ("CALLBACK-01", "CALLBACK-03", "POLL-03")} == {Verdict.PASS}
+    assert json.loads(file.read_text())["subject"] == "client"
