@@ -49,7 +49,7 @@ scenario looks at is as specific as can be."""
 
 
 @dataclass(frozen=True, slots=True)
-class ViolationInRun:
+class ViolationOnPath:
     """A violation of a requirement, with the rules that applied in its run, and how often."""
 
     requirement: str
@@ -59,14 +59,14 @@ class ViolationInRun:
     """How many scenarios look at the requirement."""
 
 
-def neighbouring_families(found: ViolationInRun, rules: Mapping[str, Rule]) -> frozenset[str]:
+def neighbouring_families(found: ViolationOnPath, rules: Mapping[str, Rule]) -> frozenset[str]:
     """The families of requirements that may say more of what a schedule has found: its own, and those of the rules on
     its path."""
     on_path = (id for name in found.rules if name in rules for id in rules[name].requirements)
     return frozenset(family_of(id) for id in (found.requirement, *found.violation.requirements, *on_path))
 
 
-def name_requirement(found: ViolationInRun, scenarios: Iterable[ViolationInRun]) -> str:
+def name_requirement(found: ViolationOnPath, scenarios: Iterable[ViolationOnPath]) -> str:
     """The requirement that says most of what a schedule has found: one that scenarios violate, or its own.
 
     `scenarios` are the independent violations of scenarios on the same target; of two as near the first counts. Among
@@ -106,12 +106,12 @@ def is_specific(violation: Violation, rules: Mapping[str, Rule]) -> bool:
     return rule is None or violation.requirements != rule.requirements[:1]
 
 
-def is_on_path(found: ViolationInRun, other: ViolationInRun) -> bool:
+def is_on_path(found: ViolationOnPath, other: ViolationOnPath) -> bool:
     """Whether the rule that a scenario departs from applied in the schedule."""
     return other.violation.rule == found.violation.rule or other.violation.rule in found.rules
 
 
-def nearness(found: ViolationInRun, other: ViolationInRun) -> float:
+def nearness(found: ViolationOnPath, other: ViolationOnPath) -> float:
     """How near a violation of a scenario is to that of a schedule."""
     one, two = found.violation, other.violation
     return (
@@ -189,7 +189,7 @@ class RootCauses:
         """The requirements whose checks a crash of the target failed."""
         self.independent: frozenset[str] = frozenset()
         """The requirements with a violation that follows from no other one."""
-        self.shown_by_scenarios: tuple[ViolationInRun, ...] = ()
+        self.shown_by_scenarios: tuple[ViolationOnPath, ...] = ()
         """The independent violations of the scenarios' own requirements."""
         found = [(each, played) for played in runs for each in violations_in(played.verdict)]
         for each, played in found:
@@ -207,14 +207,14 @@ class RootCauses:
 
     def find_shown(
         self, found: Iterable[tuple[CheckResult, ScenarioRun]], runs: Iterable[ScenarioRun]
-    ) -> Iterator[ViolationInRun]:
+    ) -> Iterator[ViolationOnPath]:
         """The independent violations of the scenarios' own requirements, in the order of the runs."""
         breadth = Counter(id for run in runs for id in dict.fromkeys(run.scenario.requirements))
         for each, run in found:
             fault, id = each.violation, each.requirement
             is_own = each.is_checked or id in run.scenario.requirements
             if fault is not None and run.scenario.requirements and is_own and self.causes_of(each, run) == frozenset():
-                yield ViolationInRun(id, fault, run.verdict.rules, breadth[id])
+                yield ViolationOnPath(id, fault, run.verdict.rules, breadth[id])
 
     def cases_in(self, run: ScenarioRun) -> list[Case]:
         """The violations in a run, with their causes."""
@@ -234,7 +234,7 @@ class RootCauses:
         if fault is not None and not run.scenario.requirements:
             if others:
                 return frozenset(others)
-            named = name_requirement(ViolationInRun(id, fault, run.verdict.rules), self.shown_by_scenarios)
+            named = name_requirement(ViolationOnPath(id, fault, run.verdict.rules), self.shown_by_scenarios)
             if named != id:
                 return frozenset({named})
             if any(each.requirement == id for each in self.shown_by_scenarios):

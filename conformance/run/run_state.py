@@ -13,7 +13,7 @@ from fencepost.conformance.analysis.failures import Origin, failure_in
 from fencepost.conformance.analysis.report_builder import ReportBuilder, confirmed_requirements
 from fencepost.conformance.analysis.root_cause import (
     RootCauses,
-    ViolationInRun,
+    ViolationOnPath,
     family_of,
     find_root_causes,
     is_crash,
@@ -230,7 +230,7 @@ class RunState:
             for violation in violations_in(candidates[0].run.verdict) if requirement in asked else ():
                 if violation.violation is not None:
                     rules = candidates[0].run.verdict.rules
-                    evidence = ViolationInRun(violation.requirement, violation.violation, rules)
+                    evidence = ViolationOnPath(violation.requirement, violation.violation, rules)
                     families |= neighbouring_families(evidence, self.subject.specification.rules)
         left = self.selection.left_scenarios
         return [each for each in left if not families.isdisjoint(map(family_of, each.requirements))]

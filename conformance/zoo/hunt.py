@@ -117,7 +117,7 @@ class Stand(Generic[Setting]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FaultyBench(Bench):
+class BenchWithFault(Bench):
     """A bench whose subject has a fault while it is played with. What it violates without the fault does not count;
     `shipped` prepares its setting for that."""
 

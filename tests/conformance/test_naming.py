@@ -14,7 +14,7 @@ from fencepost.conformance.analysis.root_cause import (
     MIN_NEARNESS_AMONG_MANY,
     Case,
     RootCauses,
-    ViolationInRun,
+    ViolationOnPath,
     name_requirement,
     nearness,
 )
@@ -51,15 +51,15 @@ from fencepost.traces.verdict import (
 
 COMMIT = Violation(0, "g", "OffsetCommit", ("error",), "", (), "commit.stable", "", ("COMMIT-01",), "refused")
 PATH: Mapping[str, int] = {"join.new": 1, "commit.stable": 2}
-FOUND = ViolationInRun("COMMIT-01", COMMIT, PATH)
-FAR = ViolationInRun(
+FOUND = ViolationOnPath("COMMIT-01", COMMIT, PATH)
+FAR = ViolationOnPath(
     "ADMIN-09", replace(COMMIT, api="DescribeGroups", rule="describe.group", fields=("members",), kind=""), {}
 )
 RECORDED_ON_KFAKE = Path(__file__).parents[1] / "traces" / "data" / "kfake"
 RECORDED = {row.name: row for row in load_results().rows}
 
 
-def near(requirement: str) -> ViolationInRun:
+def near(requirement: str) -> ViolationOnPath:
     """A violation of another requirement by the same response."""
     return replace(FOUND, requirement=requirement)
 
@@ -93,7 +93,7 @@ def test_of_many_violated_requirements_one_has_to_be_nearer() -> None:
 def test_among_many_the_same_wrong_error_of_the_same_api_names_it() -> None:
     refusal = FieldDifference("error_code", "NONE", "UNKNOWN_MEMBER_ID")
     refused = replace(FOUND, violation=replace(COMMIT, differences=(refusal,)))
-    far = ViolationInRun(
+    far = ViolationOnPath(
         "JOIN-42", replace(refused.violation, rule="commit.empty", fields=("error", "time"), kind=""), {}
     )
     many = [replace(near("ADMIN-01"), requirement=f"COMMIT-{number}") for number in range(10, 11 + FEW_REQUIREMENTS)]

@@ -24,7 +24,7 @@ from fencepost.conformance.results import RemarkKind
 from fencepost.conformance.run.falsify import Bench, schedule_source
 from fencepost.conformance.subject import Scenario, ScenarioRun
 from fencepost.conformance.zoo.fault import Fault
-from fencepost.conformance.zoo.hunt import HANG_SECONDS, FaultyBench, HuntResult, HuntTask, Stand, UnusualCount
+from fencepost.conformance.zoo.hunt import HANG_SECONDS, BenchWithFault, HuntResult, HuntTask, Stand, UnusualCount
 from fencepost.conformance.zoo.measuring import CpuClock, CpuLimitExceeded, cpu_limit
 from fencepost.conformance.zoo.strategies import REMARKS, SCENARIOS, SCHEDULES
 from fencepost.model.assignors.group import Assign, Assignment, ClusterTopics, GroupMember
@@ -74,10 +74,10 @@ def play_scenario(settings: ClientSettings, scenario: Scenario, attempt: str = "
     return run_virtual(make_bench(settings).make_player().play(scenario, attempt))
 
 
-def make_faulty_bench(fault: ClientFault, clock: CpuClock) -> FaultyBench:
+def make_faulty_bench(fault: ClientFault, clock: CpuClock) -> BenchWithFault:
     """A bench on which a client with a fault is hunted."""
     whole = make_bench(fault.setting)
-    return FaultyBench(whole.protocol, whole.make_player, whole.judge, fault=fault)
+    return BenchWithFault(whole.protocol, whole.make_player, whole.judge, fault=fault)
 
 
 def unusual_in(run: ScenarioRun) -> frozenset[str]:

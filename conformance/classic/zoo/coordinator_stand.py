@@ -26,7 +26,7 @@ from fencepost.conformance.run.play import JudgeFunction, NewTarget
 from fencepost.conformance.run.schedule import BATCH_SIZE, Schedule, ScheduleProtocol, ScheduleScope
 from fencepost.conformance.subject import Scenario, ScenarioRun, required_capabilities
 from fencepost.conformance.zoo.fault import Fault
-from fencepost.conformance.zoo.hunt import MAX_CACHED_BATCHES, FaultyBench, Stand
+from fencepost.conformance.zoo.hunt import MAX_CACHED_BATCHES, BenchWithFault, Stand
 from fencepost.conformance.zoo.measuring import (
     CpuClock,
     CpuLimitExceeded,
@@ -180,7 +180,7 @@ def trace_digest(header: Header, events: tuple[Event, ...]) -> bytes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CachedCoordinator(FaultyBench):
+class CachedCoordinator(BenchWithFault):
     """A bench for a coordinator that behaves mostly as the shipped one: it has a fault, which is in the lines
     `changed_lines` (None: unknown)."""
 
@@ -189,9 +189,9 @@ class CachedCoordinator(FaultyBench):
     changed_lines: frozenset[Line] | None = None
 
     def play(self, schedule: Schedule, judge_trace: JudgeFunction | None = None) -> ScenarioRun:
-        """As `FaultyBench.play`. Raises `CpuLimitExceeded` if that takes too long."""
+        """As `BenchWithFault.play`. Raises `CpuLimitExceeded` if that takes too long."""
         with cpu_limit(MAX_PLAY_SECONDS):
-            return FaultyBench.play(self, schedule, judge_trace)
+            return BenchWithFault.play(self, schedule, judge_trace)
 
     def violated_by(self, schedule: Schedule) -> frozenset[str]:
         """As `Bench.violated_by`; empty if the judge takes too long."""
@@ -229,14 +229,14 @@ def tolerate_timeout(look: Callable[[], frozenset[str]]) -> frozenset[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedCoordinator(FaultyBench):
+class ComparedCoordinator(BenchWithFault):
     """A bench for a fault that needs an environment, in which the judge may take too long."""
 
     def violated_by(self, schedule: Schedule) -> frozenset[str]:
-        """As `FaultyBench.violated_by`; empty if it takes too long."""
+        """As `BenchWithFault.violated_by`; empty if it takes too long."""
         try:
             with cpu_limit(MAX_SECONDS_IN_ENVIRONMENT):
-                return FaultyBench.violated_by(self, schedule)
+                return BenchWithFault.violated_by(self, schedule)
         except CpuLimitExceeded:
             return frozenset()
 

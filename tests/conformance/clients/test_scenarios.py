@@ -1,4 +1,4 @@
-"""The scenarios for clients: the reference client keeps what they check; what is faulty in clients and drivers is found."""
+"""The scenarios for clients: the reference client keeps what they check, and faulty clients and drivers are found."""
 
 import asyncio
 import json
