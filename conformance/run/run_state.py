@@ -42,7 +42,7 @@ from fencepost.conformance.run.engine import (
 from fencepost.conformance.run.protocol import ProtocolDescription
 from fencepost.conformance.run.registry import DEFAULT_PROTOCOL
 from fencepost.conformance.run.schedule import CoverageGoals
-from fencepost.conformance.run.stream import CurrentWork, Emit, RunLimits, trace_path, with_decisions
+from fencepost.conformance.run.stream import CurrentWork, Emit, RunLimits, trace_file, with_decisions
 from fencepost.conformance.subject import NO_DECISIONS, Scenario, ScenarioRun, Selection, Subject, required_capabilities
 from fencepost.model.settings import Settings
 from fencepost.traces.verdict import UNCLASSIFIED, violations_in
@@ -354,7 +354,7 @@ class RunState:
         target = [plan.target] if plan.target else []  # else the profile starts it
         profile = ["--profile", str(plan.profile)] if plan.profile is not None else []
         if plan.save is not None:
-            path = str(trace_path(plan.save, run))
+            path = str(trace_file(plan.save, name))
             return Origin(path, shlex.join(["fencepost", "replay", path, *target, *profile]))
         ids = run.scenario.requirements
         if not ids:

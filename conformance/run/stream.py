@@ -156,11 +156,6 @@ def requirements_saved_for(event: ScenarioFinished | ScheduleShrunk) -> tuple[st
     return own or tuple(sorted(event.violated))
 
 
-def trace_path(folder: Path, run: ScenarioRun) -> Path:
-    """Where the trace of a scenario is saved in a folder."""
-    return trace_file(folder, run.scenario.name)
-
-
 def trace_file(folder: Path, name: str) -> Path:
     """Where the trace of a scenario or schedule of this name is saved in a folder."""
     return folder / f"{name}.jsonl"
@@ -168,7 +163,7 @@ def trace_file(folder: Path, name: str) -> Path:
 
 def write_run(folder: Path, run: ScenarioRun) -> None:
     """Write the trace of a run into a folder."""
-    save_trace(trace_path(folder, run), run.header, run.events)
+    save_trace(trace_file(folder, run.scenario.name), run.header, run.events)
 
 
 def save_trace(path: Path, header: Header, events: Iterable[Event]) -> None:
