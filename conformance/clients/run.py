@@ -83,9 +83,17 @@ class ClientRun:
         """Play everything, emitting events."""
         limits, started = RunLimits(self.plan.seconds), started_now()
         plan = replace(self.plan, shrink_seconds=None)  # the engine knows how long it shrinks one schedule
-        state = RunState(plan, self.select(requirements), emit, self.profile.deviations, limits)
-        state.subject, state.find_origin, state.plays_at_once = self.protocol.subject, self.origin_of, True
-        state.scope = Scope.SELECTED if plan.patterns or plan.excluded else Scope.FULL
+        state = RunState(
+            plan,
+            self.select(requirements),
+            emit,
+            self.profile.deviations,
+            limits,
+            subject=self.protocol.subject,
+            find_origin=self.origin_of,
+            plays_at_once=True,
+            scope=Scope.SELECTED if plan.patterns or plan.excluded else Scope.FULL,
+        )
         state.start(self.describe_client(None))
         ended = await limits.play(self.play_all(state), state.work)
         first = state.runs[0] if state.runs else None

@@ -70,8 +70,8 @@ class BundledRun:
         description = await run_virtual_in_thread(self.describe_target())
         selection = self.select(requirements, description)
         facts = describe_facts(description, self.capabilities(description))
-        state = RunState(self.plan, selection, emit, self.deviations, limits, facts=facts)
-        state.subject = self.protocol.subject
+        subject = self.protocol.subject
+        state = RunState(self.plan, selection, emit, self.deviations, limits, subject=subject, facts=facts)
         state.provenance = record_run(self.plan, self.profile, description.implementation)
         name = name_target(description.name, description.implementation, self.profile.about)
         state.start(name)

@@ -91,8 +91,8 @@ class RemoteRun:
             selection = add_tours(selection, description.settings, self.plan, self.protocol)
             facts = describe_facts(description, offered)
             deviations = self.profile.deviations
-            state = RunState(self.plan, selection, emit, deviations, limits, facts=facts)
-            state.subject = self.protocol.subject
+            subject = self.protocol.subject
+            state = RunState(self.plan, selection, emit, deviations, limits, subject=subject, facts=facts)
             state.kafka_release = self.protocol.release_of(advertised)
             state.work.playing = pool.playing
             state.plays_at_once = True

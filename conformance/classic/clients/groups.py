@@ -170,7 +170,8 @@ class Inventor:
         body = await intercepted.pass_on()
         if body is None:
             return None
-        rows = [without_topic(row) if row["name"] in self.missing else row for row in body["topics"]]
+        missing = {"error_code": Error.UNKNOWN_TOPIC_OR_PARTITION, "partitions": []}
+        rows = [{**row, **missing} if row["name"] in self.missing else row for row in body["topics"]]
         return {**body, "topics": rows}
 
 
@@ -218,11 +219,6 @@ def rename_topics(subscription: Subscription, topics: Mapping[str, str]) -> Subs
         owned=tuple((topics[topic], number) for topic, number in subscription.owned),
         user_data=data,
     )
-
-
-def without_topic(row: Body) -> Body:
-    """The row of a topic in Metadata, as it is without the topic."""
-    return {**row, "error_code": Error.UNKNOWN_TOPIC_OR_PARTITION, "partitions": []}
 
 
 async def play_check(inventor: Inventor, assignor: str, check: AssignorCheck) -> None:

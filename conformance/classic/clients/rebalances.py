@@ -95,7 +95,7 @@ async def a_follower(stage: ClientStage) -> None:
     """Another member leads and gives the client partitions; then the topic grows, which is the leader's affair."""
     member = await lead(stage)
     await stage.request("JoinGroup", seconds=stage.start_seconds)
-    await plan_for_all(stage, member)
+    await plan_round(stage, member, [(stage.place.topic, number) for number in range(1, PARTITIONS)])
     await stage.become_stable()
     since = stage.mark()
     stage.start_task(keep_alive(member))
@@ -181,11 +181,6 @@ async def plan_round(stage: ClientStage, member: ScriptedMember, partitions: lis
     client = await join_as_leader(stage, member)
     await member.sync({client: partitions, member.id: []})
     return client
-
-
-async def plan_for_all(stage: ClientStage, member: ScriptedMember) -> None:
-    """A round in which the client gets all but the first partition."""
-    await plan_round(stage, member, [(stage.place.topic, number) for number in range(1, PARTITIONS)])
 
 
 async def keep_alive(member: ScriptedMember) -> None:
