@@ -114,22 +114,18 @@ def is_on_path(found: ViolationOnPath, other: ViolationOnPath) -> bool:
 def nearness(found: ViolationOnPath, other: ViolationOnPath) -> float:
     """How near a violation of a scenario is to that of a schedule."""
     one, two = found.violation, other.violation
+    either = found.rules.keys() | other.rules.keys()
+    shared = len(found.rules.keys() & other.rules.keys()) / len(either) if either else 0.0
     return (
         SAME_KIND * (one.kind == two.kind and TIME not in one.fields)
         + SAME_RULE * (one.rule == two.rule)
         + SAME_API * (one.api == two.api)
         + SAME_FIELDS * (one.fields == two.fields)
-        + SAME_PATH * path_likeness(found.rules, other.rules)
+        + SAME_PATH * shared
         + SAME_FAMILY * (family_of(found.requirement) == family_of(other.requirement))
         + SAME_VIOLATION * (other.requirement in one.requirements)
         - BREADTH_COST * (other.breadth - 1)
     )
-
-
-def path_likeness(some: Mapping[str, int], others: Mapping[str, int]) -> float:
-    """The share of rules that two paths have in common, from 0 to 1."""
-    either = some.keys() | others.keys()
-    return len(some.keys() & others.keys()) / len(either) if either else 0.0
 
 
 def family_of(requirement: str) -> str:
@@ -241,7 +237,9 @@ class RootCauses:
                 return frozenset()
         if fault is not None:
             owner = self.owners.get(wrong_answer(fault), id)
-            if id not in (owner, *requirements_about(fault, self.specification.rules)):
+            rule = self.specification.rules.get(fault.rule)
+            about = fault.requirements + (rule.requirements if rule is not None else ())
+            if id not in (owner, *about):
                 others = (owner,)
             elif not violation.is_checked and id not in run.scenario.requirements:
                 same = self.crash_violations if is_crash(fault, run) else self.checked.get(wrong_answer(fault), [])
@@ -327,12 +325,6 @@ def wrong_answer(fault: Violation) -> Hashable:
     if "error" not in fault.fields or "time" in fault.fields or not fault.requirements:
         return fault.kind
     return fault.api, fault.fields, fault.requirements, observed_errors(fault)
-
-
-def requirements_about(fault: Violation, rules: Mapping[str, Rule]) -> tuple[str, ...]:
-    """The requirements of a violation and of the rule that it departs from."""
-    rule = rules.get(fault.rule)
-    return fault.requirements + (rule.requirements if rule is not None else ())
 
 
 def prerequisites_of(id: str, prerequisites: Mapping[str, tuple[str, ...]]) -> frozenset[str]:

@@ -96,11 +96,6 @@ class ClientStage:
         self.running = await self.subject.start(self.place, self.cluster)
         self.ended = asyncio.ensure_future(self._watch(self.running))
 
-    async def start_if_needed(self) -> None:
-        """Start the client if that has not been done. Raises `TargetError`."""
-        if self.running is None:
-            await self.start()
-
     @property
     def application(self) -> Application:
         """The application that drives the client; only scenarios that need a driver may ask for it."""
@@ -161,11 +156,12 @@ class ClientStage:
     ) -> Event:
         """The first event from number `since` on that is seen so. Raises `StageBlocked` if none comes."""
         has_ended = self.ended is not None and self.ended.done()
-        found = await self.cluster.wait_for(
-            lambda event: sees(event) or is_unexpected_end(event, self.wants_end),
-            0 if has_ended else seconds,
-            since=since,
-        )
+
+        def sees_or_ended(event: Event) -> bool:
+            has_ended_now = event.kind is Kind.INTERNAL and event.api == "program" and event.body["state"] == "ended"
+            return sees(event) or (has_ended_now and not self.wants_end)
+
+        found = await self.cluster.wait_for(sees_or_ended, 0 if has_ended else seconds, since=since)
         if found is not None and sees(found):
             return found
         if found is not None or has_ended:
@@ -267,11 +263,6 @@ class ClientStage:
 def is_request(event: Event, api: str) -> bool:
     """Whether an event is a request of the client to an API."""
     return event.kind is Kind.REQUEST and event.api == api and event.member == CLIENT_LABEL
-
-
-def is_unexpected_end(event: Event, is_wanted: bool) -> bool:
-    """Whether the client has ended without being asked."""
-    return event.kind is Kind.INTERNAL and event.api == "program" and event.body["state"] == "ended" and not is_wanted
 
 
 def has_member_id(request: DecodedRequest) -> bool:

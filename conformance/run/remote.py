@@ -246,7 +246,8 @@ class RemoteRun:
 def usable_versions(advertised: Mapping[str, tuple[int, int]], events: Sequence[Event]) -> dict[str, tuple[int, int]]:
     """The versions of each API below the first that got no complete response in `events`."""
     asked = {event.sequence: event for event in events if event.kind is Kind.REQUEST}
-    whole = {event.of for event in events if event.kind is Kind.RESPONSE and not is_truncated(event)}
+    responses = ((event.of, event.body.get("_findings", ())) for event in events if event.kind is Kind.RESPONSE)
+    whole = {of for of, findings in responses if not any(each.startswith("truncated") for each in findings)}
     broken: dict[str, int] = {}
     for sequence, event in asked.items():
         if sequence not in whole:
@@ -255,8 +256,3 @@ def usable_versions(advertised: Mapping[str, tuple[int, int]], events: Sequence[
         api: (lowest, min(highest, broken[api] - 1) if broken.get(api, 0) > lowest else highest)
         for api, (lowest, highest) in advertised.items()
     }
-
-
-def is_truncated(response: Event) -> bool:
-    """The bytes of a response end early, so that none of its fields can be trusted."""
-    return any(finding.startswith("truncated") for finding in response.body.get("_findings", ()))

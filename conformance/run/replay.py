@@ -104,18 +104,15 @@ async def replay_scenario(path: Path, subject: Subject, prepare: Prepare, name: 
             others=tuple(sorted(violated - {shown.requirement})),
             gone=() if again else tuple(sorted(wanted - violated)),
         )
-    doubt = next(filter(None, map(doubt_about, runs)), "") or ("" if wanted else NEVER_FAILED)
+    doubts = (each.misconduct or each.unsupported or each.blocked for each in runs)
+    doubt = next(filter(None, doubts), "") or next((each for run in runs for each in run.verdict.inconclusive), "")
+    doubt = doubt or ("" if wanted else NEVER_FAILED)
     if not doubt and subject.is_watched:
         kept = {each.requirement for run in runs for each in run.verdict.check_results if each.status in PASSING}
         missing = ", ".join(sorted(wanted - kept))
         doubt = f"the client did not come to where {missing} shows" if missing else ""
     outcome = ReplayOutcome.INCONCLUSIVE if doubt else ReplayOutcome.FIXED
     return ReplayResult(outcome, note=doubt, specification=specification)
-
-
-def doubt_about(run: ScenarioRun) -> str:
-    """Why a run without a violation does not show that nothing is wrong, "" if it does."""
-    return run.misconduct or run.unsupported or run.blocked or next(iter(run.verdict.inconclusive), "")
 
 
 # -- replaying a trace ------------------------------------------------------------------------------------------------

@@ -181,7 +181,8 @@ def kind(name: str) -> Callable[[Make], Make]:
 @kind("start")
 async def start(play: ScheduleUnderWay, move: Move) -> None:
     """The client starts, and asks for the coordinator: until then nothing can happen to it."""
-    await play.stage.start_if_needed()
+    if play.stage.running is None:
+        await play.stage.start()
     await play.stage.request("FindCoordinator", seconds=play.stage.start_seconds)
 
 
@@ -274,16 +275,12 @@ async def evict(play: ScheduleUnderWay, move: Move) -> None:
 @kind("forget")
 async def forget(play: ScheduleUnderWay, move: Move) -> None:
     """The coordinator forgets the client now."""
-    member = last_member_id(play.stage)
+    cluster = play.stage.cluster
+    sent = (event.body for event in reversed(cluster.events) if event.connection and event.kind is Kind.REQUEST)
+    member = next((str(body["member_id"]) for body in sent if body.get("member_id")), "")
     if member:
-        play.stage.cluster.annotate("script", {"step": "the coordinator forgets the member"})
+        cluster.annotate("script", {"step": "the coordinator forgets the member"})
         await play.stage.remove(member)
-
-
-def last_member_id(stage: ClientStage) -> str:
-    """The member id that the client has sent last, "" if it has none."""
-    sent = (event for event in reversed(stage.cluster.events) if event.connection and event.kind is Kind.REQUEST)
-    return next((str(event.body["member_id"]) for event in sent if event.body.get("member_id")), "")
 
 
 @kind("cut")
