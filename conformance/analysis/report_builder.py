@@ -12,7 +12,7 @@ from fencepost.conformance.analysis.causes import (
     schedule_length,
 )
 from fencepost.conformance.analysis.failures import Origin, failure_in, keep_excerpts
-from fencepost.conformance.analysis.root_cause import BLOCKED_BY, Case, RootCauses, find_root_causes
+from fencepost.conformance.analysis.root_cause import BLOCKED_BY, Attribution, RootCauses, find_root_causes
 from fencepost.conformance.results import (
     Coverage,
     Ending,
@@ -308,9 +308,9 @@ class ReportBuilder:
         that its replay violated."""
         causes = find_root_causes(subject, runs)
         for run in runs:
-            for case in causes.cases_in(run):
-                if case.requirement in self.findings or case.requirement == UNCLASSIFIED:
-                    self.add_case(case, subject, confirmed, origin_of(run, case.requirement))
+            for each in causes.attributions_in(run):
+                if each.requirement in self.findings or each.requirement == UNCLASSIFIED:
+                    self.add_attribution(each, subject, confirmed, origin_of(run, each.requirement))
             if subject.is_watched:
                 self.add_watched_run(run)
                 continue
@@ -319,18 +319,20 @@ class ReportBuilder:
             )
             explain_missing_checks(self.findings, run, causes)
 
-    def add_case(self, case: Case, subject: Subject, confirmed: Mapping[str, frozenset[str]], origin: Origin) -> None:
+    def add_attribution(
+        self, each: Attribution, subject: Subject, confirmed: Mapping[str, frozenset[str]], origin: Origin
+    ) -> None:
         """Add a violation that was seen once: a failure if the replay of its own scenario showed it again, and it
         follows from no other one."""
-        id, name = case.requirement, case.run.scenario.name
+        id, name = each.requirement, each.run.scenario.name
         trace, again = origin.trace or name, confirmed.get(name)
         is_again = again is not None and id in again
-        if not case.is_independent:
-            consequence = Consequence(trace, case.causes or frozenset(), is_again)
+        if not each.is_independent:
+            consequence = Consequence(trace, each.causes or frozenset(), is_again)
             self.consequences.setdefault(id, []).append(consequence)
-            self.add_check(id, CheckStatus.INCONCLUSIVE, case.note)
+            self.add_check(id, CheckStatus.INCONCLUSIVE, each.note)
         elif is_again:
-            self.add_failure(id, failure_in(case.run, case.result, subject, origin, replayed=True))
+            self.add_failure(id, failure_in(each.run, each.result, subject, origin, replayed=True))
         elif id in confirmed_requirements(confirmed):
             self.add_check(id, CheckStatus.FAIL, NOT_REPLAYED_HERE)
         else:

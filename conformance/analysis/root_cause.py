@@ -143,7 +143,7 @@ INCIDENTAL_NOTE = "blocked by another violation: it holds wherever a scenario lo
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class Attribution:
     """A violation in a run, and the requirements that it follows from: none if it is independent, None if it follows
     from another one of no requirement in particular."""
 
@@ -212,9 +212,9 @@ class RootCauses:
             if fault is not None and run.scenario.requirements and is_own and self.causes_of(each, run) == frozenset():
                 yield ViolationOnPath(id, fault, run.verdict.rules, breadth[id])
 
-    def cases_in(self, run: ScenarioRun) -> list[Case]:
+    def attributions_in(self, run: ScenarioRun) -> list[Attribution]:
         """The violations in a run, with their causes."""
-        return [Case(each, run, self.causes_of(each, run)) for each in violations_in(run.verdict)]
+        return [Attribution(each, run, self.causes_of(each, run)) for each in violations_in(run.verdict)]
 
     def name_cause(self, violation: CheckResult, run: ScenarioRun) -> str:
         """The requirement that says most of a violation: the first that it follows from, or its own."""

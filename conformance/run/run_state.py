@@ -152,9 +152,9 @@ class RunState:
         asked = self.reportable_ids()
         causes = self.causes_among([*self.runs, *self.schedule_failures])
         shown = {
-            case.requirement: case.result
-            for case in reversed(causes.cases_in(run))
-            if case.requirement in requirements & asked and case.is_independent
+            each.requirement: each.result
+            for each in reversed(causes.attributions_in(run))
+            if each.requirement in requirements & asked and each.is_independent
         }
         for requirement, violation in sorted(shown.items()):
             origin = self.origin_of(run, requirement)
@@ -213,7 +213,7 @@ class RunState:
         confirmed, rules = confirmed_requirements(self.confirmed), self.subject.specification.rules
         places: dict[str, tuple[bool, bool, str]] = {}
         for run in runs:
-            for each in causes.cases_in(run):
+            for each in causes.attributions_in(run):
                 fault = each.result.violation
                 if each.causes and each.causes <= confirmed and causes.is_shown_by_scenario(each.result):
                     continue
@@ -279,7 +279,7 @@ class RunState:
         chosen: dict[str, Scenario] = {}
         candidates: list[tuple[str, bool, ScenarioRun]] = []
         for run in sorted(self.runs, key=lambda run: len(run.events)):
-            independent = [each.result for each in causes.cases_in(run) if each.is_independent]
+            independent = [each.result for each in causes.attributions_in(run) if each.is_independent]
             checked = {each.requirement for each in independent if each.is_checked}
             violated = {each.requirement for each in independent} - self.selection.not_told
             violated &= violated if asked is None else asked  # what was not asked for may be the cause of something

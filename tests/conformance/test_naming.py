@@ -12,7 +12,7 @@ from fencepost.conformance.analysis.root_cause import (
     INCIDENTAL_NOTE,
     MIN_NEARNESS,
     MIN_NEARNESS_AMONG_MANY,
-    Case,
+    Attribution,
     RootCauses,
     ViolationOnPath,
     name_requirement,
@@ -160,7 +160,7 @@ def run_of(requirement: str, status: CheckStatus = CheckStatus.FAIL, violation: 
 
 
 def note_of(causes: RootCauses, found: CheckResult, run: ScenarioRun) -> str:
-    return Case(found, run, causes.causes_of(found, run)).note
+    return Attribution(found, run, causes.causes_of(found, run)).note
 
 
 def test_what_fails_only_because_a_round_ends_late_follows_from_the_requirement_about_that() -> None:
