@@ -21,12 +21,12 @@ from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.cli import main
 from fencepost.conformance.reports.json_report import to_json
 from fencepost.conformance.run.stream import save_trace
+from tests.identity.verdicts import RECORDINGS, recorded_verdicts
 from tests.support.client_scenarios import COOPERATIVE, EAGER, make_run
 from tests.support.client_schedules import make_bench
 from tests.support.faulty_clients import STATIC
 
 ROOT = Path(__file__).parents[2]
-RECORDINGS = Path(__file__).parent / "recordings"
 CHANGING = frozenset(
     ("seconds", "longest_query_seconds", "provenance", "kit", "states_per_second", "median_seconds", "started")
 )
@@ -227,6 +227,7 @@ PARTS: dict[str, Callable[[], Entries]] = {
     "older": older_designs,
     "clients": clients,
     "traces": committed_traces,
+    "recordings": recorded_verdicts,
     "theorems": theorems,
     "states": state_counts,
     "older-states": older_state_counts,

@@ -36,7 +36,7 @@ from fencepost.traces.judge.registry import DEFAULT_PROTOCOL
 from fencepost.traces.judge.search.configuration import Configuration, Decisions, GroupOperation
 from fencepost.traces.judge.search.time_interval import TimeInterval
 from fencepost.traces.verdict import TraceVerdict
-from tests.acceptance.verdict_corpus.compare import RECORDINGS, read
+from tests.identity.verdicts import RECORDINGS, read_recording
 from tests.support.altered_traces import altered_trace
 from tests.support.calm_traces import altered_calm_trace, calm_trace
 from tests.support.client_view import as_seen_by_clients
@@ -121,8 +121,10 @@ def test_altered_traces_get_the_verdict_of_the_plain_way() -> None:
 
 @pytest.mark.parametrize("seed", range(0, 24, 4))
 def test_recorded_and_random_traces_get_the_verdict_of_the_plain_way(seed: int) -> None:
-    paths = sorted((RECORDINGS / "recordings").glob("*.jsonl.gz"))[seed::96]
-    assert compare_repetitions([*map(read, paths), altered_trace(seed), altered_trace(seed + 1)]).different == 0
+    paths = sorted(RECORDINGS.glob("*.jsonl.gz"))[seed::96]
+    assert (
+        compare_repetitions([*map(read_recording, paths), altered_trace(seed), altered_trace(seed + 1)]).different == 0
+    )
 
 
 def test_the_comparison_finds_a_step_that_comes_to_something_else(

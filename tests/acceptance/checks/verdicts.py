@@ -1,9 +1,8 @@
-"""Thresholds of the judge: recordings are judged as ever, repeated steps change nothing, and it is quick."""
+"""Thresholds of the judge: repeated steps change nothing, and it is quick."""
 
 import json
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import count
 from multiprocessing import get_context
@@ -11,7 +10,6 @@ from pathlib import Path
 
 from tests.acceptance.framework import Check, Figure, MeasurementError, at_least, exactly, without_threshold
 from tests.acceptance.runs import command_environment
-from tests.acceptance.verdict_corpus.compare import RECORDINGS, compare, everything
 from tests.support.calm_traces import altered_calm_trace
 from tests.support.repetition_comparison import RepetitionComparison, compare_repetitions
 
@@ -20,16 +18,6 @@ JOBS = 2
 """How many processes judge."""
 MIN_ALTERED_EVENTS = 1_000_000
 SEEDS_AT_ONCE = 50
-
-
-def check_recordings(folder: Path) -> Iterator[Figure]:
-    """Recordings and captures of real brokers, each judged in every way."""
-    compared = compare(RECORDINGS, JOBS, everything)
-    yield without_threshold("verdicts", compared.verdicts)
-    yield exactly("verdicts that differ", len(compared.differences), 0)
-    parts = Counter(part for difference in compared.differences for part in difference.parts)
-    for part, count_of_part in sorted(parts.items()):
-        yield without_threshold(f"verdicts whose {part} differ", count_of_part)
 
 
 def compare_altered(seeds: Sequence[int]) -> RepetitionComparison:
@@ -72,7 +60,6 @@ def check_benchmark(folder: Path) -> Iterator[Figure]:
 
 
 CHECKS = (
-    Check("recordings", "recordings and captures of real brokers are judged as ever", check_recordings),
     Check("repetitions", "what calm groups repeat is what is found when it is handled anew", check_repetitions),
     Check("benchmark", "the judge keeps up with long traces in little memory", check_benchmark),
 )
