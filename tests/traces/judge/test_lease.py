@@ -1,16 +1,22 @@
 """Traces of a toy protocol go through the judge: nothing in it is about the protocol of consumer groups alone."""
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from fencepost.model.frozen import evolve
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.judge.registry import MakeProtocol
+from fencepost.traces.judge.search.configuration import Configuration
+from fencepost.traces.judge.search.search import Search
+from fencepost.traces.judge.search.stepper import SearchLimitExceeded
 from fencepost.traces.verdict import TraceVerdict, Violation
-from tests.support.lease.judge import LeaseProtocol
-from tests.support.lease.protocol import LeaseError
+from tests.support.lease.judge import LeaseProtocol, LeaseStepper
+from tests.support.lease.protocol import Lease, LeaseError
 
 TTL, GRACE = 100, 10
 Exchange = tuple[int, int, str, dict[str, Any], LeaseError, int]
@@ -153,3 +159,25 @@ def test_a_lease_that_is_not_answered_is_overdue(order: Order, seen_alive_at: in
 @pytest.mark.parametrize("order", list(Order))
 def test_a_protocol_that_does_not_say_so_tolerates_silence(order: Order) -> None:
     assert judge_unanswered_acquire(LeaseProtocol, order, 200) == ()
+
+
+class Spontaneous(LeaseStepper):
+    """A lease whose token grows by itself up to 3."""
+
+    def internal_steps(self, configuration: Configuration, time: int, wanted: int) -> Iterator[Configuration]:
+        token = configuration.world.token + 1
+        if token <= 3:
+            yield evolve(configuration, world=replace(configuration.world, token=token))
+
+
+def test_what_was_seen_may_lie_any_number_of_spontaneous_steps_ahead() -> None:
+    search = Search(Spontaneous("l", Order.INTERVALS, GRACE), [Configuration(Lease())])
+
+    def observe(token: int) -> list[int]:
+        found = search.observe(lambda one: [one] if one.world.token == token else None, 0)
+        return [one.world.token for one in found]
+
+    assert (observe(0), observe(3), observe(4)) == ([0], [3], [])
+    search.max_configurations = 2
+    with pytest.raises(SearchLimitExceeded, match="more than 2 states explain what was seen"):
+        observe(0)
