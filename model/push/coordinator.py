@@ -7,8 +7,7 @@ from enum import StrEnum
 from fencepost.model.frozen import evolve, fast_frozen
 from fencepost.model.logic import Token
 from fencepost.model.push.dialect import PushDialect
-from fencepost.model.push.group import GroupStep, PushGroup
-from fencepost.model.push.rebalance import take_request
+from fencepost.model.push.group import GroupStep, PushGroup, take_request
 
 
 class Role(StrEnum):

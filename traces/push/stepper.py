@@ -17,22 +17,20 @@ from fencepost.model.push.group import (
     StartRequest,
     StartResponse,
     StopResponse,
-    owners_of,
-    partitions_changed,
-    register_consumer,
-    remove_consumer,
-    trigger_rebalance,
-)
-from fencepost.model.push.rebalance import (
     check_necessity,
     compute_assignment,
+    owners_of,
+    partitions_changed,
     receive_response,
     record_owners,
+    register_consumer,
+    remove_consumer,
     reset_bit,
     send_starts,
     send_stops,
     take_request,
     time_out_wait,
+    trigger_rebalance,
 )
 from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, Path
 from fencepost.traces.judge.search.difference import ResponseDifference

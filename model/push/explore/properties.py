@@ -8,11 +8,7 @@ from fencepost.model.explore.transition_system import Action, Check, PropertyKin
 from fencepost.model.push.consumer import ConsumerPhase
 from fencepost.model.push.coordinator import PushCoordinator, Role
 from fencepost.model.push.explore.row import CURRENT, FAULTS, ZOOKEEPER, Link, PushBounds, Zookeeper, is_live, topics_in
-from fencepost.model.push.group import (
-    StartResponse,
-    StopRequest,
-    assign_ranges,
-)
+from fencepost.model.push.group import StartResponse, StopRequest, assign_ranges
 
 SENTENCES = {
     "S1": "Only the broker that holds the coordinator path accepts, sends, removes.",

@@ -8,7 +8,6 @@ from fencepost.model.explore.rows import NOTHING, Transitions, spend_fault
 from fencepost.model.explore.transition_system import Action, Column, TransitionSystem
 from fencepost.model.frozen import evolve
 from fencepost.model.push import coordinator as handlers
-from fencepost.model.push import rebalance
 from fencepost.model.push.consumer import (
     ConsumerPhase,
     PushConsumer,
@@ -36,6 +35,8 @@ from fencepost.model.push.explore.row import (
     topics_in,
 )
 from fencepost.model.push.group import (
+    WAIT_START,
+    WAIT_STOP,
     GroupStep,
     PingRequest,
     PushGroup,
@@ -44,10 +45,18 @@ from fencepost.model.push.group import (
     RegisterResponse,
     StartRequest,
     StopRequest,
+    check_necessity,
+    compute_assignment,
     listener_sets,
     partitions_changed,
+    receive_response,
+    record_owners,
     register_consumer,
     remove_consumer,
+    reset_bit,
+    send_starts,
+    send_stops,
+    time_out_wait,
 )
 
 Handle = Callable[[PushCoordinator], tuple[PushCoordinator, str] | None]
@@ -95,7 +104,7 @@ def broker_actions(bounds: PushBounds, broker: int) -> list[Action]:
         make(f"{name} compares it with the owners", "zookeeper own", check),
         make(f"{name} sends", "zookeeper own links", send),
         make(f"{name} records the owners", "zookeeper own links", write),
-        alone("resets the bit", reset_bit),
+        alone("resets the bit", end_rebalance),
         make(f"{name} hears of a partition", "zookeeper own", hear),
         alone("sets the bit that its listener read as clear", set_read_bit),
         alone("notices its new session", partial(handlers.notice_new_session, dialect=bounds.dialect)),
@@ -115,7 +124,7 @@ def elect(at: PushView) -> Transitions:
 
 def compute(at: PushView) -> Transitions:
     """Steps 1 to 1.3; repaired, not while a consumer of an earlier coordinator may still fetch."""
-    found = running_step(at.own, lambda group: rebalance.compute_assignment(group, topics_in(at.zookeeper)))
+    found = running_step(at.own, lambda group: compute_assignment(group, topics_in(at.zookeeper)))
     if found is None:
         return NOTHING
     if at.bounds.dialect.waits_after_election:
@@ -129,7 +138,7 @@ def check(at: PushView) -> Transitions:
     """Step 3."""
     running = (number for number, group in enumerate(at.own.groups) if group is not None and group.run is not None)
     recorded = recorded_owners(at.zookeeper, next(running, 0))
-    found = running_step(at.own, lambda group: rebalance.check_necessity(group, recorded, at.bounds.dialect))
+    found = running_step(at.own, lambda group: check_necessity(group, recorded, at.bounds.dialect))
     if found is None:
         return NOTHING
     words = "is necessary" if found[1].rule == "rebalance.necessary" else "is not necessary"
@@ -141,8 +150,8 @@ def send(at: PushView) -> Transitions:
     """Steps 4.1 and 4.2."""
 
     def handle(group: PushGroup) -> GroupStep | None:
-        stops = rebalance.send_stops(group, CURRENT, at.bounds.dialect)
-        return stops if stops is not None else rebalance.send_starts(group, CURRENT)
+        stops = send_stops(group, CURRENT, at.bounds.dialect)
+        return stops if stops is not None else send_starts(group, CURRENT)
 
     found = running_step(at.own, handle)
     if found is None:
@@ -161,7 +170,7 @@ def send(at: PushView) -> Transitions:
 def write(at: PushView) -> Transitions:
     """Step 5."""
     bounds, own = at.bounds, at.own
-    found = running_step(own, lambda group: rebalance.record_owners(group, bounds.retries, bounds.dialect))
+    found = running_step(own, lambda group: record_owners(group, bounds.retries, bounds.dialect))
     if found is None:
         return NOTHING
     (number, step), after = found, apply_step(own, *found)
@@ -179,9 +188,9 @@ def write(at: PushView) -> Transitions:
     return at.does(f"K{at.broker} records the owners", step.rule, violates, zookeeper=recorded, own=after)
 
 
-def reset_bit(own: PushCoordinator) -> tuple[PushCoordinator, str] | None:
+def end_rebalance(own: PushCoordinator) -> tuple[PushCoordinator, str] | None:
     """The end of a rebalance."""
-    found = running_step(own, rebalance.reset_bit)
+    found = running_step(own, reset_bit)
     return None if found is None else (apply_step(own, *found), found[1].rule)
 
 
@@ -296,7 +305,7 @@ def receive(at: PushView) -> Transitions:
     if at.group is None:
         return at.does(f"K{at.broker} reads from {at.name}", "response.not-awaited", link=rest)
     run = at.group.run
-    step = rebalance.receive_response(at.group, at.name, number, message, at.bounds.dialect)
+    step = receive_response(at.group, at.name, number, message, at.bounds.dialect)
     counted = step.rule not in ("response.ping", "response.not-awaited")
     # A response that counts belongs to another attempt or registration, or to no request of the attempt.
     is_own = run is not None and (at.name, number) in run.pending and getattr(message, "attempt", None) == run.attempt
@@ -416,14 +425,14 @@ def expire(at: PushView) -> Transitions:
 def time_out(at: PushView, *, early: bool) -> Transitions:
     """RB5t: a wait times out, too `early` or because some response cannot come."""
     runs = [group.run for group in at.own.groups if group is not None and group.run is not None]
-    waits = (rebalance.WAIT_STOP, rebalance.WAIT_START)
+    waits = (WAIT_STOP, WAIT_START)
     run: PushRebalance | None = next((run for run in runs if run.phase in waits), None)
     if run is None or (early and not at.faults.timeouts):
         return NOTHING
     if any(is_lost(at, *registration) for registration in run.pending) == early:
         return NOTHING
     bounds = at.bounds
-    found = running_step(at.own, lambda group: rebalance.time_out_wait(group, bounds.retries, bounds.dialect))
+    found = running_step(at.own, lambda group: time_out_wait(group, bounds.retries, bounds.dialect))
     if found is None:
         return NOTHING
     spent: dict[str, Any] = {"faults": spend_fault(at.faults, "timeouts")} if early else {}
