@@ -27,8 +27,7 @@ from fencepost.conformance.profile import Profile
 from fencepost.conformance.provenance import NamedBy, Provenance
 from fencepost.conformance.results import Ending, EndKind, Report, Scope
 from fencepost.conformance.run.engine import ScheduleEngine, ScheduleResult
-from fencepost.conformance.run.falsify import Player
-from fencepost.conformance.run.play import discard_if_lagging
+from fencepost.conformance.run.play import Player, discard_if_lagging
 from fencepost.conformance.run.pool import play_together
 from fencepost.conformance.run.provenance import (
     describe_machine,

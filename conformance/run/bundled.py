@@ -119,7 +119,7 @@ class BundledRun:
         """Play random schedules."""
         # Imported late: Hypothesis is for those who ask for random schedules.
         from fencepost.conformance.run.engines import BatchWorker, VirtualEngine
-        from fencepost.conformance.run.falsify import target_bench
+        from fencepost.conformance.run.play import target_bench
         from fencepost.conformance.run.schedule import ScheduleScope
 
         plan, settings = self.plan, description.settings

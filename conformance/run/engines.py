@@ -15,8 +15,7 @@ from pathlib import Path
 
 from fencepost.adapters.virtual_clock import run_in_thread
 from fencepost.conformance.run.engine import Confirmation, Replay, ScheduleEngine, ScheduleResult
-from fencepost.conformance.run.falsify import Bench
-from fencepost.conformance.run.play import discard_if_lagging
+from fencepost.conformance.run.play import Bench, discard_if_lagging
 from fencepost.conformance.run.pool import RestartBarrier, RunCallback, ScenarioPool
 from fencepost.conformance.run.schedule import (
     BatchSpec,

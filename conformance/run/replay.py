@@ -15,8 +15,7 @@ from fencepost.conformance.analysis.failures import Origin, build_failure
 from fencepost.conformance.analysis.trace_report import TraceJudging, check_wire_format, read_files
 from fencepost.conformance.plan import BUNDLED, ReplayOutcome, ReplayResult
 from fencepost.conformance.profile import Profile
-from fencepost.conformance.run.falsify import Player
-from fencepost.conformance.run.play import DEFAULT_GRACE_MS, NewTarget
+from fencepost.conformance.run.play import DEFAULT_GRACE_MS, NewTarget, Player
 from fencepost.conformance.run.protocol import ProtocolDescription, ReplayRules
 from fencepost.conformance.run.registry import (
     DEFAULT_PROTOCOL,

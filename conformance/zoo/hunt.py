@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from fencepost.conformance.run.falsify import (
+from fencepost.conformance.run.play import (
     Bench,
     Counterexample,
+    JudgeFunction,
     ScheduleSource,
     count_requests,
     find_counterexample,
 )
-from fencepost.conformance.run.play import JudgeFunction
 from fencepost.conformance.run.schedule import Schedule
 from fencepost.conformance.subject import Scenario, ScenarioRun
 from fencepost.conformance.zoo.fault import Fault

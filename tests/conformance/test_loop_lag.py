@@ -17,8 +17,7 @@ from fencepost.conformance.events import Progress, RunEvent
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
-from fencepost.conformance.run.falsify import target_bench
-from fencepost.conformance.run.play import LoopLagMonitor, discard_if_lagging, is_inconclusive
+from fencepost.conformance.run.play import LoopLagMonitor, discard_if_lagging, is_inconclusive, target_bench
 from fencepost.conformance.run.pool import CrashMonitor, ScenarioPool
 from fencepost.conformance.run.remote import RemoteRun
 from fencepost.conformance.run.run_state import RunState

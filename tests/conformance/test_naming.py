@@ -25,7 +25,7 @@ from fencepost.conformance.results import Verdict
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.run.context import ScenarioContext
 from fencepost.conformance.run.engine import Candidate, RunStatistics
-from fencepost.conformance.run.falsify import most_specific
+from fencepost.conformance.run.play import most_specific
 from fencepost.conformance.run.run_state import RunState
 from fencepost.conformance.run.schedule import Schedule
 from fencepost.conformance.subject import Scenario, ScenarioRun, select_requirements, select_scenarios

@@ -11,7 +11,7 @@ from fencepost.conformance.region.protocol import REGION
 from fencepost.conformance.region.schedules import RegionSchedules
 from fencepost.conformance.results import Report, Verdict
 from fencepost.conformance.run.bundled import BundledRun
-from fencepost.conformance.run.falsify import target_bench
+from fencepost.conformance.run.play import target_bench
 from fencepost.conformance.run.stream import consume, stream_events
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.region.judge import RegionProtocol

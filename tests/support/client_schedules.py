@@ -7,7 +7,7 @@ from fencepost.conformance.classic.clients import CLASSIC_CLIENTS, DRIVEN_CLIENT
 from fencepost.conformance.classic.clients.schedules.protocol import ClassicClientSchedules
 from fencepost.conformance.clients.protocol import ClientProtocol
 from fencepost.conformance.clients.stage import ClientFacts, ClientPlayer
-from fencepost.conformance.run.falsify import Bench
+from fencepost.conformance.run.play import Bench
 from fencepost.model.classic.member.settings import ClientSettings
 from tests.support.client_scenarios import EAGER
 from tests.support.wire_client import Tamper, WireSubject, send_as_it_is, tell_as_it_is

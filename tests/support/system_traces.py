@@ -9,8 +9,7 @@ from fencepost.adapters.target import Target
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.push.scenarios import ALL as PUSH_SCENARIOS
 from fencepost.conformance.region.scenarios import ALL as REGION_SCENARIOS
-from fencepost.conformance.run.falsify import Bench
-from fencepost.conformance.run.play import play_scenario
+from fencepost.conformance.run.play import Bench, play_scenario
 from fencepost.conformance.subject import Scenario, ScenarioRun
 from fencepost.traces.files.trace_files import write_trace
 

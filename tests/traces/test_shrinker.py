@@ -8,7 +8,7 @@ import pytest
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.conformance.classic.schedules.protocol import ClassicSchedules, generate_schedules
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
-from fencepost.conformance.run.falsify import target_bench
+from fencepost.conformance.run.play import target_bench
 from fencepost.conformance.run.schedule import ScheduleScope
 from fencepost.conformance.subject import ScenarioRun
 from fencepost.traces.events import Kind

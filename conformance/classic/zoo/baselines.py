@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 from fencepost.conformance.classic.schedules.cast import LONG, SHORT, MemberRole
 from fencepost.conformance.classic.schedules.draw import MAX_OPTIONS, PERTURBATIONS
 from fencepost.conformance.classic.schedules.request_interactions import APIS
-from fencepost.conformance.run.falsify import ScheduleSource
+from fencepost.conformance.run.play import ScheduleSource
 from fencepost.conformance.run.schedule import BATCH_SIZE, Move, Schedule, Value
 
 MAX_STEPS = 40

@@ -21,7 +21,7 @@ from fencepost.conformance.classic.clients.schedules.protocol import ClassicClie
 from fencepost.conformance.classic.zoo.clients import reference
 from fencepost.conformance.clients.stage import ClientFacts, ClientPlayer
 from fencepost.conformance.results import RemarkKind
-from fencepost.conformance.run.falsify import Bench, schedule_source
+from fencepost.conformance.run.play import Bench, schedule_source
 from fencepost.conformance.subject import Scenario, ScenarioRun
 from fencepost.conformance.zoo.fault import Fault
 from fencepost.conformance.zoo.hunt import HANG_SECONDS, BenchWithFault, HuntResult, HuntTask, Stand, UnusualCount

@@ -22,7 +22,7 @@ from fencepost.conformance.classic.zoo.coordinator_stand import (
     scenarios_for,
 )
 from fencepost.conformance.run.context import ScenarioContext
-from fencepost.conformance.run.falsify import schedule_source
+from fencepost.conformance.run.play import schedule_source
 from fencepost.conformance.run.requests import RANGE, Member
 from fencepost.conformance.subject import Scenario
 from fencepost.conformance.zoo.measuring import CpuLimitExceeded, Line, cpu_limit, lines_changed_by, trace_lines

@@ -21,8 +21,15 @@ from fencepost.conformance.classic.zoo.bugs.environments import PLAIN, CrashingT
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS, BundledRun
-from fencepost.conformance.run.falsify import Bench, Counterexample, ScheduleSource, schedule_source, target_bench
-from fencepost.conformance.run.play import JudgeFunction, NewTarget
+from fencepost.conformance.run.play import (
+    Bench,
+    Counterexample,
+    JudgeFunction,
+    NewTarget,
+    ScheduleSource,
+    schedule_source,
+    target_bench,
+)
 from fencepost.conformance.run.schedule import BATCH_SIZE, Schedule, ScheduleProtocol, ScheduleScope
 from fencepost.conformance.subject import Scenario, ScenarioRun, required_capabilities
 from fencepost.conformance.zoo.fault import Fault

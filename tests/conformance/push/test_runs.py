@@ -24,7 +24,7 @@ from fencepost.conformance.reports.json_report import from_json, to_json
 from fencepost.conformance.reports.sequence import draw_excerpt, read_excerpt
 from fencepost.conformance.results import Report, Verdict
 from fencepost.conformance.run.bundled import BundledRun
-from fencepost.conformance.run.falsify import Counterexample, falsify, target_bench
+from fencepost.conformance.run.play import Counterexample, falsify, target_bench
 from fencepost.conformance.run.remote import RemoteRun
 from fencepost.conformance.run.replay import replay_whole
 from fencepost.conformance.run.stream import TraceSaver, consume, stream_events

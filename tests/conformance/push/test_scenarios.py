@@ -7,7 +7,7 @@ from fencepost.adapters.push.target import BundledPushTarget
 from fencepost.conformance.push.context import PushContext
 from fencepost.conformance.push.scenarios import ALL, playable
 from fencepost.conformance.push.schedules import BundledPushSchedules
-from fencepost.conformance.run.falsify import target_bench
+from fencepost.conformance.run.play import target_bench
 from fencepost.conformance.subject import Scenario
 from fencepost.conformance.zoo.fault import Fault
 from fencepost.model.push.specification import PUSH_CATALOGUE

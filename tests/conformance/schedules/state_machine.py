@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from fencepost.conformance.classic.schedules.protocol import ScheduleDraft
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
-from fencepost.conformance.run.falsify import Bench
+from fencepost.conformance.run.play import Bench
 from fencepost.conformance.run.schedule import ScheduleScope
 
 SCOPE = ScheduleScope(BUNDLED_SETTINGS, cuts=True)

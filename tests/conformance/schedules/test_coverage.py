@@ -11,7 +11,7 @@ from fencepost.conformance.results import Coverage, Report
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.conformance.run.engine import RunStatistics, describe_nearest, measure_coverage
 from fencepost.conformance.run.engines import BatchWorker
-from fencepost.conformance.run.falsify import target_bench
+from fencepost.conformance.run.play import target_bench
 from fencepost.conformance.run.schedule import BatchSpec, ScheduleScope
 from fencepost.model.classic.catalogue import RULES
 from fencepost.traces.model_transitions import Transition

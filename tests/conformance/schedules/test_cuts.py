@@ -17,8 +17,7 @@ from fencepost.conformance.classic.schedules.protocol import ClassicSchedules, g
 from fencepost.conformance.plan import ReplayOutcome, ReplayResult
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
-from fencepost.conformance.run.falsify import target_bench
-from fencepost.conformance.run.play import play_scenario
+from fencepost.conformance.run.play import play_scenario, target_bench
 from fencepost.conformance.run.replay import NEVER_FAILED, replay_trace
 from fencepost.conformance.run.schedule import Move, Schedule, ScheduleScope
 from fencepost.conformance.subject import ScenarioRun

@@ -17,7 +17,7 @@ from fencepost.conformance.classic.schedules.moves import KINDS
 from fencepost.conformance.classic.schedules.protocol import ClassicSchedules, generate_schedules
 from fencepost.conformance.classic.zoo.bugs import COORDINATOR_BUGS
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
-from fencepost.conformance.run.falsify import (
+from fencepost.conformance.run.play import (
     Bench,
     Counterexample,
     NoCounterexample,

@@ -16,7 +16,7 @@ from fencepost.conformance.reports.junit import to_junit
 from fencepost.conformance.reports.report import render_replay, render_report
 from fencepost.conformance.results import Report, Verdict
 from fencepost.conformance.run.bundled import BundledRun
-from fencepost.conformance.run.falsify import Bench, Counterexample, NoCounterexample, falsify, target_bench
+from fencepost.conformance.run.play import Bench, Counterexample, NoCounterexample, falsify, target_bench
 from fencepost.conformance.run.replay import replay_in_process
 from fencepost.conformance.run.stream import TraceSaver, consume, stream_events
 from fencepost.conformance.subject import TraceJudge

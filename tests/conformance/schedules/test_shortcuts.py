@@ -5,7 +5,7 @@ from fencepost.conformance.classic.schedules.cast import MemberRole
 from fencepost.conformance.classic.schedules.protocol import ClassicSchedules, generate_schedules
 from fencepost.conformance.classic.schedules.shortcuts import outline_before_last, shortest_path
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
-from fencepost.conformance.run.falsify import target_bench
+from fencepost.conformance.run.play import target_bench
 from fencepost.conformance.run.schedule import Move, Schedule, ScheduleScope
 from fencepost.traces.events import Event, Kind
 

@@ -13,7 +13,7 @@ from fencepost.conformance.classic.protocol import CLASSIC
 from fencepost.conformance.classic.schedules.protocol import ClassicSchedules
 from fencepost.conformance.cli import main
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
-from fencepost.conformance.run.falsify import target_bench
+from fencepost.conformance.run.play import target_bench
 from fencepost.conformance.run.schedule import ScheduleScope
 from fencepost.conformance.subject import ScenarioRun
 from fencepost.model.settings import Settings

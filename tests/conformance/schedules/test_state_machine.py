@@ -9,7 +9,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.conformance.classic.schedules.protocol import ClassicSchedules
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
-from fencepost.conformance.run.falsify import target_bench
+from fencepost.conformance.run.play import target_bench
 from tests.conformance.schedules.planted_faults import FAULTS
 from tests.conformance.schedules.state_machine import SCOPE, InteractionMachine
 

@@ -18,15 +18,15 @@ from fencepost.conformance.classic.zoo.coordinator_stand import (
     tolerate_timeout,
 )
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
-from fencepost.conformance.run.falsify import (
+from fencepost.conformance.run.play import (
     Bench,
     Counterexample,
+    JudgeFunction,
     NoCounterexample,
     find_counterexample,
     schedule_source,
     target_bench,
 )
-from fencepost.conformance.run.play import JudgeFunction
 from fencepost.conformance.run.schedule import Schedule
 from fencepost.conformance.subject import ScenarioRun
 from fencepost.conformance.zoo.hunt import cached_schedules

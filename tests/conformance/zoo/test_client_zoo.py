@@ -8,7 +8,7 @@ from fencepost.conformance.classic.clients import SCENARIOS as CLIENT_SCENARIOS
 from fencepost.conformance.classic.zoo.client_stand import CLIENT_HANGS, CLIENTS, shown_by
 from fencepost.conformance.classic.zoo.clients import CLIENT_BUGS, NOT_PUT_BACK
 from fencepost.conformance.classic.zoo.zoo import member_mutants
-from fencepost.conformance.run.falsify import Bench
+from fencepost.conformance.run.play import Bench
 from fencepost.conformance.zoo.fault import Side
 from fencepost.conformance.zoo.hunt import HuntTask, usual_run
 from fencepost.conformance.zoo.registry import hunts_for, match_patterns, run_hunt
