@@ -36,13 +36,13 @@ def playable(play: PushPlay) -> Callable[[ScenarioContext], Coroutine[Any, Any, 
     return play_here
 
 
+scenarios = PushScenarios()
+
+
 # Scenarios of lookups and registrations (draft, 5).
 
 
-registrations = PushScenarios()
-
-
-@registrations.add("23", "24", smoke=True)
+@scenarios.add("23", "24", smoke=True)
 async def every_broker_answers_a_lookup(context: PushContext) -> None:
     for address in context.channel.bootstrap:
         connection = await context.channel.open("A", address)
@@ -51,33 +51,33 @@ async def every_broker_answers_a_lookup(context: PushContext) -> None:
             connection.drop()
 
 
-@registrations.add("17", "25", "29", "34", "37", "50", "51", smoke=True)
+@scenarios.add("17", "25", "29", "34", "37", "50", "51", smoke=True)
 async def consumer_alone_gets_everything(context: PushContext) -> None:
     await context.group_of("a")
     await context.sleep(context.short_timeout)
 
 
-@registrations.add("34", "35", "38", "39", smoke=True)
+@scenarios.add("34", "35", "38", "39", smoke=True)
 async def consumers_share_partitions(context: PushContext) -> None:
     await context.group_of("a", "b", "c")
     await context.sleep(context.short_timeout)
 
 
-@registrations.add("18", "34", "35", "38")
+@scenarios.add("18", "34", "35", "38")
 async def consumers_join_at_once(context: PushContext) -> None:
     for name in "abc":
         await context.consumer(name).join()
     await context.sleep(2 * context.short_timeout)
 
 
-@registrations.add("26")
+@scenarios.add("26")
 async def live_id_is_refused(context: PushContext) -> None:
     await context.group_of("a")
     await context.consumer("a").register()
     await context.settle()
 
 
-@registrations.add("27")
+@scenarios.add("27")
 async def session_timeout_at_the_minimum_is_refused(context: PushContext) -> None:
     least = context.limit("min_session_timeout")
     for place, timeout in enumerate((least - 1, least, context.limit("max_session_timeout") + 1)):
@@ -86,7 +86,7 @@ async def session_timeout_at_the_minimum_is_refused(context: PushContext) -> Non
     await context.settle()
 
 
-@registrations.add("33")
+@scenarios.add("33")
 async def last_consumer_returns(context: PushContext) -> None:
     (only,) = await context.group_of("a")
     only.crash()
@@ -94,7 +94,7 @@ async def last_consumer_returns(context: PushContext) -> None:
     await context.group_of("b")
 
 
-@registrations.add("36")
+@scenarios.add("36")
 async def consumer_comes_back_with_its_id(context: PushContext) -> None:
     first, other = await context.group_of("a", "b")
     first.crash()
@@ -106,7 +106,7 @@ async def consumer_comes_back_with_its_id(context: PushContext) -> None:
     await context.settle()
 
 
-@registrations.add("36")
+@scenarios.add("36")
 async def consumer_comes_back_alone_with_its_id(context: PushContext) -> None:
     (first,) = await context.group_of("a")
     first.crash()
@@ -116,7 +116,7 @@ async def consumer_comes_back_alone_with_its_id(context: PushContext) -> None:
     await again.await_start()
 
 
-@registrations.add("13", "30")
+@scenarios.add("13", "30")
 async def topic_comes_after_its_consumer(context: PushContext) -> None:
     topic = f"{context.topic}-later"
     assert topic not in context.hooks.topics()
@@ -127,7 +127,7 @@ async def topic_comes_after_its_consumer(context: PushContext) -> None:
     await context.settle()
 
 
-@registrations.add("13")
+@scenarios.add("13")
 async def new_topic_fits_a_wildcard(context: PushContext) -> None:
     wild = await context.consumer("a", interest=Interest(pattern=f"{context.topic}.*")).join()
     await wild.await_start()
@@ -136,13 +136,62 @@ async def new_topic_fits_a_wildcard(context: PushContext) -> None:
     await context.settle()
 
 
+# Scenarios of pings and of consumers that fall silent (draft, 3 scheduler and 6).
+
+
+@scenarios.add("07", "08", smoke=True)
+async def pings_come_by_thirds(context: PushContext) -> None:
+    await context.group_of("a")
+    await context.sleep(3 * context.short_timeout)
+
+
+@scenarios.add("07", "08")
+async def pings_follow_each_timeout(context: PushContext) -> None:
+    await context.consumer("a", context.short_timeout).join()
+    await context.consumer("b", 2 * context.short_timeout).join()
+    await context.sleep(4 * context.short_timeout)
+
+
+@scenarios.add("12")
+async def retries_are_numbered(context: PushContext) -> None:
+    (slow,) = await context.group_of("a", timeout_ms=3 * context.short_timeout)
+    await slow.await_requests("Ping")
+    slow.is_paused = True
+    await slow.await_requests("Ping", 2)
+    slow.resume()
+    await context.sleep(3 * context.short_timeout)
+
+
+@scenarios.add("11")
+async def silent_consumer_is_removed(context: PushContext) -> None:
+    silent, other = await context.group_of("a", "b")
+    silent.is_paused = True
+    await silent.await_end()
+    await other.await_start()
+    await context.sleep(context.short_timeout)
+
+
+@scenarios.add("09")
+async def held_channel_gets_no_ping(context: PushContext) -> None:
+    held, _ = await context.group_of("a", "b", timeout_ms=context.long_timeout)
+    held.pauses_at = "Stop"
+    await context.consumer("c", context.short_timeout).join()
+    await held.await_requests("Stop")
+    await context.sleep(min(context.short_timeout, context.limits.get("response_timeout_ms", 1_000) // 2))
+    held.resume()
+    await context.sleep(context.short_timeout)
+
+
+@scenarios.add("07", "08")
+async def consumer_that_answers_stays(context: PushContext) -> None:
+    await context.group_of("a", "b")
+    await context.sleep(5 * context.short_timeout)
+
+
 # Scenarios of rebalances that meet changes, slow consumers and crashes (draft, 6 and 7).
 
 
-rebalances = PushScenarios()
-
-
-@rebalances.add("15", "19")
+@scenarios.add("15", "19")
 async def consumer_joins_during_a_rebalance(context: PushContext) -> None:
     slow, _ = await context.group_of("a", "b", timeout_ms=context.long_timeout)
     slow.pauses_at = "Stop"
@@ -154,7 +203,7 @@ async def consumer_joins_during_a_rebalance(context: PushContext) -> None:
     await context.settle()
 
 
-@rebalances.add("15", "19")
+@scenarios.add("15", "19")
 async def consumer_joins_while_starts_are_awaited(context: PushContext) -> None:
     slow = await context.consumer("a", context.long_timeout).join()
     slow.pauses_at = "Start"
@@ -165,7 +214,7 @@ async def consumer_joins_while_starts_are_awaited(context: PushContext) -> None:
     await context.settle()
 
 
-@rebalances.add("14", "15")
+@scenarios.add("14", "15")
 async def partition_comes_during_a_rebalance(context: PushContext) -> None:
     slow, other = await context.group_of("a", "b", timeout_ms=context.long_timeout)
     slow.pauses_at = "Stop"
@@ -177,7 +226,7 @@ async def partition_comes_during_a_rebalance(context: PushContext) -> None:
     await context.settle()
 
 
-@rebalances.add("14")
+@scenarios.add("14")
 async def partition_comes(context: PushContext) -> None:
     first, _ = await context.group_of("a", "b")
     context.add_partition()
@@ -187,7 +236,7 @@ async def partition_comes(context: PushContext) -> None:
     await context.sleep(context.short_timeout)
 
 
-@rebalances.add("20", "21", "41")
+@scenarios.add("20", "21", "41")
 async def consumer_never_stops(context: PushContext) -> None:
     retries, wait = context.limit("maximum_retries"), context.limit_over_grace("response_timeout_ms")
     stuck, other = await context.group_of("a", "b", timeout_ms=context.long_timeout)
@@ -198,7 +247,7 @@ async def consumer_never_stops(context: PushContext) -> None:
     await context.sleep(2 * wait)
 
 
-@rebalances.add("21", "41")
+@scenarios.add("21", "41")
 async def consumer_is_late_to_start(context: PushContext) -> None:
     context.limit("response_timeout_ms")
     slow, other = await context.group_of("a", "b", timeout_ms=context.long_timeout)
@@ -210,7 +259,7 @@ async def consumer_is_late_to_start(context: PushContext) -> None:
     await context.settle()
 
 
-@rebalances.add("39")
+@scenarios.add("39")
 async def answer_to_an_earlier_attempt_does_not_count(context: PushContext) -> None:
     context.limit("response_timeout_ms")
     slow, other = await context.group_of("a", "b", timeout_ms=context.long_timeout)
@@ -225,7 +274,7 @@ async def answer_to_an_earlier_attempt_does_not_count(context: PushContext) -> N
     await context.sleep(context.limit("response_timeout_ms"))
 
 
-@rebalances.add("38", "41")
+@scenarios.add("38", "41")
 async def consumer_dies_during_a_rebalance(context: PushContext) -> None:
     dying, other = await context.group_of("a", "b")
     dying.pauses_at = "Stop"
@@ -236,7 +285,7 @@ async def consumer_dies_during_a_rebalance(context: PushContext) -> None:
     await context.sleep(3 * context.short_timeout)
 
 
-@rebalances.add("46")
+@scenarios.add("46")
 async def next_owner_begins_where_the_last_one_stopped(context: PushContext) -> None:
     (first,) = await context.group_of("a")
     first.consume(41)
@@ -246,7 +295,7 @@ async def next_owner_begins_where_the_last_one_stopped(context: PushContext) -> 
     await context.sleep(context.short_timeout)
 
 
-@rebalances.add("46")
+@scenarios.add("46")
 async def next_owner_begins_where_a_ping_told(context: PushContext) -> None:
     committing = await context.consumer("a", auto_commit=True).join()
     await committing.await_start()
@@ -258,7 +307,7 @@ async def next_owner_begins_where_a_ping_told(context: PushContext) -> None:
     await context.group_of("b")
 
 
-@rebalances.add("52")
+@scenarios.add("52")
 async def slow_group_holds_up_others_for_a_while(context: PushContext) -> None:
     retries, wait = context.limit("maximum_retries"), context.limit("response_timeout_ms")
     bound = (retries + 1) * (wait + context.limit("backoff_ms"))
@@ -276,68 +325,10 @@ async def slow_group_holds_up_others_for_a_while(context: PushContext) -> None:
     await context.sleep(wait)
 
 
-# Scenarios of pings and of consumers that fall silent (draft, 3 scheduler and 6).
-
-
-pings = PushScenarios()
-
-
-@pings.add("07", "08", smoke=True)
-async def pings_come_by_thirds(context: PushContext) -> None:
-    await context.group_of("a")
-    await context.sleep(3 * context.short_timeout)
-
-
-@pings.add("07", "08")
-async def pings_follow_each_timeout(context: PushContext) -> None:
-    await context.consumer("a", context.short_timeout).join()
-    await context.consumer("b", 2 * context.short_timeout).join()
-    await context.sleep(4 * context.short_timeout)
-
-
-@pings.add("12")
-async def retries_are_numbered(context: PushContext) -> None:
-    (slow,) = await context.group_of("a", timeout_ms=3 * context.short_timeout)
-    await slow.await_requests("Ping")
-    slow.is_paused = True
-    await slow.await_requests("Ping", 2)
-    slow.resume()
-    await context.sleep(3 * context.short_timeout)
-
-
-@pings.add("11")
-async def silent_consumer_is_removed(context: PushContext) -> None:
-    silent, other = await context.group_of("a", "b")
-    silent.is_paused = True
-    await silent.await_end()
-    await other.await_start()
-    await context.sleep(context.short_timeout)
-
-
-@pings.add("09")
-async def held_channel_gets_no_ping(context: PushContext) -> None:
-    held, _ = await context.group_of("a", "b", timeout_ms=context.long_timeout)
-    held.pauses_at = "Stop"
-    await context.consumer("c", context.short_timeout).join()
-    await held.await_requests("Stop")
-    await context.sleep(min(context.short_timeout, context.limits.get("response_timeout_ms", 1_000) // 2))
-    held.resume()
-    await context.sleep(context.short_timeout)
-
-
-@pings.add("07", "08")
-async def consumer_that_answers_stays(context: PushContext) -> None:
-    await context.group_of("a", "b")
-    await context.sleep(5 * context.short_timeout)
-
-
 # Scenarios in which a coordinator loses its place (draft, 8). They need a target in this process.
 
 
-failovers = PushScenarios()
-
-
-@failovers.add("03", "23", "42", "43")
+@scenarios.add("03", "23", "42", "43")
 async def coordinator_dies(context: PushContext) -> None:
     hooks = context.hooks
     first, second = await context.group_of("a", "b")
@@ -353,7 +344,7 @@ async def coordinator_dies(context: PushContext) -> None:
     await context.settle()
 
 
-@failovers.add("02", "05", "06", "44")
+@scenarios.add("02", "05", "06", "44")
 async def session_expires_twice(context: PushContext) -> None:
     hooks = context.hooks
     for _ in range(2):
@@ -367,7 +358,7 @@ async def session_expires_twice(context: PushContext) -> None:
     await context.settle()
 
 
-@failovers.add("44")
+@scenarios.add("44")
 async def session_expires_during_a_rebalance(context: PushContext) -> None:
     hooks = context.hooks
     slow, _ = await context.group_of("a", "b", timeout_ms=context.long_timeout)
@@ -380,14 +371,5 @@ async def session_expires_during_a_rebalance(context: PushContext) -> None:
     await context.group_of("d")
 
 
-# The scenarios for the push coordinator: they bring it into the situations that requirements are about.
-#
-# They check nothing themselves: the judge says what a trace shows.
-
-
-ALL: tuple[Scenario, ...] = (
-    *registrations.scenarios,
-    *pings.scenarios,
-    *rebalances.scenarios,
-    *failovers.scenarios,
-)
+ALL: tuple[Scenario, ...] = tuple(scenarios.scenarios)
+"""All of them. They check nothing themselves: the judge says what a trace shows."""
