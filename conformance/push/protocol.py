@@ -7,10 +7,10 @@ from fencepost.adapters.push.target import TOPIC, BundledPushTarget, PushTarget
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.push.context import KitConsumer, PushContext
 from fencepost.conformance.push.scenarios import ALL, playable
+from fencepost.conformance.push.schedules import make_push_schedules
 from fencepost.conformance.reports.incident_words import HistoryWords
 from fencepost.conformance.run.protocol import ProtocolDescription
 from fencepost.conformance.run.requests import Blocked
-from fencepost.conformance.run.schedule import ScheduleProtocol, ScheduleScope
 from fencepost.conformance.subject import Scenario
 from fencepost.model.push.group import UnusableInterest, parse_interest
 from fencepost.model.push.specification import PUSH as SPECIFICATION
@@ -133,18 +133,11 @@ def make_bundled(settings: Settings) -> BundledPushTarget:
     return BundledPushTarget()
 
 
-def make_schedules(scope: ScheduleScope) -> ScheduleProtocol:
-    """Random schedules of consumers."""
-    from fencepost.conformance.push.schedules import make_push_schedules
-
-    return make_push_schedules(scope)
-
-
 PUSH = ProtocolDescription(
     SPECIFICATION,
     PushProtocol,
     ALL,
-    make_schedules=make_schedules,
+    make_schedules=make_push_schedules,
     make_target=push_target,
     make_bundled=make_bundled,
     repeat=repeat_trace,

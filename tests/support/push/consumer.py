@@ -33,8 +33,6 @@ class PushConsumerProgram:
     positions: dict[Partition, int] = field(default_factory=dict)
     """Of the partitions that are fetched now."""
     registrations: int = 0
-    starts: int = 0
-    refused: int = 0
     ignores_requests: bool = False
     """The process is stuck: it reads nothing, and its fetchers go on until the lease is over."""
     _lease_end: float = 0.0
@@ -93,7 +91,6 @@ class PushConsumerProgram:
             if payload is None:
                 return
             if decode_push_response("RegisterConsumer", payload, DIALECT)["error_code"]:
-                self.refused += 1
                 return
             self.registrations += 1
             self._lease_end = sent + self.session_timeout
@@ -142,7 +139,6 @@ class PushConsumerProgram:
                 self.positions = {}
             else:
                 self._renew(stopped_at)
-                self.starts += 1
                 entries = body["partitions"]
                 self.positions = {(one["topic"], one["partition"]): one["offset"] for one in entries}
                 response = {"attempt": body["attempt"], "error_code": 0}
