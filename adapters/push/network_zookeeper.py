@@ -52,7 +52,8 @@ class ZookeeperSession:
     async def open(self) -> None:
         """Begin. Raises `OSError` if the server is not there or does not speak ZooKeeper's protocol."""
         # Where nobody listens, kazoo would wait for the whole timeout.
-        _, writer = await asyncio.open_connection(*self.address)
+        async with asyncio.timeout(self.timeout):
+            _, writer = await asyncio.open_connection(*self.address)
         writer.close()
         try:
             await asyncio.to_thread(self.client.start, self.timeout)

@@ -9,7 +9,6 @@ from fencepost.model.push.group import (
     GroupStep,
     PushGroup,
     PushRebalance,
-    RebalancePhase,
     RegisterRequest,
     Registration,
     Sending,
@@ -32,6 +31,7 @@ from fencepost.model.push.group import (
     time_out_wait,
     trigger_rebalance,
 )
+from fencepost.model.push.group import RebalancePhase as Phase
 from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, Path
 from fencepost.traces.judge.search.difference import ResponseDifference
 from fencepost.traces.judge.search.stepper import Stepper, Timer
@@ -42,8 +42,7 @@ from fencepost.traces.judge.search.time_interval import Instant
 
 Partition = tuple[str, str]
 """A topic, and a partition's name."""
-PHASE = RebalancePhase
-WAITING = (PHASE.WAIT_STOP, PHASE.WAIT_START)
+WAITING = (Phase.WAIT_STOP, Phase.WAIT_START)
 STALE = -1
 """The attempt of a response that echoes no attempt under way."""
 NEVER = 1 << 62
@@ -153,25 +152,25 @@ def rebalance_steps(
     """The next steps of the rebalance under way."""
     # Where the limit is not known, each attempt may be the last one of its series.
     retries = at.retries or 0
-    if run.phase is PHASE.COMPUTE:
+    if run.phase is Phase.COMPUTE:
         if at.now >= world.not_before - at.slack:
             yield world, compute_assignment(group, wanted_topics(group, at))
-    elif run.phase is PHASE.CHECK:
+    elif run.phase is Phase.CHECK:
         yield world, check_necessity(group, world.owners, REPAIRED)
         # A rebalance that is not necessary harms nobody.
         yield world, check_necessity(group, None, REPAIRED)
-    elif run.phase is PHASE.STOP:
+    elif run.phase is Phase.STOP:
         begun = replace(world, since=at.now, has_failed=False, due=0)
         yield begun, send_stops(group, world.next_attempt(), REPAIRED)
-    elif run.phase is PHASE.START:
+    elif run.phase is Phase.START:
         yield replace(world, since=at.now), send_starts(group, run.attempt)
-    elif run.phase is PHASE.WRITE:
+    elif run.phase is Phase.WRITE:
         step = record_owners(group, retries, REPAIRED)
         if step is not None and step.owners is not None:
             yield replace(world, owners=step.owners), step
         else:
             yield wait_for_backoff(world, world.since, at), step
-    elif run.phase is PHASE.RESET:
+    elif run.phase is Phase.RESET:
         yield world, reset_bit(group)
     elif may_give_up(world, run, at):
         # In time, or at any moment since.
@@ -214,7 +213,7 @@ def must_wait(world: PushWorld, at: Surroundings) -> bool:
     run = world.run
     if run is not None and run.phase in WAITING:
         return at.response_timeout is None or at.now < world.since + at.response_timeout
-    return (run is None or run.phase is PHASE.COMPUTE) and at.now < world.due
+    return (run is None or run.phase is Phase.COMPUTE) and at.now < world.due
 
 
 # What consumers answer and see.
