@@ -233,23 +233,19 @@ async def find_coordinator(channel: PushChannel, member: str = "") -> Address | 
     return None
 
 
-class UnusableTarget(Exception):
-    """What is wrong with a target, in words."""
-
-
 async def probe_topic(channel: PushChannel, topic: str, limits: Mapping[str, int]) -> list[str]:
-    """Register a consumer of the topic and return its partitions. Raises `UnusableTarget`."""
+    """Register a consumer of the topic and return its partitions. Raises `TargetError`."""
     address = await find_coordinator(channel)
     if address is None:
-        raise UnusableTarget("no broker answers with a coordinator")
+        raise TargetError("no broker answers with a coordinator")
     connection = await channel.open("", address)
     if connection is None:
-        raise UnusableTarget("its coordinator cannot be reached")
+        raise TargetError("its coordinator cannot be reached")
     timeout = limits.get("session_timeout_ms", PROBE_TIMEOUT_MS)
     answer = await connection.ask("RegisterConsumer", registration("probe", "probe", Interest(((topic, 1),)), timeout))
     if answer is None or answer["error_code"]:
         told = "no response" if answer is None else f"error {answer['error_code']}"
-        raise UnusableTarget(
+        raise TargetError(
             f"a registration with a session timeout of {timeout} ms gets {told}; say session_timeout_ms in [limits]"
         )
     try:
@@ -262,7 +258,7 @@ async def probe_topic(channel: PushChannel, topic: str, limits: Mapping[str, int
                 connection.respond(request, {**attempt, **({"partitions": []} if request.api == "Stop" else {})})
     except TimeoutError:
         pass
-    raise UnusableTarget(f"a consumer of {topic!r} is told of no partitions within {PROBE_SECONDS:g} s")
+    raise TargetError(f"a consumer of {topic!r} is told of no partitions within {PROBE_SECONDS:g} s")
 
 
 # A push coordinator that is reached over the network.
@@ -298,7 +294,7 @@ class PushTarget(RemoteTargetBase):
         channel = PushChannel(recorder, connect, self.addresses)
         try:
             self.known[self.topic] = await probe_topic(channel, self.topic, self.limits)
-        except UnusableTarget as error:
+        except TargetError as error:
             raise TargetError(f"{self.name}: {error}") from None
         finally:
             await channel.close()
@@ -335,17 +331,15 @@ MakeBroker = Callable[[int, MemoryZookeeper, BrokerSettings], PushBroker]
 
 def memory_streams() -> tuple[Streams, Streams]:
     """Both ends of a connection in this process."""
-    loop = asyncio.get_running_loop()
-    readers = asyncio.StreamReader(), asyncio.StreamReader()
-    protocols = [asyncio.StreamReaderProtocol(reader) for reader in readers]
-    transports = [MemoryTransport(protocols[0], readers[1]), MemoryTransport(protocols[1], readers[0])]
-    for protocol, transport in zip(protocols, transports, strict=True):
+
+    def end(reader: asyncio.StreamReader, other: asyncio.StreamReader) -> Streams:
+        protocol = asyncio.StreamReaderProtocol(reader)
+        transport = MemoryTransport(protocol, other)
         protocol.connection_made(transport)
-    ends = [
-        (reader, asyncio.StreamWriter(transport, protocol, reader, loop))
-        for reader, transport, protocol in zip(readers, transports, protocols, strict=True)
-    ]
-    return ends[0], ends[1]
+        return reader, asyncio.StreamWriter(transport, protocol, reader, asyncio.get_running_loop())
+
+    one, other = asyncio.StreamReader(), asyncio.StreamReader()
+    return end(one, other), end(other, one)
 
 
 class BundledPushTarget(RemoteTargetBase):
