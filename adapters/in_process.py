@@ -8,7 +8,6 @@ from typing import Any
 
 from fencepost.adapters.address import TargetError
 from fencepost.adapters.serve.coordination import (
-    KAFKA,
     LOCAL,
     OFFSETS_TOPIC,
     FixedTopics,
@@ -28,6 +27,7 @@ from fencepost.adapters.target import (
     TraceBuilder,
     torn_request_body,
 )
+from fencepost.model.protocols import KAFKA
 from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import fit_body
 from fencepost.traces.events import Body, Event, Kind, Order

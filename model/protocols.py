@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 GROUP = "fencepost.protocols"
+KAFKA = "kafka"
+"""The dialect of Apache Kafka, which the default protocol has."""
 DEFAULT = "fencepost.model.classic.protocol:CLASSIC"
 """The protocol that is meant where none is named. It is found without the metadata of what is installed, which would
 cost every command some 50 ms."""
@@ -47,10 +49,14 @@ class ProtocolEntry:
     """The `ServedDialect` of the bundled server: that of the default protocol, or another dialect of it."""
     description: str = ""
     """The `ProtocolDescription` for runs and replays."""
+    clients: str = ""
+    """The `ClientProtocol` for clients of which only requests are seen."""
+    driven_clients: str = ""
+    """The `ClientProtocol` for clients with a driver."""
     zoo: str = ""
     """What it adds to the zoo, a `ProtocolZoo`."""
     commands: Mapping[str, str] = field(default_factory=dict)
-    """The function that runs `explore`, `prove` or `serve` for it, by the name of the command."""
+    """The function that runs `explore`, `prove`, `serve` or `swarm` for it, by the name of the command."""
 
 
 def load_part(place: str) -> Any:

@@ -49,16 +49,12 @@ ORDER = {
         adapters/classic  adapters/classic/client  adapters/push  adapters/region  adapters/proposal
     """,
     "conformance": """
-        conformance  conformance/analysis  conformance/run
+        conformance  conformance/analysis  conformance/run  conformance/clients  conformance/assignors
+        conformance/reports  conformance/testing  conformance/pipeline  conformance/zoo  conformance/cli
         conformance/classic/schedules  conformance/classic/scenarios
-        conformance/classic
-        conformance/clients  conformance/classic/clients/schedules  conformance/classic/clients
-        conformance/assignors  conformance/swarm
-        conformance/reports  conformance/classic/reports
-        conformance/testing  conformance/pipeline
-        conformance/zoo  conformance/classic/zoo/bugs  conformance/classic/zoo/clients
-        conformance/classic/zoo
-        conformance/cli
+        conformance/classic/clients/schedules  conformance/classic/clients
+        conformance/classic  conformance/classic/swarm
+        conformance/classic/zoo/bugs  conformance/classic/zoo/clients  conformance/classic/zoo
         conformance/push  conformance/region  conformance/proposal
     """,
 }
@@ -71,6 +67,20 @@ ENGINES = """
 """
 """The packages whose modules know no protocol. A protocol's own part of an engine is in a folder of its name."""
 PROTOCOLS = ("classic", "draining", "assignors", "push", "region", "proposal")
+"""What an engine does not know: the protocols, and what clients of one do beside it."""
+DESIGNS = ("push", "region", "proposal")
+"""The protocols that no target speaks."""
+BUILT_ON = {"region": {"classic"}, "proposal": {"classic"}}
+"""The protocols that a design has its groups of, by its name; nothing else outside a protocol's folders imports it."""
+LABORATORY = ("explore", "exploration", "proofs", "theorems", "zoo", "pipeline")
+"""The names of folders and modules for searches, proofs, the zoo and Spark."""
+LABORATORY_IMPORTERS = {
+    "conformance/classic/scenarios/tours.py",
+    "conformance/cli/designs.py",
+}
+"""The modules of the everyday house that import the laboratory: a command that runs it, and tours, for who asks."""
+MOST_EVERYDAY_LINES = 76_000
+"""The lines of the everyday house may become fewer, not more."""
 MODULES = sorted(path.relative_to(ROOT).as_posix() for layer in LAYERS for path in (ROOT / layer).rglob("*.py"))
 PACKAGES = sorted({Path(module).parent.as_posix() for module in MODULES})
 
@@ -157,6 +167,24 @@ def protocol_imports(module: str, source: str) -> list[str]:
         return []
     names = (name for _, name in imports_of(ast.parse(source)))
     return sorted(name for name in names if set(PROTOCOLS) & set(name.split(".")))
+
+
+def protocols_of(name: str) -> set[str]:
+    """The protocols whose folders a module is in, by its path or its full name."""
+    return {"classic", *DESIGNS} & set(re.split(r"[/.]", name))
+
+
+def foreign_protocols(module: str, source: str) -> set[str]:
+    """The protocols that a module imports without being in a folder of theirs, or of a design that is built on them."""
+    own = protocols_of(module)
+    allowed = own.union(*(BUILT_ON.get(each, set()) for each in own))
+    names = (name for _, name in imports_of(ast.parse(source)) if name.startswith("fencepost."))
+    return set().union(*map(protocols_of, names)) - allowed
+
+
+def is_everyday(module: str) -> bool:
+    """Whether a module is neither in the laboratory nor in a design."""
+    return not {*LABORATORY, *DESIGNS} & set(re.split(r"[/.]", module))
 
 
 def lacks_docstring(source: str) -> bool:
@@ -305,6 +333,40 @@ def test_an_engine_that_knows_a_protocol_is_seen(line: str) -> None:
     assert protocol_imports("conformance/run/x.py", line) != []
     assert protocol_imports("traces/classic/x.py", line) == []
     assert protocol_imports("traces/judge/search/x.py", "from fencepost.model.frozen import evolve") == []
+
+
+def test_no_protocol_is_imported_outside_its_folders() -> None:
+    found = {module: foreign_protocols(module, source) for module, source in SOURCES.items()}
+    assert {module: names for module, names in found.items() if names} == {}
+
+
+@pytest.mark.parametrize(
+    ("module", "line", "found"),
+    [
+        ("conformance/cli/x.py", "def f():\n    from fencepost.model.classic.catalogue import RULES", {"classic"}),
+        ("adapters/serve/x.py", "from fencepost.adapters import classic", {"classic"}),
+        ("traces/classic/x.py", "from fencepost.model.push.consumer import Consumer", {"push"}),
+        ("model/push/x.py", "from fencepost.model.classic.core.join import join", {"classic"}),
+        ("model/region/x.py", "from fencepost.model.classic.core.join import join", set()),
+        ("traces/classic/x.py", "from fencepost.model.classic.catalogue import RULES", set()),
+        ("conformance/cli/x.py", "from fencepost.model.protocols import load_part", set()),
+    ],
+)
+def test_an_import_of_a_protocol_is_seen(module: str, line: str, found: set[str]) -> None:
+    assert foreign_protocols(module, line) == found
+
+
+def test_the_everyday_house_does_not_import_the_laboratory() -> None:
+    found = {
+        module for module, targets in IMPORTS.items() if is_everyday(module) and not all(map(is_everyday, targets))
+    }
+    assert found == LABORATORY_IMPORTERS
+    assert not is_everyday("conformance/zoo/hunt.py") and not is_everyday("model/classic/proofs/induction.py")
+    assert not is_everyday("model/assignors/proofs.py") and is_everyday("conformance/run/stream.py")
+
+
+def test_the_everyday_house_does_not_grow() -> None:
+    assert sum(SOURCES[module].count("\n") for module in MODULES if is_everyday(module)) <= MOST_EVERYDAY_LINES
 
 
 def test_the_toy_protocol_is_small_and_uses_no_other() -> None:

@@ -1,5 +1,5 @@
-"""The house without the protocols that no target speaks: their folders and entry points are taken away, and the rest
-works."""
+"""The house without the protocols that no target speaks, and the everyday house, which has no laboratory either: their
+folders and entry points are taken away, and the rest works."""
 
 import os
 import shutil
@@ -12,23 +12,27 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 LAYERS = ("model", "traces", "adapters", "conformance")
-TAKEN = ("push", "region", "proposal")
+DESIGNS = ("push", "region", "proposal")
+"""The protocols that no target speaks."""
+LABORATORY = ("explore", "exploration", "proofs", "theorems", "zoo", "pipeline")
+"""Searches, proofs, the zoo and Spark: folders and modules of these names."""
 TRACES = sorted(str(path) for path in (ROOT / "tests" / "traces" / "data").glob("*.jsonl*"))[:20]
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="module", params=[DESIGNS, (*DESIGNS, *LABORATORY)], ids=["without designs", "everyday"])
+def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder for installed packages, with the package and its metadata."""
+    taken = [name for each in request.param for name in (each, f"{each}.py")]
     site = tmp_path_factory.mktemp("site")
     shutil.copytree(ROOT / ".src" / "fencepost", site / "fencepost", ignore=shutil.ignore_patterns(*LAYERS))
     for layer in LAYERS:
-        ignore = shutil.ignore_patterns("__pycache__", *TAKEN)
+        ignore = shutil.ignore_patterns("__pycache__", *taken)
         shutil.copytree(ROOT / layer, site / "fencepost" / layer, ignore=ignore)
     metadata = site / "fencepost-0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: fencepost\nVersion: 0\n")
     groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]
-    kept = [f"{name} = {place}" for name, place in groups["fencepost.protocols"].items() if name not in TAKEN]
+    kept = [f"{name} = {place}" for name, place in groups["fencepost.protocols"].items() if name not in DESIGNS]
     (metadata / "entry_points.txt").write_text("\n".join(["[fencepost.protocols]", *kept, ""]))
     return site
 
@@ -43,7 +47,7 @@ def run(site: Path, *words: str) -> tuple[int, str]:
 
 
 def test_no_protocol_is_left_over(site: Path) -> None:
-    assert not [path for path in site.rglob("*") if path.stem in TAKEN]
+    assert not [path for path in site.rglob("*") if path.stem in DESIGNS]
     code, text = run(site, "explore", "--help")
     assert code == 0 and "classic (default: classic)" in text
     code, text = run(site, "test", "push://bundled")

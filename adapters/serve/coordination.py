@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from fencepost.model.errors import Error
-from fencepost.model.protocols import default_protocol, load_part, registered_protocols
+from fencepost.model.protocols import KAFKA, default_protocol, load_part, registered_protocols
 from fencepost.model.wire.codec import DecodedRequest
 
 # --- Requests and responses.
@@ -128,10 +128,6 @@ class ServedDialect:
     make_coordinator: Callable[..., ServedCoordinator]
     decode_request: Callable[[bytes, int], DecodedRequest]
     refuse: Callable[[Request], Response | None]
-
-
-KAFKA = "kafka"
-"""The dialect of Apache Kafka, which the default protocol has."""
 
 
 def dialect_named(name: str) -> ServedDialect:

@@ -13,9 +13,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from fencepost.adapters.serve.coordination import KAFKA, CorruptLogError, dialect_named, topic_id_of
+from fencepost.adapters.serve.coordination import CorruptLogError, dialect_named, topic_id_of
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
+from fencepost.model.protocols import KAFKA
 from fencepost.model.wire.records import Batch, control_batch, decode_batches, encode_batch, rebase_batch, records_of
 
 # --- The log of one partition, in memory.

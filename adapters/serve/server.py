@@ -14,17 +14,11 @@ from typing import Any, TypeAlias
 
 from fencepost.adapters.serve import record_apis
 from fencepost.adapters.serve.cluster import NODE_ID, ServedCluster, api_versions
-from fencepost.adapters.serve.coordination import (
-    KAFKA,
-    Node,
-    NodeLeadership,
-    Response,
-    ServedCoordinator,
-    dialect_named,
-)
+from fencepost.adapters.serve.coordination import Node, NodeLeadership, Response, ServedCoordinator, dialect_named
 from fencepost.adapters.serve.coordination import Request as Question
 from fencepost.adapters.serve.record_apis import OFFERED_VERSIONS, TopicStore
 from fencepost.model.errors import Error
+from fencepost.model.protocols import KAFKA
 from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import Body, DecodedRequest, encode_response, fit_body
 from fencepost.model.wire.records import Batch

@@ -64,7 +64,7 @@ def ignore_progress(progress: "Progress") -> None:
 def judge_traces(paths: Sequence[Path], progress: "Callable[[Progress], None]", runner: "Runner") -> "Report":
     """The report on traces of coordinators, or on those of clients. Raises `TraceError`, and `UsageError` for both at
     once."""
-    from fencepost.conformance.classic.clients import CLASSIC_CLIENTS, DRIVEN_CLIENTS
+    from fencepost.conformance.clients.protocol import client_protocol
     from fencepost.conformance.clients.run import find_client_traces, judge_client_files
 
     clients = find_client_traces(paths)
@@ -73,7 +73,7 @@ def judge_traces(paths: Sequence[Path], progress: "Callable[[Progress], None]", 
     if len(clients) < len(paths):
         other = next(path for path in paths if path not in clients)
         raise UsageError("judge", f"{min(clients)} is the trace of a client, and {other} is none; judge them apart")
-    return judge_client_files(tuple(clients), progress, DRIVEN_CLIENTS if any(clients.values()) else CLASSIC_CLIENTS)
+    return judge_client_files(tuple(clients), progress, client_protocol(is_driven=any(clients.values())))
 
 
 def find_traces(paths: Sequence[Path]) -> Iterator[Path]:

@@ -122,10 +122,11 @@ def choose_protocol(command: str) -> Option:
 
 
 def run_protocol(command: str, options: argparse.Namespace, console: Console) -> int:
-    """Run the command for the protocol that the options name."""
-    from fencepost.model.protocols import load_part, registered_protocols
+    """Run the command for the protocol that the options name, or for the one that is meant where none is named."""
+    from fencepost.model.protocols import default_protocol, load_part, registered_protocols
 
-    run: Run = load_part(registered_protocols()[options.protocol].commands[command])
+    entry = registered_protocols()[options.protocol] if "protocol" in options else default_protocol()
+    run: Run = load_part(entry.commands[command])
     return run(options, console)
 
 

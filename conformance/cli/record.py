@@ -203,8 +203,7 @@ def serve_classic(options: argparse.Namespace, console: Console) -> int:
 
 def list_dialects() -> list[str]:
     """The dialects of the bundled coordinator."""
-    from fencepost.adapters.serve.coordination import KAFKA
-    from fencepost.model.protocols import default_protocol, protocols_with
+    from fencepost.model.protocols import KAFKA, default_protocol, protocols_with
 
     spoken = protocols_with(lambda entry: entry.coordinator)
     return [KAFKA, *(name for name in spoken if name != default_protocol().name)]

@@ -213,14 +213,14 @@ def read_text(path: Path) -> str | None:
 
 def check_registry(options: argparse.Namespace, console: Console) -> int:
     """Check all entries and print a line for each problem."""
-    from fencepost.conformance.classic.clients import CLASSIC_CLIENTS
+    from fencepost.conformance.clients.protocol import client_protocol
     from fencepost.conformance.reports.registry import RegistryError, find_entries, find_problems, read_entry
     from fencepost.conformance.results import ExitCode
 
     folders, problems = find_entries(options.path), 0
     for folder in folders:
         try:
-            found = list(find_problems(read_entry(folder), CLASSIC_CLIENTS.follow))
+            found = list(find_problems(read_entry(folder), client_protocol(is_driven=False).follow))
         except RegistryError as error:
             found = [str(error)]
         for problem in found:

@@ -1,11 +1,11 @@
 """The commands that test something that runs: `test` a coordinator, `test-client`, `test-assignor`, and `swarm`."""
 
 import argparse
-import json
 import logging
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,6 +28,7 @@ from fencepost.conformance.cli.options import (
     count,
     duration,
     report_paths,
+    run_protocol,
     whole,
 )
 
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
     from fencepost.conformance.events import Progress, RunEvent
     from fencepost.conformance.plan import Plan
     from fencepost.conformance.profile import Profile
-    from fencepost.conformance.swarm.plan import SwarmPlan
-    from fencepost.conformance.swarm.run import SwarmOutcome
 
 START_S = 30.0
 """How long a client may take to its first JoinGroup."""
@@ -211,12 +210,12 @@ def make_player(
     """How the client of a command, or its driver, is played with; and the protocol."""
     from fencepost.adapters.client.cluster import start_cluster
     from fencepost.adapters.client.program import ClientProgram, DrivenProgram
-    from fencepost.conformance.classic.clients import CLASSIC_CLIENTS, DRIVEN_CLIENTS
+    from fencepost.conformance.clients.protocol import client_protocol
     from fencepost.conformance.clients.stage import ClientPlayer
 
     # Whatever a client does to its connections is judged, and no news for the operator.
     logging.getLogger("fencepost.adapters.serve").setLevel(logging.CRITICAL)
-    protocol = DRIVEN_CLIENTS if is_driven else CLASSIC_CLIENTS
+    protocol = client_protocol(is_driven=is_driven)
     subject = DrivenProgram(command) if is_driven else ClientProgram(command)
     name = " ".join(command)
     player = ClientPlayer(subject, name, protocol.judge, start_cluster, startup_seconds, is_driven=is_driven)
@@ -243,56 +242,6 @@ def run_test_assignor(options: argparse.Namespace, console: Console) -> int:
     files.write(report)
     files.show(report)
     return files.exit_code(report.exit_code())
-
-
-# --- swarm
-
-
-def run_swarm(options: argparse.Namespace, console: Console) -> int:
-    """Run a swarm, print what it has shown, and write it."""
-    from fencepost.conformance.cli.files import check_outputs
-    from fencepost.conformance.reports.swarm import outcome_as_json, render_outcome
-    from fencepost.conformance.results import ExitCode
-    from fencepost.conformance.swarm.plan import SwarmKind, SwarmPlan
-
-    check_outputs({"--json": options.json})
-    plan = SwarmPlan(
-        options.members,
-        SwarmKind(options.kind),
-        options.partitions,
-        options.lasts,
-        options.events,
-        seed=options.seed,
-        settle_seconds=options.settle_seconds,
-    )
-    outcome = run_interruptible(start_swarm(options.target, plan, console, options.verbose))
-    console.print(render_outcome(outcome))
-    if options.json is not None:
-        options.json.write_text(json.dumps(outcome_as_json(outcome), indent=1) + "\n", encoding="utf-8")
-    if outcome.watch.violations:
-        return ExitCode.VIOLATION
-    return ExitCode.INCONCLUSIVE if outcome.unsettled else ExitCode.CONFORMANT
-
-
-async def start_swarm(target: str, plan: "SwarmPlan", console: Console, is_verbose: bool) -> "SwarmOutcome":
-    """Run a swarm on a target: the bundled coordinator on virtual time, or a broker. Raises `TargetError`."""
-    from fencepost.adapters.address import parse_target
-    from fencepost.adapters.classic.client.links import TcpNetwork
-    from fencepost.adapters.virtual_clock import run_virtual_in_thread
-    from fencepost.conformance.plan import BUNDLED
-    from fencepost.conformance.swarm.bundled import run_bundled
-    from fencepost.conformance.swarm.run import make_run
-
-    def tell(line: str) -> None:
-        if is_verbose:
-            console.log(line)
-
-    if target == BUNDLED:
-        return await run_virtual_in_thread(run_bundled(plan, tell))
-    bootstrap = parse_target(target)
-    if bootstrap.wants_tls:
-        raise UsageError("swarm", "the members of a swarm speak no TLS; name an address without it")
-    return await make_run(plan, TcpNetwork(bootstrap.addresses[0]), tell).run()
 
 
 # --- the commands
@@ -390,7 +339,7 @@ COMMANDS = {
         "against their rules, others against what every assignor promises.",
     ),
     "swarm": Command(
-        run_swarm,
+        partial(run_protocol, "swarm"),
         (
             Option("target", "TARGET", "bundled, or the bootstrap address of a broker such as kafka://host:port"),
             Option("--members", "N", "reference members", count, 30),

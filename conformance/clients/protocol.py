@@ -8,6 +8,7 @@ from fencepost.conformance.run.schedule import Move, Schedule, ScheduleProtocol
 from fencepost.conformance.subject import NO_DECISIONS, Scenario, Subject
 from fencepost.model.catalogue.requirement import Requirement, Verifiability
 from fencepost.model.catalogue.specification import Specification
+from fencepost.model.protocols import default_protocol, load_part
 from fencepost.traces.client_judge.judge import FollowClient, judge_client
 from fencepost.traces.events import Body, Event, Header, Kind
 from fencepost.traces.verdict import TraceVerdict
@@ -86,3 +87,10 @@ class ClientProtocol:
             for scenario in self.scenarios
             if requirements & set(scenario.requirements) and not self.out_of_reach & set(scenario.needs)
         )
+
+
+def client_protocol(*, is_driven: bool) -> ClientProtocol:
+    """How clients of the default protocol are tested: those with a driver, or those of which only requests are seen."""
+    entry = default_protocol()
+    found: ClientProtocol = load_part(entry.driven_clients if is_driven else entry.clients)
+    return found

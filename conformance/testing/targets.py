@@ -14,11 +14,11 @@ from typing import Any, TypeAlias, TypeVar
 from fencepost.adapters.address import TargetError, format_address
 from fencepost.adapters.serve.server import Server
 from fencepost.adapters.virtual_clock import run_virtual_in_thread
-from fencepost.conformance.classic.kafka_address import kafka_target
 from fencepost.conformance.plan import BUNDLED
 from fencepost.conformance.profile import Profile, load_profile
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.run.play import DEFAULT_GRACE_MS, play_scenario
+from fencepost.conformance.run.registry import DEFAULT_PROTOCOL
 from fencepost.conformance.subject import Scenario, ScenarioRun
 from fencepost.conformance.testing.api import AnyTarget, KafkaTarget, target_factory, with_scheme
 from fencepost.conformance.testing.group_schedule import PlaySchedule
@@ -242,7 +242,7 @@ async def play_on_broker(broker: Broker, scenario: Scenario) -> ScenarioRun:
     """Play a schedule on a broker, and remove its group."""
     profile, token = broker.profile, secrets.token_hex(3)
     grace = profile.grace if profile.grace is not None else DEFAULT_GRACE_MS
-    target = kafka_target(broker.address, profile)
+    target = DEFAULT_PROTOCOL.make_target(broker.address, profile)
     restart = target.restart if profile.can_restart else None
     try:
         description = await target.open()

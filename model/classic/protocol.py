@@ -14,10 +14,13 @@ CLASSIC = ProtocolEntry(
     words="fencepost.conformance.reports.incident_words:CLASSIC_WORDS",
     coordinator="fencepost.adapters.classic.coordinator:KAFKA",
     description="fencepost.conformance.classic.protocol:CLASSIC",
+    clients="fencepost.conformance.classic.clients:CLASSIC_CLIENTS",
+    driven_clients="fencepost.conformance.classic.clients:DRIVEN_CLIENTS",
     zoo="fencepost.conformance.classic.zoo.zoo:CLASSIC_ZOO",
     commands={
-        "explore": "fencepost.conformance.cli.model:explore_classic",
-        "prove": "fencepost.conformance.cli.model:prove_classic",
+        "explore": "fencepost.conformance.classic.exploration:explore_classic",
+        "prove": "fencepost.conformance.classic.proofs:prove_classic",
         "serve": "fencepost.conformance.cli.record:serve_classic",
+        "swarm": "fencepost.conformance.classic.swarm.run:run_swarm",
     },
 )

@@ -13,8 +13,8 @@ PUSH = ProtocolEntry(
     words="fencepost.conformance.push.protocol:WORDS",
     description="fencepost.conformance.push.protocol:PUSH",
     commands={
-        "explore": "fencepost.conformance.cli.model:explore_holes",
-        "prove": "fencepost.conformance.cli.model:prove_kernel",
+        "explore": "fencepost.conformance.cli.designs:explore_holes",
+        "prove": "fencepost.conformance.cli.designs:prove_kernel",
         "serve": "fencepost.conformance.push.serve:run",
     },
 )

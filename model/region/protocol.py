@@ -13,8 +13,8 @@ REGION = ProtocolEntry(
     words="fencepost.conformance.region.protocol:WORDS",
     description="fencepost.conformance.region.protocol:REGION",
     commands={
-        "explore": "fencepost.conformance.cli.model:explore_holes",
-        "prove": "fencepost.conformance.cli.model:prove_kernel",
+        "explore": "fencepost.conformance.cli.designs:explore_holes",
+        "prove": "fencepost.conformance.cli.designs:prove_kernel",
         "serve": "fencepost.conformance.region.serve:run",
     },
 )

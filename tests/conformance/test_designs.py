@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fencepost.conformance.cli import main
-from fencepost.conformance.reports.holes import HoleResult, exit_code, hole_lines, summarize
+from fencepost.conformance.cli.designs import HoleResult, hole_lines, holes_exit_code, summarize
 from fencepost.model.explore.hole_search import SearchOutcome
 from fencepost.model.push.explore.holes import push_holes
 
@@ -28,7 +28,7 @@ CUT = SearchOutcome((), 9, False, 0.2)
 )
 def test_verdicts(drafted: SearchOutcome, repaired: SearchOutcome, verdict: str, code: int) -> None:
     result = HoleResult(HOLE, "No barrier between Stop and Start", drafted, repaired)
-    assert (result.verdict, exit_code((result,))) == (verdict, code)
+    assert (result.verdict, holes_exit_code((result,))) == (verdict, code)
 
 
 def test_a_hole_is_told_with_its_run() -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import networkx as nx
 import pytest
 
-from fencepost.conformance.classic.reports import exploration
-from fencepost.conformance.classic.reports.exploration import SearchDisplay, pulse_line, states_left
+from fencepost.conformance.classic import exploration
+from fencepost.conformance.classic.exploration import SearchDisplay, pulse_line, states_left
 from fencepost.conformance.cli import main
 from fencepost.conformance.results import ExitCode
 from fencepost.model.classic.core.member_table import NOWHERE, check_member

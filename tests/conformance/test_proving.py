@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.conformance.classic.reports import proofs
-from fencepost.conformance.classic.reports.proofs import Proof, real_run_length
+from fencepost.conformance.classic import proofs
+from fencepost.conformance.classic.proofs import Proof, real_run_length
 from fencepost.conformance.cli import main
 from fencepost.conformance.results import ExitCode
 from fencepost.model.classic.core import membership

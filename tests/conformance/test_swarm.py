@@ -7,13 +7,19 @@ from pathlib import Path
 import pytest
 
 from fencepost.adapters.virtual_clock import run_virtual
+from fencepost.conformance.classic.swarm.members import (
+    FENCED_COMMIT,
+    NO_LOSS,
+    ONE_OWNER,
+    UPGRADE,
+    SwarmEventKind,
+    SwarmKind,
+    SwarmPlan,
+    SwarmWatch,
+)
+from fencepost.conformance.classic.swarm.run import SwarmOutcome, outcome_as_json, render_outcome, run_bundled
 from fencepost.conformance.cli import main
-from fencepost.conformance.reports.swarm import outcome_as_json, render_outcome
 from fencepost.conformance.results import ExitCode
-from fencepost.conformance.swarm.bundled import run_bundled
-from fencepost.conformance.swarm.plan import UPGRADE, SwarmEventKind, SwarmKind, SwarmPlan
-from fencepost.conformance.swarm.run import SwarmOutcome
-from fencepost.conformance.swarm.watch import FENCED_COMMIT, NO_LOSS, ONE_OWNER, SwarmWatch
 
 P0 = ("t", 0)
 

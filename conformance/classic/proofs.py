@@ -1,5 +1,6 @@
 """The output of `fencepost prove`: a line for each theorem, with its coverage and its limits."""
 
+import argparse
 import json
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -8,6 +9,8 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
+from fencepost.conformance.cli.console import Console
+from fencepost.conformance.cli.files import check_outputs
 from fencepost.conformance.results import ExitCode
 from fencepost.conformance.run.workers import WorkerPool
 from fencepost.model.classic.explore.history import ViolationPath, ViolationSearchResult, find_violations
@@ -18,6 +21,7 @@ from fencepost.model.classic.proofs.results import (
     false_draining_results,
     false_theorem_results,
     prove_room,
+    share_sentence,
     start_inductions,
 )
 from fencepost.model.explore.engine import PathStep
@@ -229,3 +233,26 @@ def real_run_length(found: ViolationSearchResult | None, statement: str) -> int 
     """How many steps from the start break the statement; None if no such run was found."""
     breach = None if found is None else found.violation_of(statement)
     return None if breach is None else len(breach.steps)
+
+
+def prove_classic(options: argparse.Namespace, console: Console) -> int:
+    """Prove every theorem, print each result as it comes, and write them to a file."""
+    check_outputs({"--json": options.json})
+    status = console.status_line()
+
+    def show_progress(doing: str, number: int, total: int) -> None:
+        status.show(f"{doing} ({number} of {total})")
+
+    def show_result(line: str) -> None:
+        status.clear()
+        console.print_line(line)
+
+    size = ProofSize(options.slots, options.partitions, options.protocols)
+    proof = prove(size, options.seed, options.states, show_progress, show_result)
+    status.clear()
+    if not proof.cut_short:
+        console.print_line(share_sentence())
+    console.print_line(summary(proof))
+    if options.json is not None:
+        options.json.write_text(to_json(proof), encoding="utf-8")
+    return proof.exit_code()

@@ -1,1 +1,0 @@
-"""Reports on proofs about classic groups and their exploration, as text and JSON."""
