@@ -4,25 +4,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fencepost.adapters.classic.admin import Admin
-from fencepost.adapters.classic.cleanup import Cleanup
-from fencepost.adapters.classic.commits import Commits
+from fencepost.adapters.classic.administration import Admin, Cleanup, Loading
 from fencepost.adapters.classic.coordinator_state import CoordinatorState
-from fencepost.adapters.classic.heartbeats import Heartbeats
-from fencepost.adapters.classic.joining import Joining
-from fencepost.adapters.classic.leaving import Leaving
-from fencepost.adapters.classic.loading import Loading
 from fencepost.adapters.classic.log import Log, open_log
-from fencepost.adapters.classic.messages import Error
-from fencepost.adapters.classic.offset_store import OffsetStore
-from fencepost.adapters.classic.offsets import Offsets
+from fencepost.adapters.classic.membership import Heartbeats, Joining, Leaving, StaticMembership, Syncing
+from fencepost.adapters.classic.offsets import Commits, Offsets, OffsetStore, Transactions
 from fencepost.adapters.classic.rebalance import Rebalancer
 from fencepost.adapters.classic.responses import refuse_elsewhere
-from fencepost.adapters.classic.static_membership import StaticMembership
-from fencepost.adapters.classic.syncing import Syncing
 from fencepost.adapters.classic.timers import Action
-from fencepost.adapters.classic.transactions import Transactions
 from fencepost.adapters.serve.coordination import LOCAL, Node, Request, Response, ServedDialect, Topics
+from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import decode_request
 

@@ -6,11 +6,11 @@ from typing import Any
 
 from fencepost.adapters.classic.group import Group
 from fencepost.adapters.classic.log import Log
-from fencepost.adapters.classic.messages import Error
 from fencepost.adapters.classic.records import Record
 from fencepost.adapters.classic.responses import trim_to_version
 from fencepost.adapters.classic.timers import Timers
 from fencepost.adapters.serve.coordination import Body, Request, Response, Topics
+from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
 
 IDS_SINCE = 10

@@ -4,10 +4,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from fencepost.adapters.classic.messages import Error, JoinGroup
+from fencepost.adapters.classic.messages import CONSUMER, JoinGroup, UnreadableSubscription, read_topics
 from fencepost.adapters.classic.records import GroupRecord, MemberRecord
-from fencepost.adapters.classic.subscription import CONSUMER, UnreadableSubscription, read_topics
 from fencepost.adapters.serve.coordination import Request
+from fencepost.model.errors import Error
 
 Partition = tuple[str, int]
 """A topic's name and a partition's number."""

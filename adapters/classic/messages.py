@@ -1,11 +1,9 @@
-"""Requests and responses of the coordinator, and their error codes."""
+"""What the coordinator reads of JoinGroup: the request, and the subscription in a consumer's metadata."""
 
+import struct
 from dataclasses import dataclass
 
-from fencepost.adapters.serve.coordination import Body, Request, Response
-from fencepost.model.errors import Error
-
-__all__ = ["Body", "Error", "JoinGroup", "Request", "Response"]
+from fencepost.adapters.serve.coordination import Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,3 +40,41 @@ class JoinGroup:
     def is_static(self) -> bool:
         """Whether the request has an instance id (KIP-345)."""
         return self.instance_id is not None
+
+
+# --- The subscribed topics in a consumer's metadata, the only part of metadata that a coordinator reads.
+
+CONSUMER = "consumer"
+"""The protocol type whose metadata is a subscription."""
+
+_COUNT_AT = 2  # after the version, which changes nothing in this part
+_COUNT = struct.Struct(">i")
+_LENGTH = struct.Struct(">h")
+
+
+class UnreadableSubscription(Exception):
+    """The bytes do not begin like a subscription."""
+
+
+def read_topics(metadata: bytes) -> frozenset[str]:
+    """The topics in the part that all versions share: int16 version, int32 count, strings with int16 lengths.
+
+    The rest is ignored. Raises `UnreadableSubscription` on anything else, however absurd its lengths.
+    """
+    try:
+        (count,) = _COUNT.unpack_from(metadata, _COUNT_AT)
+        position = _COUNT_AT + _COUNT.size
+        # Every topic takes at least its length field: an absurd count is refused before it is counted to.
+        if not 0 <= count <= (len(metadata) - position) // _LENGTH.size:
+            raise UnreadableSubscription(f"{count} topics in {len(metadata)} bytes")
+        topics = set()
+        for _ in range(count):
+            (length,) = _LENGTH.unpack_from(metadata, position)
+            position += _LENGTH.size
+            if not 0 <= length <= len(metadata) - position:
+                raise UnreadableSubscription(f"a topic of {length} bytes at byte {position}")
+            topics.add(metadata[position : position + length].decode())
+            position += length
+    except (struct.error, UnicodeDecodeError) as error:
+        raise UnreadableSubscription(str(error)) from error
+    return frozenset(topics)

@@ -7,7 +7,8 @@ from fencepost.adapters.classic import responses
 from fencepost.adapters.classic.coordinator_state import CoordinatorState
 from fencepost.adapters.classic.group import Group, Member, State
 from fencepost.adapters.classic.log import LogWriteError
-from fencepost.adapters.classic.messages import Error, JoinGroup
+from fencepost.adapters.classic.messages import JoinGroup
+from fencepost.model.errors import Error
 
 
 class Rebalancer:

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from fencepost.adapters.classic.group import Group, Member, State
-from fencepost.adapters.classic.messages import Error
 from fencepost.adapters.serve.coordination import Request, Response
+from fencepost.model.errors import Error
 
 _NO_LIMIT: Final = 99
 

@@ -5,18 +5,17 @@ from dataclasses import replace
 from typing import ClassVar
 
 from fencepost.adapters.classic import responses
+from fencepost.adapters.classic.administration import Loading
 from fencepost.adapters.classic.coordinator import KAFKA, Coordinator, Parts
 from fencepost.adapters.classic.group import Group, Member, State
-from fencepost.adapters.classic.heartbeats import Heartbeats
-from fencepost.adapters.classic.joining import Joining
-from fencepost.adapters.classic.loading import Loading
 from fencepost.adapters.classic.log import LogWriteError
-from fencepost.adapters.classic.messages import Error, JoinGroup
+from fencepost.adapters.classic.membership import Heartbeats, Joining, Syncing
+from fencepost.adapters.classic.messages import JoinGroup
 from fencepost.adapters.classic.rebalance import Rebalancer
 from fencepost.adapters.classic.records import GroupRecord, Record, SynchronizationRecord
-from fencepost.adapters.classic.syncing import Syncing
 from fencepost.adapters.proposal.wire import decode_request
 from fencepost.adapters.serve.coordination import Request
+from fencepost.model.errors import Error
 
 # Loading in the proposal: a synchronization that was under way goes on.
 

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 import fencepost
-from fencepost.adapters.classic.cleanup import Cleanup
+from fencepost.adapters.classic.administration import Cleanup
 from fencepost.adapters.classic.group import Group
 from fencepost.conformance.classic.zoo.coordinator_stand import COORDINATORS, CoordinatorFault
 from fencepost.conformance.zoo.hunt import usual_run

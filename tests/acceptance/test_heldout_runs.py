@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.adapters.classic.heartbeats import Heartbeats
+from fencepost.adapters.classic.membership import Heartbeats
 from tests.acceptance import framework
 from tests.acceptance.checks import heldout
 from tests.acceptance.checks.heldout import run_schedules_only

@@ -13,6 +13,7 @@ import pytest
 from fencepost.adapters.classic import records
 from fencepost.adapters.classic.coordinator import VERSIONS, Coordinator
 from fencepost.adapters.classic.log import FileLog, LogWriteError, MemoryLog
+from fencepost.adapters.classic.messages import UnreadableSubscription, read_topics
 from fencepost.adapters.classic.records import (
     GroupRecord,
     GroupTombstone,
@@ -23,7 +24,6 @@ from fencepost.adapters.classic.records import (
     Record,
     TransactionEnd,
 )
-from fencepost.adapters.classic.subscription import UnreadableSubscription, read_topics
 from fencepost.adapters.classic.timers import Timers
 from fencepost.adapters.serve.coordination import CorruptLogError, FixedTopics, Request, Response, topic_id_of
 from fencepost.model.errors import Error

@@ -11,16 +11,15 @@ from dataclasses import replace
 import pytest
 
 from fencepost.adapters.classic.group import Group, State
-from fencepost.adapters.classic.heartbeats import Heartbeats
-from fencepost.adapters.classic.messages import Error
+from fencepost.adapters.classic.membership import Heartbeats, Syncing
 from fencepost.adapters.classic.rebalance import Rebalancer
-from fencepost.adapters.classic.syncing import Syncing
 from fencepost.adapters.serve.coordination import Request, Response
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import Verdict
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.subject import select_requirements
+from fencepost.model.errors import Error
 from tests.support.faulty_coordinators import altering_coordinator, install
 
 Patch = pytest.MonkeyPatch

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from fencepost.adapters.classic.cleanup import Cleanup
+from fencepost.adapters.classic.administration import Cleanup
 from fencepost.adapters.classic.coordinator import Coordinator
-from fencepost.adapters.classic.offset_store import OffsetStore
-from fencepost.adapters.classic.transactions import Transactions
+from fencepost.adapters.classic.offsets import OffsetStore, Transactions
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.serve.coordination import Request, Response
 from fencepost.adapters.virtual_clock import run_virtual

@@ -13,11 +13,11 @@ from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.zoo.registry import fault_named
 from fencepost.model.classic.catalogue import CATALOGUE, CLASSIC
 
-NAMED = "admin.Admin.find: always: known -> True"
+NAMED = "administration.Admin.find: always: known -> True"
 """Beside the error for an unknown kind of key a node is named all the same."""
-KEPT = "cleanup.Cleanup.is_expired: never: offset.expires_at is not None -> False"
+KEPT = "administration.Cleanup.is_expired: never: offset.expires_at is not None -> False"
 """An explicit retention is not looked at."""
-SHORT_LIVED = "cleanup.Cleanup.is_expired: always: self._runtime.now >= offset.expires_at -> True"
+SHORT_LIVED = "administration.Cleanup.is_expired: always: self._runtime.now >= offset.expires_at -> True"
 """What has an explicit retention goes with the next pass, whether its time is over or not."""
 
 

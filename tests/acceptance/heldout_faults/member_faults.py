@@ -1,9 +1,7 @@
 """Held-out faults of members and their rebalances, kind by kind."""
 
 from fencepost.adapters.classic.group import Group
-from fencepost.adapters.classic.leaving import Leaving
-from fencepost.adapters.classic.static_membership import StaticMembership
-from fencepost.adapters.classic.syncing import Syncing
+from fencepost.adapters.classic.membership import Leaving, StaticMembership, Syncing
 from fencepost.conformance.run.context import ScenarioContext
 from fencepost.conformance.run.requests import RANGE
 from tests.acceptance.heldout_faults.fault import Edit, HeldoutFamily

@@ -2,13 +2,10 @@
 
 import asyncio
 
-from fencepost.adapters.classic.cleanup import Cleanup
+from fencepost.adapters.classic.administration import Cleanup, Loading
 from fencepost.adapters.classic.group import Group
-from fencepost.adapters.classic.loading import Loading
-from fencepost.adapters.classic.offset_store import OffsetStore
-from fencepost.adapters.classic.offsets import Offsets
+from fencepost.adapters.classic.offsets import Offsets, OffsetStore, Transactions
 from fencepost.adapters.classic.rebalance import Rebalancer
-from fencepost.adapters.classic.transactions import Transactions
 from fencepost.conformance.classic.scenarios.fetches import Producer
 from fencepost.conformance.run.context import ScenarioContext
 from tests.acceptance.heldout_faults.fault import Edit, HeldoutFamily

@@ -9,13 +9,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from fencepost.adapters.classic.cleanup import Cleanup
-from fencepost.adapters.classic.commits import Commit, Commits
+from fencepost.adapters.classic.administration import Cleanup, Loading
 from fencepost.adapters.classic.group import Group, Member, Offset, Partition, State
-from fencepost.adapters.classic.loading import Loading
-from fencepost.adapters.classic.messages import Error, JoinGroup
-from fencepost.adapters.classic.offset_store import OffsetStore
-from fencepost.adapters.classic.offsets import Offsets
+from fencepost.adapters.classic.membership import StaticMembership, Syncing
+from fencepost.adapters.classic.messages import JoinGroup, UnreadableSubscription, read_topics
+from fencepost.adapters.classic.offsets import Commit, Commits, Offsets, OffsetStore, Transactions
 from fencepost.adapters.classic.rebalance import Rebalancer
 from fencepost.adapters.classic.records import (
     GroupRecord,
@@ -24,14 +22,11 @@ from fencepost.adapters.classic.records import (
     OffsetTombstone,
     TransactionEnd,
 )
-from fencepost.adapters.classic.static_membership import StaticMembership
-from fencepost.adapters.classic.subscription import UnreadableSubscription, read_topics
-from fencepost.adapters.classic.syncing import Syncing
 from fencepost.adapters.classic.timers import Timers
-from fencepost.adapters.classic.transactions import Transactions
 from fencepost.adapters.serve.coordination import Body, Request
 from fencepost.conformance.classic.zoo.bugs.environments import coordinator_family
 from fencepost.conformance.zoo.fault import Patch, Shipped, instead_of
+from fencepost.model.errors import Error
 
 PLANTED = coordinator_family()
 

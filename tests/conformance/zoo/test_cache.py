@@ -38,7 +38,7 @@ from fencepost.traces.verdict import TraceVerdict
 
 SEED = 1
 SOURCE = partial(schedule_source, BUNDLED_SCHEDULES)
-BUG, MUTANT = "BUG-12", "leaving.Leaving.remove_entry: always: not member_id -> True"
+BUG, MUTANT = "BUG-12", "membership.Leaving.remove_entry: always: not member_id -> True"
 
 
 def plain_bench(fault: CoordinatorFault) -> Bench:

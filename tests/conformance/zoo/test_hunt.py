@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fencepost.adapters.classic.heartbeats import Heartbeats
+from fencepost.adapters.classic.membership import Heartbeats
 from fencepost.conformance.classic.scenarios import ALL
 from fencepost.conformance.classic.schedules.cast import MemberRole
 from fencepost.conformance.classic.schedules.moves import InterpretedSchedule
@@ -28,7 +28,7 @@ from fencepost.conformance.zoo.registry import UnknownFault, fault_named, match_
 from fencepost.conformance.zoo.results import ResultRow
 from fencepost.conformance.zoo.strategies import REMARKS, SCENARIOS, SCHEDULES, TOURS
 
-DEAF = "heartbeats.Heartbeats.rebalance_error: never: group.state is State.PREPARING -> False"
+DEAF = "membership.Heartbeats.rebalance_error: never: group.state is State.PREPARING -> False"
 """Members are never told to rejoin."""
 HANDED_OUT = next(each for each in ALL if each.name == "session-timeout-bounds")
 """A scenario in which ids are handed out."""
@@ -42,7 +42,7 @@ def test_a_mutant_is_found_by_schedules_scenarios_and_tours() -> None:
 
 
 def test_unusual_responses_are_found_by_remarks() -> None:
-    kept = "cleanup.Cleanup.expired_partitions: never: " + (
+    kept = "administration.Cleanup.expired_partitions: never: " + (
         "self.is_expired(group, offset) and (not group.is_subscribed(partition[0])) and "
         "(not group.has_uncommitted(partition)) -> False"
     )
@@ -126,7 +126,7 @@ def test_systematic_mutants_make_guards_comparisons_and_timers_wrong() -> None:
 
 def test_patterns_select_faulty_coordinators() -> None:
     assert [each.id for each in match_patterns(("BUG-0[12]",))] == ["BUG-01", "BUG-02"]
-    assert DEAF in {each.id for each in match_patterns(("heartbeats.*",))}
+    assert DEAF in {each.id for each in match_patterns(("membership.Heartbeats.*",))}
     with pytest.raises(UnknownFault, match="'BUG-99'"):
         match_patterns(("BUG-99",))
 
@@ -195,7 +195,7 @@ def test_a_mutant_that_is_found_is_not_compared(monkeypatch: pytest.MonkeyPatch)
     assert [task.seed for task in done] == [1, 2, 3]
 
 
-RENAMED = "joining.Joining.issue_member_id: never: join.request.client_id or '' -> False"
+RENAMED = "membership.Joining.issue_member_id: never: join.request.client_id or '' -> False"
 """Ids begin otherwise."""
 
 
@@ -228,20 +228,18 @@ def test_a_mutant_that_hangs_in_the_comparison_is_different(monkeypatch: pytest.
 # --- The comparison of mutants with the shipped coordinator.
 
 TOLD_APART = {
-    "offset_store.OffsetStore.commit_offset: always: present is None or present.number < offset.number -> True": (
+    "offsets.OffsetStore.commit_offset: always: present is None or present.number < offset.number -> True": (
         "transaction-0-True"
     ),
-    "cleanup.Cleanup.base_time: always: group.protocol_type is not None and group.state is State.EMPTY -> True": (
-        "retention-in-parts-0"
-    ),
-    "cleanup.Cleanup.has_base_time: always: group.protocol_type == CONSUMER and group.subscribed is not None -> True": (
-        "retention-in-parts-3"
-    ),
-    "loading.Loading.start_group: comparison: len(group.members) > self._runtime.settings.max_group_size -> "
+    "administration.Cleanup.base_time: always: group.protocol_type is not None and group.state is "
+    "State.EMPTY -> True": ("retention-in-parts-0"),
+    "administration.Cleanup.has_base_time: always: group.protocol_type == CONSUMER and group.subscribed "
+    "is not None -> True": ("retention-in-parts-3"),
+    "administration.Loading.start_group: comparison: len(group.members) > self._runtime.settings.max_group_size -> "
     "len(group.members) >= self._runtime.settings.max_group_size": "6-members-3",
     "rebalance.Rebalancer.extend_initial_delay: statement: group.remaining_delay -= step -> nothing": "initial-delay-3",
-    "commits.Commits.admit: never: commit.is_transactional and (not commit.group_id) -> False": "fenced-producers",
-    "commits.Commit.names_member: comparison: self.generation >= 0 -> self.generation > 0": "commits-of-every-kind-0",
+    "offsets.Commits.admit: never: commit.is_transactional and (not commit.group_id) -> False": "fenced-producers",
+    "offsets.Commit.names_member: comparison: self.generation >= 0 -> self.generation > 0": "commits-of-every-kind-0",
 }
 """Mutants that scenarios, tours and random schedules do not tell apart, and the scenario that does."""
 

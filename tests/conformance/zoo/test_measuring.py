@@ -37,8 +37,8 @@ def mutant_starting_with(beginning: str) -> Mutant:
 def test_what_a_play_gets_to_is_seen() -> None:
     lines = lines_of_plays(["fetch-during-a-transaction"])
     leaving, transactions = (
-        lines_changed_by(mutant_starting_with("leaving.")),
-        lines_changed_by(mutant_starting_with("transactions.Transactions.check_producer")),
+        lines_changed_by(mutant_starting_with("membership.Leaving.")),
+        lines_changed_by(mutant_starting_with("offsets.Transactions.check_producer")),
     )
     assert leaving is not None and lines.isdisjoint(leaving)
     assert transactions is not None and not lines.isdisjoint(transactions)

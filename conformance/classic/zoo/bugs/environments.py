@@ -14,22 +14,21 @@ from typing import Any
 from fencepost.adapters import classic
 from fencepost.adapters.address import TargetError
 from fencepost.adapters.classic import responses
-from fencepost.adapters.classic.commits import Commit, Commits
+from fencepost.adapters.classic.administration import Loading
 from fencepost.adapters.classic.coordinator import Coordinator
 from fencepost.adapters.classic.coordinator_state import CoordinatorState
 from fencepost.adapters.classic.group import Group, State
-from fencepost.adapters.classic.loading import Loading
 from fencepost.adapters.classic.log import LogWriteError
-from fencepost.adapters.classic.messages import Error
-from fencepost.adapters.classic.offsets import Offsets
+from fencepost.adapters.classic.membership import Syncing
+from fencepost.adapters.classic.offsets import Commit, Commits, Offsets
 from fencepost.adapters.classic.records import GroupRecord, OffsetRecord, Record
-from fencepost.adapters.classic.syncing import Syncing
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.serve.coordination import Request, Response
 from fencepost.adapters.target import Description, Target
 from fencepost.conformance.zoo.fault import FaultFamily, Patch, Shipped, Side, instead_of
 from fencepost.conformance.zoo.mutants import Mutant, apply_mutant, load_changed, package_mutants, source_of
 from fencepost.conformance.zoo.operators import GUARD_OPERATORS
+from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import encode_body
 from fencepost.traces.events import Kind, Order
@@ -38,9 +37,7 @@ from fencepost.traces.events import Kind, Order
 
 TIMER_WORDS = ("timer", "arm", "cancel", "touch_session", "deadline", "delay", "schedule")
 """Words by which a statement or a sum is about a timer."""
-EXCLUDED_MODULES = frozenset(
-    ("client", "coordinator", "coordinator_state", "log", "messages", "records", "responses", "subscription")
-)
+EXCLUDED_MODULES = frozenset(("client", "coordinator", "coordinator_state", "log", "messages", "records", "responses"))
 """Modules without decisions, such as layouts, files and names, and those that are no part of the coordinator."""
 _COORDINATOR = f"{classic.__name__}.coordinator"
 

@@ -8,21 +8,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from fencepost.adapters.classic import responses
-from fencepost.adapters.classic.commits import Commits
 from fencepost.adapters.classic.coordinator_state import CoordinatorState
 from fencepost.adapters.classic.group import Group, Member, State
-from fencepost.adapters.classic.heartbeats import Heartbeats
-from fencepost.adapters.classic.joining import Joining
-from fencepost.adapters.classic.leaving import Leaving
-from fencepost.adapters.classic.messages import Error, JoinGroup
+from fencepost.adapters.classic.membership import Heartbeats, Joining, Leaving, StaticMembership, Syncing
+from fencepost.adapters.classic.messages import JoinGroup
+from fencepost.adapters.classic.offsets import Commits
 from fencepost.adapters.classic.rebalance import Rebalancer
-from fencepost.adapters.classic.static_membership import StaticMembership
-from fencepost.adapters.classic.syncing import Syncing
 from fencepost.adapters.classic.timers import Timers
 from fencepost.adapters.serve.coordination import Body, Request
 from fencepost.conformance.classic.zoo.bugs import environments
 from fencepost.conformance.classic.zoo.bugs.environments import SLOW_ASSIGNMENTS, coordinator_family
 from fencepost.conformance.zoo.fault import Patch, Shipped, instead_of
+from fencepost.model.errors import Error
 
 # --- Bugs of membership: which members join, their ids and instances, sessions, leaving and responses to JoinGroup.
 

@@ -5,17 +5,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from fencepost.adapters.classic.cleanup import Cleanup
-from fencepost.adapters.classic.commits import Commit, Commits, Results
+from fencepost.adapters.classic.administration import Cleanup, Loading
 from fencepost.adapters.classic.coordinator_state import CoordinatorState
 from fencepost.adapters.classic.group import Group, Offset, State
-from fencepost.adapters.classic.leaving import Leaving
-from fencepost.adapters.classic.loading import Loading
 from fencepost.adapters.classic.log import LogWriteError
-from fencepost.adapters.classic.messages import Error
-from fencepost.adapters.classic.offsets import Offsets
+from fencepost.adapters.classic.membership import Leaving
+from fencepost.adapters.classic.messages import CONSUMER
+from fencepost.adapters.classic.offsets import Commit, Commits, Offsets, Results
 from fencepost.adapters.classic.records import GroupRecord, OffsetRecord, Record
-from fencepost.adapters.classic.subscription import CONSUMER
 from fencepost.adapters.serve.coordination import Body, Request, Response
 from fencepost.conformance.classic.zoo.bugs import environments
 from fencepost.conformance.classic.zoo.bugs.environments import (
@@ -27,6 +24,7 @@ from fencepost.conformance.classic.zoo.bugs.environments import (
     error_body,
 )
 from fencepost.conformance.zoo.fault import Patch, Shipped, instead_of
+from fencepost.model.errors import Error
 from fencepost.model.wire.primitives import ZERO_UUID
 
 offsets = coordinator_family()
