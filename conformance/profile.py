@@ -146,8 +146,11 @@ class Profile:
         return self.can_restart and self.keeps_storage
 
 
-def load_profile(path: Path, sections: Mapping[str, tuple[str, ...]] = SECTIONS) -> Profile:
-    """Read the profile at `path`, which may have these sections. Raises `ProfileError` for the first mistake in it."""
+def load_profile(path: Path | None, sections: Mapping[str, tuple[str, ...]] = SECTIONS) -> Profile:
+    """The profile in a file, which may have these sections; an empty one without a file. Raises `ProfileError` for the
+    first mistake in it."""
+    if path is None:
+        return Profile()
     document = _read_document(path)
     try:
         return _parse_profile(path.parent.absolute(), document, sections)

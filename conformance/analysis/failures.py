@@ -10,7 +10,7 @@ from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.conformance.subject import NO_DECISIONS, ScenarioRun, Subject
 from fencepost.model.catalogue.specification import Specification
 from fencepost.model.errors import error_name
-from fencepost.model.wire.codec import decode_body, encode_body
+from fencepost.model.wire.codec import complete_body
 from fencepost.traces.events import Event, Header, Kind
 from fencepost.traces.files.jsonl import encode_event, encode_header
 from fencepost.traces.judge.diagnosis.wording import format_field, format_observed
@@ -128,9 +128,8 @@ def describe_fields(request: Event, hidden: frozenset[str] = HIDDEN_FIELDS) -> s
 
 def default_body(request: Event) -> Mapping[str, Any]:
     """The request with nothing but defaults; empty if it is no message of the protocol."""
-    name = request.api + "Request"
     try:
-        return decode_body(name, request.version, encode_body(name, request.version, {})).body
+        return complete_body(f"{request.api}Request", request.version, {})
     except (KeyError, ValueError):
         return {}
 

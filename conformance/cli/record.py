@@ -1,14 +1,12 @@
 """The commands for real clients and brokers: `record` them, `import` their logs and captures, and `serve` clients."""
 
 import argparse
-import signal
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fencepost.conformance.cli.console import Console, run_interruptible
+from fencepost.conformance.cli.console import Console, handle_signals, run_interruptible
 from fencepost.conformance.cli.options import (
     EVERYTHING,
     FORCE,
@@ -59,9 +57,9 @@ def recording_options(options: argparse.Namespace) -> "RecordingOptions":
     """The recording that the options and the profile describe. Raises `ProfileError`."""
     from fencepost.adapters.record.recorder import DEFAULT_GRACE_MS, RecordingOptions
     from fencepost.adapters.security.authentication import load_security
-    from fencepost.conformance.profile import Profile, load_profile
+    from fencepost.conformance.profile import load_profile
 
-    profile = load_profile(options.profile) if options.profile is not None else Profile()
+    profile = load_profile(options.profile)
     return RecordingOptions(
         listen=options.listen,
         upstream=options.upstream,
@@ -79,7 +77,7 @@ def recording_options(options: argparse.Namespace) -> "RecordingOptions":
 
 
 async def _record_until_signal(job: "RecordingOptions", console: Console) -> "RecordingResult":
-    """Record until SIGINT or SIGTERM; the trace is then complete."""
+    """Record until a signal that ends a command; the trace is then complete."""
     import asyncio
 
     from fencepost.adapters.address import format_address
@@ -88,12 +86,9 @@ async def _record_until_signal(job: "RecordingOptions", console: Console) -> "Re
     def announce(host: str, port: int) -> None:
         console.print_line(format_address(host, port))
 
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    with suppress(NotImplementedError, RuntimeError):  # no such signals here, or not in this thread
-        for each in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(each, stop.set)
-    return await record_traffic(job, announce, console.log, stop)
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    with handle_signals(lambda *_: loop.call_soon_threadsafe(stop.set)):
+        return await record_traffic(job, announce, console.log, stop)
 
 
 # --- import
@@ -165,11 +160,11 @@ def import_recording_files(options: argparse.Namespace, output: Path) -> str:
 def cluster_options(options: argparse.Namespace) -> "tuple[Settings | None, int]":
     """The settings of a cluster (None if unknown) and the grace in milliseconds, from `--profile`. Raises
     `ProfileError`."""
-    from fencepost.conformance.profile import Profile, load_profile
+    from fencepost.conformance.profile import load_profile
     from fencepost.model.settings import Settings
     from fencepost.traces.importers.packet_capture import DEFAULT_GRACE_MS
 
-    profile = load_profile(options.profile) if options.profile is not None else Profile()
+    profile = load_profile(options.profile)
     settings = Settings(**profile.settings) if profile.settings else None
     return settings, DEFAULT_GRACE_MS if profile.grace is None else profile.grace
 

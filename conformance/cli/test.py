@@ -165,7 +165,7 @@ def make_run(options: argparse.Namespace) -> "ClientRun":
     """The run that the options describe."""
     from fencepost.conformance.clients.run import ClientRun
     from fencepost.conformance.plan import Plan
-    from fencepost.conformance.profile import CLIENT_SECTIONS, Profile, load_profile
+    from fencepost.conformance.profile import CLIENT_SECTIONS, load_profile
 
     command = tuple(options.command)
     plan = Plan(
@@ -180,7 +180,7 @@ def make_run(options: argparse.Namespace) -> "ClientRun":
         seed=options.seed,
         shrink_seconds=options.shrink_seconds,
     )
-    profile = load_profile(options.profile, CLIENT_SECTIONS) if options.profile is not None else Profile()
+    profile = load_profile(options.profile, CLIENT_SECTIONS)
     player, protocol = make_player(command, options.driven, options.startup_seconds)
     if options.upstream is not None:
         player = play_upstream(player, options.upstream, profile)

@@ -7,7 +7,7 @@ command goes on with the seeds that are not done.
 import asyncio
 import json
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from heapq import nsmallest
 from pathlib import Path
@@ -17,25 +17,31 @@ from fencepost.adapters.security.authentication import load_security
 from fencepost.conformance.analysis.report_builder import merge_reports
 from fencepost.conformance.pipeline.merge import MAX_SHOWN_FAILURES
 from fencepost.conformance.plan import Plan
-from fencepost.conformance.profile import Profile, load_profile
+from fencepost.conformance.profile import load_profile
 from fencepost.conformance.reports.json_report import from_json, to_json
 from fencepost.conformance.results import Report, RequirementResult
 from fencepost.conformance.run import runner
 from fencepost.conformance.run.registry import is_bundled, name_of_target, protocol_of_target
 from fencepost.traces.events import CLASSIC
 from fencepost.traces.pipeline import PipelineError
-from fencepost.traces.pipeline.corpus import Corpus, CorpusWriter, Counts, InputFile, InputRow
+from fencepost.traces.pipeline.corpus import Corpus, Counts, InputFile, InputRow
 from fencepost.traces.pipeline.files import (
     Location,
+    claim_folder,
     find_files,
     join_location,
     name_below,
     open_parquet,
-    read_text,
-    write_text,
 )
-from fencepost.traces.pipeline.ingest import TRACE_SUFFIXES, counts_of, write_rows
-from fencepost.traces.pipeline.parallel import Spark, as_pipeline_error, core_count, map_parallel, run_parts
+from fencepost.traces.pipeline.ingest import (
+    TRACE_SUFFIXES,
+    IngestResult,
+    IngestTask,
+    counts_of,
+    ingest_batch,
+    write_rows,
+)
+from fencepost.traces.pipeline.parallel import Spark, as_pipeline_error, core_count, run_parts
 from fencepost.traces.pipeline.rows import RowReader
 from fencepost.traces.pipeline.tables import INPUTS, TableWriter
 from fencepost.traces.pipeline.trace_rows import Run, RunReader
@@ -51,10 +57,15 @@ ProgressCallback = Callable[[int, int, str], None]
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """One run of a campaign."""
+    """One run of a campaign, which is an input of its corpus."""
 
     number: int
     size: int = 1
+
+    @property
+    def name(self) -> str:
+        """The name in the table of inputs."""
+        return f"{SEED_PREFIX}{self.number}"
 
 
 def run_seeds(
@@ -71,7 +82,7 @@ def run_seeds(
     on_progress(begun, len(seeds), f"{begun} seeds done before")
     for start in range(0, len(left), size):
         batch = left[start : start + size]
-        run_batch(spark, writer, plan, batch)
+        ingest_batch(spark, writer, batch, seed_worker(corpus, writer.id, plan), lambda *_: None)
         on_progress(begun + start + len(batch), len(seeds), f"seed {batch[-1].number}")
     return merge_seeds(spark, corpus, seeds)
 
@@ -105,21 +116,10 @@ def keep_shortest(result: RequirementResult) -> RequirementResult:
     return replace(result, failures=failures, more_failures=result.more_failures + len(result.failures) - len(failures))
 
 
-def run_batch(spark: Spark, writer: CorpusWriter, plan: Plan, seeds: Sequence[Seed]) -> None:
-    """Run the plan with some seeds and commit them. Those that another campaign has committed meanwhile are left to
-    it."""
-    left = {seed_name(each.number): each for each in seeds}
-    while left:
-        results = map_parallel(spark, list(left.values()), seed_worker(writer.corpus, writer.id, plan), lambda *_: None)
-        files = {name: size for each in results for name, size in each.items()}
-        taken = writer.append(left.keys(), files)
-        left = {name: each for name, each in left.items() if name not in taken} if taken else {}
-
-
 def check_plan(plan: Plan) -> None:
     """Raises `PipelineError` if the plan cannot be a campaign, `ProfileError` for a profile that cannot be read, and
     `TargetError` for an address that cannot be one."""
-    profile = load_profile(plan.profile) if plan.profile is not None else Profile()
+    profile = load_profile(plan.profile)
     if is_bundled(plan.target):
         return
     if name_of_target(plan.target) == CLASSIC:
@@ -139,14 +139,8 @@ def check_same_campaign(folder: Location, plan: Plan) -> None:
     an address is written anywhere."""
     check_plan(plan)
     told = {key: value for key, value in asdict(plan).items() if key not in ("seed", "save", "traces")}
-    text = json.dumps(told, default=str, sort_keys=True)
-    mark = join_location(folder, PLAN_FILE)
-    try:
-        known = json.loads(read_text(mark))
-    except FileNotFoundError:
-        known = text
-        write_text(mark, json.dumps(text))
-    if known != text:
+    told = json.loads(json.dumps(told, default=str))
+    if claim_folder(join_location(folder, PLAN_FILE), told) != told:
         raise PipelineError(f"{folder} belongs to a campaign with a different target or options")
 
 
@@ -161,28 +155,26 @@ def find_reports(corpus: Corpus) -> dict[int, Run]:
     return found
 
 
-def seed_name(seed: int) -> str:
-    """The name of a seed in the table of inputs."""
-    return f"{SEED_PREFIX}{seed}"
+def seed_worker(corpus: Corpus, writer: str, plan: Plan) -> IngestTask[Seed]:
+    """The function that plays seeds in a worker; `writer` is the id in the names of its files."""
 
-
-def seed_worker(corpus: Corpus, writer: str, plan: Plan) -> Callable[[list[Seed]], Mapping[str, int]]:
-    """The function that plays seeds in a worker, and returns the files that it writes with their sizes in bytes."""
-
-    def play(seeds: list[Seed]) -> Mapping[str, int]:
+    def play(seeds: list[Seed]) -> IngestResult:
+        result = IngestResult(inputs=[each.name for each in seeds])
         with TableWriter(corpus.data, writer) as tables:
             for each in seeds:
                 with tempfile.TemporaryDirectory(prefix="fencepost-") as folder:
-                    play_seed(each, Path(folder), corpus, tables, plan)
-        return tables.files
+                    result.counts += play_seed(each, Path(folder), corpus, tables, plan)
+        result.files = tables.files
+        return result
 
     return play
 
 
-def play_seed(seed: Seed, folder: Path, corpus: Corpus, tables: TableWriter, plan: Plan) -> None:
-    """Run the plan with a seed, and write the rows of its traces, which are in `folder` meanwhile, and its report."""
+def play_seed(seed: Seed, folder: Path, corpus: Corpus, tables: TableWriter, plan: Plan) -> Counts:
+    """Run the plan with a seed, write the rows of its traces, which are in `folder` meanwhile, and its report, and
+    return the counts of lines."""
     report = asyncio.run(runner.run(replace(plan, seed=seed.number, traces=folder)))
-    place, name = f"{folder}/", f"{seed_name(seed.number)}/"
+    place, name = f"{folder}/", f"{seed.name}/"
     counts = Counts()
     for each in find_files(folder, TRACE_SUFFIXES):
         reader = RowReader(f"{name}{name_below(each.name, folder)}", each.name)
@@ -190,4 +182,5 @@ def play_seed(seed: Seed, folder: Path, corpus: Corpus, tables: TableWriter, pla
         counts += counts_of(reader)
     # The corpus keeps the traces, and their files are removed: the report names what is kept.
     text = to_json(report).replace(json.dumps(place)[1:-1], json.dumps(name)[1:-1])
-    tables.add_row(INPUTS, InputRow.from_counts(seed_name(seed.number), 0, 0, counts, text))
+    tables.add_row(INPUTS, InputRow.from_counts(seed.name, 0, 0, counts, text))
+    return counts

@@ -102,11 +102,6 @@ class CheckCount(NamedTuple):
     rank: Rank = ()
     note: str = ""
 
-    def with_check(self, other: "CheckCount") -> "CheckCount":
-        """Both together."""
-        noted = min((each for each in (self, other) if each.note), key=lambda each: each.rank, default=self)
-        return noted._replace(times=self.times + other.times)
-
 
 class FindingRow(NamedTuple):
     """A finding with its rank. Traces are in the order of their paths."""
@@ -184,8 +179,9 @@ class ReportPart:
 
     def add_check(self, name: tuple[str, CheckStatus], check: CheckCount) -> None:
         """Add checks of a requirement with a status."""
-        known = self.checks.get(name)
-        self.checks[name] = check if known is None else known.with_check(check)
+        known = self.checks.get(name, CheckCount(0))
+        noted = min((each for each in (known, check) if each.note), key=attrgetter("rank"), default=check)
+        self.checks[name] = noted._replace(times=known.times + check.times)
 
     def add_failures(self, failures: Iterable[FailureOfGroup], by_members: Iterable[FailureOfGroup]) -> None:
         """Add failures, also those of members, and drop long ones if there are too many."""

@@ -31,7 +31,7 @@ def stream(plan: Plan) -> AsyncGenerator[RunEvent, None]:
     When the consumer is cancelled, the last event is the report on what was judged so far. Raises `ProfileError` and
     `UnknownRequirement` at once, `TargetError` when it is iterated.
     """
-    profile = profile_or_default(plan.profile)
+    profile = load_profile(plan.profile)
     requirements = requirements_of(plan)
     run = make_run(plan, profile)
     return stream_events(lambda emit: run.run(requirements, emit), TraceSaver(plan.save, plan.traces))
@@ -72,7 +72,7 @@ async def run(plan: Plan, *consumers: Callable[[RunEvent], None]) -> Report:
 
 async def replay(trace: Path, target: str, profile: Path | None) -> ReplayResult:
     """Drive the schedule of a trace against a target, judge the responses and compare them with the trace."""
-    told = profile_or_default(profile)
+    told = load_profile(profile)
     if target == BUNDLED:
         refuse_network_sections(told)
     return await replay_script(trace, target, told)
@@ -114,8 +114,3 @@ async def serve(
         if isinstance(error, OSError) and error.filename is not None:
             raise
         raise TargetError(describe_listen_error(host, port, error)) from None
-
-
-def profile_or_default(path: Path | None) -> Profile:
-    """The profile in a file, or an empty one without a file. Raises `ProfileError`."""
-    return load_profile(path) if path is not None else Profile()

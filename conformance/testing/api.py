@@ -6,18 +6,19 @@ from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Seque
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeAlias, TypedDict, Unpack
+from typing import Any, TypeAlias, TypedDict, Unpack
 
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.target import Channel, Description, Exchange, Target, TraceBuilder
 from fencepost.conformance.events import RunEvent
-from fencepost.conformance.plan import BUNDLED, DEFAULT_SHRINK_SECONDS, Plan, ReplayResult, default_schedules
+from fencepost.conformance.plan import BUNDLED, Plan, ReplayResult, default_schedules
+from fencepost.conformance.profile import load_profile
 from fencepost.conformance.results import Report
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS, BundledRun
 from fencepost.conformance.run.context import ScenarioFunction
 from fencepost.conformance.run.remote import RemoteRun
 from fencepost.conformance.run.replay import judge_trace, replay_in_process, replay_trace
-from fencepost.conformance.run.runner import make_run, profile_or_default
+from fencepost.conformance.run.runner import make_run
 from fencepost.conformance.run.stream import TraceSaver, consume, stream_events
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.conformance.subject import Scenario, select_requirements
@@ -204,45 +205,27 @@ async def astream(target: AnyTarget, **options: Unpack[RunOptions]) -> AsyncGene
             yield event
 
 
-def run_starter(
-    target: AnyTarget,
-    *,
-    only: Sequence[str] = (),
-    smoke: bool = False,
-    slow: bool = False,
-    seed: int = 0,
-    schedules: int | None = None,
-    tours: int = 0,
-    profile: Folder | None = None,
-    scenarios: Sequence[Scenario] = (),
-    save: Folder | None = None,
-    traces: Folder | None = None,
-    exclude: Sequence[str] = (),
-    max_failures: int | None = None,
-    seconds: float | None = None,
-    shrink_seconds: float | None = DEFAULT_SHRINK_SECONDS,
-) -> Callable[[], AsyncGenerator[RunEvent, None]]:
+def run_starter(target: AnyTarget, **options: Unpack[RunOptions]) -> Callable[[], AsyncGenerator[RunEvent, None]]:
     """Check the arguments of a run and return a function that starts it. Raises as `run` for what can be checked."""
+    told: dict[str, Any] = dict(options)
+    if unknown := told.keys() - RunOptions.__annotations__.keys():
+        raise TypeError(f"a run has no option {min(unknown)!r}")
+    only, exclude, scenarios = (told.pop(name, ()) for name in ("only", "exclude", "scenarios"))
     if isinstance(only, str) or isinstance(exclude, str):
         raise TypeError("only and exclude take lists of patterns, as in only=['JOIN-*']")
+    schedules, profile = told.pop("schedules", None), told.pop("profile", None)
     if schedules is None:
         is_remote = isinstance(target, KafkaTarget) or (isinstance(target, str) and target != BUNDLED)
-        schedules = default_schedules(remote=is_remote, smoke=smoke, patterns=only)
+        schedules = default_schedules(remote=is_remote, smoke=told.get("smoke", False), patterns=only)
     plan = Plan(
         target if isinstance(target, str) else "target",
         tuple(only),
-        smoke=smoke,
-        slow=slow,
-        seed=seed,
-        profile=Path(profile) if profile is not None else None,
-        tours=tours,
-        schedules=schedules,
-        save=_make_folder(save),
-        traces=_make_folder(traces),
         excluded=tuple(exclude),
-        max_failures=max_failures,
-        seconds=seconds,
-        shrink_seconds=shrink_seconds,
+        schedules=schedules,
+        profile=Path(profile) if profile is not None else None,
+        save=_make_folder(told.pop("save", None)),
+        traces=_make_folder(told.pop("traces", None)),
+        **told,
     )
     chosen = select_requirements(plan.patterns, plan.excluded)
     make_run = _make_run(target, plan, scenarios)
@@ -262,7 +245,7 @@ def _make_run(target: AnyTarget, plan: Plan, scenarios: Sequence[Scenario]) -> C
     if isinstance(target, KafkaTarget):
         path = target.profile_path if target.profile_path is not None else plan.profile
         plan = replace(plan, target=target.url, profile=path)
-    profile = profile_or_default(plan.profile)
+    profile = load_profile(plan.profile)
     if isinstance(target, str | KafkaTarget):
         return lambda: make_run(plan, profile, scenarios)
     return lambda: BundledRun(plan, profile, target_factory(target), scenarios=scenarios, can_configure=False)
@@ -308,9 +291,7 @@ def replay(
     path = Path(trace)
     if isinstance(target, KafkaTarget):
         at = target.profile_path if target.profile_path is not None else profile
-        return asyncio.run(replay_trace(path, target.url, profile_or_default(Path(at) if at is not None else None)))
+        return asyncio.run(replay_trace(path, target.url, load_profile(Path(at) if at is not None else None)))
     if isinstance(target, str):
-        return asyncio.run(
-            replay_trace(path, target, profile_or_default(Path(profile) if profile is not None else None))
-        )
+        return asyncio.run(replay_trace(path, target, load_profile(Path(profile) if profile is not None else None)))
     return asyncio.run(replay_in_process(path, target_factory(target)))

@@ -10,6 +10,7 @@ import pytest
 
 from fencepost.conformance.reports.drawings import to_text
 from fencepost.conformance.reports.layout import escape_unprintable, label_once, unwrapped_line, wrapped_lines
+from fencepost.conformance.reports.report import TIMING_NAMES
 from fencepost.conformance.reports.sequence import draw_excerpt, follow_phases, read_excerpt
 from fencepost.conformance.reports.words import describe_ending
 from fencepost.conformance.results import Failure, RequirementResult, Verdict
@@ -34,8 +35,6 @@ else:
 
 # -- a violation as a test shows it -----------------------------------------------------------------------------------
 
-_TIMING_NAMES = frozenset({"early", "late", "response"})
-"""Names of differences that are no fields of a response."""
 UNCLASSIFIED_SENTENCE = "No behaviour of the model explains this, and no requirement speaks of it."
 
 
@@ -139,7 +138,7 @@ def difference_lines(failure: Failure) -> Iterator[str]:
     if failure.title:
         yield from wrapped_lines("wrong", failure.title)
     for difference in failure.differences:
-        name = "" if difference.name in _TIMING_NAMES else f"{difference.label} = "
+        name = "" if difference.name in TIMING_NAMES else f"{difference.label} = "
         yield from wrapped_lines("observed", name + difference.observed)
         yield from wrapped_lines("allowed", name + difference.expected)
     if not failure.differences:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar, overload
 
 import pytest
 
-from fencepost.conformance.profile import Profile, load_profile
+from fencepost.conformance.profile import load_profile
 from fencepost.conformance.run.schedule import BATCH_SIZE
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.conformance.subject import select_requirements
@@ -38,7 +38,7 @@ class PluginOptions:
         """The choices for runs. Raises `ProfileError`, and `OSError` if the folder for traces cannot be made."""
         if self.save is not None:
             self.save.mkdir(parents=True, exist_ok=True)
-        profile = load_profile(self.profile) if self.profile is not None else Profile()
+        profile = load_profile(self.profile)
         return RunChoices(profile, self.seed, self.smoke, self.save)
 
 

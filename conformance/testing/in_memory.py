@@ -17,8 +17,8 @@ from fencepost.conformance.run.bundled import BUNDLED_SETTINGS, BundledRun
 from fencepost.conformance.subject import Scenario, ScenarioRun
 from fencepost.conformance.testing.runs import EXCEPTION, exceptions_in
 from fencepost.model.settings import Settings
-from fencepost.model.wire.codec import decode_body, decode_response, encode_body, encode_request
-from fencepost.traces.events import Body, Kind, Order
+from fencepost.model.wire.codec import complete_body, decode_response, encode_request
+from fencepost.traces.events import Kind, Order
 
 # -- the interfaces of coordinators -----------------------------------------------------------------------------------
 
@@ -168,8 +168,7 @@ class CoordinatorTarget(InProcessTarget):
 
     def submit(self, request: Request, flight: Any) -> None:
         """As `InProcessTarget.submit`, with all fields of the request."""
-        name = f"{request.api}Request"
-        whole = decode_body(name, request.version, encode_body(name, request.version, request.body)).body
+        whole = complete_body(f"{request.api}Request", request.version, request.body)
         try:
             super().submit(replace(request, body=whole), flight)
         except TargetError:
@@ -198,8 +197,10 @@ class CoordinatorTarget(InProcessTarget):
         for response in responses:
             flight = self._pending.get(response.handle)
             if flight is not None:
-                whole = complete_response(flight.request.api, flight.request.version, response.body)
-                super()._deliver([replace(response, body=dict(whole))])
+                whole = response.body
+                if FINDINGS not in whole:  # else its bytes are odd, and stay as they are
+                    whole = dict(complete_body(f"{flight.request.api}Response", flight.request.version, whole))
+                super()._deliver([replace(response, body=whole)])
 
     def _end_tasks(self) -> None:
         if isinstance(self._coordinator, _AsyncDriver):
@@ -255,15 +256,6 @@ class _AsyncDriver:
         """Cancel the requests in flight."""
         for task in self.tasks:
             task.cancel()
-
-
-def complete_response(api: str, version: int, body: Body) -> Body:
-    """A response with all fields of its version; absent fields get their defaults. One whose bytes are odd stays as it
-    is. Raises `ValueError` for one that cannot be sent."""
-    if FINDINGS in body:
-        return body
-    name = f"{api}Response"
-    return decode_body(name, version, encode_body(name, version, body)).body
 
 
 def describe_error(error: Exception) -> str:

@@ -17,7 +17,7 @@ from fencepost.conformance.run.requests import Member
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.conformance.testing.group_schedule import PlayedSchedule, first_violation, send_request
 from fencepost.model.errors import Error, FencepostError
-from fencepost.model.wire.codec import decode_body, encode_body
+from fencepost.model.wire.codec import complete_body
 from fencepost.traces.events import Body, Event, Header, Kind
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.replay_script import ReplayStep, build_script
@@ -39,12 +39,6 @@ class CapturingChannel:
 
     async def close(self) -> None:
         """Nothing is open."""
-
-
-def complete_body(api: str, version: int, body: Body) -> Body:
-    """A request with all fields of its version."""
-    name = f"{api}Request"
-    return decode_body(name, version, encode_body(name, version, body)).body
 
 
 # -- from a trace to a test -------------------------------------------------------------------------------------------
@@ -220,8 +214,8 @@ class TestWriter:
         """The fields of a request that its sender would not send by itself."""
         members = {name: replace(known.state) for name, known in self.members.items()}
         send_request(PlayedSchedule(self.context, members), api, label, {"version": version})
-        usual = complete_body(api, version, self.channel.body)
-        wanted = complete_body(api, version, body)
+        usual = complete_body(f"{api}Request", version, self.channel.body)
+        wanted = complete_body(f"{api}Request", version, body)
         for name, value in wanted.items():
             if usual.get(name) != value:
                 yield f"{name}={literal(self.expression(value))}"

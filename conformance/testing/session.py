@@ -16,12 +16,11 @@ from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.conformance.testing.case import Case, CaseContext, CaseId, Violation
 from fencepost.conformance.testing.collection import CASE, choice_of, read_options
 from fencepost.conformance.testing.group_schedule import GroupSchedule
-from fencepost.conformance.testing.runs import RunChoices, SessionRun
+from fencepost.conformance.testing.runs import BrokerRun, RunChoices, SessionRun
 from fencepost.conformance.testing.targets import (
     SessionPlan,
     TestedTarget,
     declared_deviations,
-    is_over_network,
     make_session_run,
     schedule_player,
 )
@@ -161,7 +160,7 @@ class KitSession:
             self.unusable.append((target, str(error)))
             pytest.fail(str(error), pytrace=False)
         self.runs.append((target, made))
-        if self.is_worker and is_over_network(target) and self.config.getoption("dist", "no") != "loadgroup":
+        if self.is_worker and isinstance(made, BrokerRun) and self.config.getoption("dist", "no") != "loadgroup":
             self.notes.append(LOAD_NOTE)
         return made
 

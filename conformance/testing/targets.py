@@ -4,7 +4,7 @@ import asyncio
 import os
 import secrets
 import shlex
-from collections.abc import AsyncIterator, Collection, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -196,46 +196,38 @@ class SessionPlan:
 
 def make_session_run(target: TestedTarget, choices: RunChoices, plan: SessionPlan) -> SessionRun:
     """The run of a session on a target. Raises `TargetError` and `ProfileError`, and `TypeError` for no target."""
-    if isinstance(target, str) and target != BUNDLED:
-        target = Broker(with_scheme(target), choices.profile)
-    elif isinstance(target, KafkaTarget):
-        path = target.profile_path
-        target = Broker(target.url, load_profile(path) if path is not None else choices.profile, path)
-    if isinstance(target, Broker):
-        told = replace(target.profile, deviations={**choices.profile.deviations, **target.profile.deviations})
-        target = replace(target, profile=declare_known(told, plan.known))
-        return BrokerRun(target, choices, plan.requirements, plan.schedules)
-    choices = replace(choices, profile=declare_known(choices.profile, plan.known))
+    known = declared_deviations(target, choices.profile, plan.known)
+    if (found := broker_of(target, choices.profile)) is not None:
+        found = replace(found, profile=replace(found.profile, deviations=known))
+        return BrokerRun(found, choices, plan.requirements, plan.schedules)
+    choices = replace(choices, profile=replace(choices.profile, deviations=known))
     make_run: MakeRun = BundledRun
     if isinstance(target, InMemory):
         if choices.profile.grace is None and in_thread(run_virtual_in_thread(target.is_async())):
             choices = replace(choices, profile=replace(choices.profile, grace=ASYNC_GRACE_MS))
         make_run = target.make_run
     elif target != BUNDLED:
-        if isinstance(target, str) or not (callable(target) or hasattr(target, "channel")):
+        if isinstance(target, str | KafkaTarget | Broker) or not (callable(target) or hasattr(target, "channel")):
             raise TypeError(f"fencepost_target returned {target!r}; return in_memory(...), broker(...) or an address")
         make_run = partial(BundledRun, make_target=target_factory(target), can_configure=False)
     return InProcessRun(make_run, choices, plan.requirements, plan.expected)
 
 
-def declare_known(profile: Profile, known: Mapping[str, str]) -> Profile:
-    """The profile with further declared deviations."""
-    return replace(profile, deviations={**profile.deviations, **known}) if known else profile
-
-
-def is_over_network(target: TestedTarget, names: Collection[str] = (BUNDLED,)) -> bool:
-    """Whether a target is reached over TCP."""
-    return isinstance(target, Broker | KafkaTarget) or (isinstance(target, str) and target not in names)
+def broker_of(target: TestedTarget, profile: Profile) -> Broker | None:
+    """The broker over TCP that a target stands for, with this profile if it has none of its own; None for a target in
+    this process. Raises `ProfileError`."""
+    if isinstance(target, str) and target != BUNDLED:
+        return Broker(with_scheme(target), profile)
+    if isinstance(target, KafkaTarget):
+        path = target.profile_path
+        return Broker(target.url, load_profile(path) if path is not None else profile, path)
+    return target if isinstance(target, Broker) else None
 
 
 def declared_deviations(target: TestedTarget, profile: Profile, known: Mapping[str, str]) -> Mapping[str, str]:
     """The deviations that the profile of the session, that of the target, and the tests declare for a target."""
-    own: Mapping[str, str] = {}
-    if isinstance(target, Broker):
-        own = target.profile.deviations
-    elif isinstance(target, KafkaTarget) and target.profile_path is not None:
-        own = load_profile(target.profile_path).deviations
-    return {**profile.deviations, **own, **known}
+    found = broker_of(target, profile)
+    return {**profile.deviations, **(found.profile.deviations if found is not None else {}), **known}
 
 
 async def play_on_broker(broker: Broker, scenario: Scenario) -> ScenarioRun:

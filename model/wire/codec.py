@@ -106,6 +106,11 @@ def decode_body(name: str, version: int, data: bytes) -> DecodedBody:
     return DecodedBody(_read_last(cursor, name, version), tuple(cursor.findings))
 
 
+def complete_body(name: str, version: int, body: Body) -> Body:
+    """A message with all fields of its version; absent fields get their defaults. Raises as `encode_body`."""
+    return decode_body(name, version, encode_body(name, version, body)).body
+
+
 def encode_request(api: str, version: int, correlation_id: int, client_id: str | None, body: Body) -> bytes:
     """A request frame. Raises as `encode_body`."""
     out = bytearray()

@@ -4,9 +4,10 @@ Credentials and endpoints are those of the environment, for S3 the usual `AWS_` 
 """
 
 import io
+import json
 import re
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -157,6 +158,21 @@ def write_text(location: Location, text: str) -> None:
             out.write(text.encode())
         if partial != name:
             system.move(partial, name)
+
+
+def claim_folder(mark: Location, purpose: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The purpose of a folder, which its file `mark` tells; if there is no such file, it is written with this
+    `purpose`. Raises `PipelineError`."""
+    try:
+        known = json.loads(read_text(mark))
+    except FileNotFoundError:
+        write_text(mark, json.dumps(purpose, indent=1) + "\n")
+        return purpose
+    except ValueError:
+        known = None
+    if not isinstance(known, dict):
+        raise PipelineError(f"{mark} is damaged")
+    return known
 
 
 def remove_file(location: Location) -> None:

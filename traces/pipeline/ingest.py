@@ -6,9 +6,7 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any, TypeAlias
-
-from pyspark.sql import SparkSession
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from fencepost.model.errors import FencepostError
 from fencepost.traces.events import Header
@@ -17,7 +15,7 @@ from fencepost.traces.message_fields import encodable_text
 from fencepost.traces.pipeline import PipelineError
 from fencepost.traces.pipeline.corpus import Corpus, CorpusWriter, Counts, InputFile, InputRow
 from fencepost.traces.pipeline.files import Location, find_files, first_line, is_uri, resolve_location
-from fencepost.traces.pipeline.parallel import PartProgress, Spark, StageProgress, core_count, map_parallel
+from fencepost.traces.pipeline.parallel import HasSize, PartProgress, Spark, StageProgress, core_count, map_parallel
 from fencepost.traces.pipeline.rows import (
     SHARED_BUCKET,
     UNRELATED_BUCKET,
@@ -63,7 +61,15 @@ class IngestResult:
         self.failed |= other.failed
 
 
-IngestTask: TypeAlias = Callable[[list[InputFile]], IngestResult]
+class NamedInput(HasSize, Protocol):
+    """An input, by its name in the table of inputs."""
+
+    @property
+    def name(self) -> str: ...
+
+
+Input = TypeVar("Input", bound=NamedInput)
+IngestTask: TypeAlias = Callable[[list[Input]], IngestResult]
 """Runs on a worker: writes the rows of some inputs."""
 
 
@@ -88,7 +94,7 @@ class IngestSummary:
 
 
 def ingest(
-    spark: SparkSession,
+    spark: Spark,
     corpus: Corpus,
     inputs: Sequence[InputFile],
     progress: StageProgress,
@@ -119,9 +125,9 @@ def ingest(
 
 
 def ingest_batch(
-    spark: SparkSession, writer: CorpusWriter, inputs: list[InputFile], task: IngestTask, progress: PartProgress
+    spark: Spark, writer: CorpusWriter, inputs: list[Input], task: IngestTask[Input], progress: PartProgress
 ) -> IngestResult:
-    """Ingest some files and commit them. Those that another writer has committed meanwhile are left to it."""
+    """Ingest some inputs and commit them. Those that another writer has committed meanwhile are left to it."""
     while inputs:
         found = IngestResult()
         for each in map_parallel(spark, inputs, task, progress):
@@ -145,7 +151,7 @@ def new_inputs(corpus: Corpus, inputs: Sequence[InputFile]) -> tuple[list[InputF
     return new, tuple(changed)
 
 
-def make_ingest_task(corpus: Corpus, writer: str, open_input: OpenInput) -> IngestTask:
+def make_ingest_task(corpus: Corpus, writer: str, open_input: OpenInput) -> IngestTask[InputFile]:
     """The function that a worker runs on its inputs; `writer` is the id in the names of its files."""
 
     def ingest_inputs(inputs: list[InputFile]) -> IngestResult:

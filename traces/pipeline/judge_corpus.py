@@ -7,7 +7,7 @@ The findings of a shard come from a `ShardAnalysis`, which is handed in.
 import json
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from heapq import merge
 from itertools import chain
 from operator import itemgetter
@@ -39,6 +39,7 @@ from fencepost.traces.pipeline.rows import (
     UNRELATED_BUCKET,
     UNRELATED_KINDS,
     WHOLE_TRACE,
+    bucket_of,
 )
 from fencepost.traces.pipeline.shard_plan import Shard, ShardRows
 from fencepost.traces.pipeline.tables import QUARANTINE, SCHEMAS, TRACES
@@ -124,10 +125,10 @@ ShardAnalysis: TypeAlias = Callable[[Shard, Header, ShardJudge, Iterator[PairedE
 
 def make_judge(corpus: Corpus, analyze: ShardAnalysis) -> Callable[[Sequence[ShardRows]], Iterator[pa.RecordBatch]]:
     """The function that makes findings, in the columns of `FINDING_SCHEMA`, of the shards of a part."""
-    groups = replace(corpus, committed=None)
+    buckets = corpus.buckets
 
     def judge_part(part: Sequence[ShardRows]) -> Iterator[pa.RecordBatch]:
-        found = (row for shard, lines in read_shards(part) for row in judge_shard(shard, groups, lines, analyze))
+        found = (row for shard, lines in read_shards(part) for row in judge_shard(shard, buckets, lines, analyze))
         with collect_rarely():
             yield from to_record_batches(found, FINDING_SCHEMA, FINDINGS_PER_BATCH)
 
@@ -165,13 +166,13 @@ def run_lines(reader: RunReader, run: Run, shard: Shard, begins: int, before: in
 
 
 def judge_shard(
-    shard: Shard, corpus: Corpus, lines: Iterable[ShardLine], analyze: ShardAnalysis
+    shard: Shard, buckets: int, lines: Iterable[ShardLine], analyze: ShardAnalysis
 ) -> Iterator[FoundInShard]:
     """Yield the findings of one shard; `lines` are the header's and those of its events, in order."""
     stream = iter(lines)
     header = decode_header(next(stream)[1])
     try:
-        judge = make_shard_judge(shard, corpus, header)
+        judge = make_shard_judge(header, shard.buckets, buckets)
     except UnknownProtocol as error:
         yield FoundInShard(
             shard.trace, shard.bucket, UNREADABLE, None, None, None, unreadable_value(shard, 1, str(error))
@@ -188,13 +189,22 @@ def judge_shard(
     yield from analyze(shard, header, judge, pair_shard_operations(events()))
 
 
-def make_shard_judge(shard: Shard, corpus: Corpus, header: Header) -> ShardJudge:
-    """The judge of a shard. Raises `UnknownProtocol`."""
-    if shard.bucket == LOOKUPS_SHARD:
-        return ShardJudge(header, owns_no_group)
-    if shard.bucket == WHOLE_TRACE:
+@dataclass(frozen=True, slots=True)
+class BucketFilter:
+    """A predicate: whether a group belongs to some `chosen` buckets, out of `buckets`."""
+
+    buckets: int
+    chosen: tuple[int, ...]
+
+    def __call__(self, group: str) -> bool:
+        return bucket_of(group, self.buckets) in self.chosen
+
+
+def make_shard_judge(header: Header, chosen: tuple[int, ...], buckets: int) -> ShardJudge:
+    """The judge of the shard with these buckets, of so many. Raises `UnknownProtocol`."""
+    if WHOLE_TRACE in chosen:
         return ShardJudge(header)
-    return ShardJudge(header, lambda group: corpus.bucket_of(group) in shard.buckets)
+    return ShardJudge(header, owns_no_group if LOOKUPS_SHARD in chosen else BucketFilter(buckets, chosen))
 
 
 def unreadable_value(shard: Shard, line: int, reason: str, rank: int = 0) -> str:

@@ -7,18 +7,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import NamedTuple, TypeAlias
 
-from fencepost.traces.events import MAX_LOOKAHEAD, Event, Header, Kind, Lookahead, Order, PairedEvent
+from fencepost.traces.events import MAX_LOOKAHEAD, Event, Kind, Lookahead, Order, PairedEvent
 from fencepost.traces.files.jsonl import EventOrder, MalformedLineError, decode_event, decode_header
 from fencepost.traces.files.rotating_writer import RecordingPart, is_next_part, recording_part_of
 from fencepost.traces.files.trace_files import RequestFormError, check_request_form
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.judge.registry import UnknownProtocol
-from fencepost.traces.pipeline.judge_corpus import ShardJudge, owns_no_group
+from fencepost.traces.pipeline.judge_corpus import make_shard_judge
 from fencepost.traces.pipeline.rows import (
     LOOKUPS_SHARD,
     MAX_QUOTED_BYTES,
     WHOLE_TRACE,
-    bucket_of,
 )
 from fencepost.traces.verdict import Violation, initial_violations
 
@@ -66,17 +65,6 @@ def malformed_reason(event: Event) -> str:
     return ""
 
 
-@dataclass(frozen=True, slots=True)
-class BucketFilter:
-    """A predicate: whether a group belongs to `bucket` out of `buckets`."""
-
-    buckets: int
-    bucket: int
-
-    def __call__(self, group: str) -> bool:
-        return bucket_of(group, self.buckets) == self.bucket
-
-
 @dataclass(slots=True)
 class ShardState:
     """The state of judging one shard of a trace: its judge, the events that wait, and the violations reported."""
@@ -94,14 +82,6 @@ class ShardState:
     """The file or partition of the present part."""
     last_line: bytes = b""
 
-    @classmethod
-    def begin(cls, header: Header, bucket: int, buckets: int) -> "ShardState":
-        """A trace of which nothing was seen yet. Raises `UnknownProtocol`."""
-        if bucket == WHOLE_TRACE:
-            return cls(ShardJudge(header).judge)
-        owns_group = owns_no_group if bucket == LOOKUPS_SHARD else BucketFilter(buckets, bucket)
-        return cls(ShardJudge(header, owns_group).judge)
-
     def add_event(self, place: int, event: Event, *, goes_on: bool) -> None:
         """Take in an event at its place; if the part `goes_on` with the one before, skip what it repeats."""
         if goes_on and (event.sequence <= self.last_sequence or event.api == "continued"):
@@ -112,19 +92,17 @@ class ShardState:
         self.last_sequence = event.sequence
 
     def judge_ready(self) -> None:
-        """Judge the events that wait for no response."""
-        while self.waiting and not self.is_awaiting_response(self.waiting[0][1]):
-            self.judge_next()
-
-    def is_awaiting_response(self, moment: PairedEvent) -> bool:
-        """Whether `moment` is a request whose response may still come.
+        """Judge the events that wait for no response.
 
         In a totally ordered trace a coordinator may respond although the connection is gone.
         """
-        if moment.event.kind is not Kind.REQUEST or moment.operation is None:
-            return False
-        gone = moment.operation.lost and self.judge.header.order is Order.INTERVALS
-        return moment.event.sequence in self.ahead.open_operations and not gone
+        is_total = self.judge.header.order is not Order.INTERVALS
+        while self.waiting:
+            event, operation = self.waiting[0][1]
+            is_open = event.kind is Kind.REQUEST and event.sequence in self.ahead.open_operations
+            if is_open and operation is not None and (is_total or not operation.lost):
+                return
+            self.judge_next()
 
     def end(self) -> None:
         """Judge the waiting events at the end of the trace."""
@@ -247,7 +225,7 @@ class ShardAdvance:
         if not self.goes_on:
             self.end_trace()
         try:
-            state = self.state = self.state or ShardState.begin(header, self.bucket, self.buckets)
+            state = self.state = self.state or ShardState(make_shard_judge(header, (self.bucket,), self.buckets).judge)
         except UnknownProtocol as error:
             self.give_up(line.path, str(error))
             return

@@ -26,7 +26,7 @@ from fencepost.traces.events import CLASSIC, Header
 from fencepost.traces.files.jsonl import decode_event
 from fencepost.traces.files.rotating_writer import recording_part_of
 from fencepost.traces.pipeline import PipelineError
-from fencepost.traces.pipeline.files import make_schema, to_record_batches, write_text
+from fencepost.traces.pipeline.files import claim_folder, make_schema, to_record_batches
 from fencepost.traces.pipeline.rows import (
     LOOKUPS_SHARD,
     WHOLE_TRACE,
@@ -149,25 +149,16 @@ def check_same_watch(output: Path, buckets: int, source: str) -> None:
     """Raises `PipelineError` if `output` belongs to a watch with other options: of another folder or topic, or with the
     states of judges in other buckets."""
     mine = {"fencepost_watch": __version__, "buckets": buckets, "source": source}
-    mark = output / WATCH_FILE
-    if not mark.exists():
-        write_text(mark, json.dumps(mine, indent=1) + "\n")
-        return
-    try:
-        known = {**mine, **json.loads(mark.read_text(encoding="utf-8"))}
-    except (ValueError, TypeError):
-        raise PipelineError(f"{mark} is damaged") from None
-    if known["fencepost_watch"] != __version__:
-        raise PipelineError(
-            f"{output} belongs to a watch of Fencepost {known['fencepost_watch']}, whose state {__version__} cannot "
-            "read: give another folder"
-        )
-    if known["buckets"] != buckets:
-        raise PipelineError(
-            f"{output} belongs to a watch with --buckets {known['buckets']}: give the same, or another folder"
-        )
-    if known["source"] != source:
-        raise PipelineError(f"{output} belongs to a watch of {known['source']}: give the same, or another folder")
+    known = {**mine, **claim_folder(output / WATCH_FILE, mine)}
+    told = {
+        "fencepost_watch": f"of Fencepost {known['fencepost_watch']}, whose state {__version__} cannot read: "
+        "give another folder",
+        "buckets": f"with --buckets {known['buckets']}: give the same, or another folder",
+        "source": f"of {known['source']}: give the same, or another folder",
+    }
+    for key, whose in told.items():
+        if known[key] != mine[key]:
+            raise PipelineError(f"{output} belongs to a watch {whose}")
 
 
 def watch_folder(

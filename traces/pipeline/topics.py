@@ -207,11 +207,8 @@ class TopicSource(DataSource):
         return Topic(**json.loads(self.options[TOPIC_OPTION]))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """A reader of what the topic has now."""
-        ranges = self.options.get("ranges")
-        return TopicReader(
-            self.topic(), None if ranges is None else [OffsetRange(*each) for each in json.loads(ranges)]
-        )
+        """A reader of the ranges that the options name."""
+        return TopicReader(self.topic(), [OffsetRange(*each) for each in json.loads(self.options["ranges"])])
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """A reader of the topic as it grows."""
@@ -219,16 +216,15 @@ class TopicSource(DataSource):
 
 
 class TopicReader(DataSourceReader):
-    """Reads what a topic has at the beginning of a query, or some ranges of it."""
+    """Reads some ranges of a topic."""
 
-    def __init__(self, source: Topic, ranges: Sequence[OffsetRange] | None = None) -> None:
+    def __init__(self, source: Topic, ranges: Sequence[OffsetRange]) -> None:
         self.source = source
         self.ranges = ranges
 
     def partitions(self) -> Sequence[InputPartition]:
         """Ranges of at most `RECORDS_PER_TASK` records."""
-        ranges = offset_ranges(self.source) if self.ranges is None else self.ranges
-        return [InputPartition(tuple(part)) for where in ranges for part in split_range(where)]
+        return [InputPartition(tuple(part)) for where in self.ranges for part in split_range(where)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the records of a range."""

@@ -8,7 +8,6 @@ from pyspark.sql import SparkSession
 
 from fencepost.adapters.address import TargetError
 from fencepost.conformance.analysis.report_builder import merge_reports
-from fencepost.conformance.pipeline import campaign as module
 from fencepost.conformance.pipeline.campaign import check_same_campaign, find_reports, merge_shortest, run_seeds
 from fencepost.conformance.pipeline.merge import MAX_SHOWN_FAILURES
 from fencepost.conformance.plan import Plan
@@ -16,6 +15,7 @@ from fencepost.conformance.reports.json_report import to_json
 from fencepost.conformance.results import Ending, EndKind, ExitCode, Failure, Report, RequirementResult, Verdict
 from fencepost.traces.files.trace_files import open_trace
 from fencepost.traces.pipeline import PipelineError
+from fencepost.traces.pipeline import ingest as module
 from fencepost.traces.pipeline.corpus import Corpus, CorpusWriter
 from fencepost.traces.pipeline.trace_rows import extract_trace
 from tests.support.corpus_tables import ProcessKilled, quiet, read_rows

@@ -1,7 +1,6 @@
 """Every line of a trace becomes a row of events or of the quarantine, with the columns that queries need."""
 
 import gzip
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -173,12 +172,6 @@ def test_a_static_member_has_one_identity_under_both_ids(tmp_path: Path) -> None
         leave = exchange_events(1, "LeaveGroup", body, {"error_code": 0})
         found = incarnation_numbers(tmp_path / "t.jsonl", static + leave + join_events(2, 1))
         assert found[0] < found[-1]
-
-
-def test_lines_are_json_as_they_were(tmp_path: Path) -> None:
-    path = tmp_path / "t.jsonl"
-    write_trace_file(path, heartbeat_events(0))
-    assert json.loads(read_rows(path)[0][0].text)["api"] == "Heartbeat"
 
 
 def fetch_events(first: int, **fields: object) -> list[Event]:
