@@ -180,15 +180,9 @@ def mock() -> RunningTarget:
 @pytest.fixture(scope="session")
 def spark() -> Iterator["SparkSession"]:
     """Spark on this machine; it takes long to start."""
-    from fencepost.conformance.pipeline.worker_daemon import DAEMON_CONF
     from fencepost.traces.pipeline.spark_session import spark_session
 
-    # Small jobs are quicker with a Java that compiles little and collects simply, and with workers that are forked from
-    # a process which has imported what they need.
-    quick = {
-        "spark.driver.memory": "800m",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-        "spark.sql.shuffle.partitions": "2",
-    }
-    with spark_session("tests", "local[2]", quick | DAEMON_CONF) as running:
+    # Small jobs: a Java that compiles little and collects simply is quicker.
+    quick = {"spark.driver.memory": "800m", "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+    with spark_session("tests", "local[2]", quick | {"spark.sql.shuffle.partitions": "2"}) as running:
         yield running

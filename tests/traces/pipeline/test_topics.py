@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from fencepost.traces.files.trace_files import open_trace, write_trace
@@ -301,6 +302,17 @@ def violations_of(path: Path) -> "Counter[int]":
     return Counter(each.sequence for each in Judge(header).judge_events(list(events)).violations)
 
 
+def watch_to_the_end(spark: SparkSession, topic: Topic, to: Path, attempts: int = 5) -> None:
+    """Watch a topic until everything in it is judged. Spark waits ten seconds for the worker of a source, which may not
+    be enough on a busy machine: a watch that it gives up goes on where it was."""
+    try:
+        watch_topic(spark, topic, to, once=True).awaitTermination()
+    except StreamingQueryException as error:
+        if attempts < 2 or "waiting for the Python worker to connect back" not in str(error):
+            raise
+        watch_to_the_end(spark, topic, to, attempts - 1)
+
+
 def test_a_topic_is_ingested_and_watched_like_files(spark: SparkSession, address: str, tmp_path: Path) -> None:
     topic = create_topic(address, "traces", 2)
     paths = []
@@ -322,7 +334,7 @@ def test_a_topic_is_ingested_and_watched_like_files(spark: SparkSession, address
     assert (done.inputs, len(done.unended), len(done.flaws)) == (len(paths) - 1 + len(parts) + 1, 1, 1)
     assert {(row[9], row[10]) for row in read_rows(corpus, "traces")} == {("", 0), ("r", 1), ("r", 2)}
 
-    watch_topic(spark, topic, tmp_path / "w", once=True).awaitTermination()
+    watch_to_the_end(spark, topic, tmp_path / "w")
     produce_records(address, "traces", [(str(SEEDS[-1]), None)])
     again = ingest_topic(spark, corpus, topic, lambda done, total, what: None)
     assert (again.inputs, again.unended, again.records < done.records) == (1, (), True)
@@ -330,7 +342,7 @@ def test_a_topic_is_ingested_and_watched_like_files(spark: SparkSession, address
     assert (last.inputs, last.records, last.flaws) == (0, 0, ())
     ingest_here(beside, paths[-1:])
     assert lines_of(corpus) == lines_of(beside) and len(corpus.inputs()) == done.inputs + 1
-    watch_topic(spark, topic, tmp_path / "w", once=True).awaitTermination()
+    watch_to_the_end(spark, topic, tmp_path / "w")
     found = list(new_findings(findings_log(tmp_path / "w")))
     for seed, path in zip(SEEDS, paths, strict=True):
         mine = [row for row in found if row["trace"].endswith(f"/{seed}")]
