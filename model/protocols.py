@@ -4,7 +4,9 @@ An entry point leads to a `ProtocolEntry`, which says where the parts of the pro
 first asked for, by whoever needs it: a layer sees its own parts of a protocol, and none of the layers above it.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -75,22 +77,43 @@ def default_protocol() -> ProtocolEntry:
 @cache
 def registered_protocols() -> Mapping[str, ProtocolEntry]:
     """Every protocol by its name, the default one first and the others in the order of their names."""
-    from importlib.metadata import entry_points
-
     first = default_protocol()
-    places = {*_places_in_checkout(), *(point.value for point in entry_points(group=GROUP))}
+    places = {place: None for text, header in _registrations() for place in values_under(header, text)}
     found: Iterable[ProtocolEntry] = map(load_part, places)
     return {first.name: first} | {entry.name: entry for entry in sorted(found, key=lambda entry: entry.name)}
 
 
-def _places_in_checkout() -> Iterable[str]:
-    """What the `pyproject.toml` of a checkout registers, which may be newer than the metadata of its installation."""
-    from tomllib import loads
+def _registrations() -> Iterator[tuple[str, str]]:
+    """The texts that register protocols, each with the header of its section: the `pyproject.toml` of a checkout, which
+    may be newer than the metadata of its installation, and the metadata of all distributions.
 
-    file = Path(__file__).resolve().parents[1] / "pyproject.toml"
-    project = loads(file.read_text(encoding="utf-8"))["project"] if file.exists() else {}
-    places: Mapping[str, str] = project.get("entry-points", {}).get(GROUP, {})
-    return places.values()
+    `importlib.metadata` reads the same files, and takes longer to be imported than most commands run.
+    """
+    checkout = Path(__file__).resolve().parents[1] / "pyproject.toml"
+    if checkout.exists():
+        yield checkout.read_text(encoding="utf-8"), f'[project.entry-points."{GROUP}"]'
+    seen: set[str] = set()
+    for folder in sys.path:
+        try:
+            names = os.listdir(folder or os.curdir)
+        except OSError:  # a folder that is not there, or an archive
+            continue
+        for name in sorted(name for name in names if name.endswith((".dist-info", ".egg-info"))):
+            distribution = name.partition("-")[0].lower()
+            file = os.path.join(folder, name, "entry_points.txt")
+            if distribution not in seen and os.path.exists(file):
+                yield Path(file).read_text(encoding="utf-8"), f"[{GROUP}]"
+            seen.add(distribution)
+
+
+def values_under(header: str, text: str) -> Iterator[str]:
+    """The values of the section with this header in a text of lines `name = value`, with quotes or without."""
+    is_inside = False
+    for line in map(str.strip, text.splitlines()):
+        if line.startswith("["):
+            is_inside = line == header
+        elif is_inside and "=" in line:
+            yield line.partition("=")[2].strip().strip('"')
 
 
 def find_protocol(name: str) -> ProtocolEntry | None:

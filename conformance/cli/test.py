@@ -1,7 +1,6 @@
 """The commands that test something that runs: `test` a coordinator, `test-client`, `test-assignor`, and `swarm`."""
 
 import argparse
-import logging
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
@@ -208,6 +207,8 @@ def make_player(
     command: tuple[str, ...], is_driven: bool, startup_seconds: float
 ) -> "tuple[ClientPlayer, ClientProtocol]":
     """How the client of a command, or its driver, is played with; and the protocol."""
+    import logging
+
     from fencepost.adapters.client.cluster import start_cluster
     from fencepost.adapters.client.program import ClientProgram, DrivenProgram
     from fencepost.conformance.clients.protocol import client_protocol
