@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 
-from fencepost.model.catalogue.requirement import Requirement
-from fencepost.model.catalogue.selection import select_requirements
+from fencepost.model.catalogue.requirement import Requirement, select_requirements
 from fencepost.model.catalogue.specification import Hole, Specification
 from fencepost.model.protocols import default_protocol, load_part, registered_protocols
 

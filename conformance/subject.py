@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from fencepost.conformance.capabilities import REMEDIES
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION, needs_of
-from fencepost.model.catalogue import selection
+from fencepost.model.catalogue import requirement
 from fencepost.model.catalogue.requirement import CAPABILITIES, Requirement, Verifiability
 from fencepost.model.catalogue.specification import Specification
 from fencepost.traces.events import Event, Header
@@ -137,7 +137,7 @@ def select_requirements(
 ) -> tuple[Requirement, ...]:
     """The requirements of the specification whose ids match a pattern and no excluded one; without patterns all but
     those. Raises `UnknownRequirement` for a pattern that no id matches, and if nothing is left."""
-    return selection.select_requirements(specification.requirements.values(), patterns, excluded)
+    return requirement.select_requirements(specification.requirements.values(), patterns, excluded)
 
 
 def select_scenarios(

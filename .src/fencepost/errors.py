@@ -3,7 +3,7 @@
 from fencepost.adapters.address import (TargetError)
 from fencepost.conformance.profile import ProfileError
 from fencepost.conformance.reports.json_report import ReportError
-from fencepost.model.catalogue.selection import UnknownRequirement
+from fencepost.model.catalogue.requirement import UnknownRequirement
 from fencepost.model.errors import FencepostError
 from fencepost.traces.files.trace_files import TraceError
 

@@ -13,7 +13,7 @@ from fencepost.model.errors import error_name
 from fencepost.model.wire.codec import complete_body
 from fencepost.traces.events import Event, Header, Kind
 from fencepost.traces.files.jsonl import encode_event, encode_header
-from fencepost.traces.judge.diagnosis.wording import format_field, format_observed
+from fencepost.traces.judge.diagnosis.diagnosis import format_field, format_observed
 from fencepost.traces.verdict import CheckResult, FieldDifference, Violation
 
 # -- the schedule of a failure in words -------------------------------------------------------------------------------

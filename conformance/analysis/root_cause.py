@@ -24,7 +24,7 @@ from fencepost.conformance.subject import ScenarioRun, Subject
 from fencepost.model.catalogue.specification import Rule, Specification
 from fencepost.model.errors import Error, error_name
 from fencepost.traces.events import Kind
-from fencepost.traces.judge.diagnosis.wording import errors_in
+from fencepost.traces.judge.diagnosis.diagnosis import errors_in
 from fencepost.traces.judge.groups.group_judge import MISSING
 from fencepost.traces.verdict import PASSING, UNCLASSIFIED, CheckResult, CheckStatus, Violation, violations_in
 

@@ -17,7 +17,7 @@ from fencepost.model.errors import TRANSIENT_ERRORS
 from fencepost.model.settings import Settings
 from fencepost.traces.classic.protocol import ClassicProtocol
 from fencepost.traces.events import Body
-from fencepost.traces.judge.diagnosis.wording import errors_in
+from fencepost.traces.judge.diagnosis.diagnosis import errors_in
 from fencepost.traces.model_transitions import Transition
 from fencepost.traces.replay_script import IdTranslation, with_defaults
 

@@ -41,8 +41,7 @@ from fencepost.conformance.run.run_state import RunState, play_and_confirm, run_
 from fencepost.conformance.run.schedule import BatchSpec, GeneratedSchedule, Schedule, ScheduleProtocol, generate_batch
 from fencepost.conformance.run.stream import Emit, RunLimits, TraceSaver, consume, stream_events, trace_file, write_run
 from fencepost.conformance.subject import Scenario, ScenarioRun, Selection
-from fencepost.model.catalogue.requirement import Requirement
-from fencepost.model.catalogue.selection import select_requirements
+from fencepost.model.catalogue.requirement import Requirement, select_requirements
 from fencepost.model.wire.codec import API_NAMES
 from fencepost.traces.client_judge.judge import is_client_trace, is_driven_trace
 from fencepost.traces.events import Event, Header, Kind

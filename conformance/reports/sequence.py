@@ -19,8 +19,8 @@ from fencepost.model.errors import error_name
 from fencepost.traces.events import Event, Header, Kind, Lookahead
 from fencepost.traces.files.jsonl import MalformedLineError, decode_event, decode_header
 from fencepost.traces.history.recordings import StateChange, recording_parts
-from fencepost.traces.judge.diagnosis.wording import HIDDEN_FIELDS as HIDDEN_IN_RESPONSES
-from fencepost.traces.judge.diagnosis.wording import errors_in
+from fencepost.traces.judge.diagnosis.diagnosis import HIDDEN_FIELDS as HIDDEN_IN_RESPONSES
+from fencepost.traces.judge.diagnosis.diagnosis import errors_in
 from fencepost.traces.judge.judge import Judge
 
 MAX_STEPS = 80

@@ -27,7 +27,7 @@ from fencepost.conformance.run.requests import (
 from fencepost.conformance.subject import CheckedScenarios
 from fencepost.model.errors import COORDINATOR_NOT_READY, Error, error_name
 from fencepost.traces.events import Kind
-from fencepost.traces.judge.diagnosis.wording import errors_in
+from fencepost.traces.judge.diagnosis.diagnosis import errors_in
 from fencepost.traces.judge.groups.group_judge import SILENCE_GRACE_MS
 
 OneOrMore = str | tuple[str, ...]

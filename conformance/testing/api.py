@@ -23,8 +23,7 @@ from fencepost.conformance.run.stream import TraceSaver, consume, stream_events
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.conformance.subject import Scenario, select_requirements
 from fencepost.conformance.testing.threads import iterate_in_thread
-from fencepost.model.catalogue.requirement import Requirement
-from fencepost.model.catalogue.selection import matching_ids
+from fencepost.model.catalogue.requirement import Requirement, matching_ids
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.files.trace_files import open_trace

@@ -13,7 +13,7 @@ from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.conformance.subject import select_requirements
 from fencepost.conformance.testing.case import CaseId
 from fencepost.conformance.testing.runs import RunChoices
-from fencepost.model.catalogue.selection import UnknownRequirement, matching_ids
+from fencepost.model.catalogue.requirement import UnknownRequirement, matching_ids
 
 # -- the options of the pytest plugin ---------------------------------------------------------------------------------
 

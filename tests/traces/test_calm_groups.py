@@ -33,8 +33,7 @@ from fencepost.traces.events import Event, Header, Kind, Lookahead, Operation, O
 from fencepost.traces.judge.groups.group_judge import RepetitionError
 from fencepost.traces.judge.judge import Judge, judge
 from fencepost.traces.judge.registry import DEFAULT_PROTOCOL
-from fencepost.traces.judge.search.configuration import Configuration, Decisions, GroupOperation
-from fencepost.traces.judge.search.time_interval import TimeInterval
+from fencepost.traces.judge.search.configuration import Configuration, Decisions, GroupOperation, TimeInterval
 from fencepost.traces.verdict import TraceVerdict
 from tests.identity.verdicts import RECORDINGS, read_recording
 from tests.support.altered_traces import altered_trace

@@ -19,8 +19,7 @@ from fencepost.model.groups.messages import CommitRequest, OffsetCommit
 from fencepost.traces.classic.kernel_check import KernelCheck
 from fencepost.traces.events import Event, Header
 from fencepost.traces.judge.judge import Judge
-from fencepost.traces.judge.search.configuration import Path
-from fencepost.traces.judge.search.difference import FreshId
+from fencepost.traces.judge.search.configuration import FreshId, Path
 from tests.support.plain_values import build
 from tests.support.random_client import random_trace
 

@@ -33,11 +33,15 @@ from fencepost.traces.classic.matching import ObservedResponse, fill_difference,
 from fencepost.traces.classic.nondeterminism import unseen_of
 from fencepost.traces.classic.overdue import is_overdue, overdue_requirements
 from fencepost.traces.events import Body, Operation
-from fencepost.traces.judge.diagnosis.diagnosis import Diagnosis, Recovery
-from fencepost.traces.judge.diagnosis.wording import errors_in, format_observed, format_value
+from fencepost.traces.judge.diagnosis.diagnosis import Diagnosis, Recovery, errors_in, format_observed, format_value
 from fencepost.traces.judge.groups.group_judge import MISSING
-from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, Mismatch
-from fencepost.traces.judge.search.difference import DetailedDifference, DifferentValue
+from fencepost.traces.judge.search.configuration import (
+    Configuration,
+    DetailedDifference,
+    DifferentValue,
+    GroupOperation,
+    Mismatch,
+)
 from fencepost.traces.verdict import FieldDifference, Violation
 
 # --- Words of the classic protocol: the response that the model allows, and the guard that was false.

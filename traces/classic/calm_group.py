@@ -23,9 +23,8 @@ from fencepost.traces.classic.matching import ObservedResponse, compare_with_cho
 from fencepost.traces.classic.nondeterminism import DialectProbe, unseen_of
 from fencepost.traces.classic.stepping import CoordinatorStepper, extend_deadline
 from fencepost.traces.events import Body, Operation, Order
-from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, Path
+from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, Instant, Path, TimeInterval, low
 from fencepost.traces.judge.search.stepper import RepeatedStep
-from fencepost.traces.judge.search.time_interval import Instant, TimeInterval, low
 from fencepost.traces.model_transitions import Transition, TransitionFields
 
 

@@ -20,9 +20,16 @@ from fencepost.model.wire.java_hash import java_abs_hash
 from fencepost.traces.classic.nondeterminism import finish_loading, outcomes_over_dialects, unseen_of
 from fencepost.traces.classic.stepping import CoordinatorStepper, maybe_expired_offsets
 from fencepost.traces.events import Body, Operation, Order
-from fencepost.traces.judge.diagnosis.wording import errors_in, format_observed
-from fencepost.traces.judge.search.configuration import Configuration, Decisions, GroupOperation, Path
-from fencepost.traces.judge.search.time_interval import Instant, TimeInterval, high
+from fencepost.traces.judge.diagnosis.diagnosis import errors_in, format_observed
+from fencepost.traces.judge.search.configuration import (
+    Configuration,
+    Decisions,
+    GroupOperation,
+    Instant,
+    Path,
+    TimeInterval,
+    high,
+)
 from fencepost.traces.verdict import Violation
 
 FAILED_WRITE_ERRORS = frozenset({Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR, Error.UNKNOWN_SERVER_ERROR})

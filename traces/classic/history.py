@@ -25,8 +25,7 @@ from fencepost.traces.history.recordings import Rebalance, StateChange, StuckReb
 from fencepost.traces.judge.groups.group_judge import GroupJudge
 from fencepost.traces.judge.groups.judged_protocol import PartialGroup
 from fencepost.traces.judge.judge import Judge
-from fencepost.traces.judge.search.configuration import Path
-from fencepost.traces.judge.search.time_interval import low
+from fencepost.traces.judge.search.configuration import Path, low
 from fencepost.traces.message_fields import named_groups
 
 # --- The states that groups are seen in while a trace is judged: changes of state, rebalances, and stuck ones.

@@ -19,8 +19,7 @@ from fencepost.model.classic.kernel.refinement import (
 from fencepost.model.classic.messages import SyncGroup
 from fencepost.model.errors import Error
 from fencepost.model.groups.messages import OffsetCommit
-from fencepost.traces.judge.search.configuration import Path
-from fencepost.traces.judge.search.difference import FreshId
+from fencepost.traces.judge.search.configuration import FreshId, Path
 
 ACCEPTED = frozenset({"commit.stable", "commit.preparing"})
 """The rules by which a commit with a generation is accepted."""

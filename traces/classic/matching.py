@@ -34,7 +34,7 @@ from fencepost.model.groups.messages import (
     PartitionErrors,
     TopicNames,
 )
-from fencepost.traces.judge.search.difference import FreshId, ResponseDifference, differences_over_choices
+from fencepost.traces.judge.search.configuration import FreshId, ResponseDifference, differences_over_choices
 
 # --- A response as it came, and what of it is allowed beyond the response of the model.
 

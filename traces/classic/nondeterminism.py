@@ -17,9 +17,7 @@ from fencepost.model.groups.protocol import Cluster
 from fencepost.model.settings import Settings
 from fencepost.model.wire.primitives import ZERO_UUID
 from fencepost.traces.events import Body, Operation
-from fencepost.traces.judge.search.configuration import Configuration, Decisions
-from fencepost.traces.judge.search.difference import FreshId
-from fencepost.traces.judge.search.time_interval import Instant, cap_at, high
+from fencepost.traces.judge.search.configuration import Configuration, Decisions, FreshId, Instant, cap_at, high
 from fencepost.traces.verdict import Violation
 
 REPLACEMENT_PREFIX = "join.replace.stable"

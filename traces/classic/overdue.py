@@ -16,8 +16,7 @@ from fencepost.traces.classic.nondeterminism import unseen_of
 from fencepost.traces.classic.stepping import CoordinatorStepper
 from fencepost.traces.events import Header, Operation
 from fencepost.traces.judge.groups.group_judge import MISSING
-from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, Mismatch
-from fencepost.traces.judge.search.time_interval import Instant, high, low
+from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, Instant, Mismatch, high, low
 
 RELEASED: Mapping[tuple[str, Error], Mapping[str, str]] = {
     ("JoinGroup", Error.NONE): {

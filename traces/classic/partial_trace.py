@@ -21,11 +21,10 @@ from fencepost.traces.classic.matching import offset_fetch_bodies, offset_fetch_
 from fencepost.traces.classic.nondeterminism import NOTHING_UNSEEN
 from fencepost.traces.classic.stepping import CoordinatorStepper, is_offset_unset
 from fencepost.traces.events import Body, Operation
-from fencepost.traces.judge.diagnosis.wording import errors_in
+from fencepost.traces.judge.diagnosis.diagnosis import errors_in
 from fencepost.traces.judge.groups.group_judge import MISSING, GroupJudge, TraceContext
 from fencepost.traces.judge.groups.judged_protocol import UNKNOWN_STATE_REASON, PartialGroup, TraceGap
-from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, Mismatch
-from fencepost.traces.judge.search.time_interval import TimeInterval
+from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, Mismatch, TimeInterval
 
 # --- One rebalance of a group as responses show it: enough to know the state once it is over.
 

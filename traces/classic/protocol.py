@@ -17,8 +17,7 @@ from fencepost.traces.classic.overdue import READING_APIS, CleanupWatch
 from fencepost.traces.classic.partial_trace import ClassicPartialGroup
 from fencepost.traces.classic.stepper import ClassicStepper, KnownProducers
 from fencepost.traces.events import Body, Event, Header, Operation, Order
-from fencepost.traces.judge.diagnosis.diagnosis import Diagnosis, Recovery
-from fencepost.traces.judge.diagnosis.wording import errors_in
+from fencepost.traces.judge.diagnosis.diagnosis import Diagnosis, Recovery, errors_in
 from fencepost.traces.judge.groups.group_judge import SILENCE_GRACE_MS, GroupJudge, OperationRecord, TraceContext
 from fencepost.traces.judge.groups.judged_protocol import JudgedProtocol, TraceGap
 from fencepost.traces.judge.search.configuration import GroupOperation, Mismatch, Path

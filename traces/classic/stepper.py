@@ -28,9 +28,17 @@ from fencepost.traces.classic.stepping import (
     states_after_cleanup,
 )
 from fencepost.traces.events import Body, Operation, Order
-from fencepost.traces.judge.diagnosis.wording import errors_in
-from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, Mismatch, Path, Response
-from fencepost.traces.judge.search.time_interval import Instant, TimeInterval, high
+from fencepost.traces.judge.diagnosis.diagnosis import errors_in
+from fencepost.traces.judge.search.configuration import (
+    Configuration,
+    GroupOperation,
+    Instant,
+    Mismatch,
+    Path,
+    Response,
+    TimeInterval,
+    high,
+)
 
 # --- Transactional producers: the groups that they commit offsets of, and the effect of a new epoch on these.
 

@@ -36,11 +36,20 @@ from fencepost.traces.classic.nondeterminism import (
     unseen_of,
 )
 from fencepost.traces.events import Body, Operation, Order
-from fencepost.traces.judge.diagnosis.wording import errors_in
-from fencepost.traces.judge.search.configuration import Configuration, Decisions, GroupOperation, Mismatch
-from fencepost.traces.judge.search.difference import FreshId, ResponseDifference
+from fencepost.traces.judge.diagnosis.diagnosis import errors_in
+from fencepost.traces.judge.search.configuration import (
+    Configuration,
+    Decisions,
+    FreshId,
+    GroupOperation,
+    Instant,
+    Mismatch,
+    ResponseDifference,
+    TimeInterval,
+    high,
+    low,
+)
 from fencepost.traces.judge.search.stepper import Stepper
-from fencepost.traces.judge.search.time_interval import Instant, TimeInterval, high, low
 
 # --- Offsets whose retention is over: a pass may have removed them, or not, until a response shows which (LAT-17).
 

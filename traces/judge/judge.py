@@ -16,8 +16,7 @@ from fencepost.traces.judge.groups.group_judge import (
 from fencepost.traces.judge.groups.judged_protocol import PartialGroup, TraceFollower, TraceGap
 from fencepost.traces.judge.registry import DEFAULT_PROTOCOL, MakeProtocol
 from fencepost.traces.judge.search.configuration import GroupOperation, Request
-from fencepost.traces.judge.search.eager import EAGER_BEAM_WIDTH
-from fencepost.traces.judge.search.search import MAX_EAGER_CONFIGURATIONS
+from fencepost.traces.judge.search.search import EAGER_BEAM_WIDTH, MAX_EAGER_CONFIGURATIONS
 from fencepost.traces.judge.search.stepper import MAX_CONFIGURATIONS
 from fencepost.traces.model_transitions import Transition, TransitionFields
 from fencepost.traces.verdict import CheckResult, TraceVerdict, Violation

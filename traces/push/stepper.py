@@ -32,10 +32,8 @@ from fencepost.model.push.group import (
     trigger_rebalance,
 )
 from fencepost.model.push.group import RebalancePhase as Phase
-from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, Path
-from fencepost.traces.judge.search.difference import ResponseDifference
+from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, Instant, Path, ResponseDifference
 from fencepost.traces.judge.search.stepper import Stepper, Timer
-from fencepost.traces.judge.search.time_interval import Instant
 
 # A possible state of a group, with what its coordinator has sent and nobody has seen yet.
 

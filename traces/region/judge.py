@@ -26,9 +26,8 @@ from fencepost.model.region.settings import accepts_control_port, accepts_start_
 from fencepost.model.region.specification import REGION
 from fencepost.traces.events import Body, Operation
 from fencepost.traces.judge.groups.judged_protocol import JudgedProtocol
-from fencepost.traces.judge.search.configuration import GroupOperation, Path
-from fencepost.traces.judge.search.handler_stepper import HandlerStepper
-from fencepost.traces.judge.search.time_interval import Instant
+from fencepost.traces.judge.search.configuration import GroupOperation, Instant, Path
+from fencepost.traces.judge.search.stepper import HandlerStepper
 from fencepost.traces.model_transitions import TransitionFields
 
 # A job as the judge follows it: the model's operators, bean and control variables, and what each operator wrote.

@@ -15,7 +15,7 @@ from fencepost.conformance.run.context import PREPARING, ScenarioContext, Scenar
 from fencepost.conformance.run.requests import Call, Member
 from fencepost.model.errors import COORDINATOR_NOT_READY, Error
 from fencepost.traces.events import Kind
-from fencepost.traces.judge.diagnosis.wording import errors_in
+from fencepost.traces.judge.diagnosis.diagnosis import errors_in
 
 failovers = ScenarioFamily()
 RESTART = ("restart",)

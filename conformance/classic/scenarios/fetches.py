@@ -13,7 +13,7 @@ from fencepost.conformance.run.context import ScenarioContext, ScenarioFamily
 from fencepost.conformance.run.requests import MAX_ATTEMPTS, Call, TransactionalProducer
 from fencepost.model.errors import TRANSIENT_ERRORS, Error
 from fencepost.traces.events import Body
-from fencepost.traces.judge.diagnosis.wording import errors_in
+from fencepost.traces.judge.diagnosis.diagnosis import errors_in
 
 fetches = ScenarioFamily()
 

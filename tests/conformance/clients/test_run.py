@@ -25,7 +25,7 @@ from fencepost.conformance.reports.json_report import from_json, to_json
 from fencepost.conformance.reports.report import render_report
 from fencepost.conformance.results import EndKind, ExitCode, Verdict
 from fencepost.conformance.run.stream import progress_consumer
-from fencepost.model.catalogue.selection import UnknownRequirement
+from fencepost.model.catalogue.requirement import UnknownRequirement
 from fencepost.model.settings import Settings
 from tests.support.client_scenarios import make_run
 from tests.support.faulty_clients import FRESH_ID, twice

@@ -4,8 +4,14 @@ from dataclasses import fields
 
 import pytest
 
-from fencepost.model.catalogue.requirement import CAPABILITIES, Level, Requirement, Verifiability
-from fencepost.model.catalogue.selection import UnknownRequirement, select_requirements
+from fencepost.model.catalogue.requirement import (
+    CAPABILITIES,
+    Level,
+    Requirement,
+    UnknownRequirement,
+    Verifiability,
+    select_requirements,
+)
 from fencepost.model.classic.catalogue import CATALOGUE, PREREQUISITES
 
 REQUIREMENTS = tuple(CATALOGUE.values())

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 
 from fencepost.traces.events import Body, Operation
 from fencepost.traces.judge.groups.judged_protocol import JudgedProtocol
-from fencepost.traces.judge.search.configuration import GroupOperation
-from fencepost.traces.judge.search.handler_stepper import HandlerStepper
-from fencepost.traces.judge.search.time_interval import Instant
+from fencepost.traces.judge.search.configuration import GroupOperation, Instant
+from fencepost.traces.judge.search.stepper import HandlerStepper
 from tests.support.lease.protocol import HANDLERS, SPECIFICATION, Lease, Request, expire
 
 

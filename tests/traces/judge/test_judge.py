@@ -19,8 +19,8 @@ from fencepost.traces.classic import stepping
 from fencepost.traces.events import Body, Event, Header, Kind, Order
 from fencepost.traces.files.trace_files import open_trace
 from fencepost.traces.judge.judge import BEAM_WIDTHS, Judge, judge
-from fencepost.traces.judge.search import eager
-from fencepost.traces.judge.search.time_interval import high
+from fencepost.traces.judge.search import search
+from fencepost.traces.judge.search.configuration import high
 from fencepost.traces.verdict import CheckStatus, TraceVerdict
 from tests.support.altered_traces import altered_trace
 from tests.support.trace_builder import OK, OneMemberTrace, commit_offset, join_body
@@ -138,14 +138,14 @@ def test_a_timer_is_likeliest_to_fire_as_soon_as_it_may() -> None:
     """Of the JoinGroup that began the delay no answer was seen, so the model cannot tell when exactly it ends."""
     header, events = read_regression("delay-in-three-parts")
     assert header.settings != Settings()
-    verdict = Judge(header, beam_width=eager.EAGER_BEAM_WIDTH, eager=True).judge_events(events)
+    verdict = Judge(header, beam_width=search.EAGER_BEAM_WIDTH, eager=True).judge_events(events)
     assert (verdict.violations, verdict.inconclusive) == ((), ())
 
 
 def test_without_that_the_same_trace_is_not_explained(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(eager, "low", high)
+    monkeypatch.setattr(search, "low", high)
     header, events = read_regression("delay-in-three-parts")
-    assert Judge(header, beam_width=eager.EAGER_BEAM_WIDTH, eager=True).judge_events(events).violations
+    assert Judge(header, beam_width=search.EAGER_BEAM_WIDTH, eager=True).judge_events(events).violations
 
 
 @pytest.mark.slow

@@ -16,9 +16,14 @@ from fencepost.model.settings import Settings
 from fencepost.traces.events import Body, Operation
 from fencepost.traces.judge.diagnosis.diagnosis import Diagnoser, Diagnosis, Recovery
 from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, Mismatch, Path, Request, State
-from fencepost.traces.judge.search.restart import configurations_after_move, configurations_after_restart
-from fencepost.traces.judge.search.search import Search
-from fencepost.traces.judge.search.silence import GivenResponse, Overdue, SilenceSearch
+from fencepost.traces.judge.search.search import (
+    GivenResponse,
+    Overdue,
+    Search,
+    SilenceSearch,
+    configurations_after_move,
+    configurations_after_restart,
+)
 from fencepost.traces.judge.search.stepper import MAX_CONFIGURATIONS, RepeatedStep, SearchLimitExceeded, Stepper
 from fencepost.traces.model_transitions import TransitionFields
 from fencepost.traces.verdict import Violation

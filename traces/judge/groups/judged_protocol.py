@@ -7,7 +7,7 @@ from typing import ClassVar, Protocol
 from fencepost.model.catalogue.specification import Specification
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Body, Event, Header, Operation
-from fencepost.traces.judge.diagnosis.wording import format_field, format_observed
+from fencepost.traces.judge.diagnosis.diagnosis import format_field, format_observed
 from fencepost.traces.judge.groups.group_judge import (
     GroupFindings,
     GroupJudge,

@@ -47,13 +47,65 @@ How one step is taken, and what the protocol is, is the business of the `Stepper
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from fencepost.model.frozen import evolve
 from fencepost.traces.events import Operation, Order
-from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, merge_decisions
-from fencepost.traces.judge.search.eager import linearize_eagerly
+from fencepost.traces.judge.search.configuration import (
+    Configuration,
+    GroupOperation,
+    Instant,
+    Path,
+    Response,
+    high,
+    low,
+    merge_decisions,
+)
 from fencepost.traces.judge.search.stepper import MAX_CONFIGURATIONS, RepeatedStep, SearchLimitExceeded, Stepper
-from fencepost.traces.judge.search.time_interval import high, low
+
+# --- The likeliest configurations of a trace seen by clients: every request is handled as soon as it is sent.
+
+EAGER_BEAM_WIDTH = 3
+"""How many configurations are kept at a request or a response."""
+
+
+def linearize_eagerly(
+    stepper: Stepper, begun: list[Configuration], operation: Operation
+) -> tuple[list[Configuration], bool]:
+    """The configurations in which the request is handled at once, then some in which it waits; and whether others
+    were left out."""
+    handle, time = operation.handle, operation.sent_at
+    handled: list[tuple[int, list[Configuration]]] = []
+    for place, one in enumerate(begun[:EAGER_BEAM_WIDTH]):
+        if handle in one.waiting:
+            punctual = fire_overdue_timers(stepper, one, time, low)
+            certain = fire_overdue_timers(stepper, one, time, high)
+            late = fire_overdue_timers(stepper, one, time - stepper.grace, high)
+            for further, ready in enumerate({punctual: None, certain: None, late: None}):
+                after = list(islice(stepper.linearize(ready, handle, time), EAGER_BEAM_WIDTH))
+                handled.append((place + further, after))
+    handled.sort(key=lambda each: each[0])  # those that are likely and came of what was likely come first
+    found = dict.fromkeys(each for _, some in handled for each in some)
+    kept = list(found | dict.fromkeys(begun))
+    return kept[: 2 * EAGER_BEAM_WIDTH], len(kept) > 2 * EAGER_BEAM_WIDTH
+
+
+def fire_overdue_timers(
+    stepper: Stepper, configuration: Configuration, time: int, side: Callable[[Instant], int]
+) -> Configuration:
+    """The configuration with every timer fired that was due by `time`, each in the first way it can.
+
+    `side` is `low` for those that may have been due, `high` for those that were for certain.
+    """
+    for _ in range(len(stepper.armed_timers(configuration.world)) + 1):
+        overdue = [timer for timer in stepper.armed_timers(configuration.world) if side(timer.deadline) < time]
+        first = min(overdue, key=lambda timer: side(timer.deadline), default=None)
+        after = next(stepper.fire_timer(configuration, first, time), None) if first is not None else None
+        if after is None:
+            break
+        configuration = after
+    return configuration
+
 
 MAX_EXPANSIONS_PER_MATCH = 5
 """How many configurations are looked at for each further explanation of a response, if not all of them are wanted."""
@@ -281,3 +333,167 @@ class Search:
                         stack.append(after)
             if len(known) > MAX_CONFIGURATIONS:
                 raise SearchLimitExceeded(f"more than {MAX_CONFIGURATIONS} orders of timers")
+
+
+# --- A restart of the target, or a move of a group: the configurations before it, and those of the new coordinator.
+
+
+def configurations_after_restart(search: Search, time: int) -> list[Configuration]:
+    """The configurations after the target was killed at `time` and started again. Raises `SearchLimitExceeded`."""
+    stepper = search.stepper
+    found = dict.fromkeys(
+        after for last in configurations_before_restart(search, time) for after in stepper.restart(last, time)
+    )
+    stepper.open_operations.clear()
+    return list(found)
+
+
+def configurations_after_move(search: Search, time: int) -> list[Configuration]:
+    """The configurations after another node has taken the group over, by `time`. Requests in flight may have been
+    handled before. Raises `SearchLimitExceeded`."""
+    stepper = search.stepper
+    before = configurations_before_restart(search, time, merge=lambda one: one)
+    return list(dict.fromkeys(after for last in before for after in stepper.move(last, time)))
+
+
+def without_responses(configuration: Configuration) -> Configuration:
+    """The configuration without the responses that can no longer be seen."""
+    return evolve(configuration, matched=frozenset(), predicted=())
+
+
+def configurations_before_restart(
+    search: Search, time: int, merge: Callable[[Configuration], Configuration] = without_responses
+) -> Iterator[Configuration]:
+    """The configurations when the target was killed: requests without a response may or may not have been handled
+    (LAT-16). Those that `merge` makes equal count as one."""
+    stepper = search.stepper
+    if stepper.order is Order.TOTAL:
+        for one in search.configurations:
+            yield from search.advance_to(one, time)
+        return
+    known = {merge(one): None for one in search.configurations}
+    stack = list(search.configurations)
+    while stack:
+        one = stack.pop()
+        if all(high(timer.deadline) + stepper.grace >= time for timer in stepper.armed_timers(one.world)):
+            yield one
+        for after in search.successors(one, time, 0):
+            if merge(after) not in known:
+                known[merge(after)] = None
+                stack.append(after)
+        if len(known) > MAX_CONFIGURATIONS:
+            raise SearchLimitExceeded(f"more than {MAX_CONFIGURATIONS} explanations of a restart")
+
+
+# --- Silence as evidence: an operation whose response is overdue in every configuration.
+
+MAX_SILENT_CONFIGURATIONS = 2_000
+"""How many configurations are looked at before an operation is not called overdue."""
+
+
+@dataclass(frozen=True, slots=True)
+class GivenResponse:
+    """A response that the model gave, and the rule of the step that gave it."""
+
+    rule: str
+    response: Response
+
+
+@dataclass(frozen=True, slots=True)
+class Overdue:
+    """The response that an overdue operation should have, on one of the paths, and the configuration that it leads
+    to."""
+
+    given: GivenResponse
+    configuration: Configuration
+
+    def rules_of(self, handle: int) -> Iterator[str]:
+        """The rules by which the steps that are not settled yet handle an operation."""
+        path = self.configuration.path
+        while path is not None:
+            if path.handle == handle and path.rule:
+                yield path.rule
+            path = path.previous
+
+
+def response_given(path: Path | None, handle: int) -> GivenResponse | None:
+    """The response to an operation that the steps of a path give, None if they give none."""
+    while path is not None:
+        for reply in path.outcome.replies if path.outcome is not None else ():
+            if reply.handle == handle:
+                return GivenResponse(path.rule, reply.response)
+        path = path.previous
+    return None
+
+
+def steps_before(path: Path | None, handle: int) -> int:
+    """How many of the steps of a path come before an operation is handled; 0 if it was handled before them."""
+    steps = 0
+    while path is not None and path.handle != handle:
+        steps, path = steps + 1, path.previous
+    before = 0
+    while path is not None and path.previous is not None:
+        before, path = before + 1, path.previous
+    return before
+
+
+class SilenceSearch:
+    """Looks for a configuration in which the response to an operation was not due before `moment`, in milliseconds.
+
+    `settled` is the response that was given by the steps that are settled already, if they gave it.
+    """
+
+    def __init__(self, search: Search, part: GroupOperation, moment: int, settled: GivenResponse | None) -> None:
+        self.search = search
+        self.stepper = search.stepper
+        self.handle = part.operation.handle
+        self.sent_at = part.operation.sent_at
+        self.moment = moment
+        self.settled = settled
+        self.was_given = False
+        """The response was given in some configuration before the search."""
+        self.is_futile = False
+        """The operation cannot become overdue, or not within the bounds of the search."""
+
+    def find_overdue(self) -> Overdue | None:
+        """The overdue operation, None if some configuration explains the silence or there are too many to say."""
+        found: list[Overdue] = []
+        stack = self.search.configurations[::-1]
+        self.was_given = any(self.response_in(one) is not None for one in stack)
+        known = set(stack)
+        while stack:
+            one = stack.pop()
+            given = self.response_in(one)
+            if given is not None:
+                if self.stepper.may_be_missing(given.response):
+                    return None
+                found.append(Overdue(given, one))
+                continue
+            if self.can_be_silent(one):
+                return None
+            for after in self.search.successors(one, self.moment, self.handle):
+                if after not in known:
+                    known.add(after)
+                    stack.append(after)
+            if len(known) > MAX_SILENT_CONFIGURATIONS:
+                self.is_futile = True
+                return None
+        return min(found, key=lambda overdue: steps_before(overdue.configuration.path, self.handle), default=None)
+
+    def response_in(self, configuration: Configuration) -> GivenResponse | None:
+        """The response that the operation has in a configuration."""
+        if self.handle in configuration.waiting or self.stepper.is_parked(configuration.world, self.handle):
+            return None
+        return response_given(configuration.path, self.handle) or self.settled
+
+    def can_be_silent(self, configuration: Configuration) -> bool:
+        """Whether the operation may be without a response at the moment: nothing had to happen before that it does not
+        have behind it."""
+        state, grace = configuration.world, self.stepper.grace
+        if self.handle in configuration.waiting:
+            if self.sent_at + grace < self.moment:
+                return False
+        elif not self.stepper.is_parked(state, self.handle):
+            self.is_futile = True  # nothing known says when it will have a response
+            return True
+        return all(high(each) + grace >= self.moment for each in self.stepper.armed_deadlines(state))

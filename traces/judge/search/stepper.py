@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from fencepost.model.frozen import evolve
 from fencepost.model.settings import Settings
@@ -17,16 +17,20 @@ from fencepost.traces.events import Operation, Order
 from fencepost.traces.judge.search.configuration import (
     Configuration,
     Decisions,
+    FreshId,
     GroupOperation,
+    Instant,
     Mismatch,
     Outcome,
     Path,
     Response,
+    ResponseDifference,
     State,
+    TimeInterval,
+    high,
+    low,
     with_unusual_fields,
 )
-from fencepost.traces.judge.search.difference import FreshId, ResponseDifference
-from fencepost.traces.judge.search.time_interval import Instant, TimeInterval, high, low
 from fencepost.traces.model_transitions import TransitionFields
 
 REORDER_WINDOW_MS = 100
@@ -320,3 +324,43 @@ class Stepper(ABC):
                     if not difference.required
                 )
         return None
+
+
+# --- Steps of protocols whose handlers respond to every request at once.
+
+
+class Reply(NamedTuple):
+    """The response to the request with this handle."""
+
+    handle: int
+    response: Response
+
+
+class StepOutcome(NamedTuple):
+    """What comes of a step: the `Outcome` of the search."""
+
+    state: State
+    rule: str
+    replies: tuple[Reply, ...]
+
+
+@dataclass(slots=True)
+class HandlerStepper(Stepper):
+    """Takes single steps of one group by a function that says what comes of a request or a timer."""
+
+    @abstractmethod
+    def take_step(self, state: State, part: GroupOperation | None, now: Instant) -> tuple[State, str, Response]:
+        """The state after a request, or after a timer if there is none; the rule; the response."""
+
+    def handle_request(
+        self, configuration: Configuration, part: GroupOperation, now: Instant
+    ) -> Iterator[Configuration]:
+        """The configurations after a request that gets its response at once."""
+        state, rule, response = self.take_step(configuration.world, part, now)
+        handle = part.operation.handle
+        return self.apply(configuration, StepOutcome(state, rule, (Reply(handle, response),)), state, handle, now)
+
+    def handle_timer(self, configuration: Configuration, timer: Timer, now: Instant) -> Iterator[Configuration]:
+        """The configurations after a timer that no request waits for."""
+        state, rule, _ = self.take_step(configuration.world, None, now)
+        return self.apply(configuration, StepOutcome(state, rule, ()), state, 0, now)
