@@ -7,11 +7,12 @@ from fencepost.conformance.clients.stage import RECORDS
 from fencepost.model.assignors.consumer_protocol import encode_assignment
 from fencepost.model.frozen import evolve
 from tests.support.client_scenarios import COOPERATIVE, EAGER
-from tests.support.faulty_clients import STATIC, Body, drop, replace_in
+from tests.support.faulty_clients import STATIC, Body, change_rows, drop, replace_in, send_leave
 from tests.support.faulty_clients import set_field as set_request_field
 from tests.support.faulty_drivers import (
     FAULTY_DRIVERS,
     Message,
+    change_records,
     hide,
     hide_failure,
     is_waiting,
@@ -64,9 +65,7 @@ def look_up_again(client: WireClient, body: Body) -> Body:
 def leave_in_outage(client: WireClient, body: Body) -> Body:
     """LeaveGroup while the coordinator cannot be found."""
     if client.cluster.now() > 8_000 and client.count("LeaveGroup") == 0:
-        joined = next(row for api, row in reversed(client.sent) if api == "SyncGroup")
-        rows = [{"member_id": joined["member_id"], "group_instance_id": None}]
-        client.transmit("LeaveGroup", {"group_id": joined["group_id"], "members": rows}, 0, client.coordinator)
+        send_leave(client, next(row for api, row in reversed(client.sent) if api == "SyncGroup"))
     return body
 
 
@@ -81,15 +80,7 @@ def join_instead_of_commit(client: WireClient, body: Body) -> Body | None:
 
 def without_partition(number: int) -> Any:
     """Fetch without one partition."""
-
-    def change(client: WireClient, body: Body) -> Body:
-        topics = [
-            {**topic, "partitions": [row for row in topic["partitions"] if row["partition"] != number]}
-            for topic in body["topics"]
-        ]
-        return {**body, "topics": topics}
-
-    return change
+    return change_rows(lambda rows: [row for row in rows if row["partition"] != number])
 
 
 def fetch_buffered(place: int | None) -> Any:
@@ -111,13 +102,8 @@ def fetch_buffered(place: int | None) -> Any:
     return change
 
 
-def sort_rows(client: WireClient, body: Body) -> Body:
-    """Fetch with its partitions in one order."""
-    topics = [
-        {**topic, "partitions": sorted(topic["partitions"], key=lambda row: int(row["partition"]))}
-        for topic in body["topics"]
-    ]
-    return {**body, "topics": topics}
+SORTED = change_rows(lambda rows: sorted(rows, key=lambda row: int(row["partition"])))
+"""Fetch with its partitions in one order."""
 
 
 def fetch_no_more(client: WireClient, body: Body) -> Body | None:
@@ -141,11 +127,7 @@ def be_lazy(client: WireClient, body: Body) -> Body:
 
 def hide_partition(number: int) -> Tell:
     """Never return records of a partition but the first ones."""
-
-    def change(client: WireClient, message: Message) -> list[Message]:
-        return [{"records": [row for row in message["records"] if row[1] != number or row[2] < RECORDS]}]
-
-    return rewrite("records", change)
+    return change_records(lambda rows: [row for row in rows if row[1] != number or row[2] < RECORDS])
 
 
 def favour_others(client: WireClient, message: Message) -> list[Message]:
@@ -160,9 +142,7 @@ def favour_others(client: WireClient, message: Message) -> list[Message]:
 
 def drop_offset(offset: int) -> Tell:
     """Never return records at an offset."""
-    return rewrite(
-        "records", lambda client, message: [{"records": [row for row in message["records"] if row[2] != offset]}]
-    )
+    return change_records(lambda rows: [row for row in rows if row[2] != offset])
 
 
 def go_back(client: WireClient, message: Message) -> list[Message]:
@@ -309,7 +289,7 @@ FAULTY_APPLICATIONS = [
     make_driver("PREFETCH-04", MANY, tamper=replace_in("Fetch", fetch_buffered(-1))),
     make_driver("PREFETCH-07", SLOW, tamper=replace_in("Fetch", fetch_no_more)),
     make_driver("PREFETCH-09", MANY, hide_partition(3), replace_in("Fetch", fetch_buffered(None))),
-    make_driver("PREFETCH-10", "records-of-one-partition-at-a-time", tamper=replace_in("Fetch", sort_rows)),
+    make_driver("PREFETCH-10", "records-of-one-partition-at-a-time", tamper=replace_in("Fetch", SORTED)),
 ]
 """Every one of them."""
 WITNESSED_BY_DRIVERS = frozenset(

@@ -175,20 +175,19 @@ def keep_nothing(client: WireClient, body: Body) -> Body:
     return {**body, "assignments": rows}
 
 
-def foreign_commit(client: WireClient, body: Body) -> Body:
-    """A commit that covers a partition that does not exist."""
-    rows = [
-        {**topic, "partitions": [*topic["partitions"], {"partition_index": 77, "committed_offset": 0}]}
-        for topic in body["topics"]
-    ]
-    return {**body, "topics": rows}
+def change_rows(change: Callable[[list[Body]], list[Body]]) -> Callable[[WireClient, Body], Body]:
+    """Change what a request says of the partitions of each topic."""
+
+    def apply(client: WireClient, body: Body) -> Body:
+        return {**body, "topics": [{**topic, "partitions": change(topic["partitions"])} for topic in body["topics"]]}
+
+    return apply
 
 
-def foreign_fetch(client: WireClient, body: Body) -> Body:
-    """A Fetch of another partition."""
-    topic, *_ = body["topics"]
-    row = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1}
-    return {**body, "topics": [{**topic, "partitions": [*topic["partitions"], row]}]}
+FOREIGN_COMMIT = change_rows(lambda rows: [*rows, {"partition_index": 77, "committed_offset": 0}])
+"""A commit that covers a partition that does not exist."""
+FOREIGN_FETCH = change_rows(lambda rows: [*rows, {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1}])
+"""A Fetch of another partition."""
 
 
 def reverse_protocols(client: WireClient, body: Body) -> Body:
@@ -213,10 +212,15 @@ def guess_coordinator(client: WireClient, body: Body) -> None:
     asyncio.get_running_loop().call_soon(client.give, found)
 
 
+def send_leave(client: WireClient, member: Body) -> None:
+    """Send LeaveGroup for the member that another request names."""
+    row = {"member_id": member["member_id"], "group_instance_id": member["group_instance_id"]}
+    client.transmit("LeaveGroup", {"group_id": member["group_id"], "members": [row]}, 0, client.coordinator)
+
+
 def leave_too(client: WireClient, body: Body) -> Body:
     """A LeaveGroup before what is sent."""
-    row = {"member_id": body["member_id"], "group_instance_id": body["group_instance_id"]}
-    client.transmit("LeaveGroup", {"group_id": body["group_id"], "members": [row]}, 0, client.coordinator)
+    send_leave(client, body)
     return body
 
 
@@ -364,9 +368,9 @@ FAULTY = [
     make_client("MCOMMIT-08", "a-late-assignment", replace_in("SyncGroup", commit_before_sync_is_done)),
     make_client("MCOMMIT-19", "a-client-alone", replace_in("OffsetFetch", reset_at_once)),
     make_client("PREFETCH-03", "a-partition-taken-away", drop("Fetch", 4)),
-    make_client("MCOMMIT-18", "a-client-alone", replace_in("OffsetCommit", foreign_commit)),
+    make_client("MCOMMIT-18", "a-client-alone", replace_in("OffsetCommit", FOREIGN_COMMIT)),
     make_client("PREFETCH-05", "a-client-alone", twice("Fetch")),
-    make_client("PREFETCH-08", "a-follower", replace_in("Fetch", foreign_fetch, 5)),
+    make_client("PREFETCH-08", "a-follower", replace_in("Fetch", FOREIGN_FETCH, 5)),
     make_client("WIRE-01", "a-client-alone", replace_in("JoinGroup", unreadable)),
     make_client("WIRE-05", "a-client-alone", set_field("Heartbeat", "group_instance_id", None), STATIC),
     make_client("WIRE-06", "a-client-alone", replace_in("JoinGroup", resubscribe(lambda one: one, 0)), COOPERATIVE),

@@ -11,15 +11,17 @@ from fencepost.model.classic.member.settings import COOPERATIVE_STICKY, RANGE, C
 from fencepost.model.frozen import evolve
 from tests.support.client_scenarios import COOPERATIVE, EAGER
 from tests.support.faulty_clients import (
+    FOREIGN_FETCH,
     Body,
     FaultyClient,
+    change_rows,
     drop,
-    foreign_fetch,
     guess_coordinator,
     make_client,
     old_id,
     replace_in,
     resubscribe,
+    send_leave,
 )
 from tests.support.faulty_clients import set_field as set_request_field
 from tests.support.wire_client import Tamper, Tell, WireClient, send_as_it_is, tell_as_it_is
@@ -67,17 +69,14 @@ def shift_records(by: int, after: int = 0) -> Tell:
     return rewrite("records", change)
 
 
-def skip_record(client: WireClient, message: Message) -> list[Message]:
-    """Records without the second one."""
-    return [{"records": [*message["records"][:1], *message["records"][2:]]}]
+def change_records(change: Callable[[list[Any]], list[Any]]) -> Tell:
+    """Return other records."""
+    return rewrite("records", lambda client, message: [{"records": change(message["records"])}])
 
 
 def add_record(number: int) -> Tell:
     """Return a record of a partition with each others."""
-    return rewrite(
-        "records",
-        lambda client, message: [{"records": [*message["records"], [message["records"][0][0], number, 999]]}],
-    )
+    return change_records(lambda rows: [*rows, [rows[0][0], number, 999]])
 
 
 def say_after_call(name: str) -> Tell:
@@ -171,28 +170,13 @@ def return_what_was_left(client: WireClient, message: Message) -> list[Message]:
 
 def shift_commits(by: int) -> Callable[[WireClient, Body], Body]:
     """Commit other offsets."""
-
-    def change(client: WireClient, body: Body) -> Body:
-        topics = [
-            {
-                **topic,
-                "partitions": [
-                    {**row, "committed_offset": row["committed_offset"] + by} for row in topic["partitions"]
-                ],
-            }
-            for topic in body["topics"]
-        ]
-        return {**body, "topics": topics}
-
-    return change
+    return change_rows(lambda rows: [{**row, "committed_offset": row["committed_offset"] + by} for row in rows])
 
 
 def leave_in_poll(client: WireClient, body: Body) -> Body:
     """LeaveGroup in the middle of a long poll."""
     if client.count("Metadata") == 5:
-        joined = next(row for api, row in reversed(client.sent) if api == "SyncGroup")
-        rows = [{"member_id": joined["member_id"], "group_instance_id": None}]
-        client.transmit("LeaveGroup", {"group_id": joined["group_id"], "members": rows}, 0, client.coordinator)
+        send_leave(client, next(row for api, row in reversed(client.sent) if api == "SyncGroup"))
     return body
 
 
@@ -303,8 +287,8 @@ FAULTY_DRIVERS = [
     make_driver(
         "POLL-01", "many-records", set_field("ready", "ready", {"callbacks": ["lost"], "max_poll_records": 10})
     ),
-    make_driver("POLL-03", "many-records", rewrite("records", skip_record)),
-    make_driver("POLL-09", "partitions-that-are-paused", tamper=replace_in("Fetch", foreign_fetch, 3)),
+    make_driver("POLL-03", "many-records", change_records(lambda rows: [*rows[:1], *rows[2:]])),
+    make_driver("POLL-09", "partitions-that-are-paused", tamper=replace_in("Fetch", FOREIGN_FETCH, 3)),
     make_driver("POLL-09", "partitions-that-are-paused", add_record(0)),
     make_driver("POLL-10", "a-client-alone", add_record(99)),
     make_driver("POLL-11", "a-seek-backwards", shift_records(1)),
