@@ -6,7 +6,7 @@ The proof of a mutant gives the first event with a counterexample to induction, 
 import ast
 import importlib
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from types import CodeType, FrameType
@@ -14,7 +14,7 @@ from typing import Any
 
 from fencepost.conformance.zoo.measuring import trace_lines
 from fencepost.conformance.zoo.mutants import Mutant, file_of, load_changed, node_at, source_of
-from fencepost.model.classic.proofs.induction import INDUCTIONS, STATEMENTS, ProofSize, prove_event
+from fencepost.model.classic.proofs.induction import STATEMENTS, ProofSize, prove_event
 from fencepost.model.classic.proofs.proof_events import coordinator_events, member_events
 from fencepost.model.explore.tours import Machine
 from tests.model.mutants.comparison import (
@@ -70,14 +70,9 @@ def readers(mutant: Mutant) -> frozenset[str] | None:
     node: Any = node_at(ast.parse(source_of(VALUES)), mutant.path[:-1])
     field = node.target.id
     found = {module: readers_in(module, field) for module in MACHINE_MODULES}
-    if any(names for module, names in found.items() if module not in CORE) or None in flatten(found.values()):
+    if any(names for module, names in found.items() if module not in CORE or None in names):
         return None
     return frozenset(f"{module.rpartition('.')[2]}.{name}" for module, names in found.items() for name in names)
-
-
-def flatten(groups: Iterable[Iterable[str | None]]) -> set[str | None]:
-    """All of them."""
-    return {one for group in groups for one in group}
 
 
 @cache
@@ -99,16 +94,15 @@ INDUCTION, EVENTS = (
     "fencepost.model.classic.proofs.proof_events",
 )
 SIZE = ProofSize(slots=2, partitions=1)
-MANY_PATHS = ("join", "leave", "leave-two", "leave-two-settled-each")
 
 
 @cache
 def functions_proved() -> dict[str, frozenset[str]]:
     """The functions of the core that the proof of each event runs."""
-    return {event.name: functions_in(event.name) for event in (*coordinator_events(SIZE.slots), *member_events())}
+    return {event.name: functions_in(event) for event in (*coordinator_events(SIZE.slots), *member_events())}
 
 
-def functions_in(name: str) -> frozenset[str]:
+def functions_in(event: Any) -> frozenset[str]:
     """The functions of the core that the proof of an event runs."""
     codes: set[CodeType] = set()
 
@@ -116,7 +110,6 @@ def functions_in(name: str) -> frozenset[str]:
         if kind == "call" and frame.f_globals.get("__name__") in CORE:
             codes.add(frame.f_code)
 
-    (event,) = [one for one in (*coordinator_events(SIZE.slots), *member_events()) if one.name == name]
     sys.setprofile(note)
     try:
         prove_event(event, STATEMENTS, SIZE)
@@ -142,44 +135,6 @@ def prove_mutant(mutant: Mutant, loaded: LoadedMutant) -> Proof:
     function = function_of(mutant)
     events = [name for name, run in functions_proved().items() if function is None or function in run]
     return prove_events(loaded, events)
-
-
-def prove_inductions(mutant: Mutant, loaded: LoadedMutant, size: ProofSize) -> Proof:
-    """Prove what `fencepost prove` proves of the mutant's handlers: see `prove_changed`."""
-    return prove_changed(loaded.changed, loaded.shared, function_of(mutant), size)
-
-
-def prove_changed(
-    changed: Mapping[str, ast.Module], shared: Collection[str], function: str | None, size: ProofSize, first: str = ""
-) -> Proof:
-    """Prove what `fencepost prove` proves, with the sources of some modules changed, within a term and across
-    fail-overs, up to the first event with a counterexample. The event named `first` comes first, and then those with
-    few paths.
-
-    Of the others only events whose proof runs the changed function are proved again; all of them if that is None.
-    """
-    prover = load_changed(changed, (INDUCTION,), shared)[INDUCTION]
-    stops = ""
-    for name in INDUCTIONS:
-        induction = prover.INDUCTIONS[name]
-        wrong = [] if name != "term" else prover.initially_false(induction.statements, size)
-        if wrong:
-            return Proof({"beginning": sorted(wrong)})
-        in_order = sorted(induction.events(size.slots), key=lambda one: (one.name != first, one.name in MANY_PATHS))
-        for event in in_order:
-            asked = function is None or event.name == first
-            if not asked and function not in functions_proved().get(event.name, {function}):
-                continue
-            label = event.name if name == "term" else f"{name}: {event.name}"
-            try:
-                verdict = prover.prove_event(event, induction.statements, size)
-            except Exception as error:
-                stops = stops or f"the proof of {label} stops: {type(error).__name__}"
-                continue
-            broken = natively_broken(event, verdict, prover)
-            if broken:
-                return Proof({label: sorted(broken)}, stops)
-    return Proof(stops=stops)
 
 
 def natively_broken(event: Any, verdict: Any, prover: Any) -> set[str]:
