@@ -532,25 +532,18 @@ def comparison_scenarios() -> Iterator[Scenario]:
     """All scenarios of this module."""
     for size in GROUP_SIZES:
         for number, change in enumerate(CHANGES_OF_MEMBERS):
-            yield scenario(f"{size}-members-{number}", partial(change_members, size, change))
+            yield Scenario(f"compare-{size}-members-{number}", (), partial(change_members, size, change))
     for number, between in enumerate(BETWEEN):
         for committed in (True, False):
-            yield scenario(f"transaction-{number}-{committed}", partial(act_in_transaction, between, committed))
+            yield Scenario(
+                f"compare-transaction-{number}-{committed}", (), partial(act_in_transaction, between, committed)
+            )
     for number, hold in enumerate(HOLDERS):
-        yield scenario(f"retention-in-parts-{number}", partial(wait_out_retention, hold))
+        yield Scenario(f"compare-retention-in-parts-{number}", (), partial(wait_out_retention, hold))
     for offset in (-1, 0, 1):
-        yield scenario(f"expiry-at-a-pass-{offset}", partial(expire_at_a_pass, offset))
+        yield Scenario(f"compare-expiry-at-a-pass-{offset}", (), partial(expire_at_a_pass, offset))
     for number, arrive in enumerate(STATES):
-        yield scenario(f"commits-of-every-kind-{number}", partial(commit_in_every_way, arrive))
+        yield Scenario(f"compare-commits-of-every-kind-{number}", (), partial(commit_in_every_way, arrive))
     for steps in range(1, 7):
-        yield scenario(f"initial-delay-{steps}", partial(extend_initial_delay, steps))
-    yield scenario("fenced-producers", fence_producers)
-
-
-def scenario(name: str, play: Act) -> Scenario:
-    """A scenario of this module, without requirements."""
-
-    async def run(group: ScenarioContext) -> None:
-        await play(group)
-
-    return Scenario(f"compare-{name}", (), run)
+        yield Scenario(f"compare-initial-delay-{steps}", (), partial(extend_initial_delay, steps))
+    yield Scenario("compare-fenced-producers", (), fence_producers)
