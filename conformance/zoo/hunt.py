@@ -196,8 +196,9 @@ def hunt_by_playing(task: HuntTask, fault: Fault[Any], stand: Stand[Any]) -> Hun
                 requests = count_requests(run, first.sequence)
                 seconds = time.process_time() - begun
                 return HuntResult(task, first.requirement, tried, seconds, requests, (play.name,))
-        if not stuck and is_stuck(stand, fault, play, run):
-            stuck = play.name
+        if stand.stuck and not stuck and run.blocked and not usual_run(stand, fault.setting, play).blocked:
+            # a report calls it inconclusive, and never conformant
+            stuck = play.name if stand.run_with(fault, play, "replay").blocked else ""
         if time.process_time() - begun > task.seconds:
             break
     seconds = time.process_time() - begun
@@ -207,14 +208,6 @@ def hunt_by_playing(task: HuntTask, fault: Fault[Any], stand: Stand[Any]) -> Hun
 def plays_of(task: HuntTask, stand: Stand[Any]) -> Iterator[tuple[int, Scenario]]:
     """What a hunt plays, numbered from 1 on."""
     return enumerate((each for each in stand.plays(task.strategy) if task.only in ("", each.name)), 1)
-
-
-def is_stuck(stand: Stand[Any], fault: Fault[Any], play: Scenario, run: ScenarioRun) -> bool:
-    """Whether a scenario cannot go on with the fault, twice, and can without it: a report calls it inconclusive, and
-    never conformant. Only where that counts."""
-    if not stand.stuck or not run.blocked or usual_run(stand, fault.setting, play).blocked:
-        return False
-    return bool(stand.run_with(fault, play, "replay").blocked)
 
 
 @lru_cache(maxsize=2_000)
