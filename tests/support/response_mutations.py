@@ -135,44 +135,33 @@ def change_group_error(body: Message, request: Event) -> bool:
     return True
 
 
-def set_field(name: str, value: Callable[[Any], Any]) -> Callable[[Message, Event], bool]:
-    """Put another value in the place of a field."""
+def whole(body: Message, request: Event) -> Message:
+    """All of an answer."""
+    return body
+
+
+def first_member(body: Message, request: Event) -> Message | None:
+    """What an answer says of the first member of the group asked for."""
+    return next(iter((group_part(body, request) or {}).get("members") or ()), None)
+
+
+def first_coordinator(body: Message, request: Event) -> Message:
+    """What FindCoordinator says of the first key."""
+    found: Message = body["coordinators"][0] if body.get("coordinators") else body
+    return found
+
+
+def set_in(
+    part: Callable[[Message, Event], Message | None], name: str, value: Callable[[Any], Any]
+) -> Callable[[Message, Event], bool]:
+    """Put another value in the place of a field of this part of an answer."""
 
     def change(body: Message, request: Event) -> bool:
-        if name not in body:
+        found = part(body, request)
+        if found is None or name not in found:
             return False
-        body[name] = value(body[name])
+        found[name] = value(found[name])
         return True
-
-    return change
-
-
-def set_in_group(name: str, value: Callable[[Any], Any]) -> Callable[[Message, Event], bool]:
-    """Put another value in the place of a field of the group asked for."""
-
-    def change(body: Message, request: Event) -> bool:
-        found = group_part(body, request)
-        return found is not None and set_field(name, value)(found, request)
-
-    return change
-
-
-def set_in_row(name: str, value: Callable[[Any], Any]) -> Callable[[Message, Event], bool]:
-    """Put another value in the place of a field of the first partition."""
-
-    def change(body: Message, request: Event) -> bool:
-        found = first_row(body, request)
-        return found is not None and set_field(name, value)(found, request)
-
-    return change
-
-
-def set_in_member(name: str, value: Callable[[Any], Any]) -> Callable[[Message, Event], bool]:
-    """Put another value in the place of a field of the first member."""
-
-    def change(body: Message, request: Event) -> bool:
-        members = (group_part(body, request) or {}).get("members") or []
-        return bool(members) and set_field(name, value)(members[0], request)
 
     return change
 
@@ -241,16 +230,6 @@ def add_finding(body: Message, request: Event) -> bool:
     return True
 
 
-def set_in_coordinator(name: str, value: Any) -> Callable[[Message, Event], bool]:
-    """Another value in what FindCoordinator says of the first key."""
-
-    def change(body: Message, request: Event) -> bool:
-        found = body["coordinators"][0] if body.get("coordinators") else body
-        return set_field(name, lambda old: value)(found, request)
-
-    return change
-
-
 def change_keys(body: Message, request: Event) -> bool:
     """One coordinator less."""
     return bool(body.get("coordinators")) and body["coordinators"].pop() is not None
@@ -266,52 +245,49 @@ def change_layout(body: Message, request: Event) -> bool:
     return True
 
 
-def answer_not_coordinator(body: Message, request: Event) -> bool:
-    """The node says that it is not the one."""
-    return set_field("error_code", lambda old: 16)(body, request)
-
-
 ALTERATIONS: Mapping[tuple[str, str], Callable[[Message, Event], bool]] = {
     ("", "error"): change_error,
     ("DescribeGroups", "error"): change_group_error,
-    ("ListGroups", "error"): set_field("error_code", lambda old: INVALID),
-    ("FindCoordinator", "error"): set_in_coordinator("error_code", UNKNOWN),
-    ("FindCoordinator", "node"): set_in_coordinator("node_id", 7),
-    ("FindCoordinator", "home"): set_in_coordinator("node_id", 7),
+    ("ListGroups", "error"): set_in(whole, "error_code", lambda old: INVALID),
+    ("FindCoordinator", "error"): set_in(first_coordinator, "error_code", lambda old: UNKNOWN),
+    ("FindCoordinator", "node"): set_in(first_coordinator, "node_id", lambda old: 7),
+    ("FindCoordinator", "home"): set_in(first_coordinator, "node_id", lambda old: 7),
     ("FindCoordinator", "keys"): change_keys,
     ("FindCoordinator", "layout"): change_layout,
-    ("", "place"): answer_not_coordinator,
+    ("", "place"): set_in(whole, "error_code", lambda old: 16),
     ("", "wire"): add_finding,
     ("OffsetCommit", "accepted"): change_error,
-    ("JoinGroup", "generation"): set_field("generation_id", lambda old: old + 1),
-    ("JoinGroup", "leader"): set_field("leader", lambda old: "ghost"),
+    ("JoinGroup", "generation"): set_in(whole, "generation_id", lambda old: old + 1),
+    ("JoinGroup", "leader"): set_in(whole, "leader", lambda old: "ghost"),
     ("JoinGroup", "member"): change_member,
     ("JoinGroup", "members"): change_members,
-    ("JoinGroup", "instances"): set_in_member("group_instance_id", lambda old: "ghost"),
-    ("JoinGroup", "skip_assignment"): set_field("skip_assignment", lambda old: not old),
-    ("", "protocol"): set_field("protocol_name", lambda old: "ghost"),
-    ("", "protocol_type"): set_field("protocol_type", lambda old: "ghost"),
-    ("SyncGroup", "assignment"): set_field("assignment", lambda old: old + b"x"),
+    ("JoinGroup", "instances"): set_in(first_member, "group_instance_id", lambda old: "ghost"),
+    ("JoinGroup", "skip_assignment"): set_in(whole, "skip_assignment", lambda old: not old),
+    ("", "protocol"): set_in(whole, "protocol_name", lambda old: "ghost"),
+    ("", "protocol_type"): set_in(whole, "protocol_type", lambda old: "ghost"),
+    ("SyncGroup", "assignment"): set_in(whole, "assignment", lambda old: old + b"x"),
     ("LeaveGroup", "entries"): change_entries,
     ("LeaveGroup", "echo"): change_echo,
     ("OffsetFetch", "error"): change_error,
-    ("OffsetFetch", "offset"): set_in_row("committed_offset", lambda old: old + 1),
-    ("OffsetFetch", "metadata"): set_in_row("metadata", lambda old: (old or "") + "x"),
-    ("OffsetFetch", "epoch"): set_in_row("committed_leader_epoch", lambda old: old + 1),
+    ("OffsetFetch", "offset"): set_in(first_row, "committed_offset", lambda old: old + 1),
+    ("OffsetFetch", "metadata"): set_in(first_row, "metadata", lambda old: (old or "") + "x"),
+    ("OffsetFetch", "epoch"): set_in(first_row, "committed_leader_epoch", lambda old: old + 1),
     ("", "partitions"): change_partitions,
     ("", "groups"): change_groups,
-    ("DescribeGroups", "state"): set_in_group("group_state", lambda old: "Stable" if old != "Stable" else "Empty"),
+    ("DescribeGroups", "state"): set_in(
+        group_part, "group_state", lambda old: "Stable" if old != "Stable" else "Empty"
+    ),
     ("DescribeGroups", "members"): change_members,
-    ("DescribeGroups", "instances"): set_in_member("group_instance_id", lambda old: "ghost"),
-    ("DescribeGroups", "assignment"): set_in_member("member_assignment", lambda old: old + b"x"),
-    ("DescribeGroups", "metadata"): set_in_member("member_metadata", lambda old: old + b"x"),
-    ("DescribeGroups", "protocol"): set_in_group("protocol_data", lambda old: "ghost"),
-    ("DescribeGroups", "protocol_type"): set_in_group("protocol_type", lambda old: "ghost"),
-    ("DescribeGroups", "operations"): set_in_group("authorized_operations", lambda old: 8),
-    ("DescribeGroups", "message"): set_in_group("error_message", lambda old: None),
+    ("DescribeGroups", "instances"): set_in(first_member, "group_instance_id", lambda old: "ghost"),
+    ("DescribeGroups", "assignment"): set_in(first_member, "member_assignment", lambda old: old + b"x"),
+    ("DescribeGroups", "metadata"): set_in(first_member, "member_metadata", lambda old: old + b"x"),
+    ("DescribeGroups", "protocol"): set_in(group_part, "protocol_data", lambda old: "ghost"),
+    ("DescribeGroups", "protocol_type"): set_in(group_part, "protocol_type", lambda old: "ghost"),
+    ("DescribeGroups", "operations"): set_in(group_part, "authorized_operations", lambda old: 8),
+    ("DescribeGroups", "message"): set_in(group_part, "error_message", lambda old: None),
     ("ListGroups", "listed"): change_listed,
-    ("ListGroups", "state"): set_in_group("group_state", lambda old: "Stable" if old != "Stable" else "Empty"),
-    ("ListGroups", "type"): set_in_group("group_type", lambda old: "consumer"),
-    ("ListGroups", "protocol_type"): set_in_group("protocol_type", lambda old: "ghost"),
+    ("ListGroups", "state"): set_in(group_part, "group_state", lambda old: "Stable" if old != "Stable" else "Empty"),
+    ("ListGroups", "type"): set_in(group_part, "group_type", lambda old: "consumer"),
+    ("ListGroups", "protocol_type"): set_in(group_part, "protocol_type", lambda old: "ghost"),
 }
 """How to alter a field of an answer, by API ("" for all others) and field; false if this answer has it not."""
