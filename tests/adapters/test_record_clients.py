@@ -1,23 +1,110 @@
 """Real clients through `fencepost record`: they run undisturbed, and their recorded traces can be judged."""
 
+import asyncio
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from fencepost.adapters.record.recorder import RecordingOptions
+from fencepost.adapters.address import parse_address
+from fencepost.adapters.record.recorder import (
+    RecordingOptions,
+    RecordingResult,
+    is_known,
+    read_addresses,
+    rewrite_addresses,
+)
 from fencepost.conformance.analysis.trace_report import judge_files
 from fencepost.conformance.results import Report
+from fencepost.conformance.testing.recording import record_meanwhile
+from fencepost.conformance.testing.threads import enter_in_thread
+from fencepost.model.errors import Error
+from fencepost.model.wire.codec import VERSIONS, decode_response, encode_response
 from fencepost.traces.events import Kind
 from fencepost.traces.files.trace_files import open_trace
 from fencepost.traces.frames import ConnectionDecoder, PendingRequest, WireTrace
 from fencepost.traces.importers.packet_capture import CaptureSource, import_capture
 from tests.support.pcap_writer import PORT, PcapWriter
 from tests.support.real_clients import CLIENTS, TIMEOUT_S, TOPIC, RealClientGroup, produce
-from tests.support.recorder_thread import parse_bootstrap, record_in_thread
 from tests.support.served_coordinator import serve_in_thread
 from tests.targets.running import RunningTarget
+
+# --- Addresses in answers: those change, and nothing else does.
+
+OLD, NEW = ("broker-1.example", 9092), ("127.0.0.1", 40_001)
+BROKER = {"node_id": 1, "host": OLD[0], "port": OLD[1]}
+RESPONSES: list[tuple[str, int, dict[str, Any]]] = [
+    *(("Metadata", version, {"brokers": [BROKER]}) for version in range(VERSIONS["Metadata"][1] + 1)),
+    *(("FindCoordinator", version, dict(BROKER)) for version in range(4)),
+    *(
+        ("FindCoordinator", version, {"coordinators": [{**BROKER, "key": "g"}]})
+        for version in range(4, VERSIONS["FindCoordinator"][1] + 1)
+    ),
+]
+
+
+@pytest.mark.parametrize(("api", "version", "body"), RESPONSES)
+@pytest.mark.parametrize("tail", [b"", b"tail"])
+def test_an_address_becomes_another(api: str, version: int, body: dict[str, Any], tail: bytes) -> None:
+    frame = encode_response(api, version, 5, body) + tail
+    assert read_addresses(api, version, frame) == [OLD]
+    moved = rewrite_addresses(api, version, frame, {OLD: NEW})
+    assert read_addresses(api, version, moved) == [NEW]
+    assert rewrite_addresses(api, version, moved, {NEW: OLD}) == frame
+
+
+def test_a_broker_without_an_address_stays_so() -> None:
+    frame = encode_response(
+        "FindCoordinator", 2, 5, {"error_code": Error.COORDINATOR_NOT_AVAILABLE, "node_id": -1, "host": "", "port": -1}
+    )
+    assert read_addresses("FindCoordinator", 2, frame) == []
+    assert rewrite_addresses("FindCoordinator", 2, frame, {}) == frame
+
+
+def test_an_answer_that_the_kit_would_write_otherwise_is_patched() -> None:
+    plain = encode_response("Metadata", 12, 5, {"brokers": [BROKER], "cluster_id": "c"})
+    # A length that takes one byte more than it needs: allowed, and nobody writes it so.
+    odd = plain.replace(b"\x02c", b"\x82\x00c")
+    assert odd != plain and decode_response("Metadata", 12, odd).body["cluster_id"] == "c"
+    moved = rewrite_addresses("Metadata", 12, odd, {OLD: NEW})
+    assert read_addresses("Metadata", 12, moved) == [NEW]
+    assert rewrite_addresses("Metadata", 12, moved, {NEW: OLD}) == odd
+
+
+def test_versions_beyond_the_kit_are_not_known() -> None:
+    assert is_known("Metadata", VERSIONS["Metadata"][1]) and not is_known("Metadata", VERSIONS["Metadata"][1] + 1)
+
+
+# --- A recorder of our own in a thread, for clients that block.
+
+
+@dataclass(slots=True)
+class RunningRecorder:
+    """A running recorder: its address for clients, its notices, and the work that has its result once it has ended."""
+
+    bootstrap: str
+    notices: list[str]
+    work: asyncio.Task[RecordingResult]
+
+
+@contextmanager
+def record_in_thread(job: RecordingOptions) -> Iterator[RunningRecorder]:
+    """Runs a recorder until the end of the block."""
+    told: list[str] = []
+    with enter_in_thread(lambda: record_meanwhile(job, told.append)) as (bootstrap, work):
+        yield RunningRecorder(bootstrap, told, work)
+
+
+def parse_bootstrap(bootstrap: str) -> tuple[str, int]:
+    """Host and port of an address."""
+    found = parse_address(bootstrap)
+    assert found is not None
+    return found
 
 
 def recording_options(upstream: str, path: Path, rotate: int | None = None) -> RecordingOptions:

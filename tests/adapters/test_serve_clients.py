@@ -1,9 +1,12 @@
 """`fencepost serve` under the three real clients, over loopback."""
 
 import asyncio
+import os
+import subprocess
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,10 +15,16 @@ from confluent_kafka import ConsumerGroupState, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from fencepost.adapters.serve import record_apis as module
+from fencepost.adapters.serve.record_apis import AbortedTransaction, Partition
 from fencepost.adapters.serve.server import Server
+from fencepost.conformance.reports.incident import MEMBER_COLUMNS, OFFSET_COLUMNS, STATE_COLUMNS
 from fencepost.model.settings import Settings
+from fencepost.model.wire.records import Batch, Record, decode_batches, encode_batch, make_batch
 from tests.support.real_clients import CLIENTS, PARTITIONS, TIMEOUT_S, TOPIC, RealClientGroup, produce
 from tests.support.served_coordinator import serve_in_thread
+from tests.targets.kafka.installation import VERSIONS, install, install_tools, java_command
+from tests.targets.process import MissingDependencyError
 
 
 @pytest.fixture
@@ -181,3 +190,157 @@ def test_offsets_in_a_transaction_count_once_it_is_committed(bootstrap: str) -> 
         end(TIMEOUT_S)
         assert {place.offset for place in consumer.committed(places, TIMEOUT_S)} == offsets
     consumer.close()
+
+
+# --- Kafka's own `kafka-consumer-groups.sh` on groups of `fencepost serve`; its columns in the report on traces.
+
+TOOL_TIMEOUT_S = 120
+"""Seconds that the tool may take on a busy machine; alone it takes three."""
+GROUP = "billing"
+
+
+class GroupTool:
+    """The class behind `kafka-consumer-groups.sh`, on one cluster."""
+
+    def __init__(self, home: Path, name: str, bootstrap: str) -> None:
+        patience = str(1_000 * TOOL_TIMEOUT_S // 2)  # its own is 5 s
+        self.command = [*java_command(home), name, "--bootstrap-server", bootstrap, "--timeout", patience]
+
+    def rows(self, *arguments: str) -> list[list[str]]:
+        """The words of each line that the tool prints, without empty lines."""
+        done = subprocess.run([*self.command, *arguments], capture_output=True, text=True, timeout=TOOL_TIMEOUT_S)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return [line.split() for line in done.stdout.splitlines() if line.strip()]
+
+
+@pytest.fixture(scope="module")
+def used_server() -> Iterator[str]:
+    """A server with one member that has consumed and committed."""
+    with serve_in_thread() as address:
+        wanted = produce(address, range(40))
+        room = RealClientGroup(address, GROUP)
+        room.add_member("confluent-kafka")
+        room.wait_until(lambda: room.is_fully_assigned() and room.has_consumed(wanted))
+        room.remove_member(room.members[0])  # it commits
+        member = room.add_member("confluent-kafka")
+        room.wait_until(room.is_fully_assigned)
+        yield address
+        room.remove_member(member)
+
+
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param("4", marks=pytest.mark.kafka4), pytest.param("3.4", marks=pytest.mark.kafka34)],
+)
+def tool(request: pytest.FixtureRequest, used_server: str) -> GroupTool:
+    """The tool of the newest release that is published with it, and that of an older one."""
+    try:
+        if request.param == "4":
+            return GroupTool(install_tools(), "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand", used_server)
+        return GroupTool(install(VERSIONS["3.4"]), "kafka.admin.ConsumerGroupCommand", used_server)
+    except MissingDependencyError as error:
+        if os.environ.get("CI") == "true":
+            raise
+        pytest.skip(str(error))
+
+
+def test_groups_are_listed(tool: GroupTool) -> None:
+    assert tool.rows("--list") == [[GROUP]]
+    assert tool.rows("--list", "--state") == [["GROUP", "STATE"], [GROUP, "Stable"]]
+
+
+def test_offsets_are_described_with_lag_and_owner(tool: GroupTool) -> None:
+    head, *rows = tool.rows("--describe", "--group", GROUP)
+    assert head == ["GROUP", *OFFSET_COLUMNS, "HOST", "CLIENT-ID"]
+    assert {(row[0], row[1], row[2]) for row in rows} == {(GROUP, TOPIC, str(number)) for number in range(4)}
+    assert all(row[5] == "0" and row[3] == row[4] for row in rows)  # everything is consumed and committed
+    (owner,) = {row[6] for row in rows}
+    assert owner.startswith("rdkafka-")
+    assert tool.rows("--describe", "--all-groups") == [head, *rows]
+
+
+def test_the_state_is_described(tool: GroupTool) -> None:
+    head, row = tool.rows("--describe", "--group", GROUP, "--state")
+    assert head == ["GROUP", "COORDINATOR", "(ID)", "ASSIGNMENT-STRATEGY", "STATE", "#MEMBERS"]
+    assert [row[0], *row[-3:]] == [GROUP, "range", "Stable", "1"]
+    assert set(STATE_COLUMNS) >= {"GROUP", "ASSIGNMENT-STRATEGY", "STATE", "#MEMBERS"}
+
+
+def test_members_are_described_with_their_partitions(tool: GroupTool) -> None:
+    head, row = tool.rows("--describe", "--group", GROUP, "--members")
+    assert head == ["GROUP", "CONSUMER-ID", "HOST", "CLIENT-ID", "#PARTITIONS"]
+    assert [row[0], *row[2:]] == [GROUP, "/127.0.0.1", "rdkafka", "4"]
+    assert {"CONSUMER-ID", "#PARTITIONS"} <= set(MEMBER_COLUMNS)
+    verbose = tool.rows("--describe", "--group", GROUP, "--members", "--verbose")[1]
+    assert any("0,1,2,3" in word for word in verbose)
+
+
+# --- The log of one partition.
+
+
+def data_batch(*values: bytes, producer: int | None = None, timestamp: int = 0) -> Batch:
+    made = make_batch([Record(value, timestamp=timestamp) for value in values])
+    return made if producer is None else replace(made, producer_id=producer, attributes=0x10)
+
+
+def append_batch(log: Partition, batch: Batch) -> int:
+    return log.append(batch, encode_batch(batch))
+
+
+def base_offsets(data: bytes) -> list[int]:
+    return [found.base_offset for found in decode_batches(data).batches]
+
+
+def test_whole_batches_are_read_from_the_one_that_holds_the_offset() -> None:
+    log = Partition()
+    assert [append_batch(log, data_batch(b"a", b"b")) for _ in range(3)] == [0, 2, 4]
+    size = data_batch(b"a", b"b").size
+    assert base_offsets(log.read(3, 10 * size, committed_only=False, at_least_one=False).data) == [2, 4]
+    assert base_offsets(log.read(0, 2 * size, committed_only=False, at_least_one=False).data) == [0, 2]
+    assert base_offsets(log.read(0, 1, committed_only=False, at_least_one=True).data) == [0]
+    assert log.read(0, size - 1, committed_only=False, at_least_one=False).data == b""
+    assert log.read(6, 10 * size, committed_only=False, at_least_one=True).data == b""
+
+
+def test_open_transactions_hold_back_readers_of_committed_records() -> None:
+    log = Partition()
+    append_batch(log, data_batch(b"plain"))
+    append_batch(log, data_batch(b"in", producer=7))
+    append_batch(log, data_batch(b"after"))
+    assert log.last_stable_offset == 1
+    assert base_offsets(log.read(0, 1000, committed_only=True, at_least_one=True).data) == [0]
+    assert base_offsets(log.read(0, 1000, committed_only=False, at_least_one=True).data) == [0, 1, 2]
+    assert log.end_transaction(7, 0, committed=False, now=5)
+    assert not log.end_transaction(7, 0, committed=False, now=5)
+    assert log.last_stable_offset == log.end_offset == 4
+    read = log.read(0, 1000, committed_only=True, at_least_one=True)
+    assert base_offsets(read.data) == [0, 1, 2, 3]
+    assert read.aborted == (AbortedTransaction(7, 1, 3),)
+    assert log.read(0, 1, committed_only=True, at_least_one=True).aborted == ()
+    append_batch(log, data_batch(b"x", producer=8))
+    log.end_transaction(8, 0, committed=True, now=6)
+    assert log.read(4, 1000, committed_only=True, at_least_one=True).aborted == ()
+
+
+def test_an_old_log_forgets_its_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    size = data_batch(b"value").size
+    monkeypatch.setattr(module, "MAX_LOG_BYTES", 3 * size)
+    log = Partition()
+    append_batch(log, data_batch(b"value", producer=1))
+    log.end_transaction(1, 0, committed=False, now=0)
+    for _ in range(5):
+        append_batch(log, data_batch(b"value"))
+    assert (log.start_offset, log.end_offset) == (4, 7)
+    read = log.read(4, 1 << 20, committed_only=True, at_least_one=True)
+    assert base_offsets(read.data) == [4, 5, 6] and read.aborted == ()
+
+
+def test_offsets_are_found_by_timestamp() -> None:
+    log = Partition()
+    assert log.find_max_timestamp() is None and log.find_by_timestamp(0) is None
+    append_batch(log, data_batch(b"a", timestamp=5))
+    append_batch(log, data_batch(b"b", timestamp=9))
+    append_batch(log, replace(data_batch(b"c", timestamp=9), attributes=1))
+    assert log.find_by_timestamp(6) == (9, 1)
+    assert log.find_max_timestamp() == (9, 1)
+    assert log.find_by_timestamp(10) is None

@@ -9,9 +9,16 @@ from pathlib import Path
 import pytest
 
 from fencepost.conformance.cli import main
-from tests.support.bad_inputs.bad_input import PASSWORD, BadInput, Outcome, broken_promises, prepare_folder, run_here
+from tests.support.bad_inputs.bad_input import (
+    PASSWORD,
+    SAMPLES,
+    BadInput,
+    Outcome,
+    broken_promises,
+    prepare_folder,
+    run_here,
+)
 from tests.support.bad_inputs.registry import KINDS, all_bad_inputs
-from tests.support.bad_inputs.samples import SAMPLES
 from tests.support.odd_servers import ODD_SERVERS, SERVER_COMMANDS, serve_oddly, server_case
 
 MIN_INPUTS, MIN_SERVERS = 300, 12

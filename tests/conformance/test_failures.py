@@ -1,9 +1,15 @@
 """Failures lead with the wrong fields, name members by their labels and mark the wrong step."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from fencepost.adapters.classic.coordinator import Coordinator
+from fencepost.adapters.in_process import InProcessTarget
+from fencepost.adapters.serve.coordination import Request, Response
+from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.analysis.failures import (
     MemberLabels,
     Origin,
@@ -12,9 +18,20 @@ from fencepost.conformance.analysis.failures import (
     describe_violation,
     schedule_lines,
 )
+from fencepost.conformance.classic.scenarios import ALL
+from fencepost.conformance.classic.scenarios.fetches import Producer
+from fencepost.conformance.plan import BUNDLED, Plan
+from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import Failure
+from fencepost.conformance.run.bundled import BUNDLED_SETTINGS, BundledRun
+from fencepost.conformance.run.context import ScenarioContext
+from fencepost.conformance.run.play import play_scenario
+from fencepost.conformance.subject import Scenario
+from fencepost.model.errors import Error
 from fencepost.traces.events import Event, Kind, Order
-from fencepost.traces.verdict import FieldDifference, Violation, violations_in
+from fencepost.traces.judge.judge import judge
+from fencepost.traces.verdict import FieldDifference, TraceVerdict, Violation, violations_in
+from tests.support.faulty_coordinators import altering_coordinator, install
 from tests.support.trace_builder import OneMemberTrace, sync_response
 
 ORIGIN = Origin("t.jsonl", "")
@@ -121,3 +138,126 @@ def test_a_long_text_is_told_by_its_beginning() -> None:
 def test_titles(names: tuple[str, ...], title: str) -> None:
     differences = tuple(FieldDifference(name, "x", "y", str(n)) for n, name in enumerate(names))
     assert describe_violation(replace(VIOLATION, differences=differences)) == title
+
+
+# --- Transactional offsets that a coordinator forgets long before their retention is over.
+
+COMMITTED_AT_MS = 100_000
+"""Long after the retention of an offset that was committed when the trace began."""
+KEPT_MS = 600
+"""How long the faulty coordinator keeps an offset of a transaction."""
+
+
+class ForgetfulCoordinator(Coordinator):
+    """Forgets the offsets of a group 600 ms after a transaction has ended."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        self.ended_at: int | None = None
+        super().__init__(*given, **named)
+
+    def handle(self, request: Request, now: int) -> list[Response]:
+        if request.api == "EndTxn":
+            self.ended_at = now
+        elif self.ended_at is not None and now >= self.ended_at + KEPT_MS:
+            for group in self._runtime.groups.values():
+                group.offsets.clear()
+        return super().handle(request, now)
+
+
+async def commit_in_a_transaction(group: ScenarioContext) -> None:
+    """Commit an offset in a transaction late in the trace, and fetch it 600 ms later."""
+    await group.sleep(COMMITTED_AT_MS)
+    producer = Producer(group)
+    await producer.begin()
+    await producer.commit(0, 70)
+    await producer.end(committed=True)
+    await group.fetch(stable=True)
+    await group.sleep(KEPT_MS)
+    await group.fetch(stable=True)
+
+
+def verdict_on(coordinator: type[Coordinator]) -> TraceVerdict:
+    """The verdict on the scenario, played on a coordinator that keeps offsets for a minute."""
+
+    async def play() -> TraceVerdict:
+        target = InProcessTarget(BUNDLED_SETTINGS, make_coordinator=coordinator)
+        scenario = Scenario("forgotten", (), commit_in_a_transaction)
+        return (await play_scenario(scenario, target, await target.open(), "g", grace=0)).verdict
+
+    return run_virtual(play())
+
+
+def test_a_transactional_offset_forgotten_after_600_ms_is_a_violation() -> None:
+    assert COMMITTED_AT_MS > BUNDLED_SETTINGS.offsets_retention > KEPT_MS
+    (violation,) = verdict_on(ForgetfulCoordinator).violations
+    assert (violation.api, violation.fields) == ("OffsetFetch", ("offset",))
+
+
+def test_the_bundled_coordinator_keeps_it() -> None:
+    verdict = verdict_on(Coordinator)
+    assert (verdict.violations, verdict.inconclusive) == ((), ())
+    assert verdict.rules["fetch.offsets"] == 2
+
+
+# --- An instance id that is let pass is charged to the requirement about it, by each rule that refuses it.
+
+Patch = pytest.MonkeyPatch
+Alteration = Callable[[Request, Response], Response]
+
+
+def first_violation(patch: Patch, change: Alteration, scenario: str) -> Violation:
+    """The first violation in a scenario on an altering coordinator, as if no scenario had checked anything."""
+    install(patch, altering_coordinator(change))
+    [chosen] = (each for each in ALL if each.name == scenario)
+    run = run_virtual(BundledRun(Plan(BUNDLED), Profile()).play(chosen, "run"))
+    return judge(run.header, [event for event in run.events if event.api != "check"]).violations[0]
+
+
+def let_leave(refused: Error) -> Alteration:
+    """An entry of LeaveGroup that is refused with this error succeeds."""
+
+    def change(request: Request, response: Response) -> Response:
+        if request.api != "LeaveGroup":
+            return response
+        rows = response.body.get("members") or ()
+        changed = [{**row, "error_code": 0} if row["error_code"] == refused else row for row in rows]
+        return replace(response, body={**response.body, "members": changed})
+
+    return change
+
+
+@pytest.mark.parametrize("error", [Error.UNKNOWN_MEMBER_ID, Error.FENCED_INSTANCE_ID])
+def test_an_entry_with_the_wrong_instance_id(error: Error, monkeypatch: Patch) -> None:
+    found = first_violation(monkeypatch, let_leave(error), "leave-with-another-instance-id")
+    assert (found.api, found.fields, found.requirements) == ("LeaveGroup", ("entries",), ("LEAVE-15",))
+
+
+def test_an_entry_without_an_instance_id_is_no_matter_of_instance_ids(monkeypatch: Patch) -> None:
+    found = first_violation(monkeypatch, let_leave(Error.UNKNOWN_MEMBER_ID), "batch-names-a-member-twice")
+    assert "LEAVE-15" not in found.requirements
+
+
+def ignore_instance_ids(request: Request, response: Response) -> Response:
+    """A Heartbeat with an instance id that is refused with UNKNOWN_MEMBER_ID succeeds."""
+    is_named = request.api == "Heartbeat" and request.body.get("group_instance_id")
+    if not is_named or response.body["error_code"] != Error.UNKNOWN_MEMBER_ID:
+        return response
+    return replace(response, body={**response.body, "error_code": 0})
+
+
+def test_a_heartbeat_with_an_unknown_instance_id(monkeypatch: Patch) -> None:
+    found = first_violation(monkeypatch, ignore_instance_ids, "unknown-instance-id")
+    assert (found.rule, found.requirements) == ("heartbeat.unknown-member", ("STATIC-07",))
+
+
+def refuse_old_leaders(request: Request, response: Response) -> Response:
+    """A leader that asks in a version without instance ids is refused, as Apache Kafka before 3.3.2 does."""
+    if request.api != "JoinGroup" or request.version >= 5 or not response.body["members"]:
+        return response
+    refusal = {"error_code": Error.UNSUPPORTED_VERSION, "generation_id": -1, "members": []}
+    return replace(response, body={**response.body, **refusal, "protocol_name": "", "leader": ""})
+
+
+def test_an_old_leader_of_a_static_member(monkeypatch: Patch) -> None:
+    found = first_violation(monkeypatch, refuse_old_leaders, "old-leader-of-a-static-member")
+    assert (found.api, found.requirements) == ("JoinGroup", ("JOIN-55",))

@@ -1,5 +1,6 @@
 """`fencepost report TRACE` on traces of push and of a region: the story of a group as text, page, Markdown and JSON."""
 
+import asyncio
 import json
 from collections.abc import Iterable
 from pathlib import Path
@@ -8,13 +9,15 @@ from typing import Any
 import jsonschema
 import pytest
 
+from fencepost.adapters.target import Exchange
 from fencepost.conformance.cli import main
 from fencepost.conformance.reports.document import Document
 from fencepost.conformance.reports.incident import history_blocks
 from fencepost.conformance.reports.json_report import report_schema
 from fencepost.conformance.reports.text import render_text
+from fencepost.conformance.run.requests import Call, Unanswered
 from fencepost.model.settings import Settings
-from fencepost.traces.events import Event, Header, Kind, Lookahead, Order
+from fencepost.traces.events import Body, Event, Header, Kind, Lookahead, Order
 from fencepost.traces.history.builder import CauseKind, GroupTimeline, TraceHistory
 from fencepost.traces.history.recorder import NoHistory, make_recorder
 from fencepost.traces.judge.judge import Judge
@@ -220,3 +223,29 @@ def test_a_failure_is_drawn_below_the_story(tmp_path: Path) -> None:
 def test_no_history_is_told_of_an_unknown_protocol() -> None:
     with pytest.raises(NoHistory, match="no history is told of the protocol rent: use fencepost judge"):
         Script("rent", Order.TOTAL).history()
+
+
+# --- Calls of scenarios: what a response teaches, and when.
+
+
+def call_with(response: "asyncio.Future[Body | None]") -> Call:
+    """A call of a request whose response is the future's."""
+    return Call("JoinGroup", 4, Exchange(None, response, lambda: None), timeout=1_000)
+
+
+async def test_a_caller_goes_on_after_what_a_response_teaches() -> None:
+    """The response may be there before the call is awaited, as in process. Python 3.12 changed `asyncio.wait_for`."""
+    response: asyncio.Future[Body | None] = asyncio.get_running_loop().create_future()
+    learnt: list[str] = []
+    response.add_done_callback(lambda done: learnt.append((done.result() or {})["member_id"]))
+    response.set_result({"error_code": 79, "member_id": "A"})
+    await call_with(response)
+    assert learnt == ["A"]
+
+
+async def test_a_call_without_a_response_ends() -> None:
+    """The wait is bounded, and does not cancel the response."""
+    response: asyncio.Future[Body | None] = asyncio.get_running_loop().create_future()
+    with pytest.raises(Unanswered, match="no answer to JoinGroup within 1000 ms"):
+        await call_with(response)
+    assert not response.done()

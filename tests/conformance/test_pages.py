@@ -2,18 +2,30 @@
 
 import re
 from dataclasses import replace
+from xml.etree import ElementTree
 
 import pytest
 
 from fencepost import Report, run
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.conformance.reports.document import SIGNS
+from fencepost.conformance.reports.drawings import draw_coverage, escape_mermaid, to_mermaid, to_svg
 from fencepost.conformance.reports.html import POLICY, render_html
 from fencepost.conformance.reports.json_report import ReportError, from_html, from_json, to_json
 from fencepost.conformance.reports.report import describe_reports, to_html, to_markdown
+from fencepost.conformance.reports.sequence import (
+    MAX_STEPS,
+    SequenceDiagram,
+    StepKind,
+    draw_sequence,
+    follow_phases,
+    format_duration,
+    read_excerpt,
+)
 from fencepost.conformance.reports.text import render_text
 from fencepost.conformance.results import Ending, EndKind, Scope, Verdict
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
+from fencepost.traces.events import Event, Kind
 from tests.support.faulty_coordinators import FORGIVING
 from tests.support.html_reader import HtmlReader
 from tests.support.sample_reports import JOIN_29, KEPT, VIOLATED
@@ -109,3 +121,141 @@ def test_several_reports_stand_side_by_side(report: Report) -> None:
 
 def test_every_verdict_has_a_sign_of_its_own() -> None:
     assert set(SIGNS) == set(Verdict) and len(set(SIGNS.values())) == len(Verdict)
+
+
+# --- Sequence diagrams: what they show of a trace, as Mermaid and as SVG.
+
+MERMAID = """\
+sequenceDiagram
+    participant P0 as A
+    participant P1 as B
+    participant C as coordinator
+    P0->>C: JoinGroup v9 member_id='', protocols=[range]
+    C-->>P0: MEMBER_ID_REQUIRED
+    P1->>C: JoinGroup v9 member_id='', protocols=[range]
+    C-->>P1: MEMBER_ID_REQUIRED
+    P0->>C: JoinGroup v9 protocols=[range]
+    P1->>C: JoinGroup v9 protocols=[range]
+    Note over C: 1.2 s later
+    C-->>P0: generation_id=1, protocol_name='range', leader=A, member_id=A, members=2
+    C-->>P1: generation_id=1, protocol_name='range', leader=A, member_id=B
+    P1->>C: SyncGroup v5 generation_id=1
+    P0->>C: SyncGroup v5 generation_id=1, assignments=[A, B]
+    C-->>P0: protocol_name='range', assignment=1 bytes
+    C-->>P1: protocol_name='range', assignment=1 bytes
+    P0->>C: Heartbeat v4 generation_id=1
+    C-->>P0: OK
+    P1->>C: Heartbeat v4 generation_id=1
+    C-->>P1: OK
+    P0->>C: Heartbeat v4 generation_id=2
+    C-->>P0: WRONG OK
+"""
+
+
+@pytest.fixture(scope="module")
+def forgiving_report() -> Report:
+    """The report on a coordinator that accepts heartbeats of any generation."""
+    return run(InProcessTarget(BUNDLED_SETTINGS, make_coordinator=FORGIVING), only=["HB-04"], schedules=5)
+
+
+@pytest.fixture(scope="module")
+def diagram(forgiving_report: Report) -> SequenceDiagram:
+    (failure, *_) = forgiving_report.result("HB-04").failures_by_length()
+    excerpt = read_excerpt(failure)
+    assert excerpt is not None
+    return draw_sequence(excerpt[1], failure.step)
+
+
+def heartbeats(count: int) -> list[Event]:
+    """So many equal exchanges in a row, a second apart."""
+    events = []
+    for number in range(count):
+        common = {"time": number * 1_000, "connection": 0, "member": "A", "api": "Heartbeat", "version": 4}
+        events.append(Event(sequence=2 * number, kind=Kind.REQUEST, body={"generation_id": 1}, **common))  # type: ignore[arg-type]
+        answer = Event(sequence=2 * number + 1, kind=Kind.RESPONSE, body={"error_code": 0}, of=2 * number, **common)  # type: ignore[arg-type]
+        events.append(answer)
+    return events
+
+
+def test_a_diagram_ends_with_the_wrong_response(diagram: SequenceDiagram) -> None:
+    assert to_mermaid(diagram) == MERMAID
+
+
+def test_a_response_that_never_comes_is_shown(forgiving_report: Report) -> None:
+    events = heartbeats(1)[:1]
+    (request, nothing) = draw_sequence(events, 0).steps
+    assert (nothing.kind, nothing.is_wrong, nothing.request) == (StepKind.NO_RESPONSE, True, request.request)
+    assert "C--xP0: WRONG no response" in to_mermaid(draw_sequence(events, 0))
+
+
+def test_equal_exchanges_in_a_row_are_counted() -> None:
+    drawn = draw_sequence(heartbeats(7))
+    assert [step.times for step in drawn.steps] == [7, 7]
+    assert "7 times Heartbeat" in to_mermaid(drawn)
+    wrong = draw_sequence(heartbeats(7), 12)
+    assert [step.times for step in wrong.steps] == [6, 6, 1, 1]
+
+
+def test_a_long_trace_shows_its_end_and_counts_the_rest() -> None:
+    events = [replace(event, member=f"m{event.time // 1000 % 3}") for event in heartbeats(100)]
+    drawn = draw_sequence(events)
+    assert (len(drawn.steps), drawn.omitted) == (MAX_STEPS, 200 - MAX_STEPS)
+    assert f"{200 - MAX_STEPS} earlier steps are left out" in to_mermaid(drawn)
+
+
+def test_phases_of_the_model_stand_beside_the_steps(forgiving_report: Report, diagram: SequenceDiagram) -> None:
+    excerpt = read_excerpt(forgiving_report.result("HB-04").failures_by_length()[0])
+    assert excerpt is not None
+    spans = follow_phases(*excerpt, diagram.steps)
+    assert [(span.phase, span.generation) for span in spans] == [
+        ("Empty", 0),
+        ("Preparing", 0),
+        ("Completing", 1),
+        ("Stable", 1),
+    ]
+    assert [span.end for span in spans][:-1] == [span.first for span in spans][1:]
+    text = to_svg(diagram, spans, "title", "description")
+    assert [each.text for each in ElementTree.fromstring(text) if each.get("class") == "phase-name"] == [
+        "Empty g0",
+        "Preparing g0",
+        "Completing g1",
+        "Stable g1",
+    ]
+
+
+def test_an_svg_has_words_for_those_who_do_not_see_it(diagram: SequenceDiagram) -> None:
+    root = ElementTree.fromstring(to_svg(diagram, (), "<b>&", "the schedule follows"))
+    assert (root.get("role"), root[0].text, root[1].text) == ("img", "<b>&", "the schedule follows")
+    wrong = [each for each in root.iter() if "wrong" in str(each.get("class"))]
+    assert len(wrong) == 1 and "✗ wrong: OK" in "".join(wrong[0].itertext())
+
+
+def test_hostile_texts_do_nothing() -> None:
+    name = 'A"; <script>alert(1)</script>\n%% end \u202e'
+    events = [replace(event, member=name) for event in heartbeats(1)]
+    drawn = draw_sequence(events)
+    ElementTree.fromstring(to_svg(drawn, (), name, name))
+    text = to_mermaid(drawn)
+    assert len(text.splitlines()) == 5
+    assert not set('<>"%\u202e') & set(text.split("as coordinator")[0].replace("->>", ""))
+    assert escape_mermaid("end; #1") == "#101;#110;#100;#59; #35;1"
+
+
+def test_coverage_is_a_ring_of_phases(forgiving_report: Report) -> None:
+    assert forgiving_report.coverage is not None
+    root = ElementTree.fromstring(draw_coverage(forgiving_report.coverage))
+    names = [each.text for each in root if each.tag == "text" and each.get("class") is None]
+    assert names == ["no group", "empty", "preparing", "completing", "stable"]
+    assert any(each.get("class") == "seen" for each in root) and "taken" in "".join(root.itertext())
+
+
+def test_a_failure_without_a_trace_has_no_diagram() -> None:
+    assert read_excerpt(JOIN_29) is None
+    assert read_excerpt(replace(JOIN_29, excerpt="nonsense")) is None
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "text"), [(250, "250 ms"), (1_200, "1.2 s"), (120_000, "2 min"), (200_000, "3 min 20 s")]
+)
+def test_durations_are_told_in_words(milliseconds: int, text: str) -> None:
+    assert format_duration(milliseconds) == text

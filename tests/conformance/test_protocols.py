@@ -21,7 +21,7 @@ from fencepost.traces.judge.groups.group_judge import GroupFindings
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.judge.registry import UnknownProtocol
 from fencepost.traces.verdict import Violation
-from tests.support.lease.judge import LeaseProtocol
+from tests.support.lease.protocol import LeaseProtocol
 
 PLAIN = Header("s", Order.INTERVALS, "virtual", Settings(), 10)
 LEASE = replace(PLAIN, protocol="lease", limits={"ttl": 321})

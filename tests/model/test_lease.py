@@ -10,8 +10,19 @@ from fencepost.model.explore.rendering import explored_graph
 from fencepost.model.frozen import evolve
 from fencepost.model.proofs.induction import HandlerEvent, HandlerProof, initially_false, prove_handler
 from fencepost.model.proofs.symbolic_values import SymbolFactory
-from tests.support.lease.checks import ACQUIRE, EXPIRE, RENEW, STATEMENTS, WRITE, lease_system
-from tests.support.lease.protocol import HANDLERS, Lease, LeaseError, LeaseStep, Request
+from tests.support.lease.protocol import (
+    ACQUIRE,
+    EXPIRE,
+    HANDLERS,
+    RENEW,
+    STATEMENTS,
+    WRITE,
+    Lease,
+    LeaseError,
+    LeaseStep,
+    Request,
+    lease_system,
+)
 
 # --- The search runs on the toy protocol as it is: properties, witnesses, counterexamples, graphs.
 

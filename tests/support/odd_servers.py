@@ -12,8 +12,7 @@ from typing import Any, TypeAlias
 
 from fencepost.conformance.testing.threads import enter_in_thread
 from fencepost.model.wire.codec import decode_request
-from tests.support.bad_inputs.bad_input import BadInput
-from tests.support.bad_inputs.samples import SAMPLES
+from tests.support.bad_inputs.bad_input import SAMPLES, BadInput
 from tests.support.fake_broker import DISCONNECT, SILENCE, FakeBroker, encode_frame, serve_brokers
 
 Reader: TypeAlias = asyncio.StreamReader

@@ -7,5 +7,5 @@ was missed, look at the kind and not at the fault.
 
 A fault is a few edits to functions of the bundled coordinator, applied from outside while it is measured. Its witness
 is the shortest scenario by hand at which the responses of the faulty coordinator differ from those of the shipped one.
-`tests.acceptance.test_heldout_faults` plays the witnesses; `python -m tests.acceptance heldout` runs random schedules.
+`tests.acceptance.test_heldout` plays the witnesses; `python -m tests.acceptance heldout` runs random schedules.
 """

@@ -25,9 +25,20 @@ from fencepost.traces.events import Body, Event, Header
 from fencepost.traces.files.trace_files import open_trace
 from fencepost.traces.judge.judge import judge
 from fencepost.traces.verdict import TraceVerdict
-from tests.support.lease.judge import LeaseProtocol
-from tests.support.lease.protocol import HANDLERS, REQUIREMENTS, SPECIFICATION, Lease, LeaseError, LeaseStep, Request
-from tests.support.lease.server import LEASE, LeaseSchedules, handle_request, lease_target
+from tests.support.lease.protocol import (
+    HANDLERS,
+    LEASE,
+    REQUIREMENTS,
+    SPECIFICATION,
+    Lease,
+    LeaseError,
+    LeaseProtocol,
+    LeaseSchedules,
+    LeaseStep,
+    Request,
+    handle_request,
+    lease_target,
+)
 
 SCHEDULES = 60
 Handler = Callable[[Lease, str, Body, int], LeaseStep]

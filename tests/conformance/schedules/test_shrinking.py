@@ -13,7 +13,7 @@ from fencepost.conformance.subject import ScenarioRun
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.verdict import TraceVerdict, Violation
-from tests.support.lease.server import LeaseSchedules
+from tests.support.lease.protocol import LeaseSchedules
 
 REQUIREMENT = "LEASE-01"
 VIOLATION = Violation(1, "lease", "acquire", ("token",), "1", ("2",), "acquire.free", "", (REQUIREMENT,))

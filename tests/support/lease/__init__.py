@@ -5,6 +5,6 @@ from fencepost.model.protocols import ProtocolEntry
 LEASE = ProtocolEntry(
     "lease",
     specifications={"lease": "tests.support.lease.protocol:SPECIFICATION"},
-    judge="tests.support.lease.judge:LeaseProtocol",
-    description="tests.support.lease.server:LEASE",
+    judge="tests.support.lease.protocol:LeaseProtocol",
+    description="tests.support.lease.protocol:LEASE",
 )

@@ -15,8 +15,7 @@ from fencepost.traces.judge.search.configuration import Configuration
 from fencepost.traces.judge.search.search import Search
 from fencepost.traces.judge.search.stepper import SearchLimitExceeded
 from fencepost.traces.verdict import TraceVerdict, Violation
-from tests.support.lease.judge import LeaseProtocol, LeaseStepper
-from tests.support.lease.protocol import Lease, LeaseError
+from tests.support.lease.protocol import Lease, LeaseError, LeaseProtocol, LeaseStepper
 
 TTL, GRACE = 100, 10
 Exchange = tuple[int, int, str, dict[str, Any], LeaseError, int]
