@@ -5,6 +5,7 @@ import re
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -162,25 +163,22 @@ def location(text: str) -> Path | str:
     return text if separator else Path(text)
 
 
-def count(text: str) -> int:
-    """An integer of at least 1."""
-    if not _is_number(text) or int(text) < 1:
-        raise ArgumentTypeError(f"{text!r} is not a number above 0")
-    return int(text)
+def number_reader(described: str, least: int, most: float = inf) -> Callable[[str], int]:
+    """A function that reads whole numbers from `least` to `most`; `described` says what other texts are not."""
+
+    def read(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
+            raise ArgumentTypeError(f"{text!r} is not {described}")
+        return int(text)
+
+    return read
 
 
-def node_count(text: str) -> int:
-    """The number of nodes of a cluster."""
-    if not _is_number(text) or not 1 <= int(text) <= MAX_NODES:
-        raise ArgumentTypeError(f"{text!r} is not a number from 1 to {MAX_NODES}")
-    return int(text)
-
-
-def whole(text: str) -> int:
-    """An integer of at least 0."""
-    if not _is_number(text):
-        raise ArgumentTypeError(f"{text!r} is not a whole number from 0 up")
-    return int(text)
+count = number_reader("a number above 0", 1)
+whole = number_reader("a whole number from 0 up", 0)
+node_count = number_reader(f"a number from 1 to {MAX_NODES}", 1, MAX_NODES)
+"""Reads the number of nodes of a cluster."""
+port = number_reader(f"a port, which is a number from 1 to {_MAX_PORT}", 1, _MAX_PORT)
 
 
 def topic_partitions(text: str) -> tuple[str, int]:
@@ -189,13 +187,6 @@ def topic_partitions(text: str) -> tuple[str, int]:
     if not name:
         raise ArgumentTypeError(f"{text!r} is not NAME=N, such as orders=6")
     return name, count(number)
-
-
-def port(text: str) -> int:
-    """The port of a peer, 1 to 65535."""
-    if not _is_number(text) or not 0 < int(text) <= _MAX_PORT:
-        raise ArgumentTypeError(f"{text!r} is not a port, which is a number from 1 to 65535")
-    return int(text)
 
 
 def listening_port(text: str) -> int:
@@ -265,10 +256,6 @@ def setting(text: str) -> tuple[str, str]:
     if not key or not equals:
         raise ArgumentTypeError(f"{text!r} is not KEY=VALUE")
     return key, value
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit()
 
 
 # --- options of several commands

@@ -8,7 +8,7 @@ import asyncio
 import json
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from heapq import nsmallest
 from pathlib import Path
 
@@ -182,5 +182,5 @@ def play_seed(seed: Seed, folder: Path, corpus: Corpus, tables: TableWriter, pla
         counts += counts_of(reader)
     # The corpus keeps the traces, and their files are removed: the report names what is kept.
     text = to_json(report).replace(json.dumps(place)[1:-1], json.dumps(name)[1:-1])
-    tables.add_row(INPUTS, InputRow.from_counts(seed.name, 0, 0, counts, text))
+    tables.add_row(INPUTS, InputRow(seed.name, 0, 0, *astuple(counts))._replace(report=text))
     return counts

@@ -1,7 +1,7 @@
 """The test session: its runs, one for each target, and the reports that come of them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -54,23 +54,12 @@ class RunView:
         return self._run.report()
 
 
-@dataclass(frozen=True, slots=True)
-class CaseGroup:
-    """The test cases that were selected and share a fixture `fencepost_target`: the ids of their requirements, in
-    catalogue order, the number of their random schedules, and the deviations that they declare."""
-
-    requirements: tuple[str, ...] = ()
-    schedules: int = 0
-    known: Mapping[str, str] = field(default_factory=dict)
-
-
-def group_cases(cases: Iterable[CaseId], known: Mapping[str, str]) -> CaseGroup:
-    """The group of some test cases."""
+def plan_cases(cases: Iterable[CaseId], known: Mapping[str, str]) -> SessionPlan:
+    """What the test cases that share a fixture `fencepost_target` want; requirements are in catalogue order."""
     cases = tuple(cases)
     ids = {case.requirement for case in cases}
-    return CaseGroup(
-        tuple(id for id in DEFAULT_SPECIFICATION.requirements if id in ids), sum(case.size for case in cases), known
-    )
+    requirements = tuple(id for id in DEFAULT_SPECIFICATION.requirements if id in ids)
+    return SessionPlan(requirements, known=known, schedules=sum(case.size for case in cases))
 
 
 class KitSession:
@@ -79,7 +68,7 @@ class KitSession:
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
         self.options = read_options(config)
-        self.groups: dict[object, CaseGroup] = {}
+        self.plans: dict[object, SessionPlan] = {}
         """By the definition of the fixture `fencepost_target`."""
         self.runs: list[tuple[TestedTarget, SessionRun]] = []
         self.unusable: list[tuple[TestedTarget, str]] = []
@@ -106,7 +95,7 @@ class KitSession:
             for item in members:
                 choice = choice_of(item)
                 known |= choice.known if choice is not None else {}
-            self.groups[fixture] = group_cases(map(case_of, members), known)
+            self.plans[fixture] = plan_cases(map(case_of, members), known)
 
     # -- fixtures -----------------------------------------------------------------------------------------------
 
@@ -114,12 +103,12 @@ class KitSession:
         """The test case that a fixture asks for; a declared deviation is expected to fail."""
         __tracebackhide__ = True
         id: CaseId = request.param
-        group = self.groups[target_fixture(request.node)]
+        plan = self.plans[target_fixture(request.node)]
         save = self.options.save or self.cache_folder()
-        context = CaseContext(request.node.nodeid, group.requirements, save, self.options.skips_undecided)
+        context = CaseContext(request.node.nodeid, plan.requirements, save, self.options.skips_undecided)
         requirement = DEFAULT_SPECIFICATION.requirements.get(id.requirement)
         if requirement is not None:
-            known = declared_deviations(target, self.choices().profile, group.known)
+            known = declared_deviations(target, self.choices().profile, plan.known)
             if requirement.id in known:
                 reason = known[requirement.id]
                 request.node.add_marker(pytest.mark.xfail(raises=Violation, strict=True, reason=reason))
@@ -149,10 +138,10 @@ class KitSession:
         reason = next((told for other, told in self.unusable if other is target or other == target), "")
         if reason:
             pytest.fail(reason, pytrace=False)
-        group = self.groups.get(target_fixture(node), CaseGroup())
-        expected = frozenset() if self.is_worker else frozenset(group.requirements)
-        plan = SessionPlan(
-            group.requirements or tuple(DEFAULT_SPECIFICATION.requirements), expected, group.known, group.schedules
+        plan = self.plans.get(target_fixture(node), SessionPlan(()))
+        expected = frozenset() if self.is_worker else frozenset(plan.requirements)
+        plan = replace(
+            plan, requirements=plan.requirements or tuple(DEFAULT_SPECIFICATION.requirements), expected=expected
         )
         try:
             made = make_session_run(target, self.choices(), plan)

@@ -186,7 +186,8 @@ def split_command(command: Command) -> tuple[str, ...]:
 @dataclass(frozen=True, slots=True)
 class SessionPlan:
     """What the test cases of a session on one target want: the requirements to be tested, those of them that are
-    `expected` to be asked for in this process, declared deviations, and the number of random schedules."""
+    `expected` to be asked for in this process, the deviations that they declare, and the number of their random
+    schedules."""
 
     requirements: tuple[str, ...]
     expected: frozenset[str] = frozenset()

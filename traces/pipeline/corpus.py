@@ -109,11 +109,6 @@ class InputRow(NamedTuple):
     quarantined: int
     report: str | None = None
 
-    @classmethod
-    def from_counts(cls, input: str, size: int, changed: int, counts: Counts, report: str | None = None) -> "InputRow":
-        """The row of an input with these counts."""
-        return cls(input, size, changed, counts.lines, counts.headers, counts.events, counts.quarantined, report)
-
     @property
     def is_position(self) -> bool:
         """Whether the row is no input, but says where the next ingest of a topic goes on."""

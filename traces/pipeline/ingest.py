@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, astuple, dataclass, field, fields, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, TypeVar
@@ -180,7 +180,7 @@ def write_input(input: InputFile, reader: RowReader, corpus: Corpus, tables: Tab
     """Write the rows of an input, its own among them, and add what came of it to `result`."""
     write_rows(input, reader, corpus, tables)
     counts = counts_of(reader)
-    tables.add_row(INPUTS, InputRow.from_counts(input.name, input.size, input.changed, counts))
+    tables.add_row(INPUTS, InputRow(input.name, input.size, input.changed, *astuple(counts)))
     result.inputs.append(input.name)
     result.counts += counts
     result.flaws += [reader.flaw] if reader.flaw else []
