@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -56,7 +56,7 @@ def run_test(options: argparse.Namespace, console: Console) -> int:
     from fencepost.conformance.events import RunFinished
     from fencepost.conformance.run import runner
 
-    plan = plan_of(options)
+    plan = plan_of(options, options.target)
     requirements = runner.requirements_of(plan)
     if plan.tours and find_spec("networkx") is None:
         raise ModuleNotFoundError(name="networkx")
@@ -89,27 +89,18 @@ def displays(
     return [] if options.quiet else [progress_consumer(progress)]
 
 
-def plan_of(options: argparse.Namespace) -> "Plan":
-    """The plan that the options describe."""
+def plan_of(options: argparse.Namespace, target: str) -> "Plan":
+    """The plan that the options describe: its fields are options of the same names, or keep their defaults."""
     from fencepost.conformance.plan import Plan
 
-    plan = Plan(
-        target=options.target,
-        patterns=tuple(options.only),
-        smoke=options.smoke,
-        slow=options.slow,
-        seed=options.seed,
-        schedules=options.schedules or 0,
-        tours=options.tours,
-        profile=options.profile,
-        save=options.save,
-        traces=options.traces,
-        excluded=tuple(options.exclude),
-        max_failures=options.max_failures,
-        seconds=options.seconds,
-        shrink_seconds=options.shrink_seconds,
-        intrusive=options.intrusive,
-    )
+    told = {
+        **vars(options),
+        "target": target,
+        "patterns": tuple(options.only),
+        "excluded": tuple(options.exclude),
+        "schedules": options.schedules or 0,
+    }
+    plan = Plan(**{each.name: told[each.name] for each in fields(Plan) if each.name in told})
     return plan if options.schedules is not None else replace(plan, schedules=plan.default_schedules)
 
 
@@ -163,22 +154,10 @@ def run_test_client(options: argparse.Namespace, console: Console) -> int:
 def make_run(options: argparse.Namespace) -> "ClientRun":
     """The run that the options describe."""
     from fencepost.conformance.clients.run import ClientRun
-    from fencepost.conformance.plan import Plan
     from fencepost.conformance.profile import CLIENT_SECTIONS, load_profile
 
     command = tuple(options.command)
-    plan = Plan(
-        target=" ".join(command),
-        patterns=tuple(options.only),
-        excluded=tuple(options.exclude),
-        seconds=options.seconds,
-        save=options.save,
-        traces=options.traces,
-        profile=options.profile,
-        schedules=options.schedules,
-        seed=options.seed,
-        shrink_seconds=options.shrink_seconds,
-    )
+    plan = plan_of(options, " ".join(command))
     profile = load_profile(options.profile, CLIENT_SECTIONS)
     player, protocol = make_player(command, options.driven, options.startup_seconds)
     if options.upstream is not None:
