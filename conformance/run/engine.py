@@ -20,8 +20,8 @@ Theory of operation
    while it draws it, so that moves make sense, and so that the transitions of the model that the schedule takes are
    predicted. The same seed and batch number give the same schedules, in any process.
 2. Play. The protocol turns a schedule into a scenario, which is played as all scenarios are: on a target of its own on
-   virtual time (`virtual_engine`), or with many others in groups of their own on a real target (`concurrent_engine`;
-   schedules that restart the target share the restarts, `restart_batch`).
+   virtual time (`VirtualEngine`), with a client of its own (`ClientEngine`), or with many others in groups of their own
+   on a real target (`ConcurrentEngine`; schedules that restart the target share the restarts, `RestartBatch`).
 3. Judge. The judge holds the trace against the model. No expectation is part of a schedule: whatever the model does
    not allow is a violation of the requirements that the judge names.
 4. Confirm. Of each violated requirement the shortest failing schedules are candidates. They are replayed, and with them
@@ -35,7 +35,7 @@ Theory of operation
 6. Save. The run that is reported carries the reference differences it was judged by, so that its trace can be judged
    and replayed by itself.
 
-The engine knows no protocol and no target: the former is a `ScheduleProtocol`, the latter a subclass here.
+The engine knows no protocol and no target: the former is a `ScheduleProtocol`, the latter is known to a subclass.
 """
 
 import asyncio
