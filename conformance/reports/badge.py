@@ -166,16 +166,12 @@ def describe_report(report: Report) -> str:
         f"{summary[Verdict.INCONCLUSIVE]} open, {summary[Verdict.UNSUPPORTED]} unsupported, "
         f"{summary[Verdict.NOT_OBSERVED]} not observed"
     )
+    is_named = report.provenance is not None and report.provenance.named_by is not NamedBy.NOBODY
+    target = name_of(report) if is_named else f"{name_of(report)} (unnamed build)"
     return (
-        f"{target_words(report)}: {', '.join(tier_words(report))}; {against}; fencepost {kit.version}, "
+        f"{target}: {', '.join(tier_words(report))}; {against}; fencepost {kit.version}, "
         f"catalogue {kit.catalogue[:12]}, {day_of(report) or 'no date'}; report sha256 {digest[:16]}"
     )
-
-
-def target_words(report: Report) -> str:
-    """The target by name and version, and whether nobody named it."""
-    is_named = report.provenance is not None and report.provenance.named_by is not NamedBy.NOBODY
-    return name_of(report) if is_named else f"{name_of(report)} (unnamed build)"
 
 
 def tier_words(report: Report) -> Iterator[str]:

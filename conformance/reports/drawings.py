@@ -262,10 +262,11 @@ def draw_coverage(coverage: Coverage) -> str:
         missed[arrow_of(name, phases)] += 1
     places = dict(zip(phases, ring(len(phases)), strict=True))
     size = f'width="{RING_WIDTH}" height="{RING_HEIGHT}"'
+    told = (f"{start} to {end} {seen[start, end]} times" for start, end in sorted(seen | missed))
     parts = [
         f'<svg class="phases" viewBox="0 0 {RING_WIDTH} {RING_HEIGHT}" {size} role="img">',
         "<title>Transitions between the phases of the group</title>",
-        f"<desc>{clean(describe_arrows(seen, missed))}</desc>",
+        f"<desc>{clean('; '.join(told))}</desc>",
     ]
     for start, end in sorted(seen | missed):
         if start != end:
@@ -330,9 +331,3 @@ def node(phase: str, x: float, y: float, stays: int) -> Iterator[str]:
     yield f'<rect class="node" x="{left:.1f}" y="{top:.1f}" width="{NODE_WIDTH}" height="{NODE_HEIGHT}" rx="4"/>'
     yield f'<text x="{x:.1f}" y="{y - 3:.1f}" text-anchor="middle">{clean(phase)}</text>'
     yield f'<text class="soft" x="{x:.1f}" y="{y + 14:.1f}" text-anchor="middle">stays {stays}</text>'
-
-
-def describe_arrows(seen: Counter[Arrow], missed: Counter[Arrow]) -> str:
-    """The arrows in words."""
-    told = [f"{start} to {end} {seen[start, end]} times" for start, end in sorted(seen | missed)]
-    return "; ".join(told)

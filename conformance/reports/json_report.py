@@ -135,12 +135,14 @@ class ReportDocument:
 def make_document(report: Report, histories: Sequence[TraceHistory] | None = None) -> ReportDocument:
     """The document of a report, with the histories of groups that were told of its traces."""
     requirements = report.specification.requirements
+    verdicts = {str(verdict): count for verdict, count in report.summary().items()}
+    code: Literal[0, 1, 2, 3] = report.exit_code().value
     return ReportDocument(
         fencepost=REPORT_VERSION,
         kit=report.kit or describe_kit(report.specification),
         subject=next((each for each in get_args(Subject) if each == report.specification.subject), "coordinator"),
         target=report.target,
-        outcome=describe_outcome(report),
+        outcome=Outcome(code, outcome_line(report), report.scope, report.checked_count(), verdicts),
         tiers=count_tiers(report),
         causes=tuple(RootCause(cause.title, cause.requirements) for cause in find_causes(report.results)),
         requirements=tuple(make_entry(result, requirements[result.id]) for result in report.results),
@@ -160,13 +162,6 @@ def make_document(report: Report, histories: Sequence[TraceHistory] | None = Non
         histories=tuple(histories) if histories is not None else None,
         members=make_document(report.members) if report.members is not None else None,
     )
-
-
-def describe_outcome(report: Report) -> Outcome:
-    """What came of the run."""
-    verdicts = {str(verdict): count for verdict, count in report.summary().items()}
-    code: Literal[0, 1, 2, 3] = report.exit_code().value
-    return Outcome(code, outcome_line(report), report.scope, report.checked_count(), verdicts)
 
 
 def count_tiers(report: Report) -> dict[str, dict[str, int]]:

@@ -169,7 +169,9 @@ def result_sections(report: Report, *, is_drawn: bool = True) -> Iterator[Sectio
         title = f"Violations: {pluralize(causes, 'cause')}"
         yield Section("violations", title, tuple(violation_parts(report, is_drawn=is_drawn)))
     if report.results:
-        legend = Only(Medium.PAGE, (Paragraph(tuple(legend_spans(report))),))
+        counts = [(verdict, count) for verdict, count in report.summary().items() if count]
+        signs = (span for verdict, count in counts for span in (*sign_of(verdict), f" {count} \N{NO-BREAK SPACE} "))
+        legend = Only(Medium.PAGE, (Paragraph(tuple(signs)),))
         blocks = (legend, family_map(report), Only(RICH_MEDIA, (tier_table(report),)))
         yield Section("map", "Families", blocks, is_titled=True)
     if reasons := tuple(reason_parts(report)):
@@ -293,14 +295,6 @@ def family_map(report: Report) -> FamilyMap:
         cells.setdefault(requirement.family, []).append(cell)
         families.setdefault(requirement.family, []).append(result)
     return FamilyMap(tuple((name, tuple(cells[name]), count_verdicts(families[name])) for name in families))
-
-
-def legend_spans(report: Report) -> Iterator[Span]:
-    """What the signs of the map mean, with the number of requirements of each verdict."""
-    for verdict, count in report.summary().items():
-        if count:
-            yield from sign_of(verdict)
-            yield Span(f" {count} \N{NO-BREAK SPACE} ")
 
 
 def tier_table(report: Report) -> Table:

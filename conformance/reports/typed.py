@@ -5,7 +5,7 @@ A field that is None is left out. Nothing else is: every other field is there, a
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
 from functools import cache
@@ -190,16 +190,10 @@ def _describe_class(kind: type, classes: dict[str, Any]) -> dict[str, Any]:
         classes[kind.__name__] = {}  # a place for classes that contain themselves
         hints = {name: _alternatives(hint) for name, hint in _types(kind).items()}
         classes[kind.__name__] = {
-            "description": "\n".join(_unwrapped(getdoc(kind) or "")),
+            "description": "\n".join(" ".join(paragraph.split()) for paragraph in (getdoc(kind) or "").split("\n\n")),
             "type": "object",
             "properties": {name: _describe(plain, classes) for name, (plain, _) in hints.items()},
             "required": [name for name, (_, is_optional) in hints.items() if not is_optional],
             "additionalProperties": False,
         }
     return {"$ref": f"#/$defs/{kind.__name__}"}
-
-
-def _unwrapped(text: str) -> Iterator[str]:
-    """The paragraphs of a docstring, each in a line."""
-    for paragraph in text.split("\n\n"):
-        yield " ".join(paragraph.split())
