@@ -21,7 +21,7 @@ from fencepost.model.assignors import sticky
 from fencepost.model.assignors.group import GroupMember, subscriber_positions
 from fencepost.model.assignors.sticky_group import CONTESTED, StickyGroup, make_sticky_group
 from fencepost.model.classic.core.state import JoinResponse
-from fencepost.model.classic.member import commits, completion, heartbeats, joining, leaving, lookup
+from fencepost.model.classic.member import commits, heartbeats, joining, leaving, lookup
 from fencepost.model.classic.member.client import (
     CallbackKind,
     CallbackPlace,
@@ -102,7 +102,7 @@ def an_error_that_is_raised_ends_the_joining(
 )
 def revoked_partitions_are_claimed_once_more(patch: Patch) -> None:
     """The JoinGroup after a rebalance that took partitions away still claims them."""
-    install, subscription_of = completion.install_assignment, joining.subscription_of
+    install, subscription_of = commits.install_assignment, joining.subscription_of
     before: list[Any] = []
 
     def install_and_remember(client: Client, context: ClientContext) -> ClientStep:
@@ -138,7 +138,7 @@ def heartbeats_end_with_the_news(shipped: Shipped[ClientStep], client: Client, c
 
 
 @members.add("HELDOUT-08", "member.md 2.2: the callback before the assignment changes", "CALLBACK-06", "CALLBACK-07")
-@instead_of(completion.call_listener)
+@instead_of(commits.call_listener)
 def partitions_are_gone_before_the_callback(
     shipped: Shipped[ClientStep], client: Client, kind: Any, partitions: Any, place: Any, rule: str
 ) -> ClientStep:
@@ -161,7 +161,7 @@ def a_failed_join_is_repeated_at_once(patch: Patch) -> None:
     "COOP-03",
     setting=COOPERATIVE,
 )
-@instead_of(completion.on_completion_callback)
+@instead_of(commits.on_completion_callback)
 def no_rejoin_follows_a_revocation(
     shipped: Shipped[ClientStep], client: Client, kind: CallbackKind, raised: bool, context: ClientContext
 ) -> ClientStep:

@@ -1,34 +1,52 @@
-"""OffsetCommit: its offsets, moments and generation, and the reaction to the response (member.md 4)."""
+"""OffsetCommit, and the commits around a rebalance, before JoinGroup and at its end (member.md 2, 4)."""
 
 from collections.abc import Iterable
+from re import fullmatch
 
 from fencepost.model.classic.core.state import CommitResponse, SyncResponse
 from fencepost.model.classic.member import member as core
 from fencepost.model.classic.member.client import (
+    Callback,
     CallbackKind,
+    CallbackPlace,
     Client,
     ClientCommit,
     ClientContext,
     CommitPurpose,
     Completion,
     Failure,
+    Position,
     Problem,
     SentKind,
     assigned_partitions,
+    counts_of,
+    end_poll,
     flags_of,
+    has_generation,
     is_rebalancing,
     is_unanswered,
     next_handle,
     partitions_of,
+    position_of,
 )
-from fencepost.model.classic.member.commit_results import (
+from fencepost.model.classic.member.lookup import (
+    COORDINATOR_MOVED,
     fail_retriably,
+    find_coordinator,
     finish_commit,
+    lose_coordinator,
     with_commit,
 )
-from fencepost.model.classic.member.lookup import COORDINATOR_MOVED, find_coordinator, lose_coordinator
 from fencepost.model.classic.member.member import MemberState, MemberStep, PartitionCommit
-from fencepost.model.classic.member.step import ClientStep, CommitOffsets, RaiseFailure, SendRequest, join_steps, then
+from fencepost.model.classic.member.step import (
+    CallListener,
+    ClientStep,
+    CommitOffsets,
+    RaiseFailure,
+    SendRequest,
+    join_steps,
+    then,
+)
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
 from fencepost.model.groups.messages import CommitRequest, Offset, OffsetCommit, Partition, PartitionErrors
@@ -260,3 +278,149 @@ def commit_given_up(client: Client, revoked: tuple[Partition, ...], context: Cli
         return ClientStep(client)
     step = start_commit(client, CommitPurpose.GIVEN_UP, offsets, context)
     return ClientStep(step.client, step.outputs, ("client.complete.commit-given-up", *step.rules))
+
+
+# --- A rebalance ends: the assignment is checked and installed, and the listener is called (member.md 2.3).
+
+
+def call_listener(
+    client: Client, kind: CallbackKind, partitions: tuple[Partition, ...], place: CallbackPlace, rule: str
+) -> ClientStep:
+    """The listener is called; the client goes on when it returns."""
+    if kind is CallbackKind.LOST and not client.settings.hears_lost:
+        kind = CallbackKind.REVOKED
+    callback = Callback(kind, partitions, place)
+    return ClientStep(evolve(client, callback=callback), (CallListener(callback),), (rule,))
+
+
+def complete_rebalance(client: Client, context: ClientContext) -> ClientStep:
+    """The poll takes the assignment that SyncGroup brought."""
+    synced = client.synced
+    assert synced is not None
+    client = evolve(client, synced=None)
+    named = {topic for topic, _ in synced.partitions}
+    if client.pattern is not None:
+        client = evolve(client, topics=client.topics | {one for one in named if fullmatch(client.pattern, one)})
+    if not named <= client.topics:
+        # The exchange is over, so that the step before JoinGroup runs again (MEMBER-20).
+        refused = evolve(client, member=core.disconnect(client.member).member, is_prepared=False)
+        return ClientStep(refused, (), ("client.complete.foreign-topic",))
+    completion = Completion(client.member, synced)
+    step = complete_core(client, completion, 0)
+    if step.rule != "member.sync.answered":
+        return ClientStep(evolve(client, member=step.member), (), (step.rule,))
+    completing = evolve(client, member=step.member, completion=completion, remembered=synced.partitions)
+    revoked = tuple(sorted(set(assigned_partitions(client)).difference(synced.partitions)))
+    if not revoked:
+        return then(ClientStep(completing, (), (step.rule,)), context, install_assignment)
+    called = call_listener(completing, CallbackKind.REVOKED, revoked, CallbackPlace.COMPLETE, "client.complete.revoke")
+    committed = commit_given_up(called.client, revoked, context)
+    return ClientStep(
+        committed.client, (*committed.outputs, *called.outputs), (step.rule, *committed.rules, *called.rules)
+    )
+
+
+def install_assignment(client: Client, context: ClientContext) -> ClientStep:
+    """Install the new assignment: partitions that stay keep their position, new ones have none."""
+    assert client.completion is not None
+    synced = client.completion.synced
+    kept = {one: position_of(client, one) for one in synced.partitions}
+    added = tuple(one for one, position in kept.items() if position is None)
+    positions = tuple(position or Position(one) for one, position in kept.items())
+    clocks = evolve(client.clocks, auto_commit=context.now + client.settings.auto_commit_interval)
+    installed = evolve(client, positions=positions, clocks=clocks)
+    return call_listener(installed, CallbackKind.ASSIGNED, added, CallbackPlace.COMPLETE, "client.complete.assign")
+
+
+def on_completion_callback(client: Client, kind: CallbackKind, raised: bool, context: ClientContext) -> ClientStep:
+    """The listener returned from a call after SyncGroup; the first failure is raised when all calls were made."""
+    assert client.completion is not None
+    raised = raised or client.completion.raised
+    client = evolve(client, completion=evolve(client.completion, raised=raised))
+    if kind is CallbackKind.REVOKED:
+        return then(ClientStep(client, (), ("client.complete.revoked",)), context, install_assignment)
+    ended = evolve(client, completion=None, is_prepared=False, is_committed=False, reason="")
+    if not raised:
+        return ClientStep(ended, (), ("client.complete.done",))
+    return ClientStep(end_poll(ended, context), (RaiseFailure(Problem.LISTENER),), ("client.complete.raised",))
+
+
+# --- Before JoinGroup: whether the client has to join, and the partitions that it gives up first (member.md 1.2,
+# 2.2).
+
+
+def notice_changes(client: Client, context: ClientContext) -> ClientStep:
+    """The member has to join where the subscription is not the one it joined with, or where a leader sees other
+    partition counts than it planned with (MEMBER-21, MEMBER-27, MEMBER-28)."""
+    if client.member.rejoins or is_exchanging(client):
+        return ClientStep(client)
+    if client.joined is None or client.joined.topics != client.topics:
+        rule, reason = "client.rejoin.subscription", "the subscription has changed"
+    elif client.leads and counts_of(client, client.group_topics) != client.planned:
+        rule, reason = "client.rejoin.metadata", "cached metadata has changed"
+    else:
+        return ClientStep(client)
+    return ClientStep(evolve(client, member=core.ask_rejoin(client.member).member, reason=reason), (), (rule,))
+
+
+def is_exchanging(client: Client) -> bool:
+    """Whether a JoinGroup or SyncGroup is unanswered, or its answer has not been read."""
+    return bool(client.member.waiting) or client.synced is not None
+
+
+def lost_partitions(client: Client) -> tuple[Partition, ...]:
+    """The partitions that are lost since the generation or the member id was reset (CALLBACK-05)."""
+    return () if has_generation(client) else assigned_partitions(client)
+
+
+def prepare(client: Client, context: ClientContext) -> ClientStep:
+    """The commit and the callback before JoinGroup; the client is prepared when no callback is left to run."""
+    lost = lost_partitions(client)
+    if lost:
+        return call_listener(client, CallbackKind.LOST, lost, CallbackPlace.PREPARE, "client.prepare.lost")
+    if client.is_prepared:
+        return ClientStep(client)
+    if not client.is_committed:
+        step = then(ClientStep(client), context, give_up_commit_before_rebalance)
+        step = step if step.client.is_committed else then(step, context, commit_before_rebalance)
+        if not step.client.is_committed:
+            return step
+        return then(step, context, prepare)
+    # A listener that raises is not called again for the same rebalance (CALLBACK-13).
+    client = end_preparation(client)
+    if not has_generation(client):
+        return ClientStep(client, (), ("client.prepare.nothing",))
+    if not client.settings.is_cooperative:
+        everything = assigned_partitions(client)
+        return call_listener(
+            client, CallbackKind.REVOKED, everything, CallbackPlace.PREPARE, "client.prepare.revoke-all"
+        )
+    dropped = unsubscribed_partitions(client)
+    if not dropped:
+        return ClientStep(client, (), ("client.prepare.keep",))
+    return call_listener(
+        client, CallbackKind.REVOKED, dropped, CallbackPlace.PREPARE, "client.prepare.revoke-unsubscribed"
+    )
+
+
+def end_preparation(client: Client) -> Client:
+    """The client that may send JoinGroup; a commit that is still unanswered holds no rebalance up."""
+    return evolve(client, is_prepared=True, prepare_commit=0, clocks=evolve(client.clocks, prepare=0))
+
+
+def unsubscribed_partitions(client: Client) -> tuple[Partition, ...]:
+    """The assigned partitions whose topic has left the subscription (CALLBACK-04)."""
+    return tuple(one for one in assigned_partitions(client) if one[0] not in client.topics)
+
+
+def on_prepare_callback(
+    client: Client, given_up: tuple[Partition, ...], raised: bool, context: ClientContext
+) -> ClientStep:
+    """The listener returned from a call before JoinGroup, and the partitions are given up, also if it raised."""
+    positions = tuple(one for one in client.positions if one.partition not in given_up)
+    client = evolve(client, positions=positions, leads=False, group_topics=frozenset())
+    owned = flags_of(client, assigned_partitions(client))
+    client = end_preparation(evolve(client, member=evolve(client.member, owned=owned)))
+    if not raised:
+        return ClientStep(client, (), ("client.prepare.given-up",))
+    return ClientStep(end_poll(client, context), (RaiseFailure(Problem.LISTENER),), ("client.prepare.raised",))

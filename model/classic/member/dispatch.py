@@ -19,10 +19,19 @@ from fencepost.model.classic.member.client import (
 from fencepost.model.classic.member.commits import (
     on_application_commit,
     on_commit_response,
+    on_completion_callback,
+    on_prepare_callback,
     send_waiting_commits,
 )
-from fencepost.model.classic.member.completion import on_completion_callback
-from fencepost.model.classic.member.heartbeats import ask_heartbeat, on_heartbeat_response, work
+from fencepost.model.classic.member.heartbeats import (
+    ask_heartbeat,
+    continue_poll,
+    enforce_rebalance,
+    is_polling,
+    on_heartbeat_response,
+    poll,
+    work,
+)
 from fencepost.model.classic.member.joining import on_join_response, on_sync_response
 from fencepost.model.classic.member.leaving import (
     assign_manually,
@@ -34,17 +43,18 @@ from fencepost.model.classic.member.leaving import (
     subscribe,
     unsubscribe,
 )
-from fencepost.model.classic.member.lookup import lookup_failed, on_disconnect, on_find_response, without_unanswered
-from fencepost.model.classic.member.polling import continue_poll, enforce_rebalance, is_polling, poll
-from fencepost.model.classic.member.positions import (
+from fencepost.model.classic.member.lookup import (
+    lookup_failed,
+    on_disconnect,
+    on_find_response,
     on_offsets,
     on_starts,
     pause,
     retry_offsets,
     return_records,
     seek,
+    without_unanswered,
 )
-from fencepost.model.classic.member.preparation import on_prepare_callback
 from fencepost.model.classic.member.step import (
     AskHeartbeat,
     AssignManually,

@@ -1,4 +1,4 @@
-"""The background worker: heartbeats, the client's view of its session, and the poll interval (member.md 3)."""
+"""The background worker and polls: heartbeats, session, poll interval, join procedure (member.md 1.2, 3)."""
 
 from fencepost.model.classic.core.state import HeartbeatRequest, HeartbeatResponse, LeaveRequest
 from fencepost.model.classic.member import member as core
@@ -7,14 +7,33 @@ from fencepost.model.classic.member.client import (
     Client,
     ClientContext,
     Closing,
+    Problem,
     SentKind,
     Unanswered,
+    end_poll,
     next_handle,
 )
-from fencepost.model.classic.member.lookup import COORDINATOR_MOVED, find_coordinator, lose_coordinator, send_request
+from fencepost.model.classic.member.commits import (
+    commit_periodically,
+    complete_rebalance,
+    is_exchanging,
+    lost_partitions,
+    notice_changes,
+    prepare,
+    send_waiting_commits,
+)
+from fencepost.model.classic.member.joining import send_join
+from fencepost.model.classic.member.lookup import (
+    COORDINATOR_MOVED,
+    fetch_offsets,
+    find_coordinator,
+    lose_coordinator,
+    send_request,
+    tell_reports,
+)
 from fencepost.model.classic.member.member import MemberState
 from fencepost.model.classic.member.settings import MAX_REASON_LENGTH
-from fencepost.model.classic.member.step import ClientStep, SendRequest, then
+from fencepost.model.classic.member.step import ClientStep, Poll, RaiseFailure, SendRequest, then
 from fencepost.model.classic.messages import Heartbeat, LeaveGroup
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
@@ -126,3 +145,73 @@ def extend_session(client: Client, context: ClientContext) -> Client:
     """The client whose session timer starts anew."""
     session = context.now + client.settings.session_timeout
     return evolve(client, clocks=evolve(client.clocks, session=session))
+
+
+# --- A poll: the join procedure as far as it goes, then auto-commit and positions (member.md 1.2, 4.3).
+
+
+def poll(client: Client, given: Poll, context: ClientContext) -> ClientStep:
+    """The application polls."""
+    if client.closing is not Closing.OPEN:
+        return ClientStep(client, (RaiseFailure(Problem.CLOSED),), ("client.poll.closed",))
+    if client.callback is not None:
+        return ClientStep(client, (), ("client.poll.in-callback",))
+    clocks = evolve(
+        client.clocks,
+        poll=context.now + given.timeout + client.settings.max_poll_interval,
+        polling_until=context.now + given.timeout if given.timeout else 0,
+    )
+    told = tell_reports(evolve(client, clocks=clocks))
+    return then(ClientStep(told.client, told.outputs, ("client.poll",)), context, continue_poll)
+
+
+def is_polling(client: Client, context: ClientContext) -> bool:
+    """Whether a poll is under way that no callback interrupts."""
+    return client.callback is None and context.now < client.clocks.polling_until
+
+
+def continue_poll(client: Client, context: ClientContext) -> ClientStep:
+    """What a poll does, as far as it goes without a response."""
+    failure = Error.FENCED_INSTANCE_ID if client.is_fenced else client.failure
+    if failure is not None:
+        raised = end_poll(evolve(client, failure=None), context)
+        return ClientStep(raised, (RaiseFailure(failure),), ("client.poll.raise",))
+    if client.is_manual:
+        return then(
+            ClientStep(client), context, find_if_needed, send_waiting_commits, commit_periodically, fetch_offsets
+        )
+    if not client.topics and client.pattern is None:
+        return ClientStep(client, (), ("client.poll.no-subscription",))
+    step = then(ClientStep(client), context, find_coordinator, send_waiting_commits, notice_changes)
+    if step.client.coordinator is None:
+        return step
+    if step.client.member.rejoins or is_exchanging(step.client) or lost_partitions(step.client):
+        return then(step, context, rebalance)
+    return then(step, context, send_heartbeat_in_poll, commit_periodically, fetch_offsets)
+
+
+def find_if_needed(client: Client, context: ClientContext) -> ClientStep:
+    """FindCoordinator of a client that assigns its partitions itself, if it asks the coordinator for something."""
+    wants = client.commits or any(one.offset is None for one in client.positions) or client.settings.auto_commit
+    return find_coordinator(client, context) if wants else ClientStep(client)
+
+
+def rebalance(client: Client, context: ClientContext) -> ClientStep:
+    """The join procedure as far as it goes: prepare, send JoinGroup, wait, complete."""
+    if client.synced is not None and not lost_partitions(client):
+        return complete_rebalance(client, context)
+    if is_exchanging(client) and not lost_partitions(client):
+        return ClientStep(client, (), ("client.join.waiting",))
+    step = prepare(client, context)
+    if step.client.callback is not None or not step.client.is_prepared:
+        return step
+    if is_exchanging(step.client):
+        return ClientStep(step.client, step.outputs, (*step.rules, "client.join.waiting"))
+    return then(step, context, send_join)
+
+
+def enforce_rebalance(client: Client, reason: str) -> ClientStep:
+    """The application asks for a rebalance, which the next poll begins (MEMBER-37)."""
+    step = core.ask_rejoin(client.member)
+    asked = evolve(client, member=step.member, reason=reason or "the application asked for a rebalance")
+    return ClientStep(asked, (), (step.rule,))

@@ -16,10 +16,9 @@ from fencepost.model.classic.member.client import (
     has_generation,
     new_client,
 )
-from fencepost.model.classic.member.commit_results import finish_commit, tell_reports
-from fencepost.model.classic.member.commits import local_failure, offsets_to_commit, start_commit
-from fencepost.model.classic.member.completion import call_listener
+from fencepost.model.classic.member.commits import call_listener, local_failure, offsets_to_commit, start_commit
 from fencepost.model.classic.member.heartbeats import leave_group
+from fencepost.model.classic.member.lookup import finish_commit, tell_reports
 from fencepost.model.classic.member.member import MemberState
 from fencepost.model.classic.member.settings import ClientSettings
 from fencepost.model.classic.member.step import (

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fencepost.model.assignors.consumer_protocol import encode_assignment
 from fencepost.model.classic.coordinator import group_protocol
 from fencepost.model.classic.core.state import CommitResponse, Output, Step
-from fencepost.model.classic.member import commits, joining, polling
+from fencepost.model.classic.member import commits, heartbeats, joining
 from fencepost.model.classic.member import member as core
 from fencepost.model.classic.member.settings import Strategy
 from fencepost.model.classic.member.step import ClientStep
@@ -140,7 +140,7 @@ FAULTS = [
     ("one owner", joining, "encode_plan", everything_to_everyone),
     ("no commit of a fenced member", group_protocol, "commit", accept_any_commit),
     ("commits follow records", commits, "offsets_to_commit", one_too_many),
-    ("the group settles", polling, "send_join", lambda client, context: ClientStep(client)),
+    ("the group settles", heartbeats, "send_join", lambda client, context: ClientStep(client)),
 ]
 HARD = [
     *STARTS,

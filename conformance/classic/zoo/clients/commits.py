@@ -12,7 +12,7 @@ from fencepost.conformance.classic.zoo.clients.reference import (
     replace_function,
 )
 from fencepost.conformance.zoo.fault import Patch, Shipped, Side
-from fencepost.model.classic.member import commit_results, commits, completion, leaving, polling, positions
+from fencepost.model.classic.member import commits, heartbeats, leaving, lookup
 from fencepost.model.classic.member import member as core
 from fencepost.model.classic.member.client import (
     Client,
@@ -48,7 +48,7 @@ def commit_whatever_the_state(patch: Patch, allowed: Any) -> None:
 @commit_bugs.add("BUG-63", "KAFKA-6362, https://github.com/apache/kafka/commit/ac267dc5cec", "MCOMMIT-17")
 def commits_find_no_coordinator(patch: Patch) -> None:
     """A client with partitions of its own does not look for the coordinator to commit."""
-    find, periodically = polling.find_if_needed, commits.commit_periodically
+    find, periodically = heartbeats.find_if_needed, commits.commit_periodically
 
     def find_for_offsets(client: Client, context: ClientContext) -> ClientStep:
         return find(client, context) if any(one.offset is None for one in client.positions) else ClientStep(client)
@@ -77,7 +77,7 @@ def every_poll_commits_again(patch: Patch) -> None:
             evolve(step.client, clocks=evolve(step.client.clocks, auto_commit=due)), step.outputs, step.rules
         )
 
-    finished = commit_results.finish_commit
+    finished = lookup.finish_commit
     replace_function(patch, periodically, commit_again)
     replace_function(patch, finished, finish)
 
@@ -99,7 +99,7 @@ def each_poll_commits_before_the_join(patch: Patch) -> None:
         is_before = commit.purpose is CommitPurpose.PREPARE
         return ClientStep(evolve(step.client, is_committed=False), step.outputs) if is_before else step
 
-    finished = commit_results.finish_commit
+    finished = lookup.finish_commit
     replace_function(patch, before, begin_again)
     replace_function(patch, finished, finish)
 
@@ -115,7 +115,7 @@ def a_commit_in_a_rebalance_fails_for_good(shipped: Shipped[Any], client: Client
 @commit_bugs.add(
     "BUG-78", "librdkafka issues 1605, 2933, https://github.com/confluentinc/librdkafka/commit/d0a9a8a6f", "PREFETCH-03"
 )
-@instead_of(commit_results.finish_commit)
+@instead_of(lookup.finish_commit)
 def a_failed_commit_stops_the_fetching(
     shipped: Shipped[ClientStep], client: Client, commit: Any, failure: Any, context: ClientContext
 ) -> ClientStep:
@@ -154,7 +154,7 @@ def a_stored_offset_survives_its_partition(patch: Patch) -> None:
 def auto_commit_runs_in_a_rebalance(patch: Patch) -> None:
     """Auto-commit goes on while JoinGroup has no response."""
     commit_whatever_the_state(patch, lambda client: client.member.state == MemberState.PREPARING_REBALANCE)
-    rebalance = polling.rebalance
+    rebalance = heartbeats.rebalance
 
     def rebalance_and_commit(client: Client, context: ClientContext) -> ClientStep:
         return then(rebalance(client, context), context, commits.commit_periodically)
@@ -222,7 +222,7 @@ def a_commit_told_of_a_rebalance_costs_the_id(patch: Patch) -> None:
 
 
 @commit_bugs.add("BUG-102", "kafka-python PR 2629, https://github.com/dpkp/kafka-python/commit/3463f595", "MCOMMIT-19")
-@instead_of(positions.on_offsets)
+@instead_of(lookup.on_offsets)
 def offsets_that_do_not_come_are_reset(
     shipped: Shipped[ClientStep], client: Client, handle: int, response: OffsetFetchResponse, context: ClientContext
 ) -> ClientStep:
@@ -230,7 +230,7 @@ def offsets_that_do_not_come_are_reset(
     if response.error == Error.NONE:
         return shipped(client, handle, response, context)
     asked = tuple(one.partition for one in client.positions if one.asked == handle)
-    return positions.reset_positions(ClientStep(client), asked, context) if asked else ClientStep(client)
+    return lookup.reset_positions(ClientStep(client), asked, context) if asked else ClientStep(client)
 
 
 @commit_bugs.add(
@@ -281,7 +281,7 @@ def queued_commits_are_dropped(shipped: Shipped[ClientStep], client: Client, con
 
 
 @commit_bugs.add("BUG-113", "brod, https://github.com/kafka4beam/brod/commit/4ab2f70", "MCOMMIT-19", setting=LATEST)
-@instead_of(positions.on_offsets)
+@instead_of(lookup.on_offsets)
 def a_committed_zero_is_none(
     shipped: Shipped[ClientStep], client: Client, handle: int, response: OffsetFetchResponse, context: ClientContext
 ) -> ClientStep:
@@ -294,7 +294,7 @@ def a_committed_zero_is_none(
 def a_position_survives_its_partition(patch: Patch) -> None:
     """A partition that comes back goes on at the position that it had, whatever is committed."""
     cached: dict[Any, int] = {}
-    install = completion.install_assignment
+    install = commits.install_assignment
 
     def install_cached(client: Client, context: ClientContext) -> ClientStep:
         step = install(client, context)
@@ -308,13 +308,13 @@ def a_position_survives_its_partition(patch: Patch) -> None:
         cached[given.partition] = given.following
         return returned(client, given, context)
 
-    returned = positions.return_records
+    returned = lookup.return_records
     replace_function(patch, install, install_cached)
     replace_function(patch, returned, return_and_keep)
 
 
 @commit_bugs.add("BUG-117", "Dekaf issue 892, https://github.com/thomhurst/Dekaf/commit/f4ea9d07b", "MCOMMIT-17")
-@instead_of(polling.poll)
+@instead_of(heartbeats.poll)
 def each_poll_restarts_the_timer(
     shipped: Shipped[ClientStep], client: Client, given: Poll, context: ClientContext
 ) -> ClientStep:

@@ -8,7 +8,7 @@ from fencepost.adapters.classic.client.fetcher import CompletedFetch, Fetcher, R
 from fencepost.conformance.classic.zoo.clients.reference import COOPERATIVE, client_family, instead_of, replace_function
 from fencepost.conformance.zoo.fault import Patch, Shipped, Side
 from fencepost.model.classic.member import client as values
-from fencepost.model.classic.member import positions
+from fencepost.model.classic.member import lookup
 from fencepost.model.classic.member.client import Client, ClientContext, position_of
 from fencepost.model.classic.member.step import ClientStep, PausePartition
 from fencepost.model.frozen import evolve
@@ -19,12 +19,12 @@ fetching = client_family(Side.FETCHER)
 
 def take_positions(patch: Patch) -> None:
     """Have records returned wherever the position is: the position follows them."""
-    drop = positions.return_records
+    drop = lookup.return_records
 
     def follow(client: Client, given: Any, context: ClientContext) -> ClientStep:
         position = position_of(client, given.partition)
         if position is not None and position.offset is not None:
-            client = positions.with_position(client, evolve(position, offset=given.first))
+            client = lookup.with_position(client, evolve(position, offset=given.first))
         return drop(client, given, context)
 
     replace_function(patch, drop, follow)
@@ -63,7 +63,7 @@ def two_positions_part(patch: Patch) -> None:
 
 
 @fetching.add("BUG-147", "KAFKA-4547, https://github.com/apache/kafka/commit/813897a0065", "POLL-03", "POLL-09")
-@instead_of(positions.pause)
+@instead_of(lookup.pause)
 def a_paused_partition_loses_its_position(
     shipped: Shipped[ClientStep], client: Client, given: PausePartition, context: Any = None
 ) -> ClientStep:
@@ -72,7 +72,7 @@ def a_paused_partition_loses_its_position(
     position = position_of(step.client, given.partition)
     if position is None or given.is_paused:
         return step
-    return ClientStep(positions.with_position(step.client, evolve(position, offset=None, asked=0)), (), step.rules)
+    return ClientStep(lookup.with_position(step.client, evolve(position, offset=None, asked=0)), (), step.rules)
 
 
 @fetching.add("BUG-151", "KAFKA-14196, https://github.com/apache/kafka/commit/536cdf692fb", "MCOMMIT-05", "POLL-19")
@@ -110,7 +110,7 @@ def the_limit_is_for_each_partition(patch: Patch) -> None:
 )
 def resuming_what_was_not_paused_goes_back(patch: Patch) -> None:
     """Resuming a partition that was not paused sets its position back to that at its last pause."""
-    pause = positions.pause
+    pause = lookup.pause
     at_pause: dict[Any, int] = {}
 
     def pause_and_keep(client: Client, given: PausePartition) -> ClientStep:
@@ -123,7 +123,7 @@ def resuming_what_was_not_paused_goes_back(patch: Patch) -> None:
             return step
         back = at_pause.get(given.partition, 0)
         moved = evolve(position, is_paused=False, offset=position.offset if position.is_paused else back)
-        return ClientStep(positions.with_position(step.client, moved), (), step.rules)
+        return ClientStep(lookup.with_position(step.client, moved), (), step.rules)
 
     replace_function(patch, pause, pause_and_keep)
 
@@ -167,7 +167,7 @@ def a_seek_does_not_drop_what_was_asked_for(patch: Patch) -> None:
     "MCOMMIT-19",
     setting=COOPERATIVE,
 )
-@instead_of(positions.on_offsets)
+@instead_of(lookup.on_offsets)
 def fetched_offsets_replace_all_positions(
     shipped: Shipped[ClientStep], client: Client, handle: int, response: OffsetFetchResponse, context: ClientContext
 ) -> ClientStep:

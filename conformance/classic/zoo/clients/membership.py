@@ -16,7 +16,7 @@ from fencepost.conformance.zoo.fault import Patch, Shipped, Side
 from fencepost.model.assignors import consumer_protocol
 from fencepost.model.assignors.consumer_protocol import encode_assignment
 from fencepost.model.classic.core.state import JoinResponse, SyncResponse
-from fencepost.model.classic.member import completion, heartbeats, joining, lookup, polling, preparation, settings
+from fencepost.model.classic.member import commits, heartbeats, joining, lookup, settings
 from fencepost.model.classic.member import member as core
 from fencepost.model.classic.member.client import (
     Client,
@@ -95,7 +95,7 @@ def joining_ends_with_the_join(patch: Patch) -> None:
 
 
 @membership.add("BUG-65", "KAFKA-7961, https://github.com/apache/kafka/commit/eb8cc09625c", "MEMBER-20")
-@instead_of(completion.complete_rebalance)
+@instead_of(commits.complete_rebalance)
 def a_foreign_assignment_is_an_error(
     shipped: Shipped[ClientStep], client: Client, context: ClientContext
 ) -> ClientStep:
@@ -106,7 +106,7 @@ def a_foreign_assignment_is_an_error(
 
 
 @membership.add("BUG-66", "KAFKA-8104, KAFKA-9140, https://github.com/apache/kafka/commit/00374c3ddf6", "MEMBER-13")
-@instead_of(polling.rebalance)
+@instead_of(heartbeats.rebalance)
 def a_finished_join_is_left_in_place(
     shipped: Shipped[ClientStep], client: Client, context: ClientContext
 ) -> ClientStep:
@@ -141,7 +141,7 @@ def partitions_survive_the_loss_of_the_id(patch: Patch) -> None:
     def claim_everything(client: Client, strategy: Any, claims: Any) -> Any:
         return evolve(subscription_of(client, strategy, claims), owned=assigned_partitions(client))
 
-    replace_function(patch, preparation.lost_partitions, lambda client: ())
+    replace_function(patch, commits.lost_partitions, lambda client: ())
     replace_function(patch, subscription_of, claim_everything)
 
 
@@ -226,7 +226,7 @@ def a_loading_coordinator_is_fatal(
     "PREFETCH-03",
     setting=COOPERATIVE,
 )
-@instead_of(completion.install_assignment)
+@instead_of(commits.install_assignment)
 def partitions_that_stay_are_held_back(
     shipped: Shipped[ClientStep], client: Client, context: ClientContext
 ) -> ClientStep:
@@ -246,7 +246,7 @@ def heartbeats_come_with_records(shipped: Shipped[ClientStep], client: Client, c
 @membership.add(
     "BUG-111", "kafka-go PR 242, https://github.com/segmentio/kafka-go/commit/50823e6", "COOP-05", setting=COOPERATIVE
 )
-@instead_of(completion.complete_rebalance)
+@instead_of(commits.complete_rebalance)
 def an_empty_assignment_is_an_error(shipped: Shipped[ClientStep], client: Client, context: ClientContext) -> ClientStep:
     """A member that is assigned nothing joins again."""
     is_empty = client.synced is not None and not client.synced.partitions
@@ -295,7 +295,7 @@ subscribing = client_family(Side.MEMBER)
 
 
 @subscribing.add("BUG-59", "KAFKA-3117, https://github.com/apache/kafka/commit/8a863ecee7e", "MEMBER-21")
-@instead_of(completion.install_assignment)
+@instead_of(commits.install_assignment)
 def growth_during_a_rebalance_is_absorbed(
     shipped: Shipped[ClientStep], client: Client, context: ClientContext
 ) -> ClientStep:
@@ -306,7 +306,7 @@ def growth_during_a_rebalance_is_absorbed(
 @subscribing.add(
     "BUG-60", "aiokafka issue 88, KAFKA-3949, https://github.com/aio-libs/aiokafka/commit/99964da7", "MEMBER-27"
 )
-@instead_of(completion.install_assignment)
+@instead_of(commits.install_assignment)
 def a_subscription_changed_meanwhile_is_lost(
     shipped: Shipped[ClientStep], client: Client, context: ClientContext
 ) -> ClientStep:
@@ -317,7 +317,7 @@ def a_subscription_changed_meanwhile_is_lost(
 @subscribing.add("BUG-81", "librdkafka 1.8, https://github.com/confluentinc/librdkafka/commit/5cd6f53c4", "MEMBER-06")
 def a_change_joins_at_once(patch: Patch) -> None:
     """A topic that changes while JoinGroup has no response has the member send another one."""
-    is_exchanging, join = preparation.is_exchanging, core.join
+    is_exchanging, join = commits.is_exchanging, core.join
 
     def is_settled(client: Client) -> bool:
         is_behind = client.joined is not None and client.joined.topics != client.topics
@@ -347,7 +347,7 @@ def one_cooperative_assignor_is_enough(shipped: Shipped[Any], strategies: Any) -
 
 
 @subscribing.add("BUG-97", "sarama issue 1462, https://github.com/IBM/sarama/commit/bdbb7771", "MEMBER-21")
-@instead_of(preparation.notice_changes)
+@instead_of(commits.notice_changes)
 def growth_is_not_noticed(shipped: Shipped[ClientStep], client: Client, context: ClientContext) -> ClientStep:
     """A leader does not look at the partition counts of its topics."""
     return shipped(evolve(client, planned=counts_of(client, client.group_topics)), context)
@@ -420,7 +420,7 @@ def the_leader_does_not_wait_for_metadata(patch: Patch) -> None:
 
 
 @subscribing.add("BUG-95", "franz-go, https://github.com/twmb/franz-go/commit/0e620de0", "MEMBER-21")
-@instead_of(preparation.notice_changes)
+@instead_of(commits.notice_changes)
 def a_topic_that_comes_later_is_not_noticed(
     shipped: Shipped[ClientStep], client: Client, context: ClientContext
 ) -> ClientStep:
