@@ -7,23 +7,55 @@ from typing import Any
 import pytest
 
 from fencepost.model.classic.catalogue import RULES
-from fencepost.model.classic.coordinator import dispatch
+from fencepost.model.classic.coordinator import dispatch, group_log
 from fencepost.model.classic.coordinator.state import GroupState
-from fencepost.model.classic.core.state import Choices, Context, HeartbeatRequest, JoinRequest, Protocol
+from fencepost.model.classic.core import join, join_phase, member_table, membership, protocol_selection, sync, timers
+from fencepost.model.classic.core.state import (
+    Choices,
+    Context,
+    Group,
+    HeartbeatRequest,
+    Holder,
+    JoinRequest,
+    Protocol,
+    Step,
+)
 from fencepost.model.classic.dialect import Dialect
+from fencepost.model.classic.member import member
 from fencepost.model.classic.messages import Heartbeat, JoinGroup
-from fencepost.model.classic.proofs.dispatch_events import KNOWN, MISSING, TOPICS, dispatch_events
-from fencepost.model.classic.proofs.induction import ProofSize, ProvedEvent, prove_event
+from fencepost.model.classic.proofs.dispatch_events import KNOWN, MISSING, TOPICS, dispatch_events, failover_events
+from fencepost.model.classic.proofs.induction import (
+    ProofSize,
+    ProvedEvent,
+    decode_refutation,
+    initially_false,
+    prove_event,
+    replay_handler,
+)
+from fencepost.model.classic.proofs.proof_events import ProofEvent, coordinator_events, member_events
 from fencepost.model.classic.theorems.dispatch_statements import (
     DISPATCH_THEOREMS,
     REFUSALS,
     DispatchedStep,
     dispatch_request,
 )
+from fencepost.model.classic.theorems.failover import (
+    ACROSS_FAILOVERS,
+    FAILOVERS_WHATEVER_CLIENTS_SEND,
+    KEPT_BY_KAFKA,
+    generation_is_stored,
+    record_generation,
+)
+from fencepost.model.classic.theorems.ghost_state import GroupRecord
+from fencepost.model.classic.theorems.request_statements import STEP_THEOREMS
+from fencepost.model.classic.theorems.statements import commit_by_owner, one_leader
+from fencepost.model.classic.theorems.step_statements import GENERATION_THEOREMS
+from fencepost.model.classic.theorems.unconditional import WHATEVER_CLIENTS_SEND
 from fencepost.model.errors import Error
 from fencepost.model.groups import offsets
 from fencepost.model.groups.messages import CommitRequest, Offset, OffsetCommit
 from fencepost.model.groups.protocol import Cluster
+from fencepost.model.proposal.proofs import proposal_events
 from fencepost.model.settings import Settings
 from tests.support.edits import mutant
 from tests.support.plain_values import build
@@ -33,7 +65,7 @@ EVENTS = {event.name: event for event in dispatch_events(TINY.slots)}
 OFFERED = (build(Protocol, "range", b""),)
 JOIN = build(JoinRequest, 1, None, None, "consumer", OFFERED, 10_000, 10_000, requires_id=False, can_skip=False)
 CLUSTER = Cluster(Settings(), TOPICS)
-BREAKS: dict[str, tuple[Callable[..., Any], str, str, str]] = {
+DISPATCH_BREAKS: dict[str, tuple[Callable[..., Any], str, str, str]] = {
     "refusal": (
         dispatch.on_heartbeat,
         'respond(state, request, HeartbeatResponse(Error.UNKNOWN_MEMBER_ID), "heartbeat.empty")',
@@ -61,15 +93,15 @@ def test_the_dispatcher_is_proved(name: str) -> None:
     assert not verdict.refutations and not verdict.undecided
 
 
-@pytest.mark.parametrize("theorem", BREAKS)
+@pytest.mark.parametrize("theorem", DISPATCH_BREAKS)
 def test_each_theorem_is_refuted_of_a_dispatcher_that_breaks_it(theorem: str) -> None:
-    function, before, after, event = BREAKS[theorem]
+    function, before, after, event = DISPATCH_BREAKS[theorem]
     with mutant(function, before, after):
         assert theorem in {one.statement.id for one in prove(event).refutations}
 
 
-def test_every_theorem_has_a_break() -> None:
-    assert list(BREAKS) == [one.id for one in DISPATCH_THEOREMS]
+def test_every_theorem_of_dispatch_has_a_break() -> None:
+    assert list(DISPATCH_BREAKS) == [one.id for one in DISPATCH_THEOREMS]
 
 
 def test_rules_of_refusals_are_rules() -> None:
@@ -108,3 +140,177 @@ def test_a_plain_commit_is_stored_as_answered() -> None:
     assert kept_theorems(step) == {one.id for one in DISPATCH_THEOREMS}
     other = replace(step.after, offsets={KNOWN: Offset(8)})
     assert "stored" not in kept_theorems(replace(step, after=other))
+
+
+# --- The theorems across fail-overs are inductive, and each part of the log that they rest on is missed.
+
+SMALL = ProofSize(slots=2, partitions=1)
+EARLY = {event.name: event for event in failover_events(SMALL.slots, early=True)}
+KAFKA = {event.name: event for event in failover_events(SMALL.slots, early=False)}
+
+
+PROPOSAL = {event.name: event for event in proposal_events(SMALL.slots)}
+
+
+@pytest.mark.parametrize("event", PROPOSAL.values(), ids=PROPOSAL)
+def test_the_proposal_keeps_every_theorem(event: ProofEvent) -> None:
+    test_a_generation_that_is_stored_early_keeps_every_theorem(event)
+
+
+@pytest.mark.parametrize("event", EARLY.values(), ids=EARLY)
+def test_a_generation_that_is_stored_early_keeps_every_theorem(event: ProofEvent) -> None:
+    verdict = prove_event(event, ACROSS_FAILOVERS, SMALL)
+    assert verdict.possible
+    assert [(one.statement.id, one.happened.result.rule) for one in verdict.refutations] == []
+    assert verdict.undecided == ()
+
+
+@pytest.mark.parametrize("event", KAFKA.values(), ids=KAFKA)
+def test_kafka_keeps_what_is_said_of_commits_and_assignments(event: ProofEvent) -> None:
+    verdict = prove_event(event, KEPT_BY_KAFKA, SMALL)
+    assert verdict.possible
+    assert [(one.statement.id, one.happened.result.rule) for one in verdict.refutations] == []
+    assert verdict.undecided == ()
+
+
+def test_every_statement_holds_of_a_new_group_and_its_record() -> None:
+    assert initially_false(ACROSS_FAILOVERS, SMALL) == initially_false(KEPT_BY_KAFKA, SMALL) == ()
+
+
+def test_kafka_does_not_store_a_generation_when_it_begins() -> None:
+    verdict = prove_event(KAFKA["expire-join"], ACROSS_FAILOVERS, SMALL)
+    assert {"record-generation", "record-leader", "record:join-response"} <= {
+        one.statement.id for one in verdict.refutations
+    }
+
+
+def test_an_old_coordinator_of_kafka_may_tell_of_a_generation_that_is_not_stored() -> None:
+    verdict = prove_event(KAFKA["expire-join"], (*KEPT_BY_KAFKA, generation_is_stored), SMALL)
+    assert {one.statement.id for one in verdict.refutations} == {"stored-generation"}
+
+
+def test_what_kafka_is_proved_to_keep_leaves_out_the_leader() -> None:
+    assert not {one_leader, commit_by_owner, record_generation} & set(KEPT_BY_KAFKA)
+
+
+def test_no_statement_about_records_that_is_proved_alone_is_about_clients() -> None:
+    alone = [one for one in (*ACROSS_FAILOVERS, *KEPT_BY_KAFKA) if one.id in FAILOVERS_WHATEVER_CLIENTS_SEND]
+    assert {kind.__name__ for one in alone for kind in one.subjects} <= {
+        *(kind.__name__ for kind in (Group, GroupRecord)),
+        "GhostState",
+        "JoinResponseSent",
+        "RecordedStep",
+    }
+
+
+MUTANTS: list[tuple[Callable[..., Any], str, str, str, set[str]]] = [
+    (
+        group_log.load_group,
+        "generation=stored.generation",
+        "generation=0",
+        "load",
+        {"record-generation", "group-generation"},
+    ),
+    (group_log.load_group, "leader=stored.leader", "leader=None", "load", {"group-leader"}),
+    (group_log.load_group, "ite(early, Phase.COMPLETING, Phase.STABLE)", "Phase.STABLE", "load", {"record-leader"}),
+    (group_log.member_record, "assignment=slot.assignment", "assignment=None", "sync", {"stored-assignment"}),
+    (group_log.load_slot, "join=0, ", "join=1, ", "load", {"group-parked"}),
+    (group_log.group_record, "leader=group.leader", "leader=None", "expire-join", {"record:group-leader"}),
+    (group_log.member_record, "id=slot.id", "id=slot.instance", "expire-join", {"record:group-ids"}),
+    (
+        group_log.writes_record,
+        "or_(settled, becomes_empty(before, after))",
+        "settled",
+        "expire-join",
+        {"record-generation"},
+    ),
+    (
+        group_log.writes_record,
+        "or_(settled, becomes_empty(before, after))",
+        "False",
+        "sync",
+        {"record-leader", "stored-assignment"},
+    ),
+]
+
+
+@pytest.mark.parametrize(("function", "before", "after", "event", "broken"), MUTANTS)
+def test_mutants_of_the_log_are_refuted_and_every_counterexample_replays(
+    function: Callable[..., Any], before: str, after: str, event: str, broken: set[str]
+) -> None:
+    with mutant(function, before, after):
+        verdict = prove_event(EARLY[event], ACROSS_FAILOVERS, SMALL)
+        assert broken <= {one.statement.id for one in verdict.refutations}
+        for refutation in verdict.refutations:
+            example = decode_refutation(EARLY[event], refutation)
+            assert without_free_slots(replay_handler(EARLY[event], example)) == without_free_slots(example.result)
+
+
+def without_free_slots(step: Step) -> Step:
+    """The step without free slots after it: a record has as many as it needs, and their number means nothing."""
+    slots = tuple(slot for slot in step.group.slots if slot.holder != Holder.NOBODY)
+    return replace(step, group=replace(step.group, slots=slots))
+
+
+# --- Each theorem about a single step, from T19 on, is refuted of a core that breaks it.
+
+LARGER = {"T38": ProofSize(slots=3, partitions=1, protocols=2)}
+"""What takes more than one member."""
+STEP_BREAKS: dict[str, tuple[Callable[..., Any], str, str, str]] = {
+    "T19": (sync.sync_completing, "sync=request.handle, ", "", "sync"),
+    "T20": (member_table.rearm, "now + slot.session_timeout", "now", "commit"),
+    "T21": (join_phase.complete_join, "context.now + group_timeout(group)", "context.now", "expire-join"),
+    "T22": (
+        join.join,
+        'Step(group, refusal(request, error, request.member), "join.unknown-member")',
+        'admit(group, 0, request.member, request, context, "join.pending")',
+        "join",
+    ),
+    "T23": (sync.names_protocol, "request.protocol == group.protocol", "True", "sync"),
+    "T24": (membership.commit, "renew_session(group, index, context.now)", "group", "commit"),
+    "T25": (membership.leave, "left = or_(left, rebalances)", "left = True", "leave"),
+    "T26": (member_table.add_member, "session_timeout=request.session_timeout", "session_timeout=0", "join"),
+    "T27": (join_phase.prepare_rebalance, "join_armed=True", "join_armed=False", "join"),
+    "T28": (timers.expire_member, "or_(slot.join != 0, slot.sync != 0)", "slot.join != 0", "expire-member-0"),
+    "T29": (membership.remove_entry, "pending != NOWHERE", "False", "leave"),
+    "T30": (join_phase.complete_join, "is_new=False, ", "", "expire-join"),
+    "T31": (join_phase.join_response, "generation=group.generation", "generation=group.generation - 1", "join"),
+    "T32": (join_phase.try_complete_join, "group.phase == Phase.PREPARING, ", "", "expire-member-0"),
+    "T33": (member_table.add_member, "armed=True", "armed=False", "join"),
+    "T34": (sync.sync_completing, "emit(slot.sync != 0,", "emit(True,", "sync"),
+    "T35": (sync.sync_stable, "unsynced=False", "unsynced=True", "sync"),
+    "T36": (membership.remove_entry, "Error.NONE, noticed,", "Error.NONE, False,", "leave"),
+    "T37": (sync.names_protocol, "or_(absent(request.protocol), ", "or_(", "sync"),
+    "T38": (
+        protocol_selection.select_protocol,
+        "all_(tally >= other for other in tallies)",
+        "True",
+        "expire-join",
+    ),
+    "T39": (join.join, "if absent(request.instance):", "if False:", "join"),
+    "T40": (member_table.add_member, "leader=ite(leads, member, group.leader)", "leader=group.leader", "join"),
+    "T41": (member_table.accepts, "joined_count(group) < limit", "True", "join"),
+    "T42": (join.join, "None if known == NOWHERE else request.member", "request.member", "join"),
+    "T43": (member.handle_error, "not_(is_current(member, sender, generation))", "False", "member-heartbeat-response"),
+    "T44": (member.handle_error, "error == Error.UNKNOWN_MEMBER_ID", "False", "member-commit-response"),
+    "T45": (member.leave, "absent(member.settings.instance)", "True", "member-leave"),
+    "T46": (member.commit, "any_(partitions)", "True", "member-commit"),
+    "T47": (member.disconnect, "or_(member.rejoins, member.waiting != 0)", "member.rejoins", "member-disconnect"),
+}
+"""By theorem: a function, a text in it, what is there instead, and the event whose proof has to notice."""
+
+
+@pytest.mark.parametrize("theorem", STEP_BREAKS)
+def test_the_theorem_is_refuted_of_a_core_that_breaks_it(theorem: str) -> None:
+    function, before, after, name = STEP_BREAKS[theorem]
+    size = LARGER.get(theorem, TINY)
+    event = next(one for one in (*coordinator_events(size.slots), *member_events()) if one.name == name)
+    with mutant(function, before, after):
+        refuted = {one.statement.id: one for one in prove_event(event, WHATEVER_CLIENTS_SEND, size).refutations}
+        assert theorem in refuted
+        example = decode_refutation(event, refuted[theorem])
+        assert replay_handler(event, example) == example.result
+
+
+def test_every_theorem_of_a_step_has_a_break() -> None:
+    assert list(STEP_BREAKS) == [one.id for one in STEP_THEOREMS if one not in GENERATION_THEOREMS]

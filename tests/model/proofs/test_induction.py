@@ -1,14 +1,19 @@
 """Every theorem is inductive, and every guard that carries one is missed."""
 
 from collections.abc import Callable
+from time import process_time
 from typing import Any
 
 import pytest
+import z3
 
 from fencepost.model.classic.core import join_phase, membership, sync
-from fencepost.model.classic.core.state import Group, JoinRequest, Phase, SyncRequest
+from fencepost.model.classic.core.state import Group, JoinRequest, MemberView, Phase, SyncRequest
+from fencepost.model.classic.kernel import rebalance
+from fencepost.model.classic.kernel.actions import ACTIONS
+from fencepost.model.classic.kernel.invariants import LEMMAS, THEOREMS
 from fencepost.model.classic.member import member
-from fencepost.model.classic.member.member import PartitionCommit
+from fencepost.model.classic.member.member import PartitionCommit, claimed_partitions, gets_partition
 from fencepost.model.classic.proofs import induction
 from fencepost.model.classic.proofs.induction import (
     STATEMENTS,
@@ -18,14 +23,25 @@ from fencepost.model.classic.proofs.induction import (
     prove_event,
     replay_handler,
 )
+from fencepost.model.classic.proofs.kernel_proofs import (
+    ActionCase,
+    action_cases,
+    cooperative_lemmas,
+    kernel_lemmas,
+    plan_lemmas,
+    rebalance_lemmas,
+)
 from fencepost.model.classic.proofs.proof_events import ProofEvent, coordinator_events, member_events
 from fencepost.model.classic.theorems.ghost_state import Process
 from fencepost.model.classic.theorems.non_theorems import one_assigned_id, one_leader_id, one_writer
 from fencepost.model.classic.theorems.statements import one_assignee
 from fencepost.model.classic.theorems.unconditional import WHATEVER_CLIENTS_SEND
 from fencepost.model.logic import Truth
+from fencepost.model.proofs.induction import findings
 from fencepost.model.statement import Statement, statement
+from tests.model.proofs.breaks import BREAKS, Break
 from tests.support.edits import mutant
+from tests.support.plain_values import build
 
 SMALL = ProofSize(slots=2, partitions=1)
 EVENTS = {event.name: event for event in (*coordinator_events(SMALL.slots), *member_events())}
@@ -110,3 +126,122 @@ def test_mutants_are_refuted_and_every_counterexample_replays(
         for refutation in verdict.refutations:
             example = decode_refutation(EVENTS[event], refutation)
             assert replay_handler(EVENTS[event], example) == example.result
+
+
+# --- The proof refutes the core with a mistake made by hand.
+
+BROKEN_EVENTS = {event.name: event for event in (*coordinator_events(2), *member_events())}
+UNNOTICED = ("12 assignments outlive an interrupted generation",)
+"""No statement is broken: a new assignment overwrites each old one before anybody is handed it."""
+TWO_PROTOCOLS = ("37 the vote ignores what others offer",)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("broken", BREAKS, ids=lambda broken: broken.name.split()[0])
+def test_the_proof_refutes_each_break_and_its_counterexamples_replay(broken: Break) -> None:
+    event = BROKEN_EVENTS[broken.event]
+    with mutant(broken.function, broken.before, broken.after):
+        verdict = prove_event(event, STATEMENTS, ProofSize(2, 1, 2 if broken.name in TWO_PROTOCOLS else 1))
+        assert broken.theorems <= {one.statement.id for one in verdict.refutations}
+        assert bool(verdict.refutations) == (broken.name not in UNNOTICED)
+        for refutation in verdict.refutations:
+            example = decode_refutation(event, refutation)
+            assert replay_handler(event, example) == example.result
+
+
+def test_breaks_are_39_and_one_goes_unnoticed() -> None:
+    names = [one.name for one in BREAKS]
+    assert len(set(names)) == len(names) == 39 and set(UNNOTICED) < set(names)
+
+
+# --- A group settles, for any number of members, and each part of an action that this rests on is missed.
+
+
+@pytest.mark.parametrize("seed", [0, 7, 19])
+def test_every_lemma_is_proved(seed: int) -> None:
+    found = list(findings((*rebalance_lemmas(), *cooperative_lemmas()), seed))
+    assert [each for each in found if not each.as_expected] == []
+
+
+SETTLING_MUTANTS: list[tuple[Callable[..., Any], str, str, str]] = [
+    (rebalance.revoke, "may_revoke=rebalance.may_revoke.without(member),", "", "revoke lowers the rank"),
+    (rebalance.complete, "is_needed(rebalance, leader)", "rebalance.living.has(leader)", "complete keeps"),
+    (rebalance.join, "not_(rebalance.joined.has(member))", "True", "join lowers the rank"),
+    (rebalance.join, "rebalance.joined.plus(member)", "rebalance.joined", "join lowers the rank"),
+    (rebalance.tell, "told=rebalance.told.plus(member)", "told=rebalance.told", "tell lowers the rank"),
+    (rebalance.rejoin, ", owes_join=rebalance.owes_join.without(member)", "", "rejoin lowers the rank"),
+    (rebalance.publish, "synced=rebalance.members.empty(), ", "", "publish keeps"),
+    (rebalance.publish, "is_needed(rebalance, rebalance.leader)", "False", "some action is possible"),
+    (rebalance.remove, "not_(rebalance.living.has(gone))", "False", "some action is possible"),
+    (rebalance.rejoin, "rebalance.owes_join.has(member)", "False", "some action is possible"),
+]
+
+
+@pytest.mark.parametrize(("function", "before", "after", "broken"), SETTLING_MUTANTS)
+def test_other_actions_are_refuted(function: Callable[..., Any], before: str, after: str, broken: str) -> None:
+    with mutant(function, before, after):
+        wrong = [each.lemma.name for each in findings(rebalance_lemmas()) if not each.as_expected]
+    assert any(name.startswith(broken) for name in wrong)
+
+
+def test_a_plan_that_is_not_sticky_needs_a_third_rebalance() -> None:
+    found = list(findings(plan_lemmas(lambda second, first: z3.BoolVal(True))))
+    assert {each.lemma.theorem for each in found if not each.as_expected} == {"cooperative.converges"}
+
+
+@pytest.mark.parametrize("claims", [(False, False), (True, False), (False, True), (True, True)])
+def test_the_shipped_member_withholds_as_the_theorem_has_it(claims: tuple[bool, bool]) -> None:
+    views = tuple(build(MemberView, name, None, (claim,)) for name, claim in zip("ab", claims, strict=True))
+    for owner in ("a", "b", None):
+        claimed = claimed_partitions(views, (owner,))  # type: ignore[arg-type]
+        given = [gets_partition(claimed, view, (owner,), 0) for view in views]  # type: ignore[arg-type]
+        others = [claims[1], claims[0]]
+        assert given == [view.id == owner and not other for view, other in zip(views, others, strict=True)]
+
+
+# --- The kernel's theorems for any number of members, partitions and generations, and which guards they rest on.
+
+BUDGET_SECONDS = 5.0
+
+NOT_NEEDED = {
+    ("adopt", "members get them"),
+    ("complete", "the leader is a member"),
+    ("complete", "members claim"),
+    ("publish", "the leader hands it in"),
+    ("publish", "members get them"),
+    ("accept", "no assignment is awaited"),
+}
+"""Guards that no theorem needs: any assignment that is exclusive and respects claims is safe, whoever hands it in."""
+
+SCENES = list(action_cases())
+
+
+@pytest.mark.parametrize("seed", [0, 11])
+def test_every_invariant_survives_every_action(seed: int) -> None:
+    begun = process_time()
+    found = list(findings(kernel_lemmas(), seed))
+    assert process_time() - begun <= BUDGET_SECONDS
+    assert [(each.lemma.theorem, each.lemma.name, each.verdict) for each in found if not each.as_expected] == []
+    assert len(found) == (len(ACTIONS) + 2) * len((*THEOREMS, *LEMMAS)) + len(ACTIONS) * 2
+
+
+@pytest.mark.parametrize(
+    ("scene", "guard"),
+    [(scene, guard) for scene in SCENES for guard in scene.guards],
+    ids=lambda each: getattr(each, "action", each),
+)
+def test_without_a_guard_an_invariant_breaks(scene: ActionCase, guard: str) -> None:
+    verdicts = {each.verdict for each in findings(scene.lemmas(guard))}
+    assert verdicts == ({"proved"} if (scene.action, guard) in NOT_NEEDED else {"proved", "refuted"})
+
+
+@pytest.mark.parametrize("claim", LEMMAS, ids=lambda claim: claim.__name__)
+def test_theorems_are_not_inductive_without_their_strengthenings(claim: object) -> None:
+    """Each strengthening is used: with it alone left out, some action breaks what remains or the theorem it serves."""
+    from fencepost.model.classic.proofs import kernel_proofs
+
+    rest = tuple(each for each in (*THEOREMS, *LEMMAS) if each is not claim)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernel_proofs, "INVARIANTS", rest)
+        found = findings(each for scene in action_cases() for each in scene.lemmas())
+        assert any(each.verdict == "refuted" for each in found)
