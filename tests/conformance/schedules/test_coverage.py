@@ -1,20 +1,33 @@
 """Coverage of the model by a target, and how near the schedules came to the rest."""
 
 from collections import Counter
+from collections.abc import Sequence
 from functools import partial
+from typing import TypeVar
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from fencepost.adapters.in_process import InProcessTarget
-from fencepost.conformance.classic.schedules.protocol import ClassicSchedules, coverage_goals, generate_schedules
+from fencepost.conformance.classic.schedules.protocol import (
+    ClassicSchedules,
+    ScheduleDraft,
+    coverage_goals,
+    generate_schedules,
+)
 from fencepost.conformance.reports.json_report import from_json, to_json
 from fencepost.conformance.reports.report import render_report
 from fencepost.conformance.results import Coverage, Report
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.conformance.run.engine import RunStatistics, describe_nearest, measure_coverage
 from fencepost.conformance.run.engines import BatchWorker
-from fencepost.conformance.run.play import target_bench
+from fencepost.conformance.run.play import Bench, target_bench
 from fencepost.conformance.run.schedule import BatchSpec, ScheduleScope
 from fencepost.model.classic.catalogue import RULES
 from fencepost.traces.model_transitions import Transition
+from tests.conformance.schedules.planted_faults import FAULTS
 
 GROUND = ScheduleScope(BUNDLED_SETTINGS)
 MISSED_TRANSITION = Transition("stable with one member", "Heartbeat by leader", "heartbeat.stable", "stable")
@@ -92,3 +105,87 @@ def test_report_has_the_coverage_in_brief_and_json_all_of_it() -> None:
 
 def test_report_without_schedules_has_no_coverage() -> None:
     assert '"coverage"' not in to_json(Report({"name": "bundled"}, 0, ()))
+
+
+# --- The interactions as a Hypothesis state machine, which holds a coordinator against the model.
+
+SCOPE = ScheduleScope(BUNDLED_SETTINGS, cuts=True)
+Item = TypeVar("Item")
+
+
+class HypothesisDraw:
+    """Draws values as Hypothesis does, which shrinks them."""
+
+    def __init__(self, data: st.DataObject) -> None:
+        self.data = data
+
+    def number(self, low: int, high: int) -> int:
+        return self.data.draw(st.integers(low, high))
+
+    def choose(self, options: Sequence[Item]) -> Item:
+        return self.data.draw(st.sampled_from(options))
+
+    def choose_some(self, options: Sequence[Item], most: int | None = None) -> list[Item]:
+        return self.data.draw(
+            st.lists(
+                st.sampled_from(options), min_size=1, max_size=min(most or len(options), len(options)), unique=True
+            )
+        )
+
+
+class InteractionMachine(RuleBasedStateMachine):
+    """Draws one schedule and plays it on a bench, which a subclass names."""
+
+    bench: Bench
+    draft: ScheduleDraft | None = None
+
+    @initialize(data=st.data())
+    def form_groups(self, data: st.DataObject) -> None:
+        self.draft = ScheduleDraft(HypothesisDraw(data), SCOPE)
+        self.draft.form_groups()
+
+    @rule(data=st.data())
+    def interact(self, data: st.DataObject) -> None:
+        assert self.draft is not None
+        self.draft.builder.draw = HypothesisDraw(data)
+        self.draft.add_interaction()
+
+    def teardown(self) -> None:
+        if self.draft is None:
+            return
+        try:
+            schedule = self.draft.finish("machine").schedule
+        finally:
+            self.draft.simulation.close()  # also if Hypothesis gives the schedule up
+        verdict = self.bench.play(schedule).verdict
+        assert (verdict.violations, verdict.inconclusive) == ((), ())
+
+
+# --- Hypothesis draws interactions, too: the bundled coordinator conforms, and a fault is found and shrunk.
+
+OPTIONS = settings(
+    max_examples=15,
+    stateful_step_count=10,
+    deadline=None,
+    database=None,
+    derandomize=True,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+
+
+class BundledMachine(InteractionMachine):
+    """Plays on the bundled coordinator."""
+
+    bench = target_bench(ClassicSchedules(SCOPE), partial(InProcessTarget, BUNDLED_SETTINGS))
+
+
+@pytest.mark.slow
+def test_bundled_coordinator_conforms_whatever_hypothesis_draws() -> None:
+    run_state_machine_as_test(BundledMachine, settings=OPTIONS)
+
+
+@pytest.mark.slow
+def test_hypothesis_finds_a_fault_too() -> None:
+    with FAULTS["incomplete_plan_keeps_assignments"].activate(), pytest.raises(AssertionError):
+        run_state_machine_as_test(BundledMachine, settings=settings(OPTIONS, max_examples=200))

@@ -130,7 +130,6 @@ def test_mutants_are_refuted_and_every_counterexample_replays(
 
 # --- The proof refutes the core with a mistake made by hand.
 
-BROKEN_EVENTS = {event.name: event for event in (*coordinator_events(2), *member_events())}
 UNNOTICED = ("12 assignments outlive an interrupted generation",)
 """No statement is broken: a new assignment overwrites each old one before anybody is handed it."""
 TWO_PROTOCOLS = ("37 the vote ignores what others offer",)
@@ -139,7 +138,7 @@ TWO_PROTOCOLS = ("37 the vote ignores what others offer",)
 @pytest.mark.slow
 @pytest.mark.parametrize("broken", BREAKS, ids=lambda broken: broken.name.split()[0])
 def test_the_proof_refutes_each_break_and_its_counterexamples_replay(broken: Break) -> None:
-    event = BROKEN_EVENTS[broken.event]
+    event = EVENTS[broken.event]
     with mutant(broken.function, broken.before, broken.after):
         verdict = prove_event(event, STATEMENTS, ProofSize(2, 1, 2 if broken.name in TWO_PROTOCOLS else 1))
         assert broken.theorems <= {one.statement.id for one in verdict.refutations}
