@@ -78,10 +78,13 @@ def name_requirement(found: ViolationOnPath, scenarios: Iterable[ViolationOnPath
     if any(each.requirement == found.requirement for each in neighbours):
         return found.requirement
     are_few = len({each.requirement for each in neighbours}) <= FEW_REQUIREMENTS
-    alike = [] if are_few else [each for each in neighbours if has_same_error(found.violation, each.violation)]
+    of_api = [] if are_few else [each for each in neighbours if each.violation.api == found.violation.api]
+    errors = observed_errors(found.violation) - {NO_ERROR}
+    alike = [each for each in of_api if not errors.isdisjoint(observed_errors(each.violation))]
+    on_path = {found.violation.rule, *found.rules}
     nearest = max(
         alike or neighbours,
-        key=lambda each: nearness(found, each) - OFF_PATH_COST * (not is_on_path(found, each)),
+        key=lambda each: nearness(found, each) - OFF_PATH_COST * (each.violation.rule not in on_path),
         default=None,
     )
     needed = MIN_NEARNESS if are_few or alike else MIN_NEARNESS_AMONG_MANY
@@ -95,20 +98,10 @@ def observed_errors(violation: Violation) -> frozenset[str]:
     return frozenset(each.observed for each in violation.differences if is_error_code(each))
 
 
-def has_same_error(one: Violation, other: Violation) -> bool:
-    """Whether the same API gave the same wrong error, and not just none."""
-    return one.api == other.api and not observed_errors(one).isdisjoint(observed_errors(other) - {NO_ERROR})
-
-
 def is_specific(violation: Violation, rules: Mapping[str, Rule]) -> bool:
     """Whether the judge has more to say of a violation than which rule it departs from."""
     rule = rules.get(violation.rule)
     return rule is None or violation.requirements != rule.requirements[:1]
-
-
-def is_on_path(found: ViolationOnPath, other: ViolationOnPath) -> bool:
-    """Whether the rule that a scenario departs from applied in the schedule."""
-    return other.violation.rule == found.violation.rule or other.violation.rule in found.rules
 
 
 def nearness(found: ViolationOnPath, other: ViolationOnPath) -> float:

@@ -141,7 +141,11 @@ async def a_parked_join(stage: ClientStage) -> None:
     member = stage.add_member()
     taking_part = stage.start_task(member.take_part())
     await stage.become_stable(since=since)
-    await stage.wait_for("Heartbeat of the other member", is_heartbeat_of_another, since=since)
+
+    def is_of_the_other(event: Event) -> bool:
+        return event.kind is Kind.REQUEST and event.api == "Heartbeat" and event.member != CLIENT_LABEL
+
+    await stage.wait_for("Heartbeat of the other member", is_of_the_other, since=since)
     taking_part.cancel()
     since = stage.mark()
     stage.refuse("Heartbeat", Error.REBALANCE_IN_PROGRESS)
@@ -151,11 +155,6 @@ async def a_parked_join(stage: ClientStage) -> None:
     stage.start_task(member.take_part())
     await stage.become_stable(since=since)
     await stage.watch(1.5)
-
-
-def is_heartbeat_of_another(event: Event) -> bool:
-    """Whether an event is a heartbeat of a scripted member."""
-    return event.kind is Kind.REQUEST and event.api == "Heartbeat" and event.member != CLIENT_LABEL
 
 
 async def lead(stage: ClientStage) -> ScriptedMember:
