@@ -15,7 +15,7 @@ from fencepost.model.classic.proofs.proof_events import (
 )
 from fencepost.model.classic.proofs.symbolic_history import GroupSymbols
 from fencepost.model.classic.theorems.failover import ACROSS_FAILOVERS, FAILOVERS_WHATEVER_CLIENTS_SEND
-from fencepost.model.classic.theorems.unconditional import WHATEVER_CLIENTS_SEND
+from fencepost.model.classic.theorems.statements import WHATEVER_CLIENTS_SEND
 from fencepost.model.errors import Error
 from fencepost.model.logic import Truth, absent, and_, any_, or_
 from fencepost.model.proofs.symbolic_values import formula, number_term

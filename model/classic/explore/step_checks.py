@@ -36,7 +36,6 @@ from fencepost.model.classic.explore.state_layout import CoordinatorState
 from fencepost.model.classic.member import member as members
 from fencepost.model.classic.member.member import Member, MemberRequest, MemberStep, PartitionCommit
 from fencepost.model.classic.theorems import registry
-from fencepost.model.classic.theorems.admission_statements import refusals_name_members, size_is_limited
 from fencepost.model.classic.theorems.ghost_state import CommitAccepted, has_member
 from fencepost.model.classic.theorems.member_statements import (
     MEMBER_THEOREMS,
@@ -45,7 +44,12 @@ from fencepost.model.classic.theorems.member_statements import (
     MemberChange,
     is_in_time,
 )
-from fencepost.model.classic.theorems.record_statements import is_waiting, who_waits_stays
+from fencepost.model.classic.theorems.phase_statements import (
+    is_waiting,
+    refusals_name_members,
+    size_is_limited,
+    who_waits_stays,
+)
 from fencepost.model.classic.theorems.request_statements import STEP_THEOREMS, has_id, is_refused, sync_names_protocol
 from fencepost.model.classic.theorems.step_statements import (
     CoordinatorStep,

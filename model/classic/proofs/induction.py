@@ -38,8 +38,7 @@ from fencepost.model.classic.theorems.ghost_state import (
 from fencepost.model.classic.theorems.lemmas import LEMMAS
 from fencepost.model.classic.theorems.ownership_lemmas import OWNERSHIP_LEMMAS
 from fencepost.model.classic.theorems.request_statements import STEP_THEOREMS
-from fencepost.model.classic.theorems.statements import THEOREMS
-from fencepost.model.classic.theorems.unconditional import WHATEVER_CLIENTS_SEND
+from fencepost.model.classic.theorems.statements import THEOREMS, WHATEVER_CLIENTS_SEND
 from fencepost.model.frozen import evolve
 from fencepost.model.logic import Token, Truth, not_, or_
 from fencepost.model.proofs.induction import Goal, check_goals

@@ -37,13 +37,19 @@ from fencepost.model.classic.theorems.ownership_lemmas import (
     open_generation,
 )
 from fencepost.model.classic.theorems.request_statements import STEP_THEOREMS
-from fencepost.model.classic.theorems.statements import THEOREMS, one_assignee, one_leader, one_owner, one_process
+from fencepost.model.classic.theorems.statements import (
+    THEOREMS,
+    WHATEVER_CLIENTS_SEND,
+    one_assignee,
+    one_leader,
+    one_owner,
+    one_process,
+)
 from fencepost.model.classic.theorems.step_statements import (
     CoordinatorStep,
     is_same_assignment,
     join_responses,
 )
-from fencepost.model.classic.theorems.unconditional import WHATEVER_CLIENTS_SEND
 from fencepost.model.errors import Error
 from fencepost.model.logic import Truth, all_, and_, any_, or_
 from fencepost.model.sorts import Assignment, MemberId

@@ -14,12 +14,8 @@ from fencepost.model.classic.core.state import (
     SyncRequest,
     SyncResponse,
 )
-from fencepost.model.classic.theorems.admission_statements import (
-    ADMISSION_THEOREMS,
-)
 from fencepost.model.classic.theorems.member_statements import MEMBER_THEOREMS
-from fencepost.model.classic.theorems.phase_statements import PHASE_THEOREMS
-from fencepost.model.classic.theorems.record_statements import RECORD_THEOREMS
+from fencepost.model.classic.theorems.phase_statements import ADMISSION_THEOREMS, PHASE_THEOREMS, RECORD_THEOREMS
 from fencepost.model.classic.theorems.step_statements import (
     GENERATION_THEOREMS,
     CoordinatorStep,

@@ -48,9 +48,8 @@ from fencepost.model.classic.theorems.failover import (
 )
 from fencepost.model.classic.theorems.ghost_state import GroupRecord
 from fencepost.model.classic.theorems.request_statements import STEP_THEOREMS
-from fencepost.model.classic.theorems.statements import commit_by_owner, one_leader
+from fencepost.model.classic.theorems.statements import WHATEVER_CLIENTS_SEND, commit_by_owner, one_leader
 from fencepost.model.classic.theorems.step_statements import GENERATION_THEOREMS
-from fencepost.model.classic.theorems.unconditional import WHATEVER_CLIENTS_SEND
 from fencepost.model.errors import Error
 from fencepost.model.groups import offsets
 from fencepost.model.groups.messages import CommitRequest, Offset, OffsetCommit

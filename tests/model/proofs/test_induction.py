@@ -34,8 +34,7 @@ from fencepost.model.classic.proofs.kernel_proofs import (
 from fencepost.model.classic.proofs.proof_events import ProofEvent, coordinator_events, member_events
 from fencepost.model.classic.theorems.ghost_state import Process
 from fencepost.model.classic.theorems.non_theorems import one_assigned_id, one_leader_id, one_writer
-from fencepost.model.classic.theorems.statements import one_assignee
-from fencepost.model.classic.theorems.unconditional import WHATEVER_CLIENTS_SEND
+from fencepost.model.classic.theorems.statements import WHATEVER_CLIENTS_SEND, one_assignee
 from fencepost.model.logic import Truth
 from fencepost.model.proofs.induction import findings
 from fencepost.model.statement import Statement, statement
