@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from fencepost.model.frozen import evolve, fast_frozen
-from fencepost.model.region import draining
 from fencepost.model.region import operator as handlers
 from fencepost.model.region.controller import (
     GroupBean,
@@ -20,8 +19,14 @@ from fencepost.model.region.controller import (
     retire,
 )
 from fencepost.model.region.dialect import REPAIRED
-from fencepost.model.region.draining import DrainTimes, assignment_metrics, count_drain
-from fencepost.model.region.operator import ClientState, Operator, OperatorStep
+from fencepost.model.region.operator import (
+    ClientState,
+    DrainTimes,
+    Operator,
+    OperatorStep,
+    assignment_metrics,
+    count_drain,
+)
 from fencepost.model.region.settings import accepts_control_port, accepts_start_position, must_pause, reset_succeeds
 from fencepost.model.region.specification import REGION
 from fencepost.traces.events import Body, Operation
@@ -253,23 +258,23 @@ def submit(state: JobState, request: Body) -> JobStep:
 def drain(state: JobState, request: Body) -> JobStep:
     """Drain and commit (D1 to D4); a commit that fails restarts the PE."""
     operator = operator_of(state, request)
-    name, commit = request["operator"], body_of(draining.offsets_to_commit(operator))
+    name, commit = request["operator"], body_of(handlers.offsets_to_commit(operator))
     if request["error"] and commit:
         return put_operator(state, name, None), "drain.commit-failed", {"commit": commit, "fails": True}
     times = count_drain(dict(state.drains).get(name, DrainTimes()), request.get("takes", 0))
     drains = tuple(sorted({**dict(state.drains), name: times}.items()))
     told = {"drains": {"last": times.last_ms, "longest": times.longest_ms}} if "takes" in request else {}
-    step = draining.drain(operator)
+    step = handlers.drain(operator)
     return take_operator_step(evolve(state, drains=drains), request, step, commit=commit, fails=False, **told)
 
 
 def checkpoint(state: JobState, request: Body) -> JobStep:
     """Write a checkpoint, or refuse (K1)."""
     name, number, operator = request["operator"], request["number"], operator_of(state, request)
-    if not draining.is_fit_for_checkpoint(operator, bool(request["member"]), REPAIRED):
+    if not handlers.is_fit_for_checkpoint(operator, bool(request["member"]), REPAIRED):
         refused = OperatorStep(operator, "checkpoint.refused")
         return take_operator_step(state, request, refused, written=None, names=None)
-    part = draining.write_checkpoint(operator, name, state.job, REPAIRED)
+    part = handlers.write_checkpoint(operator, name, state.job, REPAIRED)
     kept = tuple(one for one in state.parts if one[0] != number or one[1].name != name)
     after = evolve(state, parts=(*kept, (number, part)))
     step = OperatorStep(operator, "checkpoint.written")
@@ -278,14 +283,14 @@ def checkpoint(state: JobState, request: Body) -> JobStep:
 
 def resume(state: JobState, request: Body) -> JobStep:
     """The checkpoint is complete (K2)."""
-    return take_operator_step(state, request, draining.resume(operator_of(state, request)))
+    return take_operator_step(state, request, handlers.resume(operator_of(state, request)))
 
 
 def reset(state: JobState, request: Body) -> JobStep:
     """Be reset to the initial state (X1), or contribute to the merge of a checkpoint (X2)."""
     name, number, operator = request["operator"], request["number"], operator_of(state, request)
     if number == 0:
-        step = draining.reset_to_initial(operator, state.variables, REPAIRED, state.starts)
+        step = handlers.reset_to_initial(operator, state.variables, REPAIRED, state.starts)
         return take_operator_step(state, request, step, done=True)
     part = state.part_of(name, number)
     if part is None:
@@ -305,7 +310,7 @@ def finish(state: JobState, request: Body) -> JobStep:
             return take_operator_step(state, request, OperatorStep(operator, "merge.late"), done=False, fails=True)
         return take_operator_step(state, request, OperatorStep(operator, "merge.waiting"), done=False)
     told = evolve(operator, notice=(number, bean.merged))
-    step = draining.reset_to_merge(told, number, state.variables, REPAIRED, state.starts)
+    step = handlers.reset_to_merge(told, number, state.variables, REPAIRED, state.starts)
     if step is None:
         raise UnfitRequest(f"there is no merge {number}")
     return take_operator_step(state, request, step, done=True)

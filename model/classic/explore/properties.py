@@ -8,7 +8,13 @@ from fencepost.model.classic.core.membership import commit
 from fencepost.model.classic.core.state import CommitResponse, Context, Group, Holder, JoinResponse, Phase, Step
 from fencepost.model.classic.core.timers import expire_join, expire_sync
 from fencepost.model.classic.explore.state_layout import COORDINATOR, PROCESS, CoordinatorState, ProcessState, column_of
-from fencepost.model.classic.explore.step_checks import ABOUT_COMMITS, ABOUT_STEPS, PROBES, STALE_COMMIT_REFUSED
+from fencepost.model.classic.explore.step_checks import (
+    ABOUT_COMMITS,
+    ABOUT_STEPS,
+    PROBES,
+    STALE_COMMIT_REFUSED,
+    has_error,
+)
 from fencepost.model.classic.member.member import (
     NO_GENERATION,
     MemberRequest,
@@ -209,7 +215,7 @@ def violated_property(before: Group, request: MemberRequest | None, step: Step, 
         return ONE_LEADER.name
     if by_id and not keeps_one_leader(before, step, same_id):
         return ONE_LEADER_ID.name
-    if isinstance(request, PartitionCommit) and accepts_commit(step):
+    if isinstance(request, PartitionCommit) and has_error(step, CommitResponse, Error.NONE):
         if not is_current_commit(before, request):
             return NO_STALE_COMMIT.name
         if is_foreign_commit(before, request):
@@ -248,11 +254,6 @@ def keeps_one_leader(before: Group, step: Step, same: SameMember) -> bool:
         for response in told
         if response.error == Error.NONE
     )
-
-
-def accepts_commit(step: Step) -> bool:
-    """Some commit is accepted."""
-    return any(isinstance(o.response, CommitResponse) and o.response.error == Error.NONE for o in step.outputs)
 
 
 def is_current_commit(group: Group, commit: PartitionCommit) -> bool:
@@ -312,15 +313,10 @@ def believes_wrongly(coordinator: CoordinatorState, process: ProcessState) -> bo
     return coordinator.group.phase == Phase.STABLE and any(overlaps(mine.owned, theirs) for theirs in others)
 
 
-def keeps_outsiders_out(coordinator: CoordinatorState) -> bool:
-    """OUTSIDER_COMMIT."""
-    return coordinator.group.phase == Phase.EMPTY or not is_outsider_heard(coordinator)
-
-
 def is_outsider_heard(coordinator: CoordinatorState) -> bool:
     """A commit without a member and a generation is accepted."""
     request = CommitRequest(HandleNumber(1), None, None, NO_GENERATION)
-    return accepts_commit(commit(coordinator.group, request, Context(now=0)))
+    return has_error(commit(coordinator.group, request, Context(now=0)), CommitResponse, Error.NONE)
 
 
 def keeps_statement(statement: Statement) -> Callable[[CoordinatorState], bool]:
@@ -331,11 +327,6 @@ def keeps_statement(statement: Statement) -> Callable[[CoordinatorState], bool]:
 def is_active(coordinator: CoordinatorState) -> bool:
     """There is a generation with members."""
     return coordinator.group.phase in LED_PHASES
-
-
-def is_something_parked(coordinator: CoordinatorState) -> bool:
-    """Some request waits at the coordinator."""
-    return any(slot.join != 0 or slot.sync != 0 for slot in coordinator.group.slots)
 
 
 def is_something_assigned(coordinator: CoordinatorState) -> bool:
@@ -365,8 +356,8 @@ def property_checks(count: int) -> tuple[Check, ...]:
     processes = [column_of(index, PROCESS) for index in range(count)]
     about_group: tuple[tuple[Property, Callable[[CoordinatorState], bool], Callable[[CoordinatorState], bool]], ...] = (
         (ONE_OWNER, one_owner, is_something_assigned),
-        (TIMERS_ANSWER, timers_answer, is_something_parked),
-        (OUTSIDER_COMMIT, keeps_outsiders_out, is_outsider_heard),
+        (TIMERS_ANSWER, timers_answer, lambda one: any(slot.join != 0 or slot.sync != 0 for slot in one.group.slots)),
+        (OUTSIDER_COMMIT, lambda one: one.group.phase == Phase.EMPTY or not is_outsider_heard(one), is_outsider_heard),
         (LEADER_IS_MEMBER, keeps_statement(step_statements.leader_is_member), is_active),
         (PROTOCOL_IS_COMMON, keeps_statement(step_statements.protocol_is_common), is_active),
         *((one, PROBES[one.name].is_kept, PROBES[one.name].is_shown) for one in STEPS if one.name in PROBES),

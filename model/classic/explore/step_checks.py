@@ -6,6 +6,7 @@ witness: a step or a state in which it says something. A search that meets none 
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import cast
 
 from fencepost.model.classic.core.join import join
@@ -27,6 +28,7 @@ from fencepost.model.classic.core.state import (
     Phase,
     Protocol,
     Slot,
+    Step,
     SyncRequest,
     SyncResponse,
 )
@@ -98,7 +100,7 @@ def judge_step(step: CoordinatorStep, request: MemberRequest | None) -> StepFind
     return StepFindings(next(iter(broken), ""), tuple(shown))
 
 
-def has_error(step: CoordinatorStep, kind: type[CoreResponse], error: Error) -> bool:
+def has_error(step: Step | CoordinatorStep, kind: type[CoreResponse], error: Error) -> bool:
     """The step has a response of this kind with this error."""
     given = [one.response for one in step.outputs if isinstance(one.response, kind)]
     return any(not isinstance(one, NoResponse) and one.error == error for one in given)
@@ -129,11 +131,6 @@ def hands_out_assignment(step: CoordinatorStep) -> bool:
     return any(one.assignment is not None and any(one.assignment) for one in responses)
 
 
-def is_timer_with_effect(step: CoordinatorStep) -> bool:
-    """A timer fires and changes something."""
-    return isinstance(step.input, TimerExpiry) and step.after is not step.before
-
-
 def is_sync_timer_with_effect(step: CoordinatorStep) -> bool:
     """The sync timer ends a generation, with somebody to remove."""
     fired = isinstance(step.input, TimerExpiry) and step.input.kind is TimerKind.SYNC
@@ -151,11 +148,6 @@ def begins_with_others(step: CoordinatorStep) -> bool:
     """A generation begins, and the input is not from each of its members."""
     slots = enumerate(step.before.slots)
     return begins_generation(step) and any(is_member(one) and not is_about(step.input, at, one) for at, one in slots)
-
-
-def answers_parked_join(step: CoordinatorStep) -> bool:
-    """A generation begins for a member that waited for it."""
-    return begins_generation(step) and any(slot.join != 0 for slot in step.before.slots)
 
 
 def keeps_leader(step: CoordinatorStep) -> bool:
@@ -190,11 +182,6 @@ def removes_member(step: CoordinatorStep) -> bool:
     return left and any(is_member(one) and not has_member(step.after, one.id) for one in step.before.slots)
 
 
-def becomes_empty(step: CoordinatorStep) -> bool:
-    """The last member goes."""
-    return step.before.phase != Phase.EMPTY == step.after.phase
-
-
 def joins_anew(step: CoordinatorStep) -> bool:
     """A member that the group knows sends JoinGroup, and it is recorded."""
     request = step.input
@@ -211,12 +198,6 @@ def is_sync_in_generation(step: CoordinatorStep) -> bool:
     return request.generation == group.generation and bool(has_member(group, request.member))
 
 
-def asks_for_id(step: CoordinatorStep) -> bool:
-    """A member without an id sends JoinGroup and is to be told one."""
-    request = step.input
-    return isinstance(request, JoinRequest) and request.member is None and request.requires_id
-
-
 def joins_nobody(step: CoordinatorStep) -> bool:
     """A member joins a group that has none."""
     joins = isinstance(step.input, JoinRequest) and any(is_member(slot) for slot in step.after.slots)
@@ -228,10 +209,10 @@ WITNESSES: Mapping[str, Callable[[CoordinatorStep], bool]] = {
     registry.NO_FOREIGN_COMMIT.search_name: accepts_commit,
     "T2-awaited": accepts_commit,
     "T8": hands_out_assignment,
-    "T9": is_timer_with_effect,
+    "T9": lambda step: isinstance(step.input, TimerExpiry) and step.after is not step.before,
     "T10": ends_join_phase_early,
     "T11": begins_with_others,
-    "T12": answers_parked_join,
+    "T12": lambda step: begins_generation(step) and any(slot.join != 0 for slot in step.before.slots),
     "T13": is_sync_timer_with_effect,
     "T14": keeps_leader,
     "T15": lambda step: has_error(step, HeartbeatResponse, Error.NONE),
@@ -248,14 +229,14 @@ WITNESSES: Mapping[str, Callable[[CoordinatorStep], bool]] = {
     "T29": removes_member,
     "T30": begins_generation,
     "T31": tells_of_generation,
-    "T32": becomes_empty,
+    "T32": lambda step: step.before.phase != Phase.EMPTY == step.after.phase,
     "T33": lambda step: any(slot.holder != Holder.NOBODY for slot in step.after.slots),
     "T34": lambda step: any(output.when for output in step.outputs),
     "T35": lambda step: any(is_member(slot) and slot.unsynced for slot in step.before.slots),
     "T36": ends_join_phase_early,
     "T37": is_sync_in_generation,
     "T38": begins_generation,
-    "T39": asks_for_id,
+    "T39": lambda step: isinstance(step.input, JoinRequest) and step.input.member is None and step.input.requires_id,
     "T40": joins_nobody,
 }
 """By the name of a property: the steps of which it says something."""
@@ -305,11 +286,6 @@ def hears_of_end(change: MemberChange) -> bool:
     return heard.response.error in LOST_MEMBERSHIP
 
 
-def says_that_it_leaves(change: MemberChange) -> bool:
-    """A LeaveGroup is sent."""
-    return any(one.when and isinstance(one.request, LeaveRequest) for one in change.sent)
-
-
 def commits(change: MemberChange) -> bool:
     """A commit is sent."""
     return any(one.when and isinstance(one.request, PartitionCommit) for one in change.sent)
@@ -324,7 +300,7 @@ def loses_request(change: MemberChange) -> bool:
 MEMBER_WITNESSES: Mapping[str, Callable[[MemberChange], bool]] = {
     "T43": hears_late,
     "T44": hears_of_end,
-    "T45": says_that_it_leaves,
+    "T45": lambda change: any(one.when and isinstance(one.request, LeaveRequest) for one in change.sent),
     "T46": commits,
     "T47": loses_request,
 }
@@ -369,21 +345,13 @@ def syncs_by_other_protocol(coordinator: CoordinatorState) -> Iterator[Coordinat
         yield CoordinatorStep(group, request, 0, step.group, step.outputs, MOMENT.max_group_size)
 
 
-def joins_of_too_many(coordinator: CoordinatorState) -> Iterator[CoordinatorStep]:
-    """JoinGroup of each member and of a newcomer, where the group may have one member."""
-    yield from probe_joins(coordinator, LIMIT, lambda slot: slot.protocols)
-
-
-def joins_by_other_protocol(coordinator: CoordinatorState) -> Iterator[CoordinatorStep]:
-    """JoinGroup of each member and of a newcomer, with a protocol that nobody else offers."""
-    yield from probe_joins(coordinator, MOMENT.max_group_size, lambda _: (Protocol(OTHER, None),))
-
-
 def probe_joins(
-    coordinator: CoordinatorState, limit: int, offers: Callable[[Slot], tuple[Protocol, ...]]
+    coordinator: CoordinatorState,
+    limit: int = MOMENT.max_group_size,
+    offers: Callable[[Slot], tuple[Protocol, ...]] = lambda slot: slot.protocols,
 ) -> Iterator[CoordinatorStep]:
     """JoinGroup of each member, and of one newcomer without an id and one with an unknown id, with the protocols that
-    `offers` has for the slot; the newcomers offer what the first member does."""
+    `offers` has for the slot, where so many may be members; the newcomers offer what the first member does."""
     group = evolve(coordinator.group, slots=(*coordinator.group.slots, FREE))
     members = members_of(group)
     fresh, unknown = (numbered_id(coordinator.last_id + place) for place in (1, 2))
@@ -417,29 +385,27 @@ def is_refused_with(error: Error) -> Callable[[CoordinatorStep], bool]:
     return lambda step: has_error(step, JoinResponse, error)
 
 
-def is_timer(step: CoordinatorStep) -> bool:
-    """A timer fires."""
-    return isinstance(step.input, TimerExpiry)
-
-
-def is_in_generation(step: CoordinatorStep) -> bool:
-    """A protocol is selected."""
-    return step.before.protocol is not None
-
-
 PROBES: Mapping[str, Probe] = {
     "T23": Probe(
-        syncs_by_other_protocol, is_in_generation, sync_names_protocol, "a SyncGroup of each member by another protocol"
+        syncs_by_other_protocol,
+        lambda step: step.before.protocol is not None,
+        sync_names_protocol,
+        "a SyncGroup of each member by another protocol",
     ),
-    "T28": Probe(timers_of_waiting, is_timer, who_waits_stays, "the timer of each member that waits"),
+    "T28": Probe(
+        timers_of_waiting,
+        lambda step: isinstance(step.input, TimerExpiry),
+        who_waits_stays,
+        "the timer of each member that waits",
+    ),
     "T41": Probe(
-        joins_of_too_many,
+        partial(probe_joins, limit=LIMIT),
         is_refused_with(Error.GROUP_MAX_SIZE_REACHED),
         size_is_limited,
         "a JoinGroup of each member and of a newcomer where one member may be in the group",
     ),
     "T42": Probe(
-        joins_by_other_protocol,
+        partial(probe_joins, offers=lambda _: (Protocol(OTHER, None),)),
         is_refused_with(Error.INCONSISTENT_GROUP_PROTOCOL),
         refusals_name_members,
         "a JoinGroup of each member and of a newcomer by another protocol",

@@ -6,7 +6,6 @@ from fencepost.model.classic.core.state import Group, Phase
 from fencepost.model.explore.rows import NOTHING, Transitions, spend_fault
 from fencepost.model.explore.transition_system import Action, Column, Gate, Transition, TransitionSystem
 from fencepost.model.frozen import evolve
-from fencepost.model.region import draining
 from fencepost.model.region import operator as handlers
 from fencepost.model.region.controller import (
     CheckpointStore,
@@ -118,10 +117,10 @@ def drain(at: RegionView) -> Transitions:
     """D1 to D4: with nothing in hand, put the queue aside and commit."""
     if at.region.mode is not RegionMode.DRAIN or at.name not in at.region.todo or at.own.hand is not None:
         return NOTHING
-    step = draining.drain(at.own)
+    step = handlers.drain(at.own)
     # A member that has sent JoinGroup commits for the generation that it had.
     is_present = at.own.membership is Membership.MEMBER or at.kafka.group.phase is Phase.PREPARING
-    commits = keys_of(draining.offsets_to_commit(at.own))
+    commits = keys_of(handlers.offsets_to_commit(at.own))
     is_committed = not commits or accepts_commit(at.kafka.group, at.name, is_present)
     if not is_committed and at.bounds.dialect.fails_on_commit:
         # Its process ends; the group still has whatever member it had, which is none of this name.
@@ -139,10 +138,10 @@ def checkpoint(at: RegionView) -> Transitions:
     if at.region.mode is not RegionMode.CHECKPOINT or at.name not in at.region.todo:
         return NOTHING
     dialect = at.bounds.dialect
-    if not draining.is_fit_for_checkpoint(at.own, has_member(at.kafka.group, at.name), dialect):
+    if not handlers.is_fit_for_checkpoint(at.own, has_member(at.kafka.group, at.name), dialect):
         return at.does(f"{at.name} refuses the checkpoint", "checkpoint.refused", **at.reset())
     names = at.bounds.job if dialect.fixes_names else at.bean.registered
-    written = (*at.store.partial, draining.write_checkpoint(at.own, at.name, names, dialect))
+    written = (*at.store.partial, handlers.write_checkpoint(at.own, at.name, names, dialect))
     parts = tuple(sorted(written, key=lambda one: one.name))
     after = finish_checkpoint(at.region, at.name)
     label = f"{at.name} writes checkpoint {at.region.last + 1}"
@@ -183,7 +182,7 @@ def resume(at: RegionView) -> Transitions:
     """K2: the region runs again."""
     if at.region.mode is not RegionMode.RUN or not at.own.is_drained:
         return NOTHING
-    step = draining.resume(at.own)
+    step = handlers.resume(at.own)
     return at.does(f"{at.name} resumes", step.rule, own=step.operator)
 
 
@@ -192,13 +191,14 @@ def be_reset(at: RegionView) -> Transitions:
     region, dialect = at.region, at.bounds.dialect
     if region.mode is not RegionMode.RESET or at.name not in region.todo or not at.own.is_up:
         return NOTHING
-    if not draining.may_be_reset(at.own, dialect):
+    # A process thread that got its permit first lets what it has in hand go first (H03).
+    if at.own.hand is not None and dialect.takes_with_permit:
         return NOTHING
     step: OperatorStep | None = None
     if region.last == 0:
-        step, what = draining.reset_to_initial(at.own, at.variables, dialect), "the initial state"
+        step, what = handlers.reset_to_initial(at.own, at.variables, dialect), "the initial state"
     elif at.name in region.contributed:
-        step, what = draining.reset_to_merge(at.own, region.last, at.variables, dialect), f"checkpoint {region.last}"
+        step, what = handlers.reset_to_merge(at.own, region.last, at.variables, dialect), f"checkpoint {region.last}"
     if step is None:
         return NOTHING
     after = finish_reset(region, at.name, at.bounds.job)

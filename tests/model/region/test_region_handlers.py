@@ -5,7 +5,7 @@ from itertools import permutations, product
 import pytest
 
 from fencepost.model.frozen import evolve
-from fencepost.model.region import draining, settings
+from fencepost.model.region import operator, settings
 from fencepost.model.region.controller import (
     GroupBean,
     OperatorCheckpoint,
@@ -19,12 +19,14 @@ from fencepost.model.region.controller import (
     retire,
 )
 from fencepost.model.region.dialect import DOCUMENTED, REPAIRED
-from fencepost.model.region.draining import DrainTimes, assignment_metrics, count_drain
 from fencepost.model.region.operator import (
     ClientState,
+    DrainTimes,
     Membership,
     Operator,
     Polling,
+    assignment_metrics,
+    count_drain,
     fetch,
     new_operator,
     on_assigned,
@@ -124,23 +126,23 @@ def test_messages_and_permits() -> None:  # REGION-10, REGION-11, REGION-42
 
 def test_drain_and_resume() -> None:  # REGION-24, REGION-25, REGION-28
     fetched = fetch(owner(), 1).operator
-    drained = draining.drain(fetched).operator
+    drained = operator.drain(fetched).operator
     assert (drained.queue, drained.drained, drained.polling) == ((), ((1, 0),), Polling.OFF)
-    assert draining.offsets_to_commit(drained) == (0, 0)
-    written = draining.write_checkpoint(drained, "A", JOB, DOCUMENTED)
+    assert operator.offsets_to_commit(drained) == (0, 0)
+    written = operator.write_checkpoint(drained, "A", JOB, DOCUMENTED)
     assert written == part("A", 0, 0)
-    resumed = draining.resume(drained).operator
+    resumed = operator.resume(drained).operator
     assert (resumed.queue, resumed.drained, resumed.polling) == (((1, 0),), (), Polling.FULL)
 
 
 def test_state_after_a_reset() -> None:  # REGION-41, REGION-43, REGION-44, REGION-36
     fetched = fetch(owner(), 0).operator
-    after = draining.reset_to_initial(fetched, (3, 4), REPAIRED).operator
+    after = operator.reset_to_initial(fetched, (3, 4), REPAIRED).operator
     assert after.positions == after.offsets == (3, 4) and after.queue == ()
     assert (after.state, after.polling) == (ClientState.RESET_COMPLETE, Polling.THROTTLED)
     told = evolve(fetched, notice=(2, (5, None)))
-    assert draining.reset_to_merge(told, 1, (3, 4), REPAIRED) is None
-    merged = draining.reset_to_merge(told, 2, (3, 4), REPAIRED)
+    assert operator.reset_to_merge(told, 1, (3, 4), REPAIRED) is None
+    merged = operator.reset_to_merge(told, 2, (3, 4), REPAIRED)
     assert merged is not None and merged.operator.positions == (5, 4)
 
 
