@@ -99,12 +99,6 @@ class SteppedRegion:
         for name in tuple(self.operators):
             self.crash(name)
 
-    def expel(self, name: str, by: str) -> None:
-        """Kafka ends a live operator's membership, on the request of another client."""
-        member = {"member_id": consumer_of(self.operators[name]).client.member.id, "group_instance_id": None}
-        sender = consumer_of(self.operators[by])
-        sender.send("LeaveGroup", {"group_id": self.group.group, "members": [member]}, 0, sender.coordinator)
-
     # -- polls ----------------------------------------------------------------------------------------------------
 
     async def poll(self, name: str) -> None:
@@ -137,6 +131,31 @@ class SteppedRegion:
     async def fetch(self, name: str, count: int = 1) -> None:
         """Poll until so many messages are in the queue."""
         await self.poll_until(lambda: len(self.operators[name].queue) >= count, (name,))
+
+    async def begin(self, plan: dict[int, str]) -> None:
+        """Launch two operators, and have the group assign by a plan."""
+        self.launch("A")
+        self.launch("B")
+        await self.give(plan)
+
+    async def read(self, name: str) -> None:
+        """Fetch a message and pass it on."""
+        await self.fetch(name)
+        self.pass_on(name)
+
+    async def move_to_b(self) -> None:
+        """Partition 0 goes to B in a rebalance."""
+        self.plan[0] = "B"
+        consumer_of(self.operators["B"]).enforce_rebalance()
+        await self.poll_until(lambda: self.has_share("B"), ("A", "B"))
+
+    async def expel_a(self) -> None:
+        """Kafka ends the membership of A, which lives, on the request of B, and partition 0 goes to B."""
+        self.plan[0] = "B"
+        member = {"member_id": consumer_of(self.operators["A"]).client.member.id, "group_instance_id": None}
+        sender = consumer_of(self.operators["B"])
+        sender.send("LeaveGroup", {"group_id": self.group.group, "members": [member]}, 0, sender.coordinator)
+        await self.poll_until(lambda: self.has_share("B"), ("B",))
 
     def pass_on(self, name: str, count: int = 1) -> None:
         """Take and submit messages."""
@@ -223,11 +242,8 @@ WAITING = "waits for ever"
 
 async def without_owner(region: SteppedRegion) -> str:
     """H01: nobody has a partition when a checkpoint is made, and the region is reset to it."""
-    region.launch("A")
-    region.launch("B")
-    await region.give({0: "A"})
-    await region.fetch("A")
-    region.pass_on("A")
+    await region.begin({0: "A"})
+    await region.read("A")
     assert await region.checkpoint()
     region.crash("A")
     region.launch("A", Polling.OFF)
@@ -235,19 +251,15 @@ async def without_owner(region: SteppedRegion) -> str:
     assert await region.checkpoint()
     assert await region.reset()
     await region.give({0: "A"})
-    await region.fetch("A")
-    region.pass_on("A")
+    await region.read("A")
     return region.faults()
 
 
 async def one_part(region: SteppedRegion) -> str:
     """H02: an operator is reset to its own part alone, and gets a partition of another one."""
-    region.launch("A")
-    region.launch("B")
-    await region.give({0: "A", 1: "B"})
+    await region.begin({0: "A", 1: "B"})
     for name in region.names:
-        await region.fetch(name)
-        region.pass_on(name)
+        await region.read(name)
     assert await region.checkpoint()
     region.restore()
     await region.contribute("A")
@@ -257,34 +269,27 @@ async def one_part(region: SteppedRegion) -> str:
     await region.contribute("B")
     assert region.finish("B")
     await region.give({0: "B", 1: "A"})
-    await region.fetch("A")
-    region.pass_on("A")
+    await region.read("A")
     return region.faults()
 
 
 async def in_hand(region: SteppedRegion) -> str:
     """H03: a message that was taken before a reset is submitted after it. Nothing in the operator is undone here: the
     region lets the reset come before the submission, as the page has it."""
-    region.launch("A")
-    region.launch("B")
-    await region.give({0: "A"})
+    await region.begin({0: "A"})
     await region.fetch("A", 2)
     region.pass_on("A")
     region.operators["A"].take()
     await region.reset()
     region.submit("A")
-    await region.fetch("A")
-    region.pass_on("A")
+    await region.read("A")
     return region.faults()
 
 
 async def before_reset(region: SteppedRegion) -> str:
     """H04: a checkpoint is made while an operator waits for a reset and its partition is on the way to another one."""
-    region.launch("A")
-    region.launch("B")
-    await region.give({0: "A"})
-    await region.fetch("A")
-    region.pass_on("A")
+    await region.begin({0: "A"})
+    await region.read("A")
     region.plan[0] = "B"
     consumer_of(region.operators["B"]).enforce_rebalance()
     await region.poll_until(lambda: region.has_share("A"), ("A", "B"))
@@ -293,24 +298,17 @@ async def before_reset(region: SteppedRegion) -> str:
     else:
         assert await region.reset()
     await region.poll_until(lambda: region.has_share("B"), ("A", "B"))
-    await region.fetch("B")
-    region.pass_on("B")
+    await region.read("B")
     return region.faults()
 
 
 async def expel_before_checkpoint(region: SteppedRegion) -> str:
     """H05: an operator is expelled between its commit and its checkpoint, and another one gets its partition."""
-    region.launch("A")
-    region.launch("B")
-    await region.give({0: "A"})
-    await region.fetch("A")
-    region.pass_on("A")
+    await region.begin({0: "A"})
+    await region.read("A")
     await region.drain("A")
-    region.plan[0] = "B"
-    region.expel("A", by="B")
-    await region.poll_until(lambda: region.has_share("B"), ("B",))
-    await region.fetch("B")
-    region.pass_on("B")
+    await region.expel_a()
+    await region.read("B")
     await region.drain("B")
     if not await region.write():
         await region.reset()
@@ -325,16 +323,13 @@ async def first_sight(region: SteppedRegion) -> str:
     await region.give({0: "A"})
     region.start = 3
     await region.give({0: "B"})
-    await region.fetch("B")
-    region.pass_on("B")
+    await region.read("B")
     return region.faults()
 
 
 async def checkpoint_two(region: SteppedRegion) -> None:
     """Launch two operators, give each a partition, and write a checkpoint of both."""
-    region.launch("A")
-    region.launch("B")
-    await region.give({0: "A", 1: "B"})
+    await region.begin({0: "A", 1: "B"})
     assert await region.checkpoint()
 
 
@@ -349,17 +344,12 @@ async def same_again(region: SteppedRegion) -> str:
 
 async def late_submission(region: SteppedRegion) -> str:
     """H10: a message is submitted after its partition was given to another operator, which reads it too."""
-    region.launch("A")
-    region.launch("B")
-    await region.give({0: "A"})
+    await region.begin({0: "A"})
     await region.fetch("A")
     region.operators["A"].take()
-    region.plan[0] = "B"
-    consumer_of(region.operators["B"]).enforce_rebalance()
-    await region.poll_until(lambda: region.has_share("B"), ("A", "B"))
+    await region.move_to_b()
     region.submit("A")
-    await region.fetch("B")
-    region.pass_on("B")
+    await region.read("B")
     return region.faults()
 
 
@@ -375,42 +365,30 @@ async def lost_merge(region: SteppedRegion) -> str:
 
 async def old_map(region: SteppedRegion) -> str:
     """H13: an operator that has fetched nothing since a reset gets a partition that others have read further."""
-    region.launch("A")
-    region.launch("B")
-    await region.give({0: "A"})
+    await region.begin({0: "A"})
     assert await region.checkpoint()
     assert await region.reset()
-    await region.fetch("A")
-    region.pass_on("A")
+    await region.read("A")
     assert await region.checkpoint()
-    region.plan[0] = "B"
-    region.expel("A", by="B")
-    await region.poll_until(lambda: region.has_share("B"), ("B",))
+    await region.expel_a()
     if region.operators["B"].state is OperatorState.RESET_PENDING:
         await region.reset()
-    await region.fetch("B")
-    region.pass_on("B")
+    await region.read("B")
     return region.faults()
 
 
 async def new_partitions_alone(region: SteppedRegion) -> str:
     """H09: an operator that has fetched gets a partition more, and later another one gets its first."""
-    region.launch("A")
-    region.launch("B")
-    await region.give({0: "A"})
-    await region.fetch("A")
-    region.pass_on("A")
+    await region.begin({0: "A"})
+    await region.read("A")
     added = (region.group.topic, 1)
     region.plan[1] = "A"
     consumer_of(region.operators["A"]).enforce_rebalance()
     await region.poll_until(lambda: added in (region.operators["A"]._assigned or ()), ("A", "B"))
     await region.checkpoint()
     assert await region.reset()
-    region.plan[0] = "B"
-    consumer_of(region.operators["B"]).enforce_rebalance()
-    await region.poll_until(lambda: region.has_share("B"), ("A", "B"))
-    await region.fetch("B")
-    region.pass_on("B")
+    await region.move_to_b()
+    await region.read("B")
     return region.faults()
 
 
@@ -428,11 +406,8 @@ async def born_with_records(region: SteppedRegion) -> str:
 
 async def deleted_records(region: SteppedRegion) -> str:
     """H15: the log no longer has the offset of a checkpoint when an operator is relaunched."""
-    region.launch("A")
-    region.launch("B")
-    await region.give({0: "A"})
-    await region.fetch("A")
-    region.pass_on("A")
+    await region.begin({0: "A"})
+    await region.read("A")
     assert await region.checkpoint()
     region.crash("A")
     await asyncio.to_thread(delete_records, region.bootstrap, region.group.topic, 0, 3)
