@@ -19,14 +19,13 @@ class BitLayout:
     widths: tuple[int, ...]
     bits: int
 
-    @property
-    def all_bits(self) -> int:
-        """All bits set."""
-        return (1 << self.bits) - 1
-
     def mask(self, columns: Sequence[int]) -> int:
         """The bits of these columns."""
         return sum((1 << self.widths[column]) - 1 << self.shifts[column] for column in columns)
+
+    def places(self, columns: Sequence[int]) -> list[tuple[int, int]]:
+        """How far to shift a state for each of these columns, and what to mask then."""
+        return [(self.shifts[column], (1 << self.widths[column]) - 1) for column in columns]
 
     def field(self, state: Any, column: int) -> Any:
         """The number in a column; of an array of states, all of them."""

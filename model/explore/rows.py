@@ -4,9 +4,9 @@ An action is a function of a view, which shows the columns that it reads and who
 value that goes from step to step.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
-from types import SimpleNamespace
+from itertools import islice
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from fencepost.model.explore.transition_system import (
@@ -29,7 +29,7 @@ Place: TypeAlias = int | tuple[int, ...]
 """Where a name's column is, or its columns are: the view then has a tuple of their values."""
 
 
-class RowView(SimpleNamespace):
+class RowView:
     """What an action sees: the columns that it reads, and whom it is about. Subclasses say the types of the names."""
 
     places: Mapping[str, Place]
@@ -62,18 +62,27 @@ class ActionMaker(Generic[View]):
         self, name: str, reads: str, transitions: Callable[[View], Transitions], gate: Gate | None = None
     ) -> Action:
         """The action that reads the columns of these names."""
-        places = {each: self.places[each] for each in reads.split()}
+        names = reads.split()
+        places = [self.places[each] for each in names]
+        is_plain = all(isinstance(place, int) for place in places)
+        context = (("places", self.places), *self.about.items())
 
         def run(*values: Value) -> Transitions:
-            given = iter(values)
-            shown = {
-                each: next(given) if isinstance(place, int) else tuple(next(given) for _ in place)
-                for each, place in places.items()
-            }
-            return transitions(self.view(places=self.places, **self.about, **shown))
+            view = self.view()
+            for each, value in context:
+                setattr(view, each, value)
+            for each, value in zip(names, values if is_plain else values_in(places, values), strict=True):
+                setattr(view, each, value)
+            return transitions(view)
 
-        columns = [column for place in places.values() for column in ((place,) if isinstance(place, int) else place)]
+        columns = [column for place in places for column in ((place,) if isinstance(place, int) else place)]
         return Action(name, tuple(columns), run, gate=gate)
+
+
+def values_in(places: Iterable[Place], values: Iterable[Value]) -> Iterator[Value]:
+    """The values of the places in turn: a tuple where a place is several columns."""
+    given = iter(values)
+    return (next(given) if isinstance(place, int) else tuple(islice(given, len(place))) for place in places)
 
 
 # --- Faults that may happen so often: a dataclass with a number for each.

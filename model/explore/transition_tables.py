@@ -154,7 +154,8 @@ class TransitionTables:
         breaches: list[Transition] = []
         learned: list[list[tuple[int, ...]]] = []
         for table, states in zip(self.actions, fresh, strict=True):
-            keys = [tuple(self.layout.field(state, column) for column in table.action.columns) for state in states]
+            places = self.layout.places(table.action.columns)
+            keys = [tuple([state >> shift & mask for shift, mask in places]) for state in states]
             for key in keys:
                 table.transitions[key] = self._run(table.action, key)
                 breaches += [move for move, _ in table.transitions[key] if move.violates]
@@ -182,9 +183,12 @@ class TransitionTables:
             table.cuts[state] = sum(move.cut for move, _ in moves)
 
     def _effect(self, writes: Writes) -> Effect:
-        layout = self.layout
-        columns = [column for column, _ in writes]
-        return layout.all_bits & ~layout.mask(columns), layout.pack([number for _, number in writes], columns)
+        shifts, widths = self.layout.shifts, self.layout.widths
+        keep, put = (1 << self.layout.bits) - 1, 0
+        for column, number in writes:
+            keep &= ~((1 << widths[column]) - 1 << shifts[column])
+            put |= number << shifts[column]
+        return keep, put
 
     def _layout(self) -> BitLayout:
         widths = [max(1, (len(self._values[column.kind]) - 1).bit_length()) for column in self.system.columns]

@@ -100,12 +100,15 @@ def forget_attempts(program: pytest.MonkeyPatch) -> None:
     program.setattr(RegionProgram, "request_reset", request)
 
 
-@pytest.mark.parametrize(
-    "name", ["leave_out_seek_map", "merge_first_part", "keep_queue", "ignore_seek_map", "ignore_revocation"]
-)
+@pytest.mark.parametrize("name", ["leave_out_seek_map", "merge_first_part", "keep_queue", "ignore_seek_map"])
 def test_a_region_without_one_of_its_rules_is_seen(name: str) -> None:
     with FAULTS[name].activate():
         assert any(run_seed(seed) for seed in range(SEEDS))
+
+
+def test_a_region_without_requests_for_resets_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RegionOperator, "_await_reset", lambda self: None)
+    assert any(run_seed(seed) for seed in range(SEEDS))
 
 
 def test_an_operator_that_was_reset_contributes_again() -> None:

@@ -270,10 +270,11 @@ def join(at: RegionView) -> Transitions:
         why = "finds that its membership has ended, and joins"
     else:
         return NOTHING
-    step = OperatorStep(evolve(own, membership=Membership.JOINING), "client.joined")
-    if own.membership is Membership.MEMBER:
-        keeps = not at.bounds.dialect.assigns_eagerly and is_in
-        step = evolve(step, rule="revoke.cooperative") if keeps else handlers.on_revoked(own)
+    if own.membership is Membership.MEMBER and (at.bounds.dialect.assigns_eagerly or not is_in):
+        step = handlers.on_revoked(own)
+    else:
+        rule = "revoke.cooperative" if own.membership is Membership.MEMBER else "client.joined"
+        step = OperatorStep(evolve(own, membership=Membership.JOINING), rule)
     values = values_of(at, step)
     return tuple(
         Transition(
