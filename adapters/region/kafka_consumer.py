@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from fencepost.adapters.classic.client.bodies import by_topic, identity
+from fencepost.adapters.classic.client.bodies import ReturnedRecords, by_topic, identity
 from fencepost.adapters.classic.client.client import Pace, ReferenceClient
-from fencepost.adapters.classic.client.fetcher import ReturnedRecords
 from fencepost.adapters.classic.client.links import AwaitedResponse, TcpNetwork
 from fencepost.adapters.region.kafka import (
     CommitFailed,

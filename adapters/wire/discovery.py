@@ -16,8 +16,7 @@ from fencepost.model.errors import COORDINATOR_NOT_READY, Error
 from fencepost.model.groups.messages import MIN_TOPIC_ID_VERSION, names_topics_by_id
 from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import API_NAMES, VERSIONS, fit_body
-from fencepost.model.wire.java_hash import java_abs_hash
-from fencepost.model.wire.primitives import ZERO_UUID
+from fencepost.model.wire.primitives import ZERO_UUID, java_abs_hash
 from fencepost.traces.events import Body
 
 # --- Probes of settings that neither the profile nor the cluster tells, in groups of the kit's own.

@@ -23,9 +23,8 @@ from fencepost.traces.files.trace_files import RequestFormError, TraceError, che
 from fencepost.traces.history.builder import MakeObserver, TraceObserver
 from fencepost.traces.history.recordings import MemberFollower, ShownViolation, recording_parts
 from fencepost.traces.judge.groups.judged_protocol import JudgedProtocol
-from fencepost.traces.judge.judge import Judge
+from fencepost.traces.judge.judge import Judge, UnknownProtocol
 from fencepost.traces.judge.minimize import is_annotation, minimize_trace
-from fencepost.traces.judge.registry import UnknownProtocol
 from fencepost.traces.verdict import CheckResult, CheckStatus, TraceVerdict, violations_in
 
 # -- what the members of recorded groups did --------------------------------------------------------------------------

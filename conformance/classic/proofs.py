@@ -25,7 +25,7 @@ from fencepost.model.classic.proofs.results import (
     start_inductions,
 )
 from fencepost.model.explore.engine import PathStep
-from fencepost.model.proofs.results import Progress, TheoremResult
+from fencepost.model.proofs.induction import Progress, TheoremResult
 
 WORKER_PROCESSES = max(2, os.cpu_count() or 1)
 """An event is proved in one of them."""

@@ -16,7 +16,7 @@ from fencepost.model.explore.search import NO_LIMIT
 from fencepost.model.protocols import load_part, registered_protocols
 
 if TYPE_CHECKING:
-    from fencepost.model.proofs.results import TheoremResult
+    from fencepost.model.proofs.induction import TheoremResult
 
 # --- The output of `fencepost prove` for a design: a line for each theorem, and for each wording that is false.
 
@@ -158,7 +158,7 @@ def holes_to_json(results: tuple[HoleResult, ...], protocol: str) -> str:
 
 def prove_kernel(options: argparse.Namespace, console: Console) -> int:
     """Prove every theorem, print each result, and write them to a file."""
-    from fencepost.model.proofs.results import kernel_results
+    from fencepost.model.proofs.induction import kernel_results
 
     refuse_options(options, "prove", frozenset({"seed", "json"}))
     check_outputs({"--json": options.json})

@@ -14,8 +14,7 @@ from fencepost.conformance.subject import Scenario, Subject
 from fencepost.model.catalogue.specification import Specification
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Body, Event
-from fencepost.traces.judge.judge import judge
-from fencepost.traces.judge.registry import MakeProtocol
+from fencepost.traces.judge.judge import MakeProtocol, judge
 from fencepost.traces.model_transitions import Transition
 from fencepost.traces.replay_script import Translation
 

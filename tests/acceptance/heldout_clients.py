@@ -12,8 +12,8 @@ becomes a bug of the zoo. `python -m tests.acceptance faulty_clients` hunts them
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
+from fencepost.adapters.classic.client.bodies import Fetcher, ReturnedRecords
 from fencepost.adapters.classic.client.client import ReferenceClient
-from fencepost.adapters.classic.client.fetcher import Fetcher, ReturnedRecords
 from fencepost.conformance.classic.zoo.clients.reference import COOPERATIVE, client_family, instead_of, replace_function
 from fencepost.conformance.zoo.fault import Patch, Shipped, Side, by_id
 from fencepost.model.assignors import group as assignor_values

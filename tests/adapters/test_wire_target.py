@@ -16,7 +16,7 @@ from fencepost.adapters.wire.target import KafkaTarget
 from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import VERSIONS, DecodedRequest
-from fencepost.model.wire.java_hash import java_abs_hash
+from fencepost.model.wire.primitives import java_abs_hash
 from fencepost.traces.events import Order
 from tests.support.fake_broker import (
     DISCONNECT,

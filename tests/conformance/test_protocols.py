@@ -18,8 +18,7 @@ from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.files.jsonl import MalformedLineError, decode_header, encode_header
 from fencepost.traces.files.trace_files import TraceError, write_trace
 from fencepost.traces.judge.groups.group_judge import GroupFindings
-from fencepost.traces.judge.judge import judge
-from fencepost.traces.judge.registry import UnknownProtocol
+from fencepost.traces.judge.judge import UnknownProtocol, judge
 from fencepost.traces.verdict import Violation
 from tests.support.lease.protocol import LeaseProtocol
 

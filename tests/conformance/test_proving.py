@@ -13,7 +13,7 @@ from fencepost.model.classic.core import membership
 from fencepost.model.classic.proofs.induction import ProofSize
 from fencepost.model.classic.proofs.results import IN_ONE_TERM, prove_room, start_inductions
 from fencepost.model.proofs import solver
-from fencepost.model.proofs.results import InductionCounterexample, TheoremResult
+from fencepost.model.proofs.induction import InductionCounterexample, TheoremResult
 from tests.support.edits import mutant
 
 TINY = ProofSize(slots=1, partitions=1)

@@ -14,7 +14,7 @@ from fencepost.adapters.address import TargetError, format_address
 from fencepost.adapters.security.authentication import load_security
 from fencepost.adapters.target import Description, TraceBuilder
 from fencepost.adapters.wire.connection import ConnectionPool
-from fencepost.conformance.classic.kafka_address import kafka_target
+from fencepost.conformance.classic.protocol import kafka_target
 from fencepost.conformance.profile import load_profile
 from fencepost.traces.events import Kind
 from tests.support.fake_broker import FakeBroker, serve_brokers

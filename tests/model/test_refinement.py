@@ -35,10 +35,9 @@ from fencepost.model.classic.explore.state_layout import (
     ProcessState,
     untimed_member,
 )
-from fencepost.model.classic.kernel import refinement
+from fencepost.model.classic.kernel import invariants
 from fencepost.model.classic.kernel.actions import ACTIONS
-from fencepost.model.classic.kernel.invariants import violated_invariants
-from fencepost.model.classic.kernel.refinement import (
+from fencepost.model.classic.kernel.invariants import (
     KernelAction,
     KernelRun,
     RefinementError,
@@ -46,6 +45,7 @@ from fencepost.model.classic.kernel.refinement import (
     follow_commit,
     follow_coordinator,
     follow_member,
+    violated_invariants,
 )
 from fencepost.model.classic.member import member as members
 from fencepost.model.classic.member.member import Member, MemberStep, PartitionCommit, SentRequest
@@ -66,14 +66,14 @@ STEPS = 250
 @pytest.mark.parametrize("dialect", [Dialect(), OLDER], ids=["newer", "older"])
 def test_random_walks_refine_and_take_every_action(monkeypatch: pytest.MonkeyPatch, dialect: Dialect) -> None:
     seen: Counter[str] = Counter()
-    take = refinement.take_actions
+    take = invariants.take_actions
 
     def counting(run: KernelRun, actions: Iterable[KernelAction]) -> KernelRun:
         listed = list(actions)
         seen.update(name for name, _ in listed)
         return take(run, listed)
 
-    monkeypatch.setattr(refinement, "take_actions", counting)
+    monkeypatch.setattr(invariants, "take_actions", counting)
     for seed in range(40):
         run = walk(seed, dialect=dialect)
         for _ in range(STEPS):

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from fencepost.model.classic.coordinator.availability import WriteFailure, handle_write_failure, write_failure_error
 from fencepost.model.classic.coordinator.internal_actions import unload_group
 from fencepost.model.classic.coordinator.state import GroupState
-from fencepost.model.classic.coordinator.write_failures import WriteFailure, handle_write_failure, write_failure_error
 from fencepost.model.classic.core.state import (
     HeartbeatRequest,
     JoinRequest,

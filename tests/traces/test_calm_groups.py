@@ -31,8 +31,7 @@ from fencepost.traces.classic.calm_group import (
 from fencepost.traces.classic.nondeterminism import outcomes_over_dialects
 from fencepost.traces.events import Event, Header, Kind, Lookahead, Operation, Order
 from fencepost.traces.judge.groups.group_judge import RepetitionError
-from fencepost.traces.judge.judge import Judge, judge
-from fencepost.traces.judge.registry import DEFAULT_PROTOCOL
+from fencepost.traces.judge.judge import DEFAULT_PROTOCOL, Judge, judge
 from fencepost.traces.judge.search.configuration import Configuration, Decisions, GroupOperation, TimeInterval
 from fencepost.traces.verdict import TraceVerdict
 from tests.identity.verdicts import RECORDINGS, read_recording

@@ -14,9 +14,9 @@ from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.model.classic.coordinator.state import GroupState, StepResult
 from fencepost.model.classic.core.state import FREE, Group, Holder, Phase, Slot
-from fencepost.model.classic.kernel.refinement import RefinementError
+from fencepost.model.classic.kernel.invariants import RefinementError
 from fencepost.model.groups.messages import CommitRequest, OffsetCommit
-from fencepost.traces.classic.kernel_check import KernelCheck
+from fencepost.traces.classic.log_steps import KernelCheck
 from fencepost.traces.events import Event, Header
 from fencepost.traces.judge.judge import Judge
 from fencepost.traces.judge.search.configuration import FreshId, Path

@@ -7,7 +7,7 @@ import pytest
 
 from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
-from fencepost.model.wire.java_hash import java_abs_hash
+from fencepost.model.wire.primitives import java_abs_hash
 from fencepost.traces.classic.failover import OFFSETS_TOPIC
 from fencepost.traces.events import Body, Event, Header, Kind, Order
 from fencepost.traces.files.jsonl import MalformedLineError, decode_event, encode_event

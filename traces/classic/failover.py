@@ -6,17 +6,23 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import product
 from typing import Any
 
-from fencepost.model.classic.coordinator.availability import Unavailable, error_response_to, refuse_unavailable
+from fencepost.model.classic.coordinator.availability import (
+    Unavailable,
+    WriteFailure,
+    error_response_to,
+    handle_write_failure,
+    refuse_unavailable,
+    write_failure_error,
+)
 from fencepost.model.classic.coordinator.internal_actions import restart_coordinator, unload_group
 from fencepost.model.classic.coordinator.state import GroupState, Reply, StepResult, respond
-from fencepost.model.classic.coordinator.write_failures import WriteFailure, handle_write_failure, write_failure_error
 from fencepost.model.classic.core.state import Choices, JoinResponse, SyncResponse
 from fencepost.model.classic.dialect import Dialect
 from fencepost.model.classic.messages import Request
 from fencepost.model.errors import COORDINATOR_NOT_READY, Error
 from fencepost.model.frozen import evolve
 from fencepost.model.groups.messages import EndTxn, InitProducerId, ListGroups
-from fencepost.model.wire.java_hash import java_abs_hash
+from fencepost.model.wire.primitives import java_abs_hash
 from fencepost.traces.classic.nondeterminism import finish_loading, outcomes_over_dialects, unseen_of
 from fencepost.traces.classic.stepping import CoordinatorStepper, maybe_expired_offsets
 from fencepost.traces.events import Body, Operation, Order

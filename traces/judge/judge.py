@@ -2,8 +2,11 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
+from fencepost.model.errors import FencepostError
 from fencepost.model.frozen import evolve
+from fencepost.model.protocols import find_protocol, load_part, protocols_with
 from fencepost.traces.events import REQUEST, RESPONSE, Event, Header, Kind, Lookahead, Operation, Order
 from fencepost.traces.judge.checks import checked_sequence, evaluate_check
 from fencepost.traces.judge.groups.group_judge import (
@@ -13,13 +16,34 @@ from fencepost.traces.judge.groups.group_judge import (
     StepObserver,
     TraceContext,
 )
-from fencepost.traces.judge.groups.judged_protocol import PartialGroup, TraceFollower, TraceGap
-from fencepost.traces.judge.registry import DEFAULT_PROTOCOL, MakeProtocol
+from fencepost.traces.judge.groups.judged_protocol import JudgedProtocol, PartialGroup, TraceFollower, TraceGap
 from fencepost.traces.judge.search.configuration import GroupOperation, Request
 from fencepost.traces.judge.search.search import EAGER_BEAM_WIDTH, MAX_EAGER_CONFIGURATIONS
 from fencepost.traces.judge.search.stepper import MAX_CONFIGURATIONS
 from fencepost.traces.model_transitions import Transition, TransitionFields
 from fencepost.traces.verdict import CheckResult, TraceVerdict, Violation
+
+# --- The protocols by which traces are judged, by the names that headers have for them.
+
+MakeProtocol: TypeAlias = Callable[[Header], JudgedProtocol]
+"""Makes the reader of a trace from its header."""
+
+
+class UnknownProtocol(FencepostError):
+    """A trace is of a protocol that no judge is there for; the message is one clear line."""
+
+
+def protocol_of(header: Header) -> JudgedProtocol:
+    """The reader of a trace, by the protocol that its header names. Raises `UnknownProtocol`."""
+    entry = find_protocol(header.protocol)
+    if entry is None or not entry.judge:
+        known = ", ".join(protocols_with(lambda entry: entry.judge))
+        raise UnknownProtocol(f"protocol {header.protocol!r} is none that is judged: {known}")
+    make: MakeProtocol = load_part(entry.judge)
+    return make(header)
+
+
+DEFAULT_PROTOCOL: MakeProtocol = protocol_of
 
 
 class Judge:

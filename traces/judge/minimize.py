@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fencepost.traces.events import Event, Header, Kind
-from fencepost.traces.judge.judge import judge
-from fencepost.traces.judge.registry import DEFAULT_PROTOCOL, MakeProtocol
+from fencepost.traces.judge.judge import DEFAULT_PROTOCOL, MakeProtocol, judge
 from fencepost.traces.shrinker import shrink
 from fencepost.traces.verdict import Violation
 

@@ -26,8 +26,7 @@ from fencepost.traces.events import CLASSIC, MAX_LOOKAHEAD, Event, Header, Kind,
 from fencepost.traces.files.jsonl import decode_header
 from fencepost.traces.files.trace_files import EventDecoder
 from fencepost.traces.history.recordings import recording_parts
-from fencepost.traces.judge.judge import Judge
-from fencepost.traces.judge.registry import UnknownProtocol
+from fencepost.traces.judge.judge import Judge, UnknownProtocol
 from fencepost.traces.pipeline.corpus import Corpus
 from fencepost.traces.pipeline.files import make_schema, to_record_batches
 from fencepost.traces.pipeline.parallel import read_files

@@ -11,8 +11,7 @@ from fencepost.traces.events import MAX_LOOKAHEAD, Event, Kind, Lookahead, Order
 from fencepost.traces.files.jsonl import EventOrder, MalformedLineError, decode_event, decode_header
 from fencepost.traces.files.rotating_writer import RecordingPart, is_next_part, recording_part_of
 from fencepost.traces.files.trace_files import RequestFormError, check_request_form
-from fencepost.traces.judge.judge import Judge
-from fencepost.traces.judge.registry import UnknownProtocol
+from fencepost.traces.judge.judge import Judge, UnknownProtocol
 from fencepost.traces.pipeline.judge_corpus import make_shard_judge
 from fencepost.traces.pipeline.rows import (
     LOOKUPS_SHARD,

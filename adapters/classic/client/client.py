@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from fencepost.adapters.classic.client.bodies import READERS, body_of, by_topic
-from fencepost.adapters.classic.client.fetcher import Fetcher, ReturnedRecords
+from fencepost.adapters.classic.client.bodies import READERS, Fetcher, ReturnedRecords, body_of, by_topic
 from fencepost.adapters.classic.client.links import AwaitedResponse, Link, Network
 from fencepost.model.assignors.consumer_protocol import decode_subscription
 from fencepost.model.assignors.group import Assign

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from fencepost.adapters.classic.client.bodies import ReturnedRecords
 from fencepost.adapters.classic.client.client import CYCLE_S, ReferenceClient
-from fencepost.adapters.classic.client.fetcher import ReturnedRecords
 from fencepost.adapters.classic.client.links import MemoryNetwork
 from fencepost.adapters.client.cluster import ScriptedCluster
 from fencepost.adapters.client.program import CALLBACKS, Application, ClientPlace

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from random import Random
 
+from fencepost.adapters.classic.client.bodies import ReturnedRecords
 from fencepost.adapters.classic.client.client import Pace, ReferenceClient
-from fencepost.adapters.classic.client.fetcher import ReturnedRecords
 from fencepost.adapters.classic.client.links import AwaitedResponse, Network
 from fencepost.model.classic.member.client import Callback, CallbackKind
 from fencepost.model.classic.member.settings import COOPERATIVE_STICKY, RANGE, ClientSettings, Strategy

@@ -41,8 +41,7 @@ from fencepost.model.classic.theorems.request_statements import STEP_THEOREMS
 from fencepost.model.classic.theorems.statements import THEOREMS, WHATEVER_CLIENTS_SEND
 from fencepost.model.frozen import evolve
 from fencepost.model.logic import Token, Truth, not_, or_
-from fencepost.model.proofs.induction import Goal, check_goals
-from fencepost.model.proofs.results import InductionCounterexample
+from fencepost.model.proofs.induction import Goal, InductionCounterexample, check_goals
 from fencepost.model.proofs.solver import LimitedSolver
 from fencepost.model.proofs.symbolic_execution import execute_paths
 from fencepost.model.proofs.symbolic_values import formula

@@ -26,8 +26,7 @@ from fencepost.model.classic.theorems.non_theorems import FALSE_THEOREMS
 from fencepost.model.classic.theorems.registry import REGISTRY
 from fencepost.model.draining.non_theorems import FALSE_CLAIMS
 from fencepost.model.draining.proofs import draining_lemmas
-from fencepost.model.proofs.induction import Lemma, findings
-from fencepost.model.proofs.results import Progress, TheoremResult, worst_verdict
+from fencepost.model.proofs.induction import Lemma, Progress, TheoremResult, findings, worst_verdict
 from fencepost.model.statement import Statement
 
 # --- The results of the inductions about the handlers: within one term of a coordinator, and across fail-overs.

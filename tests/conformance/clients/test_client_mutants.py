@@ -13,8 +13,8 @@ from fencepost.conformance.zoo.hunt import usual_run
 from tests.acceptance.heldout_clients import CLIENT_FAULTS
 
 MUTANTS = (
-    ("CALLBACK-08", "cooperative", "a-partition-taken-away", "completion.install_assignment: always: position is"),
-    ("CALLBACK-12", "eager", "a-listener-that-raises-first", "preparation.on_prepare_callback: always: not raised"),
+    ("CALLBACK-08", "cooperative", "a-partition-taken-away", "commits.install_assignment: always: position is"),
+    ("CALLBACK-12", "eager", "a-listener-that-raises-first", "commits.on_prepare_callback: always: not raised"),
     ("COOP-08", "cooperative", "a-partition-taken-away", "joining.subscription_of: never"),
     (
         "MCOMMIT-09",
@@ -29,24 +29,24 @@ MUTANTS = (
         "a-periodic-commit-of-a-fenced-member",
         "commits.judge_commit: always: error == Error.REB",
     ),
-    ("CALLBACK-09", "eager", "topics-that-the-leader-sees-first", "completion.complete_rebalance: always: full"),
+    ("CALLBACK-09", "eager", "topics-that-the-leader-sees-first", "commits.complete_rebalance: always: full"),
     (
         "MEMBER-30",
         "eager",
         "a-membership-lost-before-the-assignment-is-read",
-        "completion.complete_rebalance: never: step.rule",
+        "commits.complete_rebalance: never: step.rule",
     ),
     (
         "PREFETCH-03",
         "eager",
         "a-coordinator-that-moves-from-a-manual-assignment",
-        "polling.continue_poll: never: client.is_manual",
+        "heartbeats.continue_poll: never: client.is_manual",
     ),
     (
         "COOP-01",
         "cooperative",
         "one-topic-less",
-        "preparation.on_prepare_callback: never: one.partition not in given_up",
+        "commits.on_prepare_callback: never: one.partition not in given_up",
     ),
     (
         "STICKY-18",
@@ -66,10 +66,10 @@ MUTANTS = (
         "PREFETCH-03",
         "sticky by hand",
         "partitions-assigned-without-a-coordinator",
-        "polling.find_if_needed: comparison: one.offset is None",
+        "heartbeats.find_if_needed: comparison: one.offset is None",
     ),
-    ("MCOMMIT-14", "eager", "commits-that-nobody-waits-for", "commit_results.with_commit: always: commit.number"),
-    ("MEMBER-17", "eager", "offsets-that-cannot-be-told", "positions.fetch_offsets: never: client.coordinator is None"),
+    ("MCOMMIT-14", "eager", "commits-that-nobody-waits-for", "lookup.with_commit: always: commit.number"),
+    ("MEMBER-17", "eager", "offsets-that-cannot-be-told", "lookup.fetch_offsets: never: client.coordinator is None"),
     (
         "MEMBER-29",
         "sticky by hand",
@@ -96,7 +96,7 @@ MUTANTS = (
         "commits.commit_before_rebalance: always: not client.clocks.prepare",
     ),
     ("MEMBER-17", "eager", "polls-without-a-coordinator", "lookup.on_find_response: never: response.error in LOOKUP"),
-    ("MEMBER-17", "eager", "offsets-that-cannot-be-told", "positions.on_offsets: never: response.error in RETRIED"),
+    ("MEMBER-17", "eager", "offsets-that-cannot-be-told", "lookup.on_offsets: never: response.error in RETRIED"),
     (
         "MCOMMIT-07",
         "eager",
@@ -129,7 +129,7 @@ MUTANTS = (
         "closing-while-joining",
         "leaving.give_up_before_leaving: always: has_generation(client) and",
     ),
-    ("CALLBACK-19", "cooperative", "a-leader-of-two", "preparation.prepare: never: not dropped"),
+    ("CALLBACK-19", "cooperative", "a-leader-of-two", "commits.prepare: never: not dropped"),
     ("MCOMMIT-12", "eager", "partitions-that-the-application-assigns", "commits.core_commit: never: client.is_manual"),
     (
         "MCOMMIT-14",
@@ -137,7 +137,7 @@ MUTANTS = (
         "commits-of-which-one-partition-is-refused",
         "commits.error_in: always: error != Error.NONE",
     ),
-    ("MCOMMIT-17", "eager", "a-periodic-commit-while-loading", "commit_results.finish_commit: never: is_retriable ->"),
+    ("MCOMMIT-17", "eager", "a-periodic-commit-while-loading", "lookup.finish_commit: never: is_retriable ->"),
     ("MEMBER-38", "eager", "a-lookup-that-is-refused-for-good", "lookup.on_find_response: always: response.error in"),
     (
         "MEMBER-39",
@@ -149,7 +149,7 @@ MUTANTS = (
         "MEMBER-38",
         "eager",
         "offsets-that-are-refused-for-good",
-        "positions.on_offsets: never: response.error != Error.NONE",
+        "lookup.on_offsets: never: response.error != Error.NONE",
     ),
 )
 """The requirement, the kind of the client, the scenario and how the name of the mutant begins."""

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from fencepost.model.proofs.induction import Lemma, findings
-from fencepost.model.proofs.results import kernel_results
+from fencepost.model.proofs.induction import Lemma, findings, kernel_results
 from fencepost.model.push import proofs as push
 from fencepost.model.push.kernel import invariants
 from fencepost.model.region import proofs as region

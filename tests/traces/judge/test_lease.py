@@ -9,8 +9,7 @@ import pytest
 from fencepost.model.frozen import evolve
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Header, Kind, Order
-from fencepost.traces.judge.judge import Judge
-from fencepost.traces.judge.registry import MakeProtocol
+from fencepost.traces.judge.judge import Judge, MakeProtocol
 from fencepost.traces.judge.search.configuration import Configuration
 from fencepost.traces.judge.search.search import Search
 from fencepost.traces.judge.search.stepper import SearchLimitExceeded

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fencepost.model.assignors.group import TopicPartition
-from fencepost.traces.client_judge.evidence import Evidence, build_violation
+from fencepost.traces.client_judge.judge import Evidence, build_violation
 from fencepost.traces.events import Event, Operation
 from fencepost.traces.verdict import Violation
 

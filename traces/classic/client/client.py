@@ -32,7 +32,7 @@ from fencepost.traces.classic.client.state import (
     judge_groups,
 )
 from fencepost.traces.classic.history import StateHistory
-from fencepost.traces.client_judge.evidence import Evidence, build_violation
+from fencepost.traces.client_judge.judge import Evidence, build_violation
 from fencepost.traces.events import Event, Header, Kind, Operation
 from fencepost.traces.history.recordings import RecordingParts, ShownViolation
 from fencepost.traces.verdict import PASSING, CheckStatus, TraceVerdict

@@ -11,7 +11,7 @@ from fencepost.traces.classic.client.news import (
     generation_in,
 )
 from fencepost.traces.classic.client.state import ClientState, Debt
-from fencepost.traces.client_judge.evidence import build_violation
+from fencepost.traces.client_judge.judge import build_violation
 from fencepost.traces.events import Event, Operation
 
 # --- Commits that the application of a driven client does not wait for: each is sent once, and reported once.

@@ -10,7 +10,7 @@ from fencepost.traces.classic.client.application import MANY_POLLS, Application,
 from fencepost.traces.classic.client.news import describe_partitions, generation_in, has_no_coordinator
 from fencepost.traces.classic.client.records import fetched_partitions, fetches_outstanding
 from fencepost.traces.classic.client.state import NO_GENERATION, POSITION_APIS, ClientState, Phase
-from fencepost.traces.client_judge.evidence import build_violation
+from fencepost.traces.client_judge.judge import build_violation
 from fencepost.traces.events import Event, Operation
 from fencepost.traces.verdict import Violation
 

@@ -58,7 +58,7 @@ from fencepost.traces.classic.client.records import (
     learn_starts,
 )
 from fencepost.traces.classic.client.state import EXCHANGE_APIS, ClientState, Debt, Phase, Standing
-from fencepost.traces.client_judge.evidence import build_violation
+from fencepost.traces.client_judge.judge import build_violation
 from fencepost.traces.events import Event, Kind, Operation
 
 # --- The end of a driven client: LeaveGroup of one that is asked to, or not polled, and the end of its trace.

@@ -32,7 +32,7 @@ from fencepost.traces.classic.client.state import (
     Repeats,
     Standing,
 )
-from fencepost.traces.client_judge.evidence import build_violation
+from fencepost.traces.client_judge.judge import build_violation
 from fencepost.traces.events import Event, Operation
 
 CONSUMER = "consumer"

@@ -20,7 +20,7 @@ from fencepost.traces.classic.client.state import (
     Standing,
     has_membership,
 )
-from fencepost.traces.client_judge.evidence import build_violation
+from fencepost.traces.client_judge.judge import build_violation
 from fencepost.traces.events import Event, Operation
 
 RESTING_MS = 1_200

@@ -10,7 +10,7 @@ from fencepost.traces.classic.client.callbacks import is_reset
 from fencepost.traces.classic.client.committing import is_unawaited
 from fencepost.traces.classic.client.news import describe_partitions, first_error
 from fencepost.traces.classic.client.state import MIN_PATIENCE_MS, NO_GENERATION, ClientState, Debt, Phase
-from fencepost.traces.client_judge.evidence import build_violation
+from fencepost.traces.client_judge.judge import build_violation
 from fencepost.traces.events import Body, Event, Operation
 
 MEMBERSHIP_ERRORS = frozenset({Error.ILLEGAL_GENERATION, Error.UNKNOWN_MEMBER_ID})

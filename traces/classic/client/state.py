@@ -7,7 +7,7 @@ from enum import Enum, auto
 from fencepost.model.assignors.checks import CHECKS, OWN_RULES, AssignorCheck, MissingPlan, PlanError, SeenPlans
 from fencepost.model.assignors.group import Assignment, Subscription, TopicPartition
 from fencepost.traces.classic.client.application import Application, Buffers, Commits
-from fencepost.traces.client_judge.evidence import Evidence, build_violation
+from fencepost.traces.client_judge.judge import Evidence, build_violation
 from fencepost.traces.events import Event, Operation
 from fencepost.traces.verdict import Violation
 

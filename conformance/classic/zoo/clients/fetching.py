@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
+from fencepost.adapters.classic.client.bodies import CompletedFetch, Fetcher, ReturnedRecords
 from fencepost.adapters.classic.client.client import ReferenceClient
-from fencepost.adapters.classic.client.fetcher import CompletedFetch, Fetcher, ReturnedRecords
 from fencepost.conformance.classic.zoo.clients.reference import COOPERATIVE, client_family, instead_of, replace_function
 from fencepost.conformance.zoo.fault import Patch, Shipped, Side
 from fencepost.model.classic.member import client as values
