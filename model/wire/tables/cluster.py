@@ -1,4 +1,4 @@
-"""Message headers, and messages about the cluster: versions, topics, configuration.
+"""Message headers, and messages about the cluster: versions, topics, configuration, SASL (KIP-152, KIP-368).
 
 `fencepost.model.wire.schema` explains the notation.
 """
@@ -155,4 +155,20 @@ data RequestHeader, versions 1-2, flexible 2+
 
 data ResponseHeader, versions 0-1, flexible 1+
   correlation_id  int32
+
+api SaslHandshake 17, versions 0-1
+  request
+    mechanism  string
+  response
+    error_code  int16
+    mechanisms  []string
+
+api SaslAuthenticate 36, versions 0-2, flexible 2+
+  request
+    auth_bytes  bytes
+  response
+    error_code           int16
+    error_message        string?
+    auth_bytes           bytes
+    session_lifetime_ms  int64    1+
 """
