@@ -6,7 +6,7 @@ present one: an operator that is a member while its table has its name has seen 
 
 from collections.abc import Iterable, Iterator
 from itertools import product
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from fencepost.model.classic.core.join import join
 from fencepost.model.classic.core.join_phase import try_complete_join
@@ -32,6 +32,8 @@ from fencepost.model.groups.messages import CommitRequest
 from fencepost.model.sorts import MemberId, MetadataBytes, ProtocolName
 
 PROTOCOLS = (Protocol(cast(ProtocolName, "range"), cast(MetadataBytes, b"")),)
+KafkaGroup: TypeAlias = Group
+"""The group as the rest of the region knows it."""
 PRESENT, EARLIER = 1, 0
 """Generations: the present one, and all before it."""
 NEVER_MS = 1 << 40
@@ -108,6 +110,11 @@ def assignment_of(group: Group, name: str) -> tuple[int, ...] | None:
     if slot is None or group.phase is not Phase.STABLE:
         return None
     return cast(tuple[int, ...], slot.assignment)
+
+
+def awaits_members(group: Group) -> bool:
+    """Whether a join phase goes on."""
+    return group.phase is Phase.PREPARING
 
 
 def must_rejoin(group: Group, name: str) -> bool:

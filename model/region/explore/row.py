@@ -5,7 +5,6 @@ from functools import cache
 from itertools import permutations
 from typing import Any
 
-from fencepost.model.classic.core.state import Group
 from fencepost.model.explore.rows import ActionMaker, Place, RowView
 from fencepost.model.explore.transition_system import Permutation, Symmetry
 from fencepost.model.frozen import evolve, fast_frozen
@@ -20,7 +19,7 @@ from fencepost.model.region.controller import (
     start_reset,
 )
 from fencepost.model.region.dialect import REPAIRED, RegionDialect
-from fencepost.model.region.group import assignment_of, empty_group, join_group, normalize
+from fencepost.model.region.group import KafkaGroup, assignment_of, empty_group, join_group, normalize
 from fencepost.model.region.operator import Operator, new_operator, on_assigned
 
 FAULTS, REGION, STORE, DOWNSTREAM, BEAN, KAFKA, VARIABLES, OPERATORS = range(8)
@@ -51,7 +50,7 @@ class RegionFaults:
 class Kafka:
     """The group, the number of partitions, and whether the leader has yet to see a change."""
 
-    group: Group
+    group: KafkaGroup
     partitions: int
     has_news: bool = False
 
@@ -111,7 +110,7 @@ class RegionBounds:
         return (self.faults, Region(), CheckpointStore(first, start), start, bean, kafka, variables, *operators)
 
 
-def share_out(group: Group, names: tuple[str, ...], partitions: int) -> Group:
+def share_out(group: KafkaGroup, names: tuple[str, ...], partitions: int) -> KafkaGroup:
     """The stable group of these members, each with the partition of its own number."""
     groups = [group]
     for name in (*names, *names):  # whoever comes has those before join again

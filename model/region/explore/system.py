@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from fencepost.model.classic.core.state import Group, Phase
 from fencepost.model.explore.rows import NOTHING, Transitions, spend_fault
 from fencepost.model.explore.transition_system import Action, Column, Gate, Transition, TransitionSystem
 from fencepost.model.frozen import evolve
@@ -36,8 +35,10 @@ from fencepost.model.region.explore.row import (
     operator_symmetry,
 )
 from fencepost.model.region.group import (
+    KafkaGroup,
     accepts_commit,
     assignment_of,
+    awaits_members,
     expire,
     has_member,
     join_group,
@@ -119,7 +120,7 @@ def drain(at: RegionView) -> Transitions:
         return NOTHING
     step = handlers.drain(at.own)
     # A member that has sent JoinGroup commits for the generation that it had.
-    is_present = at.own.membership is Membership.MEMBER or at.kafka.group.phase is Phase.PREPARING
+    is_present = at.own.membership is Membership.MEMBER or awaits_members(at.kafka.group)
     commits = keys_of(handlers.offsets_to_commit(at.own))
     is_committed = not commits or accepts_commit(at.kafka.group, at.name, is_present)
     if not is_committed and at.bounds.dialect.fails_on_commit:
@@ -286,7 +287,7 @@ def join(at: RegionView) -> Transitions:
     )
 
 
-def describe_assignments(bounds: RegionBounds, group: Group) -> tuple[str, ...]:
+def describe_assignments(bounds: RegionBounds, group: KafkaGroup) -> tuple[str, ...]:
     """The assignments of a stable group in words, as one text; none while it is not stable."""
     shares = {name: assignment_of(group, name) for name in bounds.names}
     told = [
