@@ -43,6 +43,8 @@ class JoinGroup:
 
 
 # --- The subscribed topics in a consumer's metadata, the only part of metadata that a coordinator reads.
+#
+# Needed for OffsetDelete's error 86 and for expiry only; to everything else the bytes are opaque.
 
 CONSUMER = "consumer"
 """The protocol type whose metadata is a subscription."""

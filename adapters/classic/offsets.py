@@ -85,6 +85,8 @@ class OffsetStore:
 
 
 # --- Producers and their transactions, for offsets that are committed in transactions.
+#
+# Epochs are checked; transaction timeouts and partitions of topics are not kept.
 
 
 class Transactions:

@@ -22,6 +22,9 @@ from fencepost.traces.events import Kind
 from fencepost.traces.model_transitions import Transition
 
 # --- The application that drives a client under test: commands to it, and its callbacks, records and results.
+#
+# A driver is a program with a client in it. It reads commands and writes messages, one JSON object a line; the page on
+# testing clients has both. Everything that passes is in the trace of the cluster.
 
 CALLBACKS = ("assigned", "revoked", "lost")
 POLL_MS = 100

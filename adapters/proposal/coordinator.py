@@ -19,6 +19,9 @@ from fencepost.model.wire import codec
 from fencepost.model.wire.codec import API_KEYS, Body, DecodedRequest, decode_body
 
 # --- The draft's messages on the wire: in the proposal's dialect, version 0 of SyncGroup has the draft's layout.
+#
+# The draft's JoinGroup is Kafka's version 0, and so is its response to SyncGroup. From version 1 on, SyncGroup is
+# Kafka's: so today's clients can talk to the same server.
 
 _CLIENT_ID = 8
 """Where the client id begins in a frame: behind key, version and correlation id."""

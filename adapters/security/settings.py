@@ -57,6 +57,12 @@ class Secret:
 
 
 # --- The SASL mechanisms as generators: each yields the client's messages and is sent the broker's.
+#
+# A generator that returns has authenticated the broker too, as far as its mechanism does. It raises `SaslError` for a
+# broker that does not keep to the mechanism. No clock, no sockets: the nonce is an argument.
+#
+# Names and passwords are sent as they are, in UTF-8. RFC 5802 wants them prepared by SASLprep; Apache Kafka and its
+# clients leave that out, and a prepared password would not match what Kafka has stored.
 
 SaslSteps: TypeAlias = Generator[bytes, bytes, None]
 

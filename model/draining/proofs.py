@@ -349,6 +349,8 @@ def find_lasso(resume: Resume, prefetch: Prefetch, longest: int = 3, limit: int 
 
 
 # --- Theorems about fetches, retained records, changes of the assignment, and equal shares.
+#
+# Any number of partitions and records, one visit, one fetch or one partition at a time.
 
 FETCHING = {
     "draining.total": "Fetching below max.poll.records in total: a poll that begins with m records retained takes m, "

@@ -106,6 +106,8 @@ REST = Rest()
 
 # --- The way most requests are explained: handled as they come, no timer due, and responded to at once as the model
 # says.
+#
+# It is the only thing that the search finds then, found without one; where anything at all is open, it is left to it.
 
 FAST_PATH_REQUESTS = (Heartbeat, OffsetCommit)
 """Requests that are responded to at once and elect no leader."""
@@ -166,6 +168,10 @@ def is_exact(stepper: CoordinatorStepper, operation: Operation, reply: Reply) ->
 
 
 # --- Transitions of the classic coordinator.
+#
+# The state before is the phase, with three facts: the initial delay is running, the group has one or several members,
+# member ids were issued that have not joined yet. The event is a request and the role of its sender in the group, or a
+# timer. The state afterwards is the phase alone.
 
 PHASE_LABELS = {each: each.name.lower() for each in Phase}
 
@@ -234,6 +240,10 @@ def role_of(group: Group | None, member: object) -> str:
 
 
 # --- Steps that have to do with time in one way: they set deadlines that are counted from the present moment.
+#
+# To know that, the handler that judges is run once on a group whose deadlines and offsets nobody can look at, at a
+# moment that nobody can look at. What it does then, it does whenever the same is said in that group and no timer is
+# due.
 
 CalmRequest: TypeAlias = Heartbeat | OffsetCommit
 """A request of which a calm group has many."""
@@ -396,6 +406,12 @@ def renewals_between(before: GroupState, after: GroupState) -> tuple[Renewal, ..
 
 
 # --- Calm groups, in which members do no more than show that they are alive and commit offsets.
+#
+# What a request of such a group comes to is remembered (`learn_step`) until something arrives that changes the group
+# in more than deadlines and offsets, or a deadline comes near. What was repeated since is put into the state when
+# somebody looks at it. A request is learned when it is met for the second time: learning costs as much as handling it
+# twice. What a commit does for its sender and what becomes of its offsets have nothing to do with each other, and are
+# remembered apart.
 
 MAX_REMEMBERED_WORDS = 1_000
 """How much of what requests said is remembered of one group."""

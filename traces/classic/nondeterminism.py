@@ -276,6 +276,9 @@ def finish_loading(configuration: Configuration, now: Instant) -> Configuration:
 
 
 # --- Which groups of a trace existed before, and which of them were seen to be gone since.
+#
+# A first generation is that of a new group. Whether a group that existed before is a new one may be no more than a
+# guess of the search, made to explain another response.
 
 FIRST_GENERATION = ("GEN-01",)
 RECREATED_GROUP = ("GEN-13",)

@@ -41,6 +41,8 @@ from fencepost.traces.judge.search.configuration import (
 )
 
 # --- Transactional producers: the groups that they commit offsets of, and the effect of a new epoch on these.
+#
+# The transaction coordinator is not judged. What it tells a producer is taken as it is.
 
 CONCURRENT_TRANSACTIONS = frozenset({Error.CONCURRENT_TRANSACTIONS})
 """The transaction coordinator, asked beforehand, is still ending the producer's last transaction (KIP-890)."""

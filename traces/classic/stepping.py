@@ -106,6 +106,10 @@ def is_offset_unset(row: Body) -> bool:
 
 
 # --- Fewer configurations without losing an explanation: requests that commute, and states that mean the same.
+#
+# A waiting request may be handled at once if the response seen fits, it changes nothing but its member's session, and
+# it would change no more at any later moment at which the same response could be given. The order of the member table
+# means nothing.
 
 READ_ONLY_RULES = frozenset(
     {

@@ -35,6 +35,9 @@ from fencepost.traces.message_fields import (
 )
 
 # --- The history of groups by their messages alone, where the model does not know their state.
+#
+# Messages show who asks to join and when, which generation the members get, and which errors they meet. Why a
+# rebalance began shows only if it was a JoinGroup or a LeaveGroup of the trace.
 
 MAX_MEMBERS = 10_000
 """How many members of a group are remembered."""

@@ -32,6 +32,10 @@ from fencepost.traces.files.jsonl import (
 
 # --- Decoding of many lines of which most repeat an earlier one: heartbeats differ from the last ones in numbers
 # alone.
+#
+# A line that the kit writes is `{"sequence":N,"time":N,` with the same words as before, and perhaps `,"of":N` at the
+# end. Which words are well formed does not depend on the numbers, so those that were decoded strictly once are not
+# decoded again. Any other line is decoded by itself.
 
 MAX_REMEMBERED_EVENTS = 4_096
 MAX_REMEMBERED_BYTES = 1_024
@@ -212,6 +216,8 @@ def _decompress(raw: BinaryIO) -> Iterator[BinaryIO]:
 
 
 # --- The form of requests in a trace: the fields of Kafka's message schemas, each with a value of its type.
+#
+# Without this check a mistake of whoever wrote the trace would be judged as one of the coordinator.
 
 _BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 _NAMES = {list: "an array", dict: "an object", bool: "a boolean", str: "a string"}

@@ -20,6 +20,9 @@ from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.files.trace_files import TraceError, trace_writer
 
 # --- The log lines of the two group coordinators of Apache Kafka, as a table for each.
+#
+# A line is a step of the coordinator; its placeholders are the fields of the step. Both coordinators log at level
+# INFO, in classes below `kafka.coordinator.group` and `org.apache.kafka.coordinator.group`.
 
 KAFKA_3_LINES = """
 prepare     Preparing to rebalance group <group> in state... with old generation <generation> (...) (reason: <reason>)

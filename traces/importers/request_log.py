@@ -32,6 +32,9 @@ from fencepost.traces.message_fields import named_groups, objects_in
 
 # --- Lines of Kafka's request log (`kafka.request.logger` at level DEBUG or TRACE): one for each request, when it is
 # done.
+#
+# A line has the request and the response as JSON (Kafka 2.7 and newer), the connection, and how long it took. So the
+# time of the line is that of the response, and the request was received that long before.
 
 MARK = "Completed request:"
 MAX_LINE_CHARACTERS = 64 << 20

@@ -35,6 +35,8 @@ from fencepost.model.sorts import MemberId
 from fencepost.traces.events import Body, Event, Kind
 
 # --- The model as a coordinator, for simulations: it predicts the responses of a target and the rules that apply.
+#
+# It takes the place of the bundled coordinator in an `InProcessTarget`. Responses have the fields that members read.
 
 StepObserver = Callable[[GroupState, model.Request | None, StepResult], None]
 """Called for every step with the state before it, the request (None for a step of the coordinator's own) and the

@@ -105,6 +105,8 @@ class SwarmPlan:
 
 # --- What has to hold of all members together: one owner, no commit of a fenced member, every record; and owners'
 # absence.
+#
+# Times are milliseconds. A member is one life of a process: one that starts again is another.
 
 MAX_VIOLATIONS = 20
 

@@ -23,6 +23,9 @@ from fencepost.model.frozen import evolve
 from fencepost.model.sorts import MemberId
 
 # --- The explored world with fail-overs: at any moment the coordinator may be lost, and the next one loads the group.
+#
+# What the coordinator knew and did not store is gone; messages stay under way. Nothing is reduced here, because a
+# generation that is lost makes outdated requests current again.
 
 
 class FailoverModel(GroupModel):

@@ -250,6 +250,9 @@ def system_with_history(config: ModelConfig, bounds: Bounds, statements: Sequenc
 
 
 # --- Real breaches of the statements of the proof: runs from the start that end in one, searched for breadth first.
+#
+# A counterexample to induction begins in a state that may never come about. What is found here did come about: each
+# step of the way is a call of the same handlers.
 
 MAX_STATES = 100_000
 """How many states are looked at in each instance, if it has so many."""

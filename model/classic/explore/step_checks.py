@@ -307,6 +307,8 @@ MEMBER_WITNESSES: Mapping[str, Callable[[MemberChange], bool]] = {
 """By the name of a property: the steps of which it says something."""
 
 # --- What no member of a search sends, asked of each state of the coordinator: a request for its own sake.
+#
+# Nothing comes of a probe but what is said of it: the search goes on as if it had not been sent.
 
 HANDLE = HandleNumber(1_000_000)
 """No request of a search has it."""

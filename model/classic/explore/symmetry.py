@@ -230,6 +230,9 @@ def rank_values(values: Iterable[int]) -> dict[int, int]:
 
 
 # --- Reductions of the explored world: fields that no handler reads again, and messages without any further effect.
+#
+# Each statement here is an argument about the shipped handlers; the tests compare it with the full search, state by
+# state. Time is left out of the world, and a process may join again at any moment; both are used.
 
 AWAITING_STATES = (MemberState.PREPARING_REBALANCE, MemberState.COMPLETING_REBALANCE)
 """The states in which an answer to JoinGroup or SyncGroup means something."""

@@ -236,6 +236,9 @@ def kernel_lemmas() -> Iterator[Lemma]:
 
 # --- A group settles, for any number of members: every action lowers the rank, and some action is possible until
 # then.
+#
+# Members are an uninterpreted sort. That a row of finite sets can be lowered finitely often only is the one step that
+# is not put to the solver.
 
 SETS = ("members", "living", "joined", "synced", "told", "may_revoke", "owes_join")
 ARGUMENTS: dict[str, Any] = {"member": MEMBER, "gone": MEMBER, "leader": MEMBER, "dropped": (MEMBER,)}
@@ -336,6 +339,9 @@ def some_action(rebalance: Rebalance) -> Any:
 
 
 # --- The cooperative rebalance (KIP-429) for any number of members and partitions, and any target of the leader.
+#
+# In the first rebalance each partition goes to its target, unless another member claims it: then to nobody. A sticky
+# plan for the second one leaves each partition with whom it is, and gives the others to anybody.
 
 M, X = (SymbolicElement(z3.Const(name, MEMBER)) for name in ("m", "x"))
 P = SymbolicElement(z3.Const("p", PARTITION))

@@ -308,6 +308,8 @@ def false_theorem_results() -> Iterator[TheoremResult]:
 
 # --- What share of the judge is inside the proofs about handlers. The numbers are measured, and tests measure them
 # again.
+#
+# A rule is inside if it applies on a path of some proof, a step if its rule is, a line if the proofs run its function.
 
 INSIDE_RULES, RULES = 71, 115
 """Rules of the coordinator. Outside: transactions, fetching and deleting offsets, requests of tools, failed writes, the

@@ -220,6 +220,9 @@ def check_event(
 
 # --- The buffers of a driven client: what it was sent of each partition and has not returned, as the trace shows
 # them.
+#
+# A record is buffered from the Fetch response that brings it to the poll that returns it. What disturbs a buffer, such
+# as a seek or a rebalance, makes it unknown: nothing is said of it until the next response.
 
 MANY_POLLS = 20
 """So many polls that return nothing are more than a client takes to read what has come."""

@@ -244,6 +244,10 @@ class ClassicClient:
 
 # --- Follows the members in a recording: what their requests to the coordinator show, seen from a place between the
 # two.
+#
+# Nothing is known of their applications, of their other connections, and of what was before the recording. So a member
+# is followed from a JoinGroup on; it may forget its id at any time, as it may have been reset for a reason of its own;
+# and what it does not do is a violation only if it is heard long after that.
 
 RECORDED_APIS = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit"})
 SHOWN = (

@@ -15,6 +15,9 @@ from fencepost.traces.client_judge.judge import build_violation
 from fencepost.traces.events import Event, Operation
 
 # --- Commits that the application of a driven client does not wait for: each is sent once, and reported once.
+#
+# A commit is taken for the first OffsetCommit after its command that nothing else has asked for. Where a client
+# commits by the clock as well, that may be another one: nothing is said of what came of it then.
 
 REQUIREMENTS_OF_ERRORS = {
     Error.ILLEGAL_GENERATION: "MCOMMIT-10",

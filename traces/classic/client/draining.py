@@ -279,6 +279,8 @@ def judge_end_of_draining(state: ClientState, application: Application) -> None:
 
 
 # --- Whether a client gets on: it asks for the records of every partition that it has, and returns them.
+#
+# And where it begins: by the reset policy only where it was told that nothing is committed.
 
 PROGRESS_MS = 6_000
 """How long a client may take to ask for the records of a partition, or to return what is there."""

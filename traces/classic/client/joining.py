@@ -352,6 +352,8 @@ def judge_sync(state: ClientState, operation: Operation, event: Event) -> None:
 
 
 # --- The check that a client waits before it repeats a failed request (MEMBER-17); JoinGroup has one of its own.
+#
+# A client whose call is nearly over may repeat one in the next call, so that one repeat at once shows nothing.
 
 REPEATED_APIS = frozenset({"FindCoordinator", "OffsetCommit", "OffsetFetch"})
 PASSING_ERRORS = frozenset(

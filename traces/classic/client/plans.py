@@ -191,6 +191,10 @@ def describe_plan(plan: Mapping[str, Sequence[TopicPartition]]) -> str:
 
 
 # --- Which member of a group has which partitions, and for how long, as the requests of the members show it.
+#
+# A member has what its SyncGroup brought until it joins again under an eager protocol, gets another assignment,
+# leaves, or is told that its membership is over. One that a generation begins without has had it until it was heard
+# last.
 
 OVER = frozenset({Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION, Error.FENCED_INSTANCE_ID})
 """The errors that tell a member that its membership is over."""

@@ -13,6 +13,11 @@ from fencepost.traces.verdict import Violation
 
 # --- The knowledge of a client of its membership: a standing after each piece of news, and those that it may have by
 # now.
+#
+# News is a response that has left the cluster. It may be on its way for as long as the grace of the trace: until then,
+# the client may act by it or by what it knew before. A request that only fits later news shows that it has arrived.
+# For all requests but JoinGroup, which a client sends because of some news, it takes a sign besides that the client
+# was not held up meanwhile.
 
 NO_GENERATION = -1
 
@@ -137,6 +142,9 @@ class Repeats:
 
 # --- Groups that the script has invented for a leader, held against the checks of the assignor that it is told to
 # use.
+#
+# An annotation before each response to JoinGroup says which group of which check the members in it are. The plan in
+# the SyncGroup that follows is the assignment; the topics have longer names on the wire than in the check.
 
 CHECKS_BY_NAME: Mapping[tuple[str, str], AssignorCheck] = {
     (assignor, check.name): check for check in CHECKS for assignor in check.names

@@ -386,6 +386,11 @@ def configurations_before_restart(
 
 
 # --- Silence as evidence: an operation whose response is overdue in every configuration.
+#
+# That no response was seen until a moment is an observation like any other. It has an explanation if in some
+# configuration the response was not due until then: the request is parked and no timer that ends its wait had to fire,
+# or it may still wait to be handled. As for a response, the search goes depth-first from each configuration, and
+# whatever must have happened by then happens. If the model gives the response on every path, it is overdue.
 
 MAX_SILENT_CONFIGURATIONS = 2_000
 """How many configurations are looked at before an operation is not called overdue."""
