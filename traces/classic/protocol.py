@@ -61,11 +61,12 @@ class ClassicProtocol(JudgedProtocol):
     def requests_in(self, operation: Operation, groups: Iterable[str]) -> Sequence[Request]:
         """The request as each group sees it that it concerns."""
         api = operation.api
-        if api == "InitProducerId":
-            return self.producers.requests_in(operation)
         if api == "TxnOffsetCommit":
             self.producers.learn_commit(operation.body)
-        found = read_requests(api, operation.version, operation.body, operation.handle, groups, self.topics.names)
+        if api == "InitProducerId":
+            found = self.producers.requests_in(operation)
+        else:
+            found = read_requests(api, operation.version, operation.body, operation.handle, groups, self.topics.names)
         if api not in READING_APIS:
             for request in found:
                 self.cleanups.observe(request.group, operation)

@@ -14,6 +14,7 @@ from fencepost.conformance.classic.scenarios.statics import statics
 from fencepost.conformance.run.play import play_scenario
 from fencepost.conformance.subject import ScenarioRun
 from fencepost.model.errors import Error
+from fencepost.model.frozen import evolve
 from fencepost.model.settings import Settings
 from fencepost.traces.classic import stepping
 from fencepost.traces.events import Body, Event, Header, Kind, Order
@@ -249,6 +250,17 @@ def test_it_is_told_from_what_it_looks_like(name: str) -> None:
 @pytest.mark.parametrize(("name", "difference"), CASES.items())
 def test_of_a_target_that_is_as_the_newer_one_it_is_a_violation(name: str, difference: str) -> None:
     assert judge_regression(name, {difference: True}).violations
+
+
+# --- Groups that a clean-up has to remove: InitProducerId ends a transaction, and so it is the last use of its group.
+
+
+@pytest.mark.parametrize(("later", "is_overdue"), [(0, False), (120_000, True)])
+def test_a_transaction_keeps_its_group_until_its_producer_begins_anew(later: int, is_overdue: bool) -> None:
+    header, events = read_regression("transaction-ended-by-its-producer")
+    looks = {event.sequence for event in events if event.api in ("OffsetFetch", "DescribeGroups")}
+    moved = (evolve(event, time=event.time + later) if event.sequence in looks else event for event in events)
+    assert bool(judge(header, tuple(moved)).violations) == is_overdue
 
 
 # --- A list of groups without a group that exists is a violation; after its members have left it may be gone.
