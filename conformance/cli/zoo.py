@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fencepost.conformance.cli.console import Console
 from fencepost.conformance.cli.options import Command, Option, count
-from fencepost.conformance.zoo.hunt import STRATEGIES
+from fencepost.conformance.zoo.strategies import STRATEGIES
 
 
 def run_zoo(options: argparse.Namespace, console: Console) -> int:

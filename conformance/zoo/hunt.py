@@ -23,23 +23,8 @@ from fencepost.conformance.run.schedule import Schedule
 from fencepost.conformance.subject import Scenario, ScenarioRun
 from fencepost.conformance.zoo.fault import Fault
 from fencepost.conformance.zoo.measuring import CpuClock, CpuLimitExceeded, cpu_limit
+from fencepost.conformance.zoo.strategies import REMARKS
 from fencepost.traces.verdict import CheckStatus, violations_in
-
-# --- The kit's strategies for finding a violation, and two baselines.
-
-SCHEDULES = "schedules"
-"""Random schedules, by the seed."""
-SCENARIOS = "scenarios"
-TOURS = "tours"
-REMARKS = "remarks"
-"""Responses in scenarios that are allowed but unusual, and not so with the shipped coordinator."""
-GROUPS = "groups"
-"""Groups that an assignor makes plans for."""
-STRATEGIES = (SCHEDULES, SCENARIOS, TOURS, REMARKS)
-"""The kit's strategies, the plainest first; the next ones are used where it finds no violation."""
-HYPOTHESIS, WALK = "hypothesis", "walk"
-"""Baselines: plain Hypothesis, one request for each rule, and a random walk."""
-BASELINES = (HYPOTHESIS, WALK)
 
 SHRINK_SECONDS = 6.0
 HANG_SECONDS = 30.0

@@ -9,9 +9,10 @@ from typing import Any
 from fencepost.conformance.events import Progress
 from fencepost.conformance.run.workers import MAX_MEMORY_BYTES, Result, Task, WorkerEnded, WorkerPool, run_tasks
 from fencepost.conformance.zoo.fault import Fault
-from fencepost.conformance.zoo.hunt import BASELINES, GROUPS, STRATEGIES, HuntResult, HuntTask
+from fencepost.conformance.zoo.hunt import HuntResult, HuntTask
 from fencepost.conformance.zoo.registry import find_difference, hunts_for, match_patterns, run_hunt
 from fencepost.conformance.zoo.results import ResultRow, ResultTable, result_row
+from fencepost.conformance.zoo.strategies import BASELINES, GROUPS, STRATEGIES
 
 NO_DIFFERENCE = "no answer differs from the shipped coordinator's"
 NOT_TOLD_APART = f"not told apart: {NO_DIFFERENCE}"

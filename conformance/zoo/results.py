@@ -11,8 +11,9 @@ from statistics import median
 from typing import Any
 
 from fencepost.conformance.zoo.fault import Fault, Side
-from fencepost.conformance.zoo.hunt import BASELINES, GROUPS, HYPOTHESIS, SCHEDULES, STRATEGIES, WALK, HuntResult
+from fencepost.conformance.zoo.hunt import HuntResult
 from fencepost.conformance.zoo.registry import known_bugs, systematic_mutants, zoos
+from fencepost.conformance.zoo.strategies import BASELINES, GROUPS, HYPOTHESIS, SCHEDULES, STRATEGIES, WALK
 
 BUG_RESULTS, MUTANT_RESULTS = (Path(__file__).parent / name for name in ("results.json", "mutants.json"))
 """The shipped results, of known bugs and of systematic mutants."""

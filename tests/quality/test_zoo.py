@@ -9,10 +9,11 @@ import pytest
 
 from fencepost.conformance.classic.zoo.bugs import COORDINATOR_BUGS
 from fencepost.conformance.classic.zoo.coordinator_stand import HANGS
-from fencepost.conformance.zoo.hunt import SCHEDULES, HuntTask
+from fencepost.conformance.zoo.hunt import HuntTask
 from fencepost.conformance.zoo.hunt_plan import is_not_told_apart
 from fencepost.conformance.zoo.registry import run_hunt, systematic_mutants
 from fencepost.conformance.zoo.results import MUTANT_RESULTS, ResultRow, load_results
+from fencepost.conformance.zoo.strategies import SCHEDULES
 
 MIN_BUGS_FOUND = 55
 MAX_MEDIAN_SECONDS = 5.0

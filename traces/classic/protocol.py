@@ -64,7 +64,7 @@ class ClassicProtocol(JudgedProtocol):
         if api == "TxnOffsetCommit":
             self.producers.learn_commit(operation.body)
         if api == "InitProducerId":
-            found = self.producers.requests_in(operation)
+            found: Sequence[Request] = self.producers.requests_in(operation)
         else:
             found = read_requests(api, operation.version, operation.body, operation.handle, groups, self.topics.names)
         if api not in READING_APIS:

@@ -24,18 +24,9 @@ from fencepost.conformance.results import RemarkKind
 from fencepost.conformance.run.play import Bench, schedule_source
 from fencepost.conformance.subject import Scenario, ScenarioRun
 from fencepost.conformance.zoo.fault import Fault
-from fencepost.conformance.zoo.hunt import (
-    HANG_SECONDS,
-    REMARKS,
-    SCENARIOS,
-    SCHEDULES,
-    BenchWithFault,
-    HuntResult,
-    HuntTask,
-    Stand,
-    UnusualCount,
-)
+from fencepost.conformance.zoo.hunt import HANG_SECONDS, BenchWithFault, HuntResult, HuntTask, Stand, UnusualCount
 from fencepost.conformance.zoo.measuring import CpuClock, CpuLimitExceeded, cpu_limit
+from fencepost.conformance.zoo.strategies import REMARKS, SCENARIOS, SCHEDULES
 from fencepost.model.assignors.group import Assign, Assignment, ClusterTopics, GroupMember
 from fencepost.model.assignors.registry import ASSIGNORS
 from fencepost.model.classic.member.settings import ClientSettings

@@ -25,8 +25,8 @@ from fencepost.conformance.run.context import ScenarioContext
 from fencepost.conformance.run.play import schedule_source
 from fencepost.conformance.run.requests import RANGE, Member
 from fencepost.conformance.subject import Scenario
-from fencepost.conformance.zoo.hunt import SCENARIOS, TOURS
 from fencepost.conformance.zoo.measuring import CpuLimitExceeded, Line, cpu_limit, lines_changed_by, trace_lines
+from fencepost.conformance.zoo.strategies import SCENARIOS, TOURS
 from fencepost.traces.events import Event, Kind
 
 SCHEDULE_COUNT = 200

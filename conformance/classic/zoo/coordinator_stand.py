@@ -33,17 +33,7 @@ from fencepost.conformance.run.play import (
 from fencepost.conformance.run.schedule import BATCH_SIZE, Schedule, ScheduleProtocol, ScheduleScope
 from fencepost.conformance.subject import Scenario, ScenarioRun, required_capabilities
 from fencepost.conformance.zoo.fault import Fault
-from fencepost.conformance.zoo.hunt import (
-    HYPOTHESIS,
-    MAX_CACHED_BATCHES,
-    REMARKS,
-    SCENARIOS,
-    SCHEDULES,
-    TOURS,
-    WALK,
-    BenchWithFault,
-    Stand,
-)
+from fencepost.conformance.zoo.hunt import MAX_CACHED_BATCHES, BenchWithFault, Stand
 from fencepost.conformance.zoo.measuring import (
     CpuClock,
     CpuLimitExceeded,
@@ -52,6 +42,7 @@ from fencepost.conformance.zoo.measuring import (
     lines_changed_by,
     trace_lines,
 )
+from fencepost.conformance.zoo.strategies import HYPOTHESIS, REMARKS, SCENARIOS, SCHEDULES, TOURS, WALK
 from fencepost.model.classic.explore.coordinator_inputs import Universe, joinings
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Header

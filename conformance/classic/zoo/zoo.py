@@ -11,9 +11,10 @@ from fencepost.conformance.classic.zoo.clients import CLIENT_BUGS, NOT_PUT_BACK,
 from fencepost.conformance.classic.zoo.comparison import find_difference
 from fencepost.conformance.classic.zoo.coordinator_stand import COORDINATORS, CoordinatorFault
 from fencepost.conformance.zoo.fault import Side, mutant_fault
-from fencepost.conformance.zoo.hunt import BASELINES, GROUPS, hunt_fault
+from fencepost.conformance.zoo.hunt import hunt_fault
 from fencepost.conformance.zoo.mutants import Mutant
 from fencepost.conformance.zoo.registry import ProtocolZoo, SubjectHunts
+from fencepost.conformance.zoo.strategies import BASELINES, GROUPS
 
 
 def mutant_of_coordinator(mutant: Mutant) -> CoordinatorFault:

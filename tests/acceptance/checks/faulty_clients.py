@@ -9,8 +9,9 @@ from pathlib import Path
 from fencepost.conformance.classic.zoo.client_stand import ClientFault
 from fencepost.conformance.classic.zoo.clients import CLIENT_BUGS
 from fencepost.conformance.zoo.fault import Side
-from fencepost.conformance.zoo.hunt import SCENARIOS, HuntResult, HuntTask
+from fencepost.conformance.zoo.hunt import HuntResult, HuntTask
 from fencepost.conformance.zoo.registry import hunt, hunts_for
+from fencepost.conformance.zoo.strategies import SCENARIOS
 from tests.acceptance.framework import Check, Figure, at_least, without_threshold
 from tests.acceptance.heldout_clients import CLIENT_FAULTS
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from statistics import median
 
 from fencepost.conformance.classic.zoo.bugs import COORDINATOR_BUGS
-from fencepost.conformance.zoo.hunt import HYPOTHESIS, REMARKS, SCENARIOS, SCHEDULES, TOURS, WALK
 from fencepost.conformance.zoo.hunt_plan import is_not_told_apart
 from fencepost.conformance.zoo.results import MUTANT_RESULTS as RECORD
 from fencepost.conformance.zoo.results import ResultRow, ResultTable, from_json, load_results
+from fencepost.conformance.zoo.strategies import HYPOTHESIS, REMARKS, SCENARIOS, SCHEDULES, TOURS, WALK
 from tests.acceptance.framework import (
     ROOT,
     Check,

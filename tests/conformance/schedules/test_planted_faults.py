@@ -3,7 +3,8 @@
 import pytest
 
 from fencepost.conformance.classic.zoo.coordinator_stand import COORDINATORS, CoordinatorFault
-from fencepost.conformance.zoo.hunt import SCHEDULES, HuntTask, hunt_fault
+from fencepost.conformance.zoo.hunt import HuntTask, hunt_fault
+from fencepost.conformance.zoo.strategies import SCHEDULES
 from tests.conformance.schedules.planted_faults import FAULTS
 
 SEED, SECONDS = 11, 60.0

@@ -10,7 +10,7 @@ from fencepost.conformance.classic.zoo.clients import CLIENT_BUGS, NOT_PUT_BACK
 from fencepost.conformance.classic.zoo.zoo import member_mutants
 from fencepost.conformance.run.play import Bench
 from fencepost.conformance.zoo.fault import Side
-from fencepost.conformance.zoo.hunt import GROUPS, SCENARIOS, SCHEDULES, HuntTask, usual_run
+from fencepost.conformance.zoo.hunt import HuntTask, usual_run
 from fencepost.conformance.zoo.registry import hunts_for, match_patterns, run_hunt
 from fencepost.conformance.zoo.results import (
     ResultRow,
@@ -22,6 +22,7 @@ from fencepost.conformance.zoo.results import (
     table_lines,
     to_json,
 )
+from fencepost.conformance.zoo.strategies import GROUPS, SCENARIOS, SCHEDULES
 from fencepost.model.classic.catalogue.client import CLIENT_CATALOGUE
 from fencepost.model.classic.member import member
 from tests.support.patch_checks import assert_put_in_and_taken_out

@@ -22,20 +22,11 @@ from fencepost.conformance.run.schedule import Move, Schedule
 from fencepost.conformance.subject import Scenario
 from fencepost.conformance.zoo import hunt as hunt_module
 from fencepost.conformance.zoo import hunt_plan, measuring
-from fencepost.conformance.zoo.hunt import (
-    DOES_NOT_START,
-    REMARKS,
-    SCENARIOS,
-    SCHEDULES,
-    TOURS,
-    HuntResult,
-    HuntTask,
-    UnusualCount,
-    hunt_fault,
-)
+from fencepost.conformance.zoo.hunt import DOES_NOT_START, HuntResult, HuntTask, UnusualCount, hunt_fault
 from fencepost.conformance.zoo.hunt_plan import NOT_TOLD_APART, SURVIVES, HuntPlan, is_found
 from fencepost.conformance.zoo.registry import UnknownFault, fault_named, match_patterns, run_hunt
 from fencepost.conformance.zoo.results import ResultRow
+from fencepost.conformance.zoo.strategies import REMARKS, SCENARIOS, SCHEDULES, TOURS
 
 DEAF = "membership.Heartbeats.rebalance_error: never: group.state is State.PREPARING -> False"
 """Members are never told to rejoin."""

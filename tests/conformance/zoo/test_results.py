@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from fencepost.conformance.zoo.hunt import HYPOTHESIS, REMARKS, SCENARIOS, SCHEDULES, HuntResult, HuntTask
+from fencepost.conformance.zoo.hunt import HuntResult, HuntTask
 from fencepost.conformance.zoo.registry import fault_named
 from fencepost.conformance.zoo.results import (
     BUG_RESULTS,
@@ -18,6 +18,7 @@ from fencepost.conformance.zoo.results import (
     table_lines,
     to_json,
 )
+from fencepost.conformance.zoo.strategies import HYPOTHESIS, REMARKS, SCENARIOS, SCHEDULES
 
 SPECIMEN = fault_named("BUG-35")
 
