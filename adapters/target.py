@@ -21,7 +21,7 @@ class SettingOrigin(StrEnum):
     KIT = "kit"
     """The kit made the target with this value."""
     CONSTANT = "constant"
-    """The same in every Kafka."""
+    """Every Kafka has this value."""
     PROFILE = "profile"
     OVERRIDE = "override"
     """The profile, which may contradict the broker."""

@@ -166,7 +166,7 @@ class EndKind(StrEnum):
     UNREADABLE = "unreadable"
     """Recorded traces that could not be read, or not to their end; the others were judged."""
     QUARANTINED = "quarantined"
-    """The same of traces in a corpus: what could not be read of them is in its quarantine."""
+    """Traces in a corpus that could not be read, or not to their end: these parts are in its quarantine."""
     NOT_STARTED = "could-not-run"
     """Nothing was tested: the target could not be used, or the options are wrong."""
 

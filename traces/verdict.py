@@ -62,7 +62,7 @@ class Violation:
     guard: str
     requirements: tuple[str, ...]
     kind: str = ""
-    """The same for violations that are alike: the same rule, fields, error and requirements."""
+    """A name that violations share which are alike in rule, fields, error and requirements."""
     tolerated: bool = False
     """The target goes by its response from now on, and nothing else is the worse for it."""
     differences: tuple[FieldDifference, ...] = ()

@@ -157,7 +157,7 @@ class Node:
 LOCAL = Node(0, "127.0.0.1", 9092)
 OFFSETS_TOPIC = "__consumer_offsets"
 PARTITIONS_IN_TURN = 3
-"""So many partitions of a topic are led by a node before the next node leads as many: a Fetch has several of them."""
+"""How many partitions of a topic in a row one node leads before the next node does: a Fetch has several of them."""
 
 
 class NodeLeadership:

@@ -266,7 +266,7 @@ class RunningCommand:
         return " / ".join(self.last_errors(3)) or "nothing on stderr"
 
     def last_errors(self, count: int) -> list[str]:
-        """So many of the last lines on stderr."""
+        """The last `count` lines on stderr."""
         return _read_file(self.err).strip().splitlines()[-count:]
 
     def output_bytes(self) -> int:

@@ -257,7 +257,7 @@ async def late_submission(context: ScenarioContext) -> None:
 
 @submissions.add("REGION-42")
 async def assignment_in_hand(context: ScenarioContext) -> None:
-    """The same with the assignment before the submission."""
+    """A message taken before a revocation is not submitted after it, though its partition was assigned again."""
     job = await run_job(context)
     await job.poll("A", (0, 1))
     await job.ask("take", "A", permit=True)

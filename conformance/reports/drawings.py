@@ -295,7 +295,7 @@ def arrow_of(transition: str, phases: list[str]) -> Arrow:
 
 
 def ring(count: int) -> Iterator[tuple[float, float]]:
-    """So many places on an ellipse, the first one at the top."""
+    """`count` places on an ellipse, the first one at the top."""
     for number in range(count):
         angle = 2 * pi * number / count - pi / 2
         yield RING_WIDTH / 2 + RADIUS_X * cos(angle), RING_HEIGHT / 2 + RADIUS_Y * sin(angle)

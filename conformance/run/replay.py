@@ -445,7 +445,7 @@ class ReplayComparison:
         )
 
     def violated_beside(self, requirement: str) -> tuple[str, ...]:
-        """The other requirements that the replay violates, in their order."""
+        """The requirements but this one that the replay violates, in their order."""
         return tuple(sorted({one.requirement for one in violations_in(self.replayed.verdict)} - {requirement}))
 
     def original_request(self, sequence: int) -> int:

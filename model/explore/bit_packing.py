@@ -37,7 +37,7 @@ class BitLayout:
         return sum(number << self.shifts[column] for column, number in zip(chosen, numbers, strict=True))
 
     def repack(self, state: Any, to: "BitLayout") -> Any:
-        """The same state, or the same states, in another layout."""
+        """The state, or an array of states, in another layout."""
         return sum(self.field(state, column) << to.shifts[column] for column in range(len(self.shifts)))
 
 

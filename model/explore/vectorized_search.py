@@ -1,4 +1,4 @@
-"""The same search a level at a time with numpy, where it is installed and a state fits in 64 bits.
+"""Breadth-first search a level at a time with numpy, where it is installed and a state fits in 64 bits.
 
 The keys are the packed states themselves, not hashes of them: the search is as exact as the one in plain Python.
 """

@@ -110,7 +110,7 @@ class GoalsOfPaths:
     paths: tuple[Path, ...]
 
     def keep_goals(self, kept: Callable[[Goal], bool]) -> "GoalsOfPaths":
-        """The same with fewer goals."""
+        """These paths with the goals that are kept."""
         return GoalsOfPaths(tuple(filter(kept, self.goals)), self.paths)
 
     def failure(self) -> Term:

@@ -124,5 +124,5 @@ def address(term: Term) -> int:
 
 
 def identical(a: Term, b: Term) -> bool:
-    """The same term, not only an equal one."""
+    """Whether both are one term, not only equal ones."""
     return a is b or bool(a.ast.value == b.ast.value)

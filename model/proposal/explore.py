@@ -45,7 +45,7 @@ SLOTS = 2
 PARTITIONS = 2
 """The second one comes when the topic grows."""
 HANDLES = 100
-"""So many handles has each member."""
+"""How many handles each member has."""
 SETTINGS = MemberSettings(
     names=(ProtocolName("range"),),
     protocol_type=OtherProtocolType("claims"),

@@ -30,7 +30,7 @@ class ReadError(Exception):
         self.value: Any = None
 
     def within(self, step: str, value: Any) -> "ReadError":
-        """The same cut seen from the enclosing struct or array, which has read `value`."""
+        """This error with the step into it from the enclosing struct or array, which has read `value`."""
         self.path.insert(0, step)
         self.value = value
         return self
@@ -49,7 +49,7 @@ class UnencodableError(ValueError):
         self.path: list[str] = []
 
     def within(self, step: str) -> "UnencodableError":
-        """The same error seen from the enclosing struct, array or message."""
+        """This error with the step into it from the enclosing struct, array or message."""
         self.path.insert(0, step)
         return self
 

@@ -202,7 +202,8 @@ def fold_here(folder: Location, folding: Folding[Value]) -> Value:
 
 
 def fold_on_workers(spark: SparkSession, folder: Location, folding: Folding[Value]) -> Value:
-    """The same by workers, in memory for the rows of one trace that are not yet folded. Raises `PipelineError`."""
+    """The value of all rows in a folder of results, folded by workers, each with one trace in memory. Raises
+    `PipelineError`."""
 
     def rows_of(file: ResultFile) -> Iterator[pa.RecordBatch]:
         rows = ((row.trace, row.bucket, row.kind, row.value) for row in file.rows())

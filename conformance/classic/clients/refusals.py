@@ -78,7 +78,7 @@ async def fetches_that_take_long(stage: ClientStage) -> None:
 # -- one error after the other ----------------------------------------------------------------------------------------
 
 MANY = 5
-"""So many refusals of one kind show whether a client waits before it asks again."""
+"""How many refusals of one kind show whether a client waits before it asks again."""
 PASSING = (Error.COORDINATOR_LOAD_IN_PROGRESS, Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE)
 COMMIT_ERRORS = (
     *PASSING,

@@ -227,7 +227,7 @@ async def change_members(size: int, change: Change, group: ScenarioContext) -> N
 
 
 async def extend_initial_delay(steps: int, group: ScenarioContext) -> None:
-    """So many members come one after the other during the initial delay, with a short rebalance timeout."""
+    """`steps` members come one after the other during the initial delay, with a short rebalance timeout."""
     delay = group.initial_delay
     members = [group.member_without_heartbeats(label) for label in "ABCDEF"[:steps]]
     for member in members:

@@ -65,7 +65,7 @@ UNAVAILABLE = frozenset({"second-node", "graceful-move"})
 MAX_PLAY_SECONDS = 20.0
 """The seconds of one core in which a schedule must be played and judged."""
 MAX_SECONDS_IN_ENVIRONMENT = 5.0
-"""The same in an environment: some traces of clients take the judge too long."""
+"""The seconds of one core in which a schedule in an environment is judged: some traces of clients take too long."""
 MAX_NAMING_SECONDS = 20.0
 HANGS = "the coordinator hangs"
 

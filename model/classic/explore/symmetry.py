@@ -90,7 +90,7 @@ class NumberMap(Protocol):
     """What becomes of a number."""
 
     def get(self, number: int, /) -> int | None:
-        """The other number."""
+        """The number that takes the place of this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +304,7 @@ def is_request_futile(coordinator: CoordinatorState, process: ProcessState, requ
 
 
 class ReducedGroupModel(GroupModel):
-    """The same world, where every state comes in its smallest form.
+    """The world of `GroupModel`, where every state comes in its smallest form.
 
     A process may join again at any moment, so it is all one whether it has to: unless `restless` is false, for those
     who go on without such moments.

@@ -125,7 +125,7 @@ def dispatch_choice(
 def dispatch_choice_result(
     choices: tuple[Any, ...], stored: GroupState, request: MemberRequest, cluster: Cluster, moment: Context
 ) -> Step:
-    """The same as a step, for counterexamples."""
+    """A request through the dispatcher by these choices, as a step of the core, for counterexamples."""
     step = dispatch_choice(choices, stored, request, cluster, moment)
     return Step(step.after.group or Group(), (), step.rule)
 

@@ -180,7 +180,7 @@ def has_record(slot: Slot, source: Slot | JoinRequest) -> Truth:
 
 
 def are_same_protocols(some: tuple[Protocol, ...], others: tuple[Protocol, ...]) -> Truth:
-    """The same names and metadata in the same order."""
+    """Both have equal names and metadata in one order."""
     return and_(
         len(some) == len(others),
         *(and_(a.name == b.name, a.metadata == b.metadata) for a, b in zip(some, others, strict=False)),

@@ -299,7 +299,7 @@ def describe_assignments(bounds: RegionBounds, group: KafkaGroup) -> tuple[str, 
 
 
 def be_assigned(at: RegionView) -> Transitions:
-    """The same poll or a later one gets the assignment."""
+    """The poll that joined, or a later one, gets the assignment."""
     own, dialect = at.own, at.bounds.dialect
     waits = own.membership is Membership.JOINING and own.is_up
     partitions = assignment_of(at.kafka.group, at.name) if waits else None

@@ -110,7 +110,7 @@ def fire_overdue_timers(
 MAX_EXPANSIONS_PER_MATCH = 5
 """How many configurations are looked at for each further explanation of a response, if not all of them are wanted."""
 MAX_EAGER_CONFIGURATIONS = 2_000
-"""The same as `MAX_CONFIGURATIONS` where many short traces are judged, most of which need no search at all."""
+"""`MAX_CONFIGURATIONS` for judging many short traces, most of which need no search at all."""
 
 
 @dataclass(slots=True)
@@ -261,7 +261,7 @@ class Search:
         return merge_decisions(found)
 
     def is_enough(self, found: int, expanded: int) -> bool:
-        """So many explanations of a response are enough, or not worth looking for more."""
+        """Whether the explanations of a response that were found are enough, or more are not worth looking for."""
         if self.beam_width is None or not found:
             return False
         return self.eager or found >= self.beam_width or expanded > MAX_EXPANSIONS_PER_MATCH * self.beam_width
