@@ -61,7 +61,6 @@ def run_list(options: argparse.Namespace, console: Console) -> int:
 
 def run_explain(options: argparse.Namespace, console: Console) -> int:
     """Print sentence, source, needs, rules, scenarios and an example of each requirement."""
-    from fencepost.conformance.clients.protocol import client_protocol
     from fencepost.conformance.reports.requirements import describe_capabilities, explain_requirement
     from fencepost.conformance.results import ExitCode
     from fencepost.conformance.run.bundled import example_schedule
@@ -74,7 +73,7 @@ def run_explain(options: argparse.Namespace, console: Console) -> int:
         specification_of,
     )
 
-    coordinator, clients, width = describe_capabilities(), client_protocol(is_driven=True), console.width()
+    coordinator, width = describe_capabilities(), console.width()
     for number, each in enumerate(select_from_all(options.patterns)):
         specification = specification_of(each)
         if specification is DEFAULT_SPECIFICATION:
@@ -82,6 +81,9 @@ def run_explain(options: argparse.Namespace, console: Console) -> int:
             example = example_schedule(each)
             text = explain_requirement(each, specification, coordinator, names, example=example, width=width)
         elif specification is CLIENT_SPECIFICATION:
+            from fencepost.conformance.clients.protocol import client_protocol  # takes long, and few ask for it
+
+            clients = client_protocol(is_driven=True)
             names = [one.name for one in clients.scenarios if each.id in one.requirements]
             text = explain_requirement(each, specification, clients.needs, names, width=width)
         else:
