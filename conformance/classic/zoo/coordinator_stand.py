@@ -201,20 +201,21 @@ class CachedCoordinator(BenchWithFault):
             return BenchWithFault.play(self, schedule, judge_trace)
 
     def violated_by(self, schedule: Schedule) -> frozenset[str]:
-        """As `Bench.violated_by`; empty if the judge takes too long."""
-        return tolerate_timeout(lambda: Bench.violated_by(self, schedule))
+        """As `Bench.violated_by`, without what the shipped coordinator violates; empty if the judge takes too long."""
+        found = tolerate_timeout(lambda: Bench.violated_by(self, schedule))
+        return found - self.shipped_run(schedule).violated if found else found
 
     def violated_by_new(self, schedule: Schedule) -> frozenset[str]:
-        """As `violated_by`, with the cached verdict if the trace equals that of the shipped coordinator.
+        """As `violated_by`, without judging a trace that equals that of the shipped coordinator.
 
         A schedule that does not run the changed lines is not played: its trace must be equal.
         """
-        shipped = self.clock.run_uncounted(reference_run, self.protocol, schedule, self.settings)
+        shipped = self.shipped_run(schedule)
         if self.changed_lines is not None and self.changed_lines.isdisjoint(
             self.clock.run_uncounted(reached_lines, self.protocol, schedule, self.settings)
         ):
             self.clock.add_saved(shipped.play_seconds + shipped.judge_seconds)
-            return shipped.violated
+            return frozenset()
 
         async def judging(header: Header, events: tuple[Event, ...]) -> TraceVerdict:
             if trace_digest(header, events) != shipped.digest:
@@ -222,7 +223,11 @@ class CachedCoordinator(BenchWithFault):
             self.clock.add_saved(shipped.judge_seconds)
             return shipped.verdict
 
-        return tolerate_timeout(lambda: self.play(schedule, judging).verdict.violated)
+        return tolerate_timeout(lambda: self.play(schedule, judging).verdict.violated - shipped.violated)
+
+    def shipped_run(self, schedule: Schedule) -> ReferenceRun:
+        """The run of the schedule without the fault."""
+        return self.clock.run_uncounted(reference_run, self.protocol, schedule, self.settings)
 
 
 def tolerate_timeout(look: Callable[[], frozenset[str]]) -> frozenset[str]:

@@ -94,6 +94,23 @@ def test_only_what_differs_from_the_shipped_coordinator_is_judged(monkeypatch: p
         assert [bool(plain_bench(bug).violated_by(each)) for each in schedules] == found
 
 
+def test_what_the_shipped_coordinator_shows_is_no_find(monkeypatch: pytest.MonkeyPatch) -> None:
+    bug = fault_named("BUG-22")
+    (schedules, _), bench = cached_schedules(SOURCE, SEED, 0), make_bench(bug, CpuClock())
+    schedule = next(each for each in schedules if bench.violated_by_new(each))
+    own = bench.violated_by(schedule)
+    shipped = reference_run(BUNDLED_SCHEDULES, schedule, BUNDLED_SETTINGS)
+    assert own and not shipped.violated
+
+    def blame(violated: frozenset[str]) -> None:
+        monkeypatch.setattr(coordinator_stand, "reference_run", lambda *of: replace(shipped, violated=violated))
+
+    blame(own)
+    assert bench.violated_by_new(schedule) == bench.violated_by(schedule) == frozenset()
+    blame(frozenset())
+    assert bench.violated_by_new(schedule) == own
+
+
 @pytest.mark.slow
 def test_only_what_gets_to_the_changed_lines_is_played(monkeypatch: pytest.MonkeyPatch) -> None:
     schedules, _ = cached_schedules(SOURCE, SEED, 0)
