@@ -198,7 +198,6 @@ def region_events(k: RegionKernel, one: Any, chosen: Any, first: Any) -> Events:
     """Drain, checkpoint, resume, reset."""
     logic = k.logic
     yes, no, nobody = logic.all_of(), logic.any_of(), logic.nobody
-    drains = logic.all_of(k.is_running, logic.no(k.hand(one)))
     all_drained = logic.all_of(k.is_running, logic.every(k.drained))
     writes = put(k, one, written=yes, wrote=k.keeps(one), wrote_off=k.off(one))
     turn = logic.all_of(k.is_checkpointing, logic.no(k.written(one)))
@@ -226,7 +225,7 @@ def region_events(k: RegionKernel, one: Any, chosen: Any, first: Any) -> Events:
     )
     finished = replace(k, is_resetting=no, is_running=yes, done=nobody)
     return (
-        KernelEvent("drains", drains, put(k, one, drained=yes)),
+        KernelEvent("drains", logic.all_of(k.is_running, logic.no(k.hand(one))), put(k, one, drained=yes)),
         KernelEvent("all have drained", all_drained, replace(k, is_running=no, is_checkpointing=yes)),
         KernelEvent(
             "writes",

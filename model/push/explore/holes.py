@@ -229,21 +229,25 @@ def byte_holes() -> Iterator[HoleSearch]:
     yield value_hole("PUSH-H20", "PUSH-17", queued, "unsigned_hash", missing_queues, both, MANY_GROUPS, "group ids")
 
 
+MAKER = HoleMaker(push_system, SENTENCES, sizes_of)
+"""Makes the holes that show in the system of brokers, ZooKeeper and consumers."""
+
+
+def main_hole(
+    id: str,
+    name: str,
+    *repairs: str,
+    drafted: PushDialect | None = None,
+    fixed: PushDialect = REPAIRED,
+    **bounds: Any,
+) -> HoleSearch:
+    """A hole of the draft that these repairs close, searched for within these bounds."""
+    broken = PushBounds(dialect=undo_repairs(*repairs) if drafted is None else drafted, **bounds)
+    return MAKER.hole(id, name, ", ".join(repairs), broken, PushBounds(dialect=fixed, **bounds))
+
+
 def push_holes() -> tuple[HoleSearch, ...]:
     """Every hole of the draft; some have several parts."""
-    maker = HoleMaker(push_system, SENTENCES, sizes_of)
-
-    def main_hole(
-        id: str,
-        name: str,
-        *repairs: str,
-        drafted: PushDialect | None = None,
-        fixed: PushDialect = REPAIRED,
-        **bounds: Any,
-    ) -> HoleSearch:
-        broken = PushBounds(dialect=undo_repairs(*repairs) if drafted is None else drafted, **bounds)
-        return maker.hole(id, name, ", ".join(repairs), broken, PushBounds(dialect=fixed, **bounds))
-
     two: dict[str, Any] = {"brokers": 2, "capacity": 2}
     restart = evolve(REPAIRED, command=Command.RESTART)
     early = undo_repairs("lease_is_confirmed")
