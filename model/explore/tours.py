@@ -8,9 +8,10 @@ import math
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-import networkx as nx
+if TYPE_CHECKING:
+    import networkx as nx
 
 State = TypeVar("State", bound=Hashable)
 Input = TypeVar("Input", bound=Hashable)
@@ -68,6 +69,8 @@ def transition_graph(machine: Machine[State, Input]) -> tuple["nx.MultiDiGraph[i
 
     States are numbered, 0 is the initial one; nodes have a `state` and edges a `step`.
     """
+    import networkx as nx  # proofs use the machines, and need no graphs
+
     graph: nx.MultiDiGraph[int] = nx.MultiDiGraph()
     graph.add_node(0, state=machine.initial)
     numbers = {machine.initial: 0}

@@ -29,7 +29,8 @@ JUDGING = (
     "traces/judge",
     "traces/classic",
 )
-"""The code that judges: the model, the reading of messages, and the search for an explanation."""
+"""The code that judges: the model, the reading of messages, and the search for an explanation; clients and histories
+are told apart."""
 
 
 @cache
@@ -59,7 +60,7 @@ def run_by_the_proof() -> tuple[frozenset[str], frozenset[CodeType]]:
 def judging_files() -> list[Path]:
     """The files of the code that judges."""
     places = ([ROOT / name] if name.endswith(".py") else (ROOT / name).rglob("*.py") for name in JUDGING)
-    return [file for files in places for file in files if "client" not in file.parts]
+    return [file for files in places for file in files if "client" not in file.parts and "history" not in file.stem]
 
 
 def lines_inside() -> tuple[int, int]:
