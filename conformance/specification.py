@@ -37,7 +37,8 @@ def select_from_all(patterns: Sequence[str]) -> tuple[Requirement, ...]:
 
 
 def select_from(specifications: Iterable[Specification], patterns: Sequence[str]) -> tuple[Requirement, ...]:
-    """As `select_from_all`, among the requirements of these specifications."""
+    """The requirements of these specifications whose ids match a pattern; all of them without patterns. Raises
+    `UnknownRequirement` for a pattern that no id matches."""
     return select_requirements([each for one in specifications for each in one.requirements.values()], patterns)
 
 

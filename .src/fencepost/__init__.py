@@ -21,15 +21,24 @@ TYPE_CHECKING = False  # as in typing, which costs more to import than all of th
 if TYPE_CHECKING:
     from fencepost import errors, events, targets
     from fencepost.adapters.target import Target
-    from fencepost.conformance.testing.api import RunOptions, arun, astream, requirements, run, stream
-    from fencepost.conformance.testing.api import scenario
-    from fencepost.conformance.testing.api import KafkaTarget, bundled_target
-    from fencepost.conformance.testing.api import judge, replay
     from fencepost.conformance.plan import ReplayResult
     from fencepost.conformance.reports.report import render_report
     from fencepost.conformance.results import Failure, Report, RequirementResult, Verdict
     from fencepost.conformance.run.context import ScenarioContext
     from fencepost.conformance.subject import Scenario
+    from fencepost.conformance.testing.api import (
+        KafkaTarget,
+        RunOptions,
+        arun,
+        astream,
+        bundled_target,
+        judge,
+        replay,
+        requirements,
+        run,
+        scenario,
+        stream,
+    )
     from fencepost.model.catalogue.requirement import Requirement
     from fencepost.traces.files.trace_files import open_trace
     from fencepost.traces.verdict import TraceVerdict

@@ -1,4 +1,4 @@
-"""The console script `fencepost` around `fencepost.conformance.cli`: what signals do while it starts and ends."""
+"""The console script `fencepost`: it runs `fencepost.conformance.cli`, and handles signals at its start and its end."""
 
 import sys
 

@@ -1,6 +1,6 @@
 """Errors that a user of the kit can cause and correct. The message of each is one line: place, problem, remedy."""
 
-from fencepost.adapters.address import (TargetError)
+from fencepost.adapters.address import TargetError
 from fencepost.conformance.profile import ProfileError
 from fencepost.conformance.reports.json_report import ReportError
 from fencepost.model.catalogue.requirement import UnknownRequirement

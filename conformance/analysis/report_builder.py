@@ -160,7 +160,7 @@ class RequirementFindings:
         return f"{len(self.given_up)} of {self.scenarios} scenarios undecided: {self.given_up[0]}"
 
     def add_check(self, status: CheckStatus, note: str, times: int = 1) -> None:
-        """Count the result of so many checks."""
+        """Count `times` checks with this status."""
         self.counts[status] += times
         if note:
             self.notes.setdefault(status, note)

@@ -11,7 +11,7 @@ from fencepost.conformance.results import Failure, Report, Scope
 from fencepost.conformance.run.provenance import record_judging
 from fencepost.conformance.specification import CLIENT_SPECIFICATION
 from fencepost.model.assignors.checks import CHECKS
-from fencepost.model.assignors.consumer_protocol import encode_cooperative_user_data, encode_sticky_user_data
+from fencepost.model.assignors.consumer_protocol import encode_sticky_user_data
 from fencepost.model.assignors.group import Assign, Assignment, ClusterTopics, GroupMember, Subscription, TopicPartition
 from fencepost.model.assignors.notation import as_text, members_as_text
 from fencepost.model.assignors.properties import ANY_ASSIGNOR, PROPERTIES, Members, broken_properties
@@ -132,13 +132,6 @@ def with_claim(
     data = encode_sticky_user_data(owned, generation) if owned or generation >= 0 else None
     subscription = Subscription(topics, data, owned, generation, member.subscription.rack)
     return GroupMember(member.id, subscription, member.instance_id)
-
-
-def by_cooperative_user_data(member: GroupMember) -> GroupMember:
-    """The member as `cooperative-sticky` sends it in version 1: the generation is in the user data."""
-    before = member.subscription
-    data = encode_cooperative_user_data(before.generation)
-    return GroupMember(member.id, Subscription(before.topics, data, before.owned, -1, before.rack), member.instance_id)
 
 
 # -- A whole test of an assignor --------------------------------------------------------------------------------------

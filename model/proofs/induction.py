@@ -329,8 +329,6 @@ def findings(lemmas: Iterable[Lemma], seed: int = 0) -> Iterator[LemmaResult]:
         yield LemmaResult(lemma, verdict, perf_counter() - started, solver.longest, model)
 
 
-# --- The results of theorems, for readers, and those about the kernel of a protocol.
-
 # --- The result of a theorem, for readers.
 
 Progress = Callable[[str, int, int], None]

@@ -127,8 +127,6 @@ class Application:
     """The callback of the call under way that raises."""
     has_raised: bool = False
     """The callback about revoked partitions has raised, since the last JoinGroup."""
-    unapplied: Event | None = None
-    """The response to SyncGroup that came after the client had left."""
     began_without_coordinator: bool = False
     """The command under way began when the client knew no coordinator."""
     pattern: str = ""
