@@ -278,7 +278,7 @@ class Counterexample:
 
     @property
     def requests(self) -> int:
-        """The number of requests of the shrunk run, up to the one with the wrong response."""
+        """The number of requests of the shrunk run, up to the wrong response."""
         last = min(each.sequence for each in violations_in(self.run.verdict) if each.requirement == self.requirement)
         return count_requests(self.run, last)
 
@@ -291,8 +291,11 @@ def most_specific(violations: Sequence[CheckResult]) -> CheckResult:
 
 
 def count_requests(run: ScenarioRun, sequence: int) -> int:
-    """The number of requests of a run up to the one with this sequence number."""
-    return sum(event.kind is Kind.REQUEST and event.sequence <= sequence for event in run.events)
+    """The number of requests of a run until the one with this sequence number has its response, all of them if it gets
+    none: what came while it was parked may be why its response is wrong."""
+    answered = (event.sequence for event in run.events if event.of == sequence)
+    last = next(answered, run.events[-1].sequence if run.events else 0)
+    return sum(event.kind is Kind.REQUEST and event.sequence <= last for event in run.events)
 
 
 @dataclass(frozen=True, slots=True)

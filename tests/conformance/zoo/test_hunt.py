@@ -14,10 +14,12 @@ from fencepost.conformance.classic.scenarios import ALL
 from fencepost.conformance.classic.schedules.cast import MemberRole
 from fencepost.conformance.classic.schedules.moves import InterpretedSchedule
 from fencepost.conformance.classic.zoo import comparison, coordinator_stand
+from fencepost.conformance.classic.zoo.bugs.deviations import DEVIATIONS
 from fencepost.conformance.classic.zoo.bugs.environments import PLAIN
 from fencepost.conformance.classic.zoo.comparison import comparison_scenarios, find_difference, observe
 from fencepost.conformance.classic.zoo.coordinator_stand import COORDINATORS, HANGS, CoordinatorFault, play_scenario_in
 from fencepost.conformance.classic.zoo.zoo import coordinator_mutants, mutant_of_coordinator
+from fencepost.conformance.run.play import count_requests
 from fencepost.conformance.run.schedule import Move, Schedule
 from fencepost.conformance.subject import Scenario
 from fencepost.conformance.zoo import hunt as hunt_module
@@ -27,6 +29,8 @@ from fencepost.conformance.zoo.hunt_plan import NOT_TOLD_APART, SURVIVES, HuntPl
 from fencepost.conformance.zoo.registry import UnknownFault, fault_named, match_patterns, run_hunt
 from fencepost.conformance.zoo.results import ResultRow
 from fencepost.conformance.zoo.strategies import REMARKS, SCENARIOS, SCHEDULES, TOURS
+from fencepost.traces.events import Kind
+from fencepost.traces.verdict import violations_in
 
 DEAF = "membership.Heartbeats.rebalance_error: never: group.state is State.PREPARING -> False"
 """Members are never told to rejoin."""
@@ -50,6 +54,15 @@ def test_unusual_responses_are_found_by_remarks() -> None:
     assert not run_hunt(HuntTask(kept, SCENARIOS, only=only)).is_found
     find = run_hunt(HuntTask(kept, REMARKS, only=only))
     assert (find.requirement, find.requests, find.found_with) == ("COMMIT-26", 5, (only,))
+
+
+def test_requests_that_come_while_one_is_parked_count() -> None:
+    scenario = next(each for each in ALL if each.name == "leave-answers-the-parked-join")
+    run = COORDINATORS.run_with(DEVIATIONS["leave-forgets-parked-join"], scenario)
+    (parked,) = {violation.sequence for violation in violations_in(run.verdict)}
+    later = [event.api for event in run.events if event.kind is Kind.REQUEST and event.sequence > parked]
+    assert later == ["LeaveGroup", "DescribeGroups"]  # the last one is the sign of life beside which silence counts
+    assert count_requests(run, parked) == sum(event.kind is Kind.REQUEST for event in run.events)
 
 
 def test_remark_on_the_shipped_coordinator_is_no_find() -> None:
