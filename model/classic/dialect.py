@@ -40,6 +40,9 @@ class Dialect(CoreDialect):
     """DIV-16: OffsetCommit with too large a record gets -1; the older one says 28."""
     late_replication_is_unavailable: Truth = True
     """DIV-17: a group record that is replicated too late gets 15; the older one says 27, and 7 for offsets."""
+    superseded_stays_silent: Truth = True
+    """DIV-23, true as the older one does: a parked JoinGroup or SyncGroup gets no response once the member's next one
+    takes its place. Since KAFKA-20938 it gets 16."""
     generation_waits_for_assignment: Truth = True
     """Not a DIV: a generation is stored with its assignment; in a coordinator that was not built it is stored before
     JoinGroup is answered (`group_log`)."""

@@ -255,6 +255,7 @@ def test_sides_are_those_of_the_coordinators() -> None:
     assert describe_side("unknown_group_named", False).startswith("as the older coordinator, ")
     assert describe_side("replaced_stays_new", True).startswith("as the older coordinator, ")
     assert describe_side("replaced_stays_new", False).startswith("as the newer coordinator, ")
+    assert describe_side("superseded_stays_silent", False).startswith("as Apache Kafka since KAFKA-20938, ")
 
 
 def test_a_pass_with_nothing_else_to_say_tells_the_side() -> None:

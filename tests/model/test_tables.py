@@ -2,10 +2,10 @@
 
 import pytest
 
-from fencepost.model.classic.core.state import Phase
+from fencepost.model.classic.core.state import NoResponse, Phase
 from fencepost.model.classic.dialect import Dialect
 from fencepost.model.errors import Error
-from tests.support.model_driver import INITIAL_DELAY_MS, P_THEN_Q, ModelCoordinatorDriver, driver_in_phase
+from tests.support.model_driver import INITIAL_DELAY_MS, P_THEN_Q, Q_THEN_P, ModelCoordinatorDriver, driver_in_phase
 
 EMPTY, PREPARING, COMPLETING, STABLE = Phase.EMPTY, Phase.PREPARING, Phase.COMPLETING, Phase.STABLE
 ACTIVE = (PREPARING, COMPLETING, STABLE)
@@ -205,6 +205,23 @@ def test_leave_of_a_pending_id(newer: bool) -> None:
     assert desk.response_to(desk.leave(("m3", None))).entries == (NONE,)
     assert desk.phase is (PREPARING if newer else STABLE)
     assert desk.error_of(desk.join("m3", P_THEN_Q)) == UNKNOWN
+
+
+@pytest.mark.parametrize(("silent", "error"), [(True, None), (False, Error.NOT_COORDINATOR)])
+def test_next_request_of_a_member_supersedes_its_parked_one(silent: bool, error: Error | None) -> None:
+    """DIV-23; a parked SyncGroup whose member leaves gets no response either way."""
+    desk = driver_in_phase(COMPLETING, dialect=Dialect(superseded_stays_silent=silent))
+    synced, again = desk.sync("m2", 1), desk.sync("m2", 1)
+    assert getattr(desk.response_to(synced), "error", None) == error
+    joined = desk.join("m1", Q_THEN_P)
+    desk.join("m1", Q_THEN_P)
+    assert getattr(desk.response_to(joined), "error", None) == error
+    assert desk.error_of(again) == REBALANCE
+
+    desk = driver_in_phase(COMPLETING, dialect=Dialect(superseded_stays_silent=silent))
+    synced = desk.sync("m2", 1)
+    desk.leave(("m2", None))
+    assert isinstance(desk.response_to(synced), NoResponse)
 
 
 @pytest.mark.parametrize(("once", "generation"), [(True, 2), (False, 2)])

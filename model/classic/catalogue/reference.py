@@ -11,12 +11,16 @@ from types import MappingProxyType
 
 @dataclass(frozen=True, slots=True)
 class ReferenceDifference:
-    """A difference, the requirement that it leaves open, and what either coordinator does."""
+    """A difference, the requirement that it leaves open, and what either coordinator does.
+
+    `since` is the change that brought it where it did not come with the new coordinator of Apache Kafka 4.
+    """
 
     id: str
     requirement: str
     older: str
     newer: str
+    since: str = ""
 
 
 DIFFERENCES: Mapping[str, ReferenceDifference] = MappingProxyType(
@@ -124,13 +128,20 @@ DIFFERENCES: Mapping[str, ReferenceDifference] = MappingProxyType(
             "a failover brings back offsets that were deleted in an open transaction, with their group or alone",
             "a failover brings back no offsets that were deleted in an open transaction",
         ),
+        "superseded_stays_silent": ReferenceDifference(
+            "DIV-23",
+            "JOIN-51",
+            "a parked request that the member's next one supersedes gets no response",
+            "a parked request that the member's next one supersedes gets NOT_COORDINATOR",
+            "KAFKA-20938",
+        ),
     }
 )
 """By the name that the judge has for them (`Dialect`), where true is what the newer coordinator does.
 
-Of DIV-20 alone it is what the older one does.
+Of `TRUE_AS_OLDER` it is what the older one does.
 """
-TRUE_AS_OLDER = frozenset({"replaced_stays_new"})
+TRUE_AS_OLDER = frozenset({"replaced_stays_new", "superseded_stays_silent"})
 
 
 COMPARED_APIS = (
@@ -175,6 +186,8 @@ def describe_side(name: str, side: bool) -> str:
     difference = DIFFERENCES[name]
     newer = side is not (name in TRUE_AS_OLDER)
     told = difference.newer if newer else difference.older
+    if difference.since:
+        return f"as Apache Kafka {'since' if newer else 'before'} {difference.since}, {told} ({difference.id})"
     return f"as the {'newer' if newer else 'older'} coordinator, {told} ({difference.id})"
 
 

@@ -12,6 +12,7 @@ from fencepost.model.classic.core.membership import heartbeat, leave
 from fencepost.model.classic.core.state import (
     FREE,
     Context,
+    CoreResponse,
     Group,
     HeartbeatResponse,
     Holder,
@@ -19,11 +20,13 @@ from fencepost.model.classic.core.state import (
     JoinResponse,
     LeaveRequest,
     LeaveResponse,
+    NoResponse,
     Phase,
     Step,
     SyncResponse,
 )
 from fencepost.model.classic.core.sync import sync
+from fencepost.model.classic.dialect import dialect_of
 from fencepost.model.classic.messages import (
     Heartbeat,
     JoinGroup,
@@ -131,7 +134,18 @@ def on_join(state: GroupState, request: JoinGroup, context: Context, cluster: Cl
     assert state.group is not None
     room = with_free_slot(state.group) if takes_slot(core) else state.group
     step = join(room, core, context)
-    return apply_core_step(state, evolve(step, group=state.group) if step.group is room else step, context)
+    step = evolve(step, group=state.group) if step.group is room else step
+    superseded = JoinResponse(Error.NOT_COORDINATOR, member=core.member)
+    return apply_core_step(state, answer_superseded(step, superseded, context), context)
+
+
+def answer_superseded(step: Step, response: CoreResponse, context: Context) -> Step:
+    """The step, with this response to a parked request if the member's next one takes its place (DIV-23)."""
+    is_superseded = [isinstance(output.response, NoResponse) for output in step.outputs]
+    if not any(is_superseded) or dialect_of(context).superseded_stays_silent:
+        return step
+    outputs = zip(step.outputs, is_superseded, strict=True)
+    return evolve(step, outputs=tuple(evolve(one, response=response) if ends else one for one, ends in outputs))
 
 
 def on_sync(state: GroupState, request: SyncGroup, context: Context) -> StepResult:
@@ -144,7 +158,8 @@ def on_sync(state: GroupState, request: SyncGroup, context: Context) -> StepResu
         return respond(state, request, SyncResponse(Error.UNKNOWN_MEMBER_ID), "sync.unknown-group")
     if state.group.phase == Phase.EMPTY:
         return respond(state, request, SyncResponse(Error.UNKNOWN_MEMBER_ID), "sync.empty")
-    return apply_core_step(state, sync(state.group, request.core, context), context)
+    step = sync(state.group, request.core, context)
+    return apply_core_step(state, answer_superseded(step, SyncResponse(Error.NOT_COORDINATOR), context), context)
 
 
 def on_heartbeat(state: GroupState, request: Heartbeat, context: Context) -> StepResult:

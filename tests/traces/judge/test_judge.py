@@ -10,7 +10,11 @@ import pytest
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.classic.scenarios.leaves import leaves
+from fencepost.conformance.classic.scenarios.rejoining import rejoining
 from fencepost.conformance.classic.scenarios.statics import statics
+from fencepost.conformance.classic.scenarios.syncing import syncing
+from fencepost.conformance.classic.zoo.variants import VARIANTS
+from fencepost.conformance.run.context import ScenarioFamily
 from fencepost.conformance.run.play import play_scenario
 from fencepost.conformance.subject import ScenarioRun
 from fencepost.model.errors import Error
@@ -78,6 +82,26 @@ def test_returning_static_member_may_be_admitted() -> None:
 def test_returning_static_member_keeps_its_state(changes: dict[str, Any]) -> None:
     seen = restart_in_a_full_group()
     assert judge(seen.header, with_member_admitted(seen.events, **changes)).violations
+
+
+# --- A parked request that the member's next one supersedes: NOT_COORDINATOR or nothing, decided once (DIV-23).
+
+
+@pytest.mark.parametrize(("family", "requirement"), [(rejoining, "JOIN-51"), (syncing, "SYNC-24")])
+def test_superseded_request_is_answered_always_or_never(family: ScenarioFamily, requirement: str) -> None:
+    async def run() -> ScenarioRun:
+        target = InProcessTarget()
+        (scenario,) = (one for one in family.scenarios if requirement in one.requirements)
+        return await play_scenario(scenario, target, await target.open(), "g", grace=0)
+
+    silent = run_virtual(run())
+    with VARIANTS["ends-superseded-requests"].activate():
+        answering = run_virtual(run())
+    assert not judge(silent.header, silent.events).violations
+    verdict = judge(answering.header, answering.events)
+    assert (verdict.violations, verdict.decisions["superseded_stays_silent"]) == ((), False)
+    assert judge(answering.header, answering.events, {"superseded_stays_silent": True}).violations
+    assert judge(silent.header, silent.events, {"superseded_stays_silent": False}).violations
 
 
 # --- Fields within the protocol's latitude: unusual only if they are so in every configuration that explains the
