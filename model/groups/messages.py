@@ -64,12 +64,16 @@ class TxnOffsetCommit:
 @fast_frozen
 @dataclass(frozen=True, slots=True)
 class InitProducerId:
-    """InitProducerId of a producer that is known to one group, with the epoch that the response gives it."""
+    """InitProducerId of a producer that is known to one group, with the epoch that the response gives it.
+
+    `ends_transaction`: the group was added to a transaction of the producer that is open (AddOffsetsToTxn).
+    """
 
     group: str
     handle: int
     producer: int
     epoch: int
+    ends_transaction: bool = False
 
 
 @fast_frozen

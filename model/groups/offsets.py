@@ -174,15 +174,17 @@ def check_transactional_commit(
 def on_init_producer(state: World, request: InitProducerId, context: Moment) -> Answer[World, ErrorResponse]:
     """InitProducerId: the producer's open transaction is aborted, and commits of older epochs are refused (COMMIT-31).
 
-    A group that has no offsets of an open transaction does not hear of the new epoch.
+    Every group of that transaction hears of the new epoch, also one that was added and has no offsets of it; no other.
     """
     after = end_deleted_offsets(state, request.producer, committed=False)
     is_ended = any(producer == request.producer for producer, _, _ in state.ended_transactions)
-    if request.producer in state.pending and not is_ended:
+    has_offsets = request.producer in state.pending and not is_ended
+    if has_offsets or request.ends_transaction:
         epoch = max(request.epoch, state.epochs.get(request.producer, 0))
+        after = evolve(after, epochs={**state.epochs, request.producer: epoch})
+    if has_offsets:
         ended = (request.producer, False, context.now)
-        epochs = {**state.epochs, request.producer: epoch}
-        after = evolve(after, ended_transactions=(*state.ended_transactions, ended), epochs=epochs)
+        after = evolve(after, ended_transactions=(*state.ended_transactions, ended))
     return (after, ErrorResponse(Error.NONE), "transaction.init-producer")
 
 

@@ -22,10 +22,12 @@ from fencepost.conformance.run.context import ScenarioContext
 from fencepost.conformance.run.play import play_scenario
 from fencepost.conformance.subject import Scenario
 from fencepost.model.classic.catalogue import CATALOGUE
+from fencepost.model.errors import Error
 from fencepost.traces.classic.overdue import MAX_CLEANUP_PASSES
-from fencepost.traces.events import Body
+from fencepost.traces.events import Body, Order
 from fencepost.traces.verdict import TraceVerdict
 from tests.support.faulty_coordinators import altering_coordinator
+from tests.support.trace_builder import OK, OneMemberTrace
 
 Script = Callable[[ScenarioContext], Coroutine[Any, Any, None]]
 INTERVAL = BUNDLED_SETTINGS.retention_check_interval
@@ -105,7 +107,7 @@ def test_a_violation_of_epochs_is_named_without_a_check(monkeypatch: pytest.Monk
 async def commit_of_an_epoch_unknown_to_the_group(group: ScenarioContext) -> None:
     """The newer epoch begins while the older one has no transaction in the group."""
     older = Producer(group)
-    await older.begin()
+    await older.begin_epoch()
     await Producer(group).begin_epoch()
     await older.commit(0, 71)
 
@@ -117,6 +119,61 @@ def test_an_epoch_that_the_group_has_not_seen_may_be_refused_or_not(
     if not asks_beforehand:
         monkeypatch.setattr(Transactions, "is_fenced", is_never)
     assert violated(verdict_on(commit_of_an_epoch_unknown_to_the_group)) == []
+
+
+async def commit_of_an_epoch_that_added_the_group(group: ScenarioContext) -> None:
+    """The newer epoch ends a transaction to which the group was added, before any offset of it."""
+    older = Producer(group)
+    await older.begin()
+    await Producer(group).begin_epoch()
+    await older.commit(0, 71)
+
+
+def test_a_group_without_offsets_of_the_transaction_hears_of_the_newer_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    verdict = verdict_on(commit_of_an_epoch_that_added_the_group)
+    assert (verdict.violations, verdict.rules["transaction.old-epoch"]) == ((), 1)
+    monkeypatch.setattr(Transactions, "is_fenced", is_never)
+    assert violated(verdict_on(commit_of_an_epoch_that_added_the_group)) == [("COMMIT-31",)]
+
+
+FENCED = Error.INVALID_PRODUCER_EPOCH
+
+
+def commit_while_a_newer_epoch_begins(
+    error: int, begun: int, *, is_added: bool = True, ends: bool = False
+) -> list[str]:
+    """The requirements violated where a TxnOffsetCommit is under way when InitProducerId comes, with the error of each.
+
+    As a Kafka 4.4 had it: the group was added to the transaction, which has no offset yet.
+    """
+    trace = OneMemberTrace(Order.INTERVALS)
+    started = {"transactional_id": "p", "transaction_timeout_ms": 60_000}
+    producer = {"transactional_id": "p", "producer_id": 5, "producer_epoch": 0}
+    trace.exchange(10, "InitProducerId", started, {"error_code": 0, "producer_id": 5, "producer_epoch": 0}, 2)
+    if is_added:
+        trace.exchange(20, "AddOffsetsToTxn", producer, OK, 2)
+    if ends:
+        trace.exchange(25, "EndTxn", {**producer, "committed": True}, OK, 2)
+    rows = [{"partition_index": 0, "committed_offset": 7, "committed_leader_epoch": -1, "committed_metadata": ""}]
+    body = {**producer, "generation_id": -1, "member_id": "", "topics": [{"name": "t", "partitions": rows}]}
+    commit = trace.send_request(30, "TxnOffsetCommit", body, 3)
+    epoch = {"producer_id": -1, "producer_epoch": -1} if begun else {"producer_id": 5, "producer_epoch": 1}
+    trace.exchange(31, "InitProducerId", started, {"error_code": begun, **epoch}, 2)
+    told = {"topics": [{"name": "t", "partitions": [{"partition_index": 0, "error_code": error}]}]}
+    trace.send_response(33, commit, told)
+    return [id for violation in trace.verdict().violations for id in violation.requirements]
+
+
+@pytest.mark.parametrize("error", [Error.NONE, FENCED])
+@pytest.mark.parametrize("begun", [Error.NONE, Error.CONCURRENT_TRANSACTIONS])
+def test_a_commit_under_way_may_come_before_or_after_the_newer_epoch(error: Error, begun: Error) -> None:
+    assert commit_while_a_newer_epoch_begins(error, begun) == []
+
+
+@pytest.mark.parametrize(("is_added", "ends"), [(False, False), (True, True)])
+def test_a_group_of_no_open_transaction_has_nothing_to_refuse_yet(is_added: bool, ends: bool) -> None:
+    refused = commit_while_a_newer_epoch_begins(FENCED, Error.CONCURRENT_TRANSACTIONS, is_added=is_added, ends=ends)
+    assert refused != []
 
 
 # --- members -------------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from fencepost.model.classic.catalogue import CLASSIC, RULES
 from fencepost.model.classic.messages import Request, read_requests
-from fencepost.model.errors import COORDINATOR_NOT_READY
+from fencepost.model.errors import COORDINATOR_NOT_READY, Error
 from fencepost.model.groups.messages import EndTxn, InitProducerId, ListGroups
 from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import encode_body
@@ -66,6 +66,8 @@ class ClassicProtocol(JudgedProtocol):
         if api == "InitProducerId":
             found: Sequence[Request] = self.producers.requests_in(operation)
         else:
+            if api == "EndTxn":
+                self.producers.end_transaction(operation.body["producer_id"])
             found = read_requests(api, operation.version, operation.body, operation.handle, groups, self.topics.names)
         if api not in READING_APIS:
             for request in found:
@@ -151,6 +153,8 @@ class ClassicProtocol(JudgedProtocol):
                 record.unusual_fields |= unusual_lookup_fields(operation.response)
             elif operation.api == "InitProducerId":
                 self.producers.learn_epoch(operation.response)
+            elif operation.api == "AddOffsetsToTxn" and operation.response.get("error_code") == Error.NONE:
+                self.producers.learn_addition(operation.body)
             self.lifetimes.on_response(operation)
         return self.lookup.check_response(operation)
 

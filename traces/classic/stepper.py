@@ -56,13 +56,24 @@ class KnownProducers:
     """The producers in a trace."""
 
     ids: dict[tuple[str, str], int] = field(default_factory=dict)
-    """By group and transactional id, the producer id of the last transactional commit."""
+    """By group and transactional id, the producer id that last committed in a transaction or added the group to one."""
+    added: set[tuple[str, int]] = field(default_factory=set)
+    """Groups that a producer has added to its transaction, with nothing sent since that ends it."""
     epochs: dict[int, int] = field(default_factory=dict)
     """By producer id, the latest epoch that InitProducerId gave."""
 
     def learn_commit(self, body: Body) -> None:
         """Learn from a TxnOffsetCommit. Raises `KeyError` if it is not well formed."""
         self.ids[body["group_id"], body["transactional_id"]] = body["producer_id"]
+
+    def learn_addition(self, body: Body) -> None:
+        """Learn from an AddOffsetsToTxn that has succeeded."""
+        self.learn_commit(body)
+        self.added.add((body["group_id"], body["producer_id"]))
+
+    def end_transaction(self, producer: int) -> None:
+        """Learn that the transaction of a producer may be over."""
+        self.added = {each for each in self.added if each[1] != producer}
 
     def learn_epoch(self, response: Body) -> None:
         """Learn from the response to an InitProducerId."""
@@ -71,13 +82,18 @@ class KnownProducers:
             self.epochs[producer] = max(self.epochs.get(producer, 0), epoch)
 
     def requests_in(self, operation: Operation) -> tuple[InitProducerId, ...]:
-        """An InitProducerId as each group sees it that has offsets of the producer."""
-        name, epoch = operation.body["transactional_id"], (operation.response or {}).get("producer_epoch", -1)
-        return tuple(
-            InitProducerId(group, operation.handle, producer, epoch)
+        """An InitProducerId as each group sees it that the producer has used."""
+        response = operation.response or {}
+        name, epoch = operation.body["transactional_id"], response.get("producer_epoch", -1)
+        found = tuple(
+            InitProducerId(group, operation.handle, producer, epoch, (group, producer) in self.added)
             for (group, other), producer in self.ids.items()
             if other == name
         )
+        if response.get("error_code") == Error.NONE:
+            for request in found:
+                self.end_transaction(request.producer)
+        return found
 
 
 def is_decided_elsewhere(part: GroupOperation) -> bool:
@@ -94,7 +110,7 @@ def ignore_request(configuration: Configuration, part: GroupOperation) -> Config
 
 
 def begin_epoch(
-    stepper: CoordinatorStepper, configuration: Configuration, part: GroupOperation, now: Instant
+    stepper: "ClassicStepper", configuration: Configuration, part: GroupOperation, now: Instant
 ) -> Iterator[Configuration]:
     """The configurations after an InitProducerId: also if it has yet to succeed, it may abort the open transaction."""
     request, response = part.request, part.operation.response or {}
@@ -103,7 +119,7 @@ def begin_epoch(
         yield from stepper.step_request(configuration, part, request, now)
         return
     yield ignore_request(configuration, part)
-    known = configuration.world.epochs.get(request.producer)
+    known = configuration.world.epochs.get(request.producer, stepper.producers.epochs.get(request.producer))
     if known is not None and errors_in(response) <= CONCURRENT_TRANSACTIONS:
         context = stepper.step_context(now, Choices(), Dialect())
         begun, _, _ = on_init_producer(configuration.world, evolve(request, epoch=known + 1), context)
