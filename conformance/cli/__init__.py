@@ -34,6 +34,7 @@ COMMANDS = {
     "list": ("model", "list the requirements"),
     "explain": ("model", "explain requirements"),
     "zoo": ("zoo", "hunt known bugs, put back into the bundled coordinator and client"),
+    "strangers": ("zoo", "measure the kit on implementations that nobody has met"),
     "prove": ("model", "prove the theorems of the model"),
     "explore": ("model", "model-check small groups exhaustively"),
     "pipeline": ("pipeline", "judge large trace corpora on Spark"),

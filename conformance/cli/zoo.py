@@ -1,6 +1,7 @@
 """`fencepost zoo`: patterns of known bugs and mutants in, a table of which were found, how fast and how short, out."""
 
 import argparse
+import json
 import os
 from pathlib import Path
 
@@ -46,6 +47,34 @@ def run_zoo(options: argparse.Namespace, console: Console) -> int:
     return ExitCode.VIOLATION if missing else ExitCode.CONFORMANT
 
 
+def run_strangers(options: argparse.Namespace, console: Console) -> int:
+    """Test strangers of a seed, and print how often the kit was right.
+
+    Exit code 1 if a run did not end or raised a false alarm, 3 if cut short.
+    """
+    from fencepost.conformance.cli.files import check_outputs
+    from fencepost.conformance.results import ExitCode
+    from fencepost.conformance.zoo.strangers import failures_of_the_kit, measure, to_json
+    from fencepost.conformance.zoo.strangers_run import Measurement
+
+    check_outputs({"--json": options.json})
+    measurement = Measurement(
+        options.seed, options.brokers, options.schedules, options.workers, tuple(options.only or ())
+    )
+    with console.progress() as progress:
+        measurement.run(progress)
+    for name, share in measure(measurement.judged).items():
+        console.print_line(f"{name:48} {share}")
+    kinds = failures_of_the_kit(measurement.judged)
+    for kind, strangers in kinds.most_common(10):
+        console.print_line(f"  {strangers:4} x {kind}")
+    if options.json is not None:
+        options.json.write_text(json.dumps(to_json(measurement.judged), indent=1), encoding="utf-8")
+    if measurement.is_cut_short:
+        return console.interrupt("interrupted: the table has what was measured before")
+    return ExitCode.VIOLATION if any(not kind.startswith("missed") for kind in kinds) else ExitCode.CONFORMANT
+
+
 COMMANDS = {
     "zoo": Command(
         run_zoo,
@@ -72,6 +101,17 @@ COMMANDS = {
             Option("--jobs", "N", "hunts at a time", count, os.cpu_count() or 1, tells_default=False),
             Option("--json", "F", "write the table as JSON", Path),
             Option("--record", help="save the results as the new baseline"),
+        ),
+    ),
+    "strangers": Command(
+        run_strangers,
+        (
+            Option("--brokers", "N", "strangers to test", count, 100),
+            Option("--seed", "S", "what they are drawn by", int, 0),
+            Option("--only", "K", "the strangers with these numbers alone", int, nargs="+", repeats=True),
+            Option("--schedules", "N", "random schedules of each run", int, 10),
+            Option("--workers", "N", "runs at a time", count, os.cpu_count() or 1, tells_default=False),
+            Option("--json", "F", "write the figures and every stranger as JSON", Path),
         ),
     ),
 }

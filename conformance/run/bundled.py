@@ -9,7 +9,7 @@ from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.target import Description, Target
 from fencepost.adapters.virtual_clock import run_virtual_in_thread
 from fencepost.conformance.analysis.failures import MemberLabels, schedule_lines
-from fencepost.conformance.capabilities import describe_facts, offered_capabilities
+from fencepost.conformance.capabilities import describe_facts, offered_capabilities, requirements_not_told
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import Report
@@ -108,6 +108,7 @@ class BundledRun:
         offered = self.capabilities(description)
         scenarios = (*self.protocol.scenarios, *self.scenarios)
         selection = select_scenarios(scenarios, requirements, offered, smoke=self.plan.smoke)
+        selection = replace(selection, not_told=requirements_not_told(requirements, description))
         return add_tours(selection, description.settings, self.plan, self.protocol)
 
     def capabilities(self, description: Description) -> frozenset[str]:

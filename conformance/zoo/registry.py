@@ -9,6 +9,7 @@ from typing import Any
 
 from fencepost.conformance.zoo.fault import Fault, Side
 from fencepost.conformance.zoo.hunt import HuntResult, HuntTask
+from fencepost.conformance.zoo.strangers import StrangerKind
 from fencepost.model.errors import FencepostError
 from fencepost.model.protocols import load_part, protocols_with
 
@@ -30,6 +31,7 @@ class ProtocolZoo:
     `bugs` are those that implementations shipped, by their numbers, and `not_put_back` says of others why they are not
     among them. `mutants` makes the systematic mutants by their names, whose results are recorded, `more_mutants` those
     that only tests hunt. `find_difference` compares a mutant with what is shipped: where they differ, "" if nowhere.
+    `strangers` are what it draws strangers from, if it has any.
     """
 
     bugs: Mapping[str, Fault[Any]]
@@ -38,6 +40,7 @@ class ProtocolZoo:
     mutants: Callable[[], Mapping[str, Fault[Any]]]
     more_mutants: Callable[[], Mapping[str, Fault[Any]]]
     find_difference: Callable[[Fault[Any]], str]
+    strangers: StrangerKind | None = None
 
 
 class UnknownFault(FencepostError):
@@ -48,6 +51,11 @@ class UnknownFault(FencepostError):
 def zoos() -> tuple[ProtocolZoo, ...]:
     """What each protocol adds."""
     return tuple(load_part(place) for place in protocols_with(lambda entry: entry.zoo).values())
+
+
+def stranger_kind() -> StrangerKind:
+    """What strangers are drawn from."""
+    return next(zoo.strangers for zoo in zoos() if zoo.strangers is not None)
 
 
 @cache

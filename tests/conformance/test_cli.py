@@ -335,7 +335,7 @@ def test_usage_errors_and_help_import_the_command_line_alone(command: str) -> No
     own = {"", "console", "options", "record", COMMANDS.get(command, ("",))[0]}
     light = {"fencepost.conformance", *(f"fencepost.conformance.cli.{name}".rstrip(".") for name in own)}
     light |= {"fencepost.conformance.reports", "fencepost.conformance.reports.layout"}  # to escape the line
-    if command == "zoo":
+    if command in ("zoo", "strangers"):
         light |= {"fencepost.conformance.zoo", "fencepost.conformance.zoo.strategies"}
     if command in ("explore", "prove", "serve"):  # the entries of the protocols say who knows the command
         entries = [f"{name}.protocol" for name in ("classic", "proposal", "push", "region")]

@@ -1,0 +1,103 @@
+"""A run on a stranger that speaks the classic protocol, as `fencepost test bundled` has it."""
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from functools import cache, partial
+from typing import Any
+
+from fencepost.adapters.target import Target
+from fencepost.conformance.analysis.causes import find_causes
+from fencepost.conformance.classic.zoo.bugs import COORDINATOR_BUGS
+from fencepost.conformance.classic.zoo.bugs.environments import PLAIN, CrashingTarget
+from fencepost.conformance.classic.zoo.strangers import DIFFERENCES
+from fencepost.conformance.plan import BUNDLED, Plan
+from fencepost.conformance.profile import Profile
+from fencepost.conformance.results import EndKind, Report, Verdict
+from fencepost.conformance.run.bundled import BundledRun
+from fencepost.conformance.run.runner import requirements_of
+from fencepost.conformance.zoo.fault import Fault, Patch
+from fencepost.conformance.zoo.strangers import (
+    UNCLASSIFIED,
+    Disguise,
+    Stranger,
+    StrangerKind,
+    StrangerOutcome,
+    SuspectedFault,
+)
+from fencepost.model.settings import Settings
+
+
+@cache
+def faults() -> Mapping[str, SuspectedFault]:
+    """The faults that strangers may have."""
+    return {id: SuspectedFault(fault, frozenset(fault.breaks)) for id, fault in COORDINATOR_BUGS.items()}
+
+
+def goes_with(fault: Fault[Any], others: Sequence[Fault[Any]], differences: Sequence[str]) -> bool:
+    """Whether a fault fits beside others: one environment is enough."""
+    return fault.setting is PLAIN or (
+        "environment" not in differences and all(each.setting is PLAIN for each in others)
+    )
+
+
+def play_stranger(stranger: Stranger) -> StrangerOutcome:
+    """Put differences and faults into this process, test, and take them out again."""
+    begun = time.process_time()
+    differences = {each.name: each for each in DIFFERENCES}
+    with Patch() as patch:
+        disguise = Disguise(patch)
+        for name, value in stranger.differences:
+            differences[name].put_in(value, disguise)
+        for id in stranger.faults:
+            fault = faults()[id].fault
+            fault.apply(patch)
+            disguise.allow(fault.setting.grace, fault.setting.order)
+        report = asyncio.run(test_disguised(stranger, disguise))
+    return outcome_of(stranger, report, time.process_time() - begun)
+
+
+async def test_disguised(stranger: Stranger, disguise: Disguise) -> Report:
+    """The report of a run on the bundled coordinator as it is in this process at present."""
+    plan = Plan(
+        BUNDLED,
+        patterns=stranger.only,
+        seed=stranger.seed * 1_000 + stranger.number,
+        schedules=stranger.schedules,
+        shrink_seconds=0.0,
+    )
+    profile = Profile(grace=disguise.grace, settings=disguise.settings)
+    make_target = partial(make_disguised, disguise)
+    run = BundledRun(plan, profile, make_target, can_configure=False)
+    return await run.run(requirements_of(plan), lambda event: None)
+
+
+def make_disguised(disguise: Disguise, settings: Settings) -> Target:
+    """A bundled coordinator that crashes as a process does."""
+    return CrashingTarget(settings, order=disguise.order)
+
+
+def outcome_of(stranger: Stranger, report: Report, seconds: float) -> StrangerOutcome:
+    """What a report says of a stranger."""
+    causes = find_causes(report.results)
+    failed = dict.fromkeys(each for cause in causes for each in cause.requirements)
+    titles = {id: cause.title for cause in causes for id in cause.requirements}
+    if report.unclassified:
+        failed[UNCLASSIFIED] = None
+        titles[UNCLASSIFIED] = report.unclassified[0].title
+    ended = report.ended
+    reason = "" if ended is None or ended.kind is EndKind.TARGET_DOWN else f"{ended.kind}: {ended.reason}"
+    return StrangerOutcome(
+        stranger,
+        reason,
+        tuple(failed),
+        {each.id: each.note for each in report.results if each.verdict is Verdict.INCONCLUSIVE},
+        sum(each.verdict is Verdict.PASS for each in report.results),
+        frozenset(each.id for each in report.results if each.verdict in (Verdict.UNSUPPORTED, Verdict.NOT_OBSERVED)),
+        seconds,
+        titles,
+    )
+
+
+CLASSIC_STRANGERS = StrangerKind(DIFFERENCES, faults, goes_with, play_stranger)
+"""Strangers that coordinate classic groups."""

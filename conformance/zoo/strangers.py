@@ -1,0 +1,315 @@
+"""Strangers: implementations that nobody has met, drawn by a seed, and what a run on one of them was worth.
+
+A stranger is a bundled implementation with differences that are allowed and faults that are not. The kit is right
+about it if the run ends, says nothing against what is allowed, finds each fault, and calls it by a name of its own.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from math import sqrt
+from random import Random
+from typing import Any, TypeAlias
+
+from fencepost.conformance.zoo.fault import Fault, Patch
+from fencepost.traces.events import Order
+
+# --- a stranger
+
+Value: TypeAlias = int | str
+"""How much of a difference there is, such as milliseconds, or in which form."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stranger:
+    """A stranger as plain data: the number under which a seed draws it, its differences with their values, and the ids
+    of its faults. The run on it plays so many random `schedules`, and is about the requirements in `only` (none: all).
+    """
+
+    seed: int
+    number: int
+    differences: tuple[tuple[str, Value], ...]
+    faults: tuple[str, ...]
+    schedules: int = 0
+    only: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        told = [f"{name} {value}".strip() for name, value in self.differences]
+        return "; ".join((*told, *self.faults)) or "nothing"
+
+
+@dataclass(slots=True)
+class Disguise:
+    """What the differences of a stranger add up to: a patch of this process, settings that are not the usual ones, and
+    by how many milliseconds a target that breaks nothing may be late."""
+
+    patch: Patch
+    settings: dict[str, int] = field(default_factory=dict)
+    grace: int = 0
+    order: Order = Order.TOTAL
+
+    def delay(self, milliseconds: int) -> None:
+        """Allow for responses that come later, and so are not seen in the order in which they were made."""
+        self.allow(milliseconds, Order.INTERVALS)
+
+    def allow(self, grace: int, order: Order) -> None:
+        """Allow for an environment."""
+        self.grace += grace
+        if order is not Order.TOTAL:
+            self.order = order
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Something that an implementation may do otherwise, in one of some ways, the most ordinary one first."""
+
+    name: str
+    values: tuple[Value, ...]
+    put_in: Callable[[Value, Disguise], None]
+
+
+@dataclass(frozen=True, slots=True)
+class SuspectedFault:
+    """A fault that a stranger may have, and the requirements that a run may call it by (None: nobody knows)."""
+
+    fault: Fault[Any]
+    names: frozenset[str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class StrangerKind:
+    """What a protocol adds: its differences, its faults by their ids, those that go together with what a stranger has
+    already, and a run on a stranger."""
+
+    differences: tuple[Difference, ...]
+    faults: Callable[[], Mapping[str, SuspectedFault]]
+    goes_with: Callable[[Fault[Any], Sequence[Fault[Any]], Sequence[str]], bool]
+    play: Callable[[Stranger], "StrangerOutcome"]
+
+
+DIFFERENCE_SHARE = 0.15
+"""How likely each difference is."""
+FAULT_COUNTS = (0, 0, 0, 1, 1, 1, 1, 2, 3, 4, 6, 8)
+"""How many faults a stranger has; each of these numbers is as likely."""
+
+
+def draw_stranger(kind: StrangerKind, seed: int, number: int, schedules: int) -> Stranger:
+    """The stranger with this number of a seed; it does not depend on any other."""
+    chance = Random(f"{seed}/{number}")
+    differences = tuple(
+        (each.name, chance.choice(each.values)) for each in kind.differences if chance.random() < DIFFERENCE_SHARE
+    )
+    known = kind.faults()
+    chosen: list[Fault[Any]] = []
+    for _ in range(chance.choice(FAULT_COUNTS)):
+        fault = known[chance.choice(list(known))].fault
+        if fault not in chosen and kind.goes_with(fault, chosen, [name for name, _ in differences]):
+            chosen.append(fault)
+    return Stranger(seed, number, differences, tuple(each.id for each in chosen), schedules)
+
+
+# --- what a run on it was worth
+
+UNCLASSIFIED = "UNCLASSIFIED"
+
+
+@dataclass(frozen=True, slots=True)
+class StrangerOutcome:
+    """What a run on a stranger said.
+
+    `ended` is empty, or says why the run did not end as it should. `failed` are the violated requirements, the one that
+    the report names first in front; `undecided` are the others that it left open, each with the reason; `passed` counts
+    those that it found to hold; `closed` are those that the stranger does not offer.
+    """
+
+    stranger: Stranger
+    ended: str = ""
+    failed: tuple[str, ...] = ()
+    undecided: Mapping[str, str] = field(default_factory=dict)
+    passed: int = 0
+    closed: frozenset[str] = frozenset()
+    seconds: float = 0.0
+    titles: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def offered(self) -> int:
+        """How many requirements were there to be decided."""
+        return len(self.failed) + len(self.undecided) + self.passed
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """An outcome, held against what the stranger is known to have.
+
+    `hidden` are faults that show in nothing that the stranger offers; they are not counted.
+    """
+
+    outcome: StrangerOutcome
+    found: tuple[str, ...]
+    missed: tuple[str, ...]
+    hidden: tuple[str, ...]
+    outside: tuple[str, ...]
+    """The failed requirements that belong to no fault, if the names of all faults are known."""
+    is_first_right: bool | None
+    """Whether the first name belongs to a fault; None if there was no name to give, or nobody knows the names."""
+
+    @property
+    def faults(self) -> int:
+        """How many faults the stranger could show."""
+        return len(self.found) + len(self.missed)
+
+
+def hold_against(outcome: StrangerOutcome, known: Mapping[str, SuspectedFault]) -> Judged:
+    """Hold an outcome against the faults of its stranger."""
+    names = {id: known[id].names for id in outcome.stranger.faults}
+    is_known = None not in names.values()
+    failed = frozenset(outcome.failed)
+    hidden = tuple(id for id, own in names.items() if own and own <= outcome.closed)
+    shown = [id for id in names if id not in hidden]
+    found = tuple(id for id in shown if failed & (failed if (own := names[id]) is None else own))
+    allowed = frozenset[str]().union(*(each or () for each in names.values()))
+    outside = tuple(each for each in outcome.failed if each not in allowed) if is_known else ()
+    is_right = outcome.failed[0] in allowed if shown and is_known and outcome.failed else None
+    missed = tuple(id for id in shown if id not in found)
+    return Judged(outcome, found, missed, hidden, outside, is_right)
+
+
+# --- figures
+
+NORMAL_95 = 1.959964
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """So many of so many, with the interval of Wilson in which the true share is with a confidence of 95 %."""
+
+    hits: int
+    total: int
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The ends of the interval."""
+        if not self.total:
+            return 0.0, 1.0
+        share, z = self.hits / self.total, NORMAL_95
+        weight = 1 + z * z / self.total
+        middle = share + z * z / (2 * self.total)
+        half = z * sqrt(share * (1 - share) / self.total + z * z / (4 * self.total * self.total))
+        return max((middle - half) / weight, 0.0), min((middle + half) / weight, 1.0)
+
+    def __str__(self) -> str:
+        if not self.total:
+            return "none"
+        low, high = self.interval
+        return f"{self.hits / self.total:7.2%}  ({low:.1%} to {high:.1%})  {self.hits} of {self.total}"
+
+
+def measure(judged: Sequence[Judged]) -> dict[str, Share]:
+    """The figures of some strangers, by what they count."""
+    ended = [each for each in judged if not each.outcome.ended]
+    plain = [each for each in ended if not each.outcome.stranger.faults]
+    faulty = [each for each in ended if each.outcome.stranger.faults]
+    single = [each for each in ended if len(each.outcome.stranger.faults) == 1 and each.faults]
+    several = [each for each in ended if len(each.outcome.stranger.faults) > 1]
+    named = [each for each in ended if each.is_first_right is not None]
+
+    def undecided(some: Sequence[Judged]) -> Share:
+        return Share(sum(len(each.outcome.undecided) for each in some), sum(each.outcome.offered for each in some))
+
+    return {
+        "runs that ended": Share(len(ended), len(judged)),
+        "strangers without a fault that raise an alarm": Share(
+            sum(bool(each.outcome.failed) for each in plain), len(plain)
+        ),
+        "failures outside the faults' own requirements": Share(
+            sum(len(each.outside) for each in ended), sum(len(each.outcome.failed) for each in ended)
+        ),
+        "undecided without a fault": undecided(plain),
+        "undecided with faults": undecided(faulty),
+        "single faults found": Share(sum(len(each.found) for each in single), sum(each.faults for each in single)),
+        "of several faults at once found": Share(
+            sum(len(each.found) for each in several), sum(each.faults for each in several)
+        ),
+        "first name right, of a single fault": first_names(named, single),
+        "first name right, of several faults": first_names(named, several),
+    }
+
+
+def first_names(named: Sequence[Judged], some: Sequence[Judged]) -> Share:
+    """How many first names are right among some strangers."""
+    counted = [each for each in some if each in named]
+    return Share(sum(bool(each.is_first_right) for each in counted), len(counted))
+
+
+def failures_of_the_kit(judged: Iterable[Judged]) -> Counter[str]:
+    """What went wrong, and on how many strangers."""
+    kinds: Counter[str] = Counter()
+    for each in judged:
+        kinds.update(set(kinds_of(each)))
+    return kinds
+
+
+def kinds_of(judged: Judged) -> Iterable[str]:
+    """What went wrong on one stranger."""
+    outcome = judged.outcome
+    if outcome.ended:
+        yield "did not end"
+    for name in judged.outside:
+        yield f"{'wrong name' if outcome.stranger.faults else 'false alarm'} {name}"
+    for name in outcome.undecided:
+        yield f"undecided {name}"
+    for fault in judged.missed:
+        yield f"missed {fault}"
+
+
+def to_json(judged: Sequence[Judged]) -> dict[str, Any]:
+    """The figures and every stranger, as JSON has it."""
+    figures = {
+        name: {"hits": share.hits, "total": share.total, "interval": [round(end, 5) for end in share.interval]}
+        for name, share in measure(judged).items()
+    }
+    return {"figures": figures, "strangers": [row_of(each) for each in judged]}
+
+
+def row_of(judged: Judged) -> dict[str, Any]:
+    """One stranger, as JSON has it."""
+    outcome = judged.outcome
+    return {
+        **{name: value for name, value in asdict(outcome.stranger).items() if name != "only"},
+        "ended": outcome.ended,
+        "failed": list(outcome.failed),
+        "undecided": dict(outcome.undecided),
+        "passed": outcome.passed,
+        "seconds": round(outcome.seconds, 2),
+        "found": list(judged.found),
+        "missed": list(judged.missed),
+        "hidden": list(judged.hidden),
+        "outside": {name: outcome.titles.get(name, "") for name in judged.outside},
+        "is_first_right": judged.is_first_right,
+    }
+
+
+# --- the smallest stranger
+
+
+def simpler_strangers(kind: StrangerKind, stranger: Stranger) -> Iterable[Stranger]:
+    """Strangers that are simpler by one step: a fault or a difference less, or a value that is more ordinary."""
+    for fault in stranger.faults:
+        yield replace(stranger, faults=tuple(each for each in stranger.faults if each != fault))
+    values = {each.name: each.values for each in kind.differences}
+    for place, (name, value) in enumerate(stranger.differences):
+        before, after = stranger.differences[:place], stranger.differences[place + 1 :]
+        yield replace(stranger, differences=before + after)
+        for easier in values[name][: values[name].index(value)][:1]:
+            yield replace(stranger, differences=(*before, (name, easier), *after))
+    if stranger.schedules:
+        yield replace(stranger, schedules=0)
+
+
+def shrink_stranger(kind: StrangerKind, stranger: Stranger, shows: Callable[[Stranger], bool]) -> Stranger:
+    """The smallest stranger that still `shows` something, by steps of which each one does."""
+    while True:
+        smaller = next((each for each in simpler_strangers(kind, stranger) if shows(each)), None)
+        if smaller is None:
+            return stranger
+        stranger = smaller

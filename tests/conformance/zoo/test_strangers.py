@@ -1,0 +1,159 @@
+"""Strangers: drawn by a seed, tested in a process, held against what they have, and shrunk."""
+
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
+from time import monotonic
+from typing import Any
+
+import pytest
+
+from fencepost.conformance.classic.zoo.strangers import DIFFERENCES
+from fencepost.conformance.classic.zoo.strangers_run import CLASSIC_STRANGERS
+from fencepost.conformance.zoo import strangers_run
+from fencepost.conformance.zoo.fault import INVENTED, Fault, Side
+from fencepost.conformance.zoo.strangers import (
+    Judged,
+    Share,
+    Stranger,
+    StrangerKind,
+    StrangerOutcome,
+    SuspectedFault,
+    draw_stranger,
+    failures_of_the_kit,
+    hold_against,
+    measure,
+    shrink_stranger,
+    to_json,
+)
+from fencepost.conformance.zoo.strangers_run import Bounds, Measurement, Slot
+
+FEW = ("JOIN-01", "JOIN-06", "HB-03")
+PLAIN = Stranger(1, 0, (), (), only=FEW)
+
+
+def suspect(id: str, *names: str) -> SuspectedFault:
+    """A fault without effect that may be called by these names; without any, nobody knows."""
+    fault: Fault[Any] = Fault(id, Side.COORDINATOR, names, INVENTED, lambda patch: None, None, "")
+    return SuspectedFault(fault, frozenset(names) if names else None)
+
+
+KNOWN = {each.fault.id: each for each in (suspect("A", "X-01", "X-02"), suspect("B", "Y-01"), suspect("C"))}
+
+
+def judge_as(*faults: str, failed: tuple[str, ...] = (), **told: Any) -> Judged:
+    """The outcome of a run on a stranger with these faults, held against what is known of them."""
+    return hold_against(StrangerOutcome(Stranger(1, 0, (), faults), failed=failed, **told), KNOWN)
+
+
+# --- drawing
+
+
+def test_a_stranger_does_not_depend_on_the_others() -> None:
+    drawn = [draw_stranger(CLASSIC_STRANGERS, 5, number, 3) for number in range(40)]
+    assert drawn[17] == draw_stranger(CLASSIC_STRANGERS, 5, 17, 3) != draw_stranger(CLASSIC_STRANGERS, 6, 17, 3)
+    assert len({str(each) for each in drawn}) > 30
+    assert {len(each.faults) for each in drawn} >= {0, 1} and max(len(each.faults) for each in drawn) <= 8
+
+
+# --- the classic strangers
+
+
+@pytest.mark.parametrize("difference", DIFFERENCES, ids=lambda each: each.name)
+def test_each_difference_can_be_put_in(difference: Any) -> None:
+    value = difference.values[0 if difference.name == "no DescribeConfigs" else -1]
+    outcome = CLASSIC_STRANGERS.play(replace(PLAIN, differences=((difference.name, value),)))
+    assert (outcome.ended, outcome.failed, outcome.undecided) == ("", (), {})
+    assert outcome.passed == len(FEW)
+
+
+def test_a_fault_is_found_and_taken_out_again() -> None:
+    faulty = replace(PLAIN, faults=("BUG-16",), only=("JOIN-46", "JOIN-48"))
+    outcome = CLASSIC_STRANGERS.play(faulty)
+    judged = hold_against(outcome, CLASSIC_STRANGERS.faults())
+    assert judged.found == ("BUG-16",) and judged.is_first_right and not judged.outside
+    assert not CLASSIC_STRANGERS.play(replace(faulty, faults=())).failed
+
+
+# --- what an outcome is worth
+
+
+def test_a_failure_under_the_name_of_no_fault_is_outside() -> None:
+    judged = judge_as("A", "B", failed=("Z-01", "X-02"))
+    assert (judged.found, judged.missed, judged.outside, judged.is_first_right) == (("A",), ("B",), ("Z-01",), False)
+    assert judge_as("B", failed=("Y-01",)).is_first_right
+
+
+def test_a_fault_without_names_counts_for_being_found_only() -> None:
+    judged = judge_as("A", "C", failed=("Z-01",))
+    assert (judged.found, judged.missed, judged.outside, judged.is_first_right) == (("C",), ("A",), (), None)
+
+
+def test_what_a_stranger_does_not_offer_hides_its_faults() -> None:
+    judged = judge_as("B", closed=frozenset({"Y-01"}))
+    assert (judged.found, judged.missed, judged.hidden) == ((), (), ("B",))
+
+
+def test_figures_and_kinds_of_failures() -> None:
+    judged = [
+        judge_as(passed=9, undecided={"Z-02": "blocked"}),
+        judge_as(failed=("Z-01",), passed=9),
+        judge_as("A", failed=("X-01",), passed=4),
+        judge_as("A", "B", failed=("Y-01",), passed=4),
+        hold_against(StrangerOutcome(PLAIN, "no end within 60 s of one core"), KNOWN),
+    ]
+    shares = {name: (share.hits, share.total) for name, share in measure(judged).items()}
+    assert list(shares.values()) == [(4, 5), (1, 2), (1, 3), (1, 20), (0, 10), (1, 1), (1, 2), (1, 1), (1, 1)]
+    assert failures_of_the_kit(judged) == {
+        "did not end": 1,
+        "false alarm Z-01": 1,
+        "undecided Z-02": 1,
+        "missed A": 1,
+    }
+    assert len(to_json(judged)["strangers"]) == 5
+
+
+def test_the_interval_of_wilson() -> None:
+    assert [round(end, 4) for end in Share(9, 10).interval] == [0.5958, 0.9821]
+    assert Share(0, 0).interval == (0.0, 1.0)
+
+
+# --- runs that do not end, and shrinking
+
+
+@pytest.mark.parametrize(("dies", "reason"), [(True, "60 s of one core"), (False, "900 s")])
+def test_a_run_that_takes_too_long_did_not_end(dies: bool, reason: str) -> None:
+    future: Future[StrangerOutcome] = Future()
+    if dies:
+        future.set_exception(BrokenProcessPool())
+    slot = Slot(stranger=PLAIN, future=future, begun=monotonic() - 1_000)
+    outcome = slot.take(Bounds())
+    assert outcome is not None and outcome.ended == f"no end within {reason}"
+    assert slot.future is None
+    slot.pool.end()
+
+
+def test_the_smallest_stranger_that_shows_something() -> None:
+    values: tuple[tuple[str, Any], ...] = (("nodes", 3), ("throttled", 30_000), ("bursts", 300))
+    stranger = Stranger(1, 0, values, ("BUG-07", "BUG-16"), schedules=5)
+
+    def needs(each: Stranger) -> bool:
+        return "BUG-16" in each.faults and "throttled" in dict(each.differences)
+
+    assert shrink_stranger(CLASSIC_STRANGERS, stranger, needs) == Stranger(1, 0, (("throttled", 5),), ("BUG-16",))
+
+
+def test_a_measurement_says_how_far_it_has_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    kind = StrangerKind((), lambda: KNOWN, lambda *given: True, StrangerOutcome)
+    monkeypatch.setattr(strangers_run, "stranger_kind", lambda: kind)
+
+    def stop_after_two(strangers: Any, workers: int, bounds: Bounds) -> Any:
+        yield from map(StrangerOutcome, strangers[:2])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(strangers_run, "play_strangers", stop_after_two)
+    shown: list[Any] = []
+    measurement = Measurement(3, 5, 0, 1)
+    measurement.run(shown.append)
+    assert measurement.is_cut_short and len(measurement.judged) == 2
+    assert [(each.done, each.total) for each in shown] == [(1, 5), (2, 5)]
