@@ -147,6 +147,8 @@ class RequirementFindings:
     unsupported: list[str] = field(default_factory=list)
     scenarios: int = 0
     """How many scenarios of the requirement were played."""
+    shown: int = 0
+    """How many of them ran to their end and saw the requirement kept."""
     given_up: list[str] = field(default_factory=list)
     """Why some of them could not go on to their end."""
     doubt: str = ""
@@ -177,7 +179,9 @@ class RequirementFindings:
 
 def explain_missing_checks(findings: Mapping[str, RequirementFindings], run: ScenarioRun, causes: RootCauses) -> None:
     """Note that a scenario was played, and why it did not check all of its requirements if it ended early."""
-    checked = {check.requirement for check in run.verdict.check_results}
+    checks = run.verdict.check_results
+    checked = {check.requirement for check in checks if check.status is not CheckStatus.INCONCLUSIVE}
+    kept = {check.requirement for check in checks if check.status in PASSING}
     diverging = (each for each in run.verdict.violations if not each.tolerated or "generation" not in each.fields)
     blocking = {requirement for violation in diverging for requirement in causes.name_blocking(violation, run)}
     for requirement in run.scenario.requirements:
@@ -190,6 +194,8 @@ def explain_missing_checks(findings: Mapping[str, RequirementFindings], run: Sce
             found.given_up.append(reason)
         if not run.unsupported:
             found.scenarios += 1
+        if not run.blocked:
+            found.shown += requirement in kept
         if requirement in checked:
             continue
         if run.unsupported:
@@ -221,6 +227,8 @@ def requirement_verdict(
         return RequirementResult(id, Verdict.FAIL, older.get(id, ""), checks, failures)
     if counts[CheckStatus.FAIL] or found.doubt:
         return RequirementResult(id, Verdict.INCONCLUSIVE, found.doubt or found.note_for(CheckStatus.FAIL), checks)
+    if found.given_up and not found.shown and not left_out.get(id):
+        return RequirementResult(id, Verdict.INCONCLUSIVE, found.given_up[0], checks)
     if counts[CheckStatus.UNUSUAL]:
         remark = Remark(RemarkKind.UNUSUAL, found.note_for(CheckStatus.UNUSUAL))
         return RequirementResult(id, Verdict.PASS, found.undecided, checks, remark=remark)

@@ -25,13 +25,15 @@ from fencepost.conformance.run.requests import (
     Unsupported,
 )
 from fencepost.conformance.subject import CheckedScenarios
-from fencepost.model.errors import COORDINATOR_NOT_READY, Error, error_name
+from fencepost.model.errors import COORDINATOR_NOT_READY, TRANSIENT_ERRORS, Error, error_name
 from fencepost.traces.events import Kind
 from fencepost.traces.judge.diagnosis.diagnosis import errors_in
 from fencepost.traces.judge.groups.group_judge import SILENCE_GRACE_MS
 
 OneOrMore = str | tuple[str, ...]
 
+REJOIN_ERRORS = {Error.MEMBER_ID_REQUIRED, Error.UNKNOWN_MEMBER_ID, Error.REBALANCE_IN_PROGRESS, *TRANSIENT_ERRORS}
+"""After these errors to a JoinGroup a client sends it again."""
 PREPARING = "PreparingRebalance"
 """The state in which a group waits for JoinGroup requests, as DescribeGroups names it."""
 MAX_STATE_POLLS = 8
@@ -56,35 +58,27 @@ class ScenarioContext(MembershipRequests, OffsetRequests, AdminRequests):
     ) -> Member:
         """A new member that offers the protocols: names, or pairs of name and metadata; none stand for `range`.
 
-        Metadata default to a subscription to the kit's topic, and timeouts, in milliseconds, to short ones. `instance`
-        makes it a static member.
+        Metadata default to a subscription to the kit's topic. Timeouts are in milliseconds: the session outlasts the
+        scenario unless another is given, so that no expiry explains a response, and the rebalance timeout is short.
+        `instance` makes it a static member.
         """
         offered = tuple(
             (protocol, self.metadata(label)) if isinstance(protocol, str) else protocol
             for protocol in protocols or (RANGE,)
         )
-        if session_timeout is None:
-            session_timeout = self.session_timeout
         if rebalance_timeout is None:
-            rebalance_timeout = max(2 * session_timeout, self.rebalance_timeout)
+            rebalance_timeout = max(2 * (session_timeout or 0), self.rebalance_timeout)
+        if session_timeout is None:
+            session_timeout = self.long_session_timeout
         instance_id = f"{instance}-{self.group_id}" if instance else None
         return Member(label, offered, session_timeout, rebalance_timeout, instance_id, protocol_type)
 
-    def member_without_heartbeats(
-        self,
-        label: str,
-        *protocols: tuple[str, bytes] | str,
-        instance: str | None = None,
-        protocol_type: str = CONSUMER,
+    def expiring_member(
+        self, label: str, *, rebalance_timeout: int | None = None, instance: str | None = None
     ) -> Member:
-        """A new member with a session that outlasts the scenario, and with the usual rebalance timeout."""
+        """A new member with the shortest session that outlasts a rebalance: for scenarios about its expiry alone."""
         return self.member(
-            label,
-            *protocols,
-            session_timeout=self.long_session_timeout,
-            rebalance_timeout=self.rebalance_timeout,
-            instance=instance,
-            protocol_type=protocol_type,
+            label, session_timeout=self.session_timeout, rebalance_timeout=rebalance_timeout, instance=instance
         )
 
     def replacement_of(self, member: Member) -> Member:
@@ -110,9 +104,9 @@ class ScenarioContext(MembershipRequests, OffsetRequests, AdminRequests):
                     waiting, timeout=(self.initial_delay + 500) / 1000, return_when=asyncio.FIRST_COMPLETED
                 )
             await self.sleep(self.short_pause)
-            behind = [index for index, call in enumerate(calls) if call.done and self.is_behind(members, index, calls)]
-            for index in behind:
-                calls[index] = self.join(members[index])
+            done = [index for index, call in enumerate(calls) if call.done and call.exchange.response.result()]
+            for index in [index for index in done if self.is_behind(members, index, calls)]:
+                calls[index] = self.join_again(members[index], calls[index])
         for call in calls:
             body = await call
             self.require(
@@ -124,21 +118,41 @@ class ScenarioContext(MembershipRequests, OffsetRequests, AdminRequests):
 
     @staticmethod
     def is_behind(members: Sequence[Member], index: int, calls: Sequence[Call]) -> bool:
-        """Whether a newer generation has formed or a join phase has begun without this member."""
+        """Whether the member was told to rejoin, or a newer generation has formed or begun without it."""
         newest = max(member.generation for member in members)
-        return members[index].generation < newest or any(not call.done for call in calls)
+        was_refused = calls[index].error in REJOIN_ERRORS
+        return was_refused or members[index].generation < newest or any(not call.done for call in calls)
 
-    async def form_stable_group(self, *members: Member, plan: Mapping[str, bytes] | None = None) -> tuple[Member, ...]:
-        """Bring new members into one Stable generation; returns them, the leader first.
+    def join_again(self, member: Member, last: Call) -> Call:
+        """Rejoin as any client does after the last response: as a new member if that does not know its id."""
+        if last.error == Error.UNKNOWN_MEMBER_ID:
+            member.id = ""
+        return self.join(member)
 
-        `plan` is the assignment by member id (None: the labels of the members).
+    async def form_led_generation(self, leader: Member, follower: Member) -> None:
+        """Bring two new members into one generation that awaits SyncGroup, the first of them as its leader.
+
+        Raises `Blocked` if another one leads.
         """
+        await self.form_stable_group(leader)
+        newcomer = await self.join_new(follower)
+        await self.sleep(self.short_pause)
+        await self.join(leader)
+        await newcomer
+        self.require(leader.generation == follower.generation, "the members did not reach one generation")
+        self.require(leader.is_leader and not follower.is_leader, "the first member does not lead")
+
+    async def form_stable_group(self, *members: Member) -> tuple[Member, ...]:
+        """Bring new members into one Stable generation; returns them, the leader first."""
         ordered = await self.form_generation(*members)
-        await self.sync_all(*ordered, plan=plan)
+        await self.sync_all(*ordered)
         return ordered
 
     async def sync_all(self, leader: Member, *followers: Member, plan: Mapping[str, bytes] | None = None) -> None:
-        """Send SyncGroup for all members of a completed join phase, the leader last, and await the responses."""
+        """Send SyncGroup for all members of a completed join phase, the leader last, and await the responses.
+
+        `plan` is the assignment by member id (None: the labels of the members).
+        """
         calls = [self.sync(follower) for follower in followers]
         if followers:
             await self.sleep(self.short_pause)
@@ -240,15 +254,12 @@ class ScenarioContext(MembershipRequests, OffsetRequests, AdminRequests):
     ) -> None:
         """Await the response of a call and add a check of it; `add_check` explains the arguments.
 
-        Raises `Blocked` if no response comes. There is no check then, unless the connection was closed instead.
+        Raises `Blocked` if no response comes; there is a check all the same, as the silence may be wrong.
         """
         try:
             await call
-        except Blocked:
-            if call.done:
-                self.add_check(requirements, call, fields=fields, reached=reached, note=note, unusual=unusual)
-            raise
-        self.add_check(requirements, call, fields=fields, reached=reached, note=note, unusual=unusual)
+        finally:
+            self.add_check(requirements, call, fields=fields, reached=reached, note=note, unusual=unusual)
 
     def add_check(
         self,

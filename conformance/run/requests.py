@@ -180,7 +180,7 @@ class RequestSender:
     @property
     def long_session_timeout(self) -> int:
         """A session timeout, in milliseconds, that outlasts a scenario: its member need not heartbeat."""
-        return min(max(self.session_timeout, 30_000), self.settings.max_session_timeout)
+        return min(max(5 * self.session_timeout, 30_000), self.settings.max_session_timeout)
 
     @property
     def rebalance_timeout(self) -> int:
@@ -260,6 +260,11 @@ STATIC_VERSION = 5
 """The first version of JoinGroup with an instance id (KIP-345)."""
 
 
+def needs_id(body: Body) -> bool:
+    """Whether a response to JoinGroup asks its sender to come again with the id that it has."""
+    return body.get("error_code") == Error.MEMBER_ID_REQUIRED
+
+
 class MembershipRequests(RequestSender):
     """Sends the requests by which clients join, keep and leave the group under test."""
 
@@ -297,7 +302,7 @@ class MembershipRequests(RequestSender):
         body = None if response.cancelled() else response.result()
         if body is None:
             return
-        if body.get("error_code") == Error.MEMBER_ID_REQUIRED:
+        if needs_id(body):
             member.id = body.get("member_id") or ""
         elif body.get("error_code") == 0:
             member.id = body.get("member_id") or member.id
@@ -307,19 +312,25 @@ class MembershipRequests(RequestSender):
             member.members = tuple(body.get("members") or ())
 
     async def join_new(self, member: Member, *, version: int | None = None) -> Call:
-        """Join as a new member, in two steps if the version requires a member id; returns the last call, to await."""
+        """Join as a new member, in two steps if a member id is required; returns the last call, to await.
+
+        A static member needs no id. Where it gets one all the same, it goes on with that, as any client does.
+        """
         least = STATIC_VERSION if member.instance is not None else 0
         number = self.highest_version("JoinGroup", least) if version is None else version
         member.id = ""
         first = self.join(member, version=number)
-        if number < 4 or member.instance is not None:
+        if number < 4:
             return first
+        if member.instance is not None:
+            await asyncio.wait([first.exchange.response], timeout=self.short_pause / 1000)
+            return self.join(member, version=number) if first.done and needs_id(await first) else first
         body = await first
-        if body["error_code"] != Error.MEMBER_ID_REQUIRED:
-            if body["error_code"] == 0:
-                return first
+        if needs_id(body):
+            return self.join(member, version=number)
+        if body["error_code"] != 0:
             raise Blocked(f"JoinGroup got {error_name(body['error_code'])} instead of MEMBER_ID_REQUIRED")
-        return self.join(member, version=number)
+        return first
 
     def sync(
         self,

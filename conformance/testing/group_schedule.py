@@ -201,7 +201,10 @@ class GroupSchedule:
         instance: str | None = None,
     ) -> ScheduleMember:
         """A new member, which has not joined yet. For the arguments see `ScenarioContext.member`; times are in
-        milliseconds. Raises `ValueError` for a label that is taken."""
+        milliseconds, and the session is short unless another is given.
+
+        Raises `ValueError` for a label that is taken.
+        """
         if label in self._labels:
             raise ValueError(f"the schedule has a member {label!r} already; give this one another label")
         self._labels.add(label)
@@ -210,7 +213,7 @@ class GroupSchedule:
             played.members[label] = played.context.member(
                 label,
                 *protocols,
-                session_timeout=session_timeout,
+                session_timeout=session_timeout or played.context.session_timeout,
                 rebalance_timeout=rebalance_timeout,
                 instance=instance,
             )

@@ -168,7 +168,7 @@ class TestWriter:
             ),
             None,
         )
-        usual = self.context.member(event.member)
+        usual = self.context.expiring_member(event.member)
         state = member_of(event.member, join.body, self.group, usual) if join is not None else usual
         variable = self.variable_for(event.member)
         self.members[event.member] = KnownMember(variable, state)

@@ -26,7 +26,7 @@ CHECKED = "HB-01"
 
 async def form_group(group: ScenarioContext) -> Member:
     """Form a group of a static member with a rebalance timeout of 0 and another member, which is returned."""
-    static, other = group.member_without_heartbeats("A", instance="A"), group.member_without_heartbeats("B")
+    static, other = group.member("A", instance="A"), group.member("B")
     static.rebalance_timeout = 0
     await group.form_stable_group(other, static)
     await group.check(CHECKED, group.heartbeat(static))

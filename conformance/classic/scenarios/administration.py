@@ -108,7 +108,7 @@ async def describe_a_pending_id(group: ScenarioContext) -> None:
 async def looking_does_not_extend_the_session(group: ScenarioContext) -> None:
     """DescribeGroups and ListGroups do not extend a session."""
     await group.keep_when_empty()
-    (a,) = await group.form_stable_group(group.member("A"))
+    (a,) = await group.form_stable_group(group.expiring_member("A"))
 
     async def look() -> None:
         await group.describe_groups()

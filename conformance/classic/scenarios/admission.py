@@ -216,14 +216,14 @@ async def reason_is_ignored(group: ScenarioContext) -> None:
     (a,) = await group.form_stable_group(group.member("A"))
     for reason in (None, "", "because " * 1_250):
         await group.check("JOIN-43", group.join(a, reason=reason, version=version))
+        await group.sync_all(a)
 
 
 # --- The two steps in which a dynamic member joins (KIP-394): member ids are issued, used and expire.
 
 
-async def reserve_id(group: ScenarioContext, label: str = "P", *, session: int | None = None) -> Member:
-    """A new member whose id is issued but not used yet."""
-    member = group.member(label, session_timeout=session, rebalance_timeout=group.rebalance_timeout)
+async def reserve_id(group: ScenarioContext, member: Member) -> Member:
+    """Have an id issued to a new member, which does not use it yet; returns the member."""
     body = await group.join(member, version=group.highest_version("JoinGroup", 4))
     group.require(body["error_code"] == Error.MEMBER_ID_REQUIRED, "no id was handed out")
     return member
@@ -235,7 +235,7 @@ async def id_is_required_in_every_state(group: ScenarioContext) -> None:
     version = group.highest_version("JoinGroup", 4)
 
     async def ask() -> Member:
-        newcomer = group.member("P", session_timeout=group.long_session_timeout)
+        newcomer = group.member("P")
         call = group.join(newcomer, version=version)
         await group.check("JOIN-07", call)
         await group.check("JOIN-07", call, fields="generation")
@@ -271,7 +271,7 @@ async def handing_out_an_id_disturbs_nobody(group: ScenarioContext) -> None:
     """Issuing an id does not affect the members of a Stable group."""
     (a,) = await group.form_stable_group(group.member("A"))
 
-    await reserve_id(group)
+    await reserve_id(group, group.member("P"))
     await group.sleep(group.short_pause)
 
     await group.check("JOIN-09", group.heartbeat(a))
@@ -291,7 +291,7 @@ async def pending_id_joins(group: ScenarioContext) -> None:
     """The member joins under the id that was issued to it."""
     (a,) = await group.form_stable_group(group.member("A"))
 
-    newcomer = await reserve_id(group)
+    newcomer = await reserve_id(group, group.member("P"))
     call = group.join(newcomer)
     await group.sleep(group.short_pause)
     await group.join(a)
@@ -304,7 +304,7 @@ async def second_request_counts(group: ScenarioContext) -> None:
     """The protocols and the session timeout of the second JoinGroup count, not those of the first."""
     await group.keep_when_empty()
     version = group.highest_version("JoinGroup", 4)
-    member = group.member("A")
+    member = group.expiring_member("A")
     first = await group.join(
         member,
         version=version,
@@ -326,7 +326,7 @@ async def second_request_counts(group: ScenarioContext) -> None:
 @admission.add("JOIN-13")
 async def pending_id_that_left(group: ScenarioContext) -> None:
     """An issued id that has left is unknown."""
-    member = await reserve_id(group)
+    member = await reserve_id(group, group.member("P"))
     await group.leave(member)
     await group.check("JOIN-13", group.join(member))
 
@@ -334,11 +334,9 @@ async def pending_id_that_left(group: ScenarioContext) -> None:
 @admission.add("JOIN-13")
 async def pending_id_that_expired(group: ScenarioContext) -> None:
     """An issued id that is not used within the session timeout is unknown."""
-    await group.form_stable_group(
-        group.member("A", session_timeout=group.long_session_timeout, rebalance_timeout=group.rebalance_timeout)
-    )
+    await group.form_stable_group(group.member("A"))
 
-    member = await reserve_id(group)
+    member = await reserve_id(group, group.expiring_member("P"))
     await group.sleep_past(member.session_timeout)
 
     await group.check("JOIN-13", group.join(member))
@@ -347,7 +345,7 @@ async def pending_id_that_expired(group: ScenarioContext) -> None:
 @admission.add("JOIN-13")
 async def pending_id_of_a_deleted_group(group: ScenarioContext) -> None:
     """The issued ids of a deleted group are unknown."""
-    member = await reserve_id(group)
+    member = await reserve_id(group, group.member("P"))
     await group.delete_groups()
     await group.check("JOIN-13", group.join(member))
 
@@ -358,7 +356,7 @@ async def pending_id_with_an_instance(group: ScenarioContext) -> None:
     version = group.highest_version("JoinGroup", 5)
     await group.form_stable_group(group.member("A"))
 
-    member = await reserve_id(group)
+    member = await reserve_id(group, group.member("P"))
     await group.check("JOIN-14", group.join(member, group_instance_id="instance", version=version))
 
 
@@ -367,7 +365,7 @@ async def pending_id_holds_up_the_phase(group: ScenarioContext) -> None:
     """A join phase with all members waits for an issued id until it leaves."""
     (a,) = await group.form_stable_group(group.member("A"))
 
-    newcomer = await reserve_id(group, session=group.long_session_timeout)
+    newcomer = await reserve_id(group, group.member("P"))
     call = group.join(a)
     await group.sleep(3 * group.short_pause)
     await group.leave(newcomer)
@@ -380,7 +378,7 @@ async def pending_id_completes_the_phase(group: ScenarioContext) -> None:
     """A join phase with all members waits for an issued id until it joins."""
     (a,) = await group.form_stable_group(group.member("A"))
 
-    newcomer = await reserve_id(group, session=group.long_session_timeout)
+    newcomer = await reserve_id(group, group.member("P"))
     call = group.join(a)
     await group.sleep(3 * group.short_pause)
     await group.join(newcomer)

@@ -31,13 +31,14 @@ def time_past_session(group: ScenarioContext) -> int:
     return group.session_timeout + 2 * group.grace + group.short_pause
 
 
-async def form_rejoining_group(group: ScenarioContext) -> tuple[Member, Member]:
+async def form_rejoining_group(group: ScenarioContext, follower: Member) -> None:
     """Form a group in its join phase: the leader has rejoined, the follower has not, and its timeout is long."""
-    long = 2 * time_past_session(group) + 4_000
-    leader, follower = await group.form_stable_group(*(group.member(label, rebalance_timeout=long) for label in "AB"))
+    leader = group.member("A")
+    leader.rebalance_timeout = follower.rebalance_timeout = 2 * time_past_session(group) + 4_000
+    await group.form_led_generation(leader, follower)
+    await group.sync_all(leader, follower)
     group.join(leader)
     await group.sleep(group.short_pause)
-    return leader, follower
 
 
 @commits.add("COMMIT-01", smoke=True)
@@ -54,7 +55,8 @@ async def commit_in_stable(group: ScenarioContext) -> None:
 @commits.add("COMMIT-02")
 async def commit_in_preparing(group: ScenarioContext) -> None:
     """A member that has yet to rejoin can commit in its generation."""
-    _, b = await form_rejoining_group(group)
+    b = group.member("B")
+    await form_rejoining_group(group, b)
     await group.check("COMMIT-02", group.commit(b, {0: 7}))
 
 
@@ -147,7 +149,8 @@ async def commit_without_generation_among_members(group: ScenarioContext) -> Non
 @commits.add("COMMIT-09", "COMMIT-10")
 async def commit_without_generation_in_preparing(group: ScenarioContext) -> None:
     """A group with members refuses them during the join phase, too."""
-    _, b = await form_rejoining_group(group)
+    b = group.member("B")
+    await form_rejoining_group(group, b)
     await group.check("COMMIT-09", group.commit(None, {0: 7}))
     await group.check("COMMIT-10", group.commit(b, {0: 7}, generation_id_or_member_epoch=-1))
 
@@ -182,7 +185,7 @@ async def commits_of_all_versions_to_an_unknown_group(group: ScenarioContext) ->
 @commits.add("COMMIT-19")
 async def commits_extend_the_session(group: ScenarioContext) -> None:
     """Commits alone keep the session of a member of a Stable group."""
-    (a,) = await group.form_stable_group(group.member("A"))
+    (a,) = await group.form_stable_group(group.expiring_member("A"))
     await check_kept_by_commits(group, a)
 
 
@@ -199,7 +202,8 @@ async def check_kept_by_commits(group: ScenarioContext, member: Member) -> None:
 @commits.add("COMMIT-19")
 async def commits_extend_the_session_in_preparing(group: ScenarioContext) -> None:
     """Commits alone keep the session of a member that has not rejoined yet."""
-    _, b = await form_rejoining_group(group)
+    b = group.expiring_member("B")
+    await form_rejoining_group(group, b)
     await check_kept_by_commits(group, b)
 
 
@@ -207,7 +211,7 @@ async def commits_extend_the_session_in_preparing(group: ScenarioContext) -> Non
 async def refused_commits_do_not_extend_the_session(group: ScenarioContext) -> None:
     """A member that only commits in another generation expires."""
     await group.keep_when_empty()
-    (a,) = await group.form_stable_group(group.member("A"))
+    (a,) = await group.form_stable_group(group.expiring_member("A"))
 
     wrong = a.generation + 1
     await act_regularly(
@@ -297,7 +301,8 @@ async def commit_after_leaving(group: ScenarioContext) -> None:
 @commits.add("COMMIT-29")
 async def commit_after_expiry(group: ScenarioContext) -> None:
     """A member whose session has expired is unknown."""
-    a, b = await group.form_stable_group(group.member("A"), group.member("B"))
+    a, b = group.member("A"), group.expiring_member("B")
+    await group.form_stable_group(a, b)
     await group.keep_alive([a], time_past_session(group))
     await group.check("COMMIT-29", group.commit(b, {0: 7}))
 
@@ -362,7 +367,7 @@ async def commit_of_nothing(group: ScenarioContext) -> None:
 async def commits_of_nothing_do_not_extend_the_session(group: ScenarioContext) -> None:
     """A member that only commits to partitions that do not exist expires."""
     await group.keep_when_empty()
-    (a,) = await group.form_stable_group(group.member("A"))
+    (a,) = await group.form_stable_group(group.expiring_member("A"))
 
     async def commit() -> None:
         await group.check("COMMIT-14", group.commit(a, {(ABSENT_TOPIC, 0): 7}))

@@ -27,9 +27,7 @@ RESTART = ("restart",)
 @failovers.add("FAILOVER-02", needs=RESTART)
 async def stable_group_comes_back(group: ScenarioContext) -> None:
     """State, members, protocol, generation and assignments are recovered."""
-    leader, follower = await group.form_stable_group(
-        group.member_without_heartbeats("A"), group.member_without_heartbeats("B")
-    )
+    leader, follower = await group.form_stable_group(group.member("A"), group.member("B"))
 
     await group.restart()
     await group.check("FAILOVER-02", group.describe_groups())
@@ -41,7 +39,7 @@ async def stable_group_comes_back(group: ScenarioContext) -> None:
 @failovers.add("FAILOVER-03", needs=RESTART)
 async def failover_starts_no_rebalance(group: ScenarioContext) -> None:
     """No member has to rejoin, right after the failover or later."""
-    members = await group.form_stable_group(group.member_without_heartbeats("A"), group.member_without_heartbeats("B"))
+    members = await group.form_stable_group(group.member("A"), group.member("B"))
     await group.restart()
     for _ in range(2):
         for member in members:
@@ -52,9 +50,7 @@ async def failover_starts_no_rebalance(group: ScenarioContext) -> None:
 @failovers.add("FAILOVER-13", needs=RESTART)
 async def unchanged_follower_starts_no_rebalance(group: ScenarioContext) -> None:
     """A follower that rejoins unchanged gets the stored generation at once."""
-    leader, follower = await group.form_stable_group(
-        group.member_without_heartbeats("A"), group.member_without_heartbeats("B")
-    )
+    leader, follower = await group.form_stable_group(group.member("A"), group.member("B"))
 
     await group.restart()
     await group.check("FAILOVER-13", group.join(follower), fields=("error", "generation", "time"))
@@ -64,7 +60,7 @@ async def unchanged_follower_starts_no_rebalance(group: ScenarioContext) -> None
 @failovers.add("FAILOVER-10", needs=RESTART)
 async def generation_goes_on(group: ScenarioContext) -> None:
     """The next generation follows the last stored one."""
-    (a,) = await group.form_stable_group(group.member_without_heartbeats("A"))
+    (a,) = await group.form_stable_group(group.member("A"))
     for call in await group.rebalance(a):
         await call
     await group.sync_all(a)
@@ -76,9 +72,7 @@ async def generation_goes_on(group: ScenarioContext) -> None:
 @failovers.add("FAILOVER-05", needs=RESTART)
 async def sync_repeated_after_storing(group: ScenarioContext) -> None:
     """Once the leader's SyncGroup is stored, leader and follower get their assignments at once."""
-    leader, follower = await group.form_generation(
-        group.member_without_heartbeats("A"), group.member_without_heartbeats("B")
-    )
+    leader, follower = await group.form_generation(group.member("A"), group.member("B"))
 
     await group.sync(leader, {member.id: member.label.encode() for member in (leader, follower)})
     await group.restart()
@@ -93,7 +87,7 @@ async def sync_repeated_after_storing(group: ScenarioContext) -> None:
 @failovers.add("FAILOVER-04", needs=RESTART)
 async def full_session_after_loading(group: ScenarioContext) -> None:
     """Loading starts a full session: it outlasts the end of the session before."""
-    a = group.member_without_heartbeats("A")
+    a = group.member("A")
     a.session_timeout //= 2
     await group.form_stable_group(a)
 
@@ -111,7 +105,7 @@ async def full_session_after_loading(group: ScenarioContext) -> None:
 @failovers.add("FAILOVER-19", needs=RESTART)
 async def rebalance_timeout_survives(group: ScenarioContext) -> None:
     """A join phase waits for an absent member by the rebalance timeout from before the failover."""
-    a, b = group.member_without_heartbeats("A"), group.member_without_heartbeats("B")
+    a, b = group.member("A"), group.member("B")
     a.rebalance_timeout, b.rebalance_timeout = 1_000, 3_000
     await group.form_stable_group(a, b)
 
@@ -125,7 +119,7 @@ async def rebalance_timeout_survives(group: ScenarioContext) -> None:
 @failovers.add("FAILOVER-06", needs=RESTART)
 async def unsynced_round_is_lost(group: ScenarioContext) -> None:
     """The generation of a rebalance without SyncGroup is unknown."""
-    (a,) = await group.form_stable_group(group.member_without_heartbeats("A"))
+    (a,) = await group.form_stable_group(group.member("A"))
 
     await group.join(a)
     await group.restart()
@@ -136,7 +130,7 @@ async def unsynced_round_is_lost(group: ScenarioContext) -> None:
 @failovers.add("FAILOVER-06", needs=RESTART)
 async def first_round_is_lost(group: ScenarioContext) -> None:
     """A group without a stored assignment has no members."""
-    (a,) = await group.form_generation(group.member_without_heartbeats("A"))
+    (a,) = await group.form_generation(group.member("A"))
     await group.restart()
     await group.check("FAILOVER-06", group.sync(a, {a.id: b"late"}))
 
@@ -144,9 +138,9 @@ async def first_round_is_lost(group: ScenarioContext) -> None:
 @failovers.add("FAILOVER-07", needs=RESTART)
 async def members_of_a_lost_round(group: ScenarioContext) -> None:
     """Members of the generation before are known under it; the newcomer is not."""
-    (a,) = await group.form_stable_group(group.member_without_heartbeats("A"))
+    (a,) = await group.form_stable_group(group.member("A"))
 
-    stored, newcomer = a.generation, group.member_without_heartbeats("B")
+    stored, newcomer = a.generation, group.member("B")
     parked = await group.join_new(newcomer)
     await group.sleep(group.short_pause)
     await group.join(a)
@@ -160,7 +154,7 @@ async def members_of_a_lost_round(group: ScenarioContext) -> None:
 @failovers.add("FAILOVER-07", needs=RESTART)
 async def join_phase_is_lost(group: ScenarioContext) -> None:
     """If the coordinator dies while requests are parked, the members of the generation before are known."""
-    members = await group.form_stable_group(group.member_without_heartbeats("A"), group.member_without_heartbeats("B"))
+    members = await group.form_stable_group(group.member("A"), group.member("B"))
 
     for member in members:
         member.rebalance_timeout = group.long_session_timeout
@@ -177,7 +171,7 @@ async def join_phase_is_lost(group: ScenarioContext) -> None:
 async def departure_is_lost(group: ScenarioContext) -> None:
     """A departure that was not stored is undone, and the member's session expires again."""
     a, leaver = (
-        group.member_without_heartbeats("A"),
+        group.member("A"),
         group.member("B", session_timeout=max(group.session_timeout, 5_000)),
     )
     a.rebalance_timeout = leaver.rebalance_timeout = group.long_session_timeout
@@ -195,7 +189,7 @@ async def departure_is_lost(group: ScenarioContext) -> None:
 async def share_of_a_leaver_is_given_away(group: ScenarioContext) -> None:
     """After a failover, the others have to rejoin once the session of a departed member would have expired."""
     a, leaver = (
-        group.member_without_heartbeats("A"),
+        group.member("A"),
         group.member("B", session_timeout=max(group.session_timeout, 5_000)),
     )
     a.rebalance_timeout = leaver.rebalance_timeout = group.long_session_timeout
@@ -211,9 +205,9 @@ async def share_of_a_leaver_is_given_away(group: ScenarioContext) -> None:
 @failovers.add("FAILOVER-08", needs=RESTART)
 async def pending_ids_are_lost(group: ScenarioContext) -> None:
     """A member id that was issued but not used is unknown."""
-    await group.form_stable_group(group.member_without_heartbeats("A"))
+    await group.form_stable_group(group.member("A"))
 
-    x = group.member_without_heartbeats("X")
+    x = group.member("X")
     issued = group.join(x, version=group.highest_version("JoinGroup", at_least=4))
     await issued
     await group.restart()
@@ -227,7 +221,7 @@ async def pending_ids_are_lost(group: ScenarioContext) -> None:
 @failovers.add("FAILOVER-12", needs=RESTART)
 async def offsets_survive(group: ScenarioContext) -> None:
     """Committed offsets are recovered with their metadata."""
-    (a,) = await group.form_stable_group(group.member_without_heartbeats("A"))
+    (a,) = await group.form_stable_group(group.member("A"))
 
     await group.commit(a, {0: 5, 1: {"committed_offset": 7, "committed_metadata": "kept"}})
     await group.restart()
@@ -250,16 +244,14 @@ async def lost_commit_stays_lost(group: ScenarioContext) -> None:
 @failovers.add("FAILOVER-14", "FAILOVER-10", needs=RESTART)
 async def emptied_group_comes_back(group: ScenarioContext) -> None:
     """A group that its members have left is Empty, and its generations go on."""
-    (a,) = await group.form_stable_group(group.member_without_heartbeats("A"))
+    (a,) = await group.form_stable_group(group.member("A"))
 
     await group.commit(a, {0: 5})
     await group.leave(a)
     await group.restart()
 
     await group.check("FAILOVER-14", group.describe_groups(), fields="state")
-    await group.check(
-        ("FAILOVER-14", "FAILOVER-10"), await group.join_new(group.member_without_heartbeats("B")), fields="generation"
-    )
+    await group.check(("FAILOVER-14", "FAILOVER-10"), await group.join_new(group.member("B")), fields="generation")
 
 
 @failovers.add("FAILOVER-14", needs=RESTART)
@@ -273,7 +265,7 @@ async def simple_group_comes_back(group: ScenarioContext) -> None:
 @failovers.add("FAILOVER-15", needs=RESTART)
 async def deleted_group_stays_deleted(group: ScenarioContext) -> None:
     """A deleted group is not recovered, nor are its offsets."""
-    (a,) = await group.form_stable_group(group.member_without_heartbeats("A"))
+    (a,) = await group.form_stable_group(group.member("A"))
 
     await group.commit(a, {0: 5})
     await group.leave(a)
@@ -290,7 +282,7 @@ async def deleted_group_stays_deleted(group: ScenarioContext) -> None:
 @failovers.add("FAILOVER-16", needs=RESTART)
 async def instance_ids_survive(group: ScenarioContext) -> None:
     """The replacement of a static member is recognised after a failover."""
-    a, old = group.member_without_heartbeats("A"), static_member(group, "B")
+    a, old = group.member("A"), static_member(group, "B")
     await group.form_stable_group(a, old)
 
     await group.restart()
@@ -330,7 +322,7 @@ async def session_timeout_survives(group: ScenarioContext) -> None:
 @failovers.add("FAILOVER-17", needs=("restart", "resize"))
 async def group_above_the_limit(group: ScenarioContext) -> None:
     """In a group above its new size limit, the member that rejoins last is refused."""
-    members = await group.form_stable_group(*(group.member_without_heartbeats(label) for label in "ABC"))
+    members = await group.form_stable_group(*(group.member(label) for label in "ABC"))
 
     await group.restart(max_group_size=2)
     await group.check("FAILOVER-17", group.heartbeat(members[0]))
@@ -342,7 +334,7 @@ async def group_above_the_limit(group: ScenarioContext) -> None:
 @failovers.add("FAILOVER-01", "HB-12", needs=RESTART)
 async def answers_from_the_first_moment(group: ScenarioContext) -> None:
     """A coordinator that has not loaded its groups yet refuses as not ready, or lets heartbeats succeed."""
-    (a,) = await group.form_stable_group(group.member_without_heartbeats("A"))
+    (a,) = await group.form_stable_group(group.member("A"))
 
     await group.commit(a, {0: 5})
     requests: tuple[Callable[[], Call], ...] = (
@@ -420,7 +412,7 @@ NOT_PARKED = "the request had its response before the group was moved"
 @failovers.add("FAILOVER-11", needs=MOVE)
 async def parked_join_ends_with_a_move(group: ScenarioContext) -> None:
     """JoinGroup that waits for another member does not succeed when the group is moved."""
-    members = await group.form_stable_group(group.member_without_heartbeats("A"), group.member_without_heartbeats("B"))
+    members = await group.form_stable_group(group.member("A"), group.member("B"))
 
     for member in members:
         member.rebalance_timeout = group.long_session_timeout
@@ -434,7 +426,7 @@ async def parked_join_ends_with_a_move(group: ScenarioContext) -> None:
 @failovers.add("FAILOVER-11", needs=MOVE)
 async def parked_sync_ends_with_a_move(group: ScenarioContext) -> None:
     """SyncGroup that waits for the leader's assignment does not succeed when the group is moved."""
-    members = group.member_without_heartbeats("A"), group.member_without_heartbeats("B")
+    members = group.member("A"), group.member("B")
     for member in members:
         member.rebalance_timeout = group.long_session_timeout
     _, follower = await group.form_generation(*members)
@@ -449,9 +441,7 @@ async def parked_sync_ends_with_a_move(group: ScenarioContext) -> None:
 @failovers.add("FAILOVER-18", needs=MOVE, smoke=True)
 async def old_coordinator_rejects_requests(group: ScenarioContext) -> None:
     """The node that coordinated the group refuses the requests of its members; the new one takes them."""
-    leader, follower = await group.form_stable_group(
-        group.member_without_heartbeats("A"), group.member_without_heartbeats("B")
-    )
+    leader, follower = await group.form_stable_group(group.member("A"), group.member("B"))
     old = await coordinator_node(group, group.group_id)
 
     await group.move()
@@ -467,7 +457,7 @@ async def old_coordinator_rejects_requests(group: ScenarioContext) -> None:
 @failovers.add("FAILOVER-20", needs=MOVE)
 async def old_coordinator_accepts_no_commit(group: ScenarioContext) -> None:
     """Once the new coordinator responds, the old one takes no offsets, neither of a member nor of anybody else."""
-    (a,) = await group.form_stable_group(group.member_without_heartbeats("A"))
+    (a,) = await group.form_stable_group(group.member("A"))
     old = await coordinator_node(group, group.group_id)
     await group.commit(a, {0: 5})
 

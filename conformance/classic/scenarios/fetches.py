@@ -138,7 +138,7 @@ async def fetch_in_every_state(group: ScenarioContext) -> None:
 async def fetches_do_not_extend_the_session(group: ScenarioContext) -> None:
     """A member that only fetches expires."""
     await group.keep_when_empty()
-    (a,) = await group.form_stable_group(group.member("A"))
+    (a,) = await group.form_stable_group(group.expiring_member("A"))
     await act_regularly(group, time_past_session(group), group.fetch)
     await group.check("FETCH-08", group.heartbeat(a))
 

@@ -83,7 +83,7 @@ async def heartbeat_of_a_pending_id(group: ScenarioContext) -> None:
 @generations.add("HB-09")
 async def heartbeat_extends_the_session(group: ScenarioContext) -> None:
     """Heartbeats at every half session timeout keep a member for longer than one session."""
-    (a,) = await group.form_stable_group(group.member("A"))
+    (a,) = await group.form_stable_group(group.expiring_member("A"))
 
     past = 0
     while past < a.session_timeout + 2 * group.grace + group.short_pause:
@@ -99,8 +99,8 @@ async def heartbeat_extends_the_session(group: ScenarioContext) -> None:
 async def heartbeat_in_preparing_extends_the_session(group: ScenarioContext) -> None:
     """Heartbeats that get REBALANCE_IN_PROGRESS keep a member, too."""
     enough = group.session_timeout + 2 * group.grace + group.short_pause
-    a = group.member_without_heartbeats("A")
-    b = group.member("B", rebalance_timeout=2 * enough + group.rebalance_timeout)
+    a = group.member("A")
+    b = group.expiring_member("B", rebalance_timeout=2 * enough + group.rebalance_timeout)
     await group.form_stable_group(a, b)
 
     parked = group.join_with_new_metadata(a)
@@ -122,7 +122,7 @@ async def heartbeat_in_preparing_extends_the_session(group: ScenarioContext) -> 
 async def refused_heartbeat_does_not_extend(group: ScenarioContext) -> None:
     """A member that only sends Heartbeats of another generation expires."""
     await group.keep_when_empty()
-    (a,) = await group.form_stable_group(group.member("A"))
+    (a,) = await group.form_stable_group(group.expiring_member("A"))
 
     past = 0
     while past < a.session_timeout + 2 * group.grace + group.short_pause:
@@ -136,7 +136,7 @@ async def refused_heartbeat_does_not_extend(group: ScenarioContext) -> None:
 @generations.add("HB-13")
 async def heartbeats_do_not_replace_a_rejoin(group: ScenarioContext) -> None:
     """A member that heartbeats but does not rejoin is removed at the rebalance timeout."""
-    a, b = group.member_without_heartbeats("A"), group.member("B")
+    a, b = group.member("A"), group.member("B")
     await group.form_stable_group(a, b)
 
     parked = group.join_with_new_metadata(a)
@@ -192,7 +192,7 @@ async def every_round_counts_once(group: ScenarioContext) -> None:
 @generations.add("GEN-02")
 async def round_that_ends_empty_counts(group: ScenarioContext) -> None:
     """The rebalance after the last member's session has expired raises the generation, too."""
-    (a,) = await group.form_stable_group(group.member("A"))
+    (a,) = await group.form_stable_group(group.expiring_member("A"))
 
     await group.commit(a, {0: 1})
     await group.sleep_past(a.session_timeout)
@@ -233,8 +233,9 @@ async def answers_of_a_generation_agree(group: ScenarioContext) -> None:
     rejoins = await group.rebalance(a, b)
     await group.sync_all(a, b)
 
-    again = group.join(b)
+    again, generation = group.join(b), b.generation
     await again
+    group.require(b.generation == generation, "the unchanged rejoin began a rebalance")
 
     for call in (*rejoins, again):
         await group.check("GEN-04", call, fields=("protocol", "leader"))
@@ -243,7 +244,7 @@ async def answers_of_a_generation_agree(group: ScenarioContext) -> None:
 @generations.add("GEN-05")
 async def one_leader(group: ScenarioContext) -> None:
     """Of three members, two are named followers."""
-    leader, *followers = await group.form_stable_group(*map(group.member_without_heartbeats, "ABC"))
+    leader, *followers = await group.form_stable_group(*map(group.member, "ABC"))
     for call in (await group.rebalance(leader, *followers))[1:]:
         await group.check("GEN-05", call, fields=("leader", "members"))
 
@@ -252,9 +253,7 @@ async def one_leader(group: ScenarioContext) -> None:
 async def leader_has_rejoined(group: ScenarioContext) -> None:
     """A static leader that does not rejoin stays a member, and another member becomes leader."""
     group.highest_version("JoinGroup", 5)
-    first, other = await group.form_stable_group(
-        group.member_without_heartbeats("A", instance="one"), group.member_without_heartbeats("B", instance="two")
-    )
+    first, other = await group.form_stable_group(group.member("A", instance="one"), group.member("B", instance="two"))
     await group.check("GEN-06", group.join_with_new_metadata(other), fields="leader", reached=first.id != other.id)
 
 
@@ -273,7 +272,7 @@ async def successor_has_rejoined(group: ScenarioContext) -> None:
 @generations.add("GEN-05", "JOIN-37")
 async def one_successor(group: ScenarioContext) -> None:
     """The leader leaves during the join phase; one of the two that have rejoined becomes leader."""
-    leader, *followers = await group.form_stable_group(*map(group.member_without_heartbeats, "ABC"))
+    leader, *followers = await group.form_stable_group(*map(group.member, "ABC"))
 
     calls = [group.join_with_new_metadata(follower) for follower in followers]
     await group.sleep(2 * group.short_pause)
@@ -351,7 +350,7 @@ async def no_stable_without_the_leader(group: ScenarioContext) -> None:
 async def kept_member_is_fenced(group: ScenarioContext) -> None:
     """A static member that did not rejoin may not act, neither in the new generation nor in the old one."""
     group.highest_version("JoinGroup", 5)
-    a, s = group.member_without_heartbeats("A"), group.member_without_heartbeats("S", instance="static")
+    a, s = group.member("A"), group.member("S", instance="static")
     await group.form_stable_group(a, s)
     await group.join_with_new_metadata(a)
     await group.sync_all(a)
@@ -364,10 +363,8 @@ async def kept_member_is_fenced(group: ScenarioContext) -> None:
 async def members_of_a_round(group: ScenarioContext) -> None:
     """Of three members one rejoins, one stays as it is static, and one is removed."""
     group.highest_version("JoinGroup", 5)
-    a = group.member_without_heartbeats("A")
-    await group.form_stable_group(
-        a, group.member_without_heartbeats("B"), group.member_without_heartbeats("S", instance="static")
-    )
+    a = group.member("A")
+    await group.form_stable_group(a, group.member("B"), group.member("S", instance="static"))
 
     await group.check("GEN-20", group.join_with_new_metadata(a), fields="members")
 
@@ -383,7 +380,7 @@ def protocols_named(member: Member, names: Sequence[str]) -> list[Body]:
 
 def voting_member(group: ScenarioContext, label: str, names: str, instance: str | None = None) -> Member:
     """A new member that supports protocols of one letter each, and need not heartbeat."""
-    member = group.member_without_heartbeats(label, *names, instance=instance, protocol_type="worker")
+    member = group.member(label, *names, instance=instance, protocol_type="worker")
     protocols_named(member, names)
     return member
 

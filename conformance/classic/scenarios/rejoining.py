@@ -52,10 +52,7 @@ async def rejoin_waits_for_the_others(group: ScenarioContext) -> None:
 @rejoining.add("JOIN-27")
 async def last_rejoin_completes_the_phase(group: ScenarioContext) -> None:
     """The second of two members that rejoin completes the join phase at once."""
-    long = group.session_timeout + 2 * group.grace
-    a, b = await group.form_stable_group(
-        group.member("A", session_timeout=long), group.member("B", session_timeout=long)
-    )
+    a, b = await group.form_stable_group(group.member("A"), group.member("B"))
     for call in await group.rebalance(a, b):
         await group.check("JOIN-27", call)
 
@@ -123,11 +120,14 @@ async def order_of_protocols_counts(group: ScenarioContext) -> None:
 async def changed_timeout_is_no_change(group: ScenarioContext) -> None:
     """A follower that rejoins with a longer session timeout gets the current generation and keeps the old one."""
     await group.keep_when_empty()
-    _, b = await group.form_stable_group(group.member("A"), group.member("B"))
+    a, b = group.member("A"), group.expiring_member("B")
+    await group.form_led_generation(a, b)
+    await group.sync_all(a, b)
 
-    longer = group.long_session_timeout
+    generation, longer = b.generation, group.long_session_timeout
     call = group.join(b, session_timeout_ms=longer, rebalance_timeout_ms=2 * longer)
-    await call
+    await group.check("JOIN-35", call, fields=("error", "generation", "time"))
+    group.require(b.generation == generation, "the unchanged rejoin began a rebalance")
     await group.sleep_past(b.session_timeout)
 
     await group.check(
@@ -165,9 +165,7 @@ async def dropped_connection_still_counts(group: ScenarioContext) -> None:
 @rejoining.add("JOIN-44", "JOIN-45")
 async def rebalance_timeout_drops_the_absent(group: ScenarioContext) -> None:
     """A member that does not rejoin within the rebalance timeout is removed, and unknown from then on."""
-    one, other = await group.form_stable_group(
-        group.member_without_heartbeats("A"), group.member_without_heartbeats("B")
-    )
+    one, other = await group.form_stable_group(group.member("A"), group.member("B"))
     await group.check("JOIN-44", group.join_with_new_metadata(one), fields=("members", "time"))
     for refused in (group.join(other), group.sync(other), group.heartbeat(other), group.commit(other, {0: 1})):
         await group.check("JOIN-45", refused)
@@ -176,9 +174,7 @@ async def rebalance_timeout_drops_the_absent(group: ScenarioContext) -> None:
 @rejoining.add("JOIN-44")
 async def absent_member_is_waited_for(group: ScenarioContext) -> None:
     """A member that heartbeats but does not rejoin is awaited until the rebalance timeout."""
-    one, other = await group.form_stable_group(
-        group.member_without_heartbeats("A"), group.member_without_heartbeats("B")
-    )
+    one, other = await group.form_stable_group(group.member("A"), group.member("B"))
 
     call = group.join_with_new_metadata(one)
     group.add_check("JOIN-44", call, fields="time")
@@ -190,7 +186,7 @@ async def absent_member_is_waited_for(group: ScenarioContext) -> None:
 async def version_0_has_one_timeout(group: ScenarioContext) -> None:
     """In version 0, the session timeout is the rebalance timeout."""
     version = group.highest_version("JoinGroup", 0, 0)
-    a, b = group.member_without_heartbeats("A"), group.member_without_heartbeats("B")
+    a, b = group.member("A"), group.member("B")
     a.rebalance_timeout, b.rebalance_timeout = 10 * group.rebalance_timeout, group.session_timeout
     await group.form_stable_group(a, b)
 
@@ -228,8 +224,8 @@ async def members_for_the_leader_alone(group: ScenarioContext) -> None:
 async def kept_member_is_listed(group: ScenarioContext) -> None:
     """The list of members has the leader itself, and a static member that did not rejoin."""
     group.highest_version("JoinGroup", 5)
-    a = group.member_without_heartbeats("A")
-    await group.form_stable_group(a, group.member_without_heartbeats("S", instance="static"))
+    a = group.member("A")
+    await group.form_stable_group(a, group.member("S", instance="static"))
 
     await group.check("JOIN-38", group.join_with_new_metadata(a), fields="members")
 
@@ -267,8 +263,8 @@ async def old_leader_of_a_static_member(group: ScenarioContext) -> None:
     """A leader that rejoins in a version without instance ids gets the list of members, a static one among them."""
     group.highest_version("JoinGroup", 5)
     old = group.highest_version("JoinGroup", 0, 4)
-    (leader,) = await group.form_stable_group(group.member_without_heartbeats("A"))
-    joined = await group.join_new(group.member_without_heartbeats("S", instance="static"))
+    (leader,) = await group.form_stable_group(group.member("A"))
+    joined = await group.join_new(group.member("S", instance="static"))
     await group.wait_for_state(PREPARING)
     await group.check("JOIN-55", group.join(leader, version=old), fields=("error", "members"))
     await joined
@@ -280,9 +276,7 @@ async def old_leader_of_a_static_member(group: ScenarioContext) -> None:
 def full_group_members(group: ScenarioContext) -> list[Member]:
     """As many new members as the group may have, with timeouts that outlast a rebalance of all of them."""
     return [
-        group.member(
-            f"A{number}", session_timeout=group.long_session_timeout, rebalance_timeout=2 * group.rebalance_timeout
-        )
+        group.member(f"A{number}", rebalance_timeout=2 * group.rebalance_timeout)
         for number in range(group.settings.max_group_size)
     ]
 
@@ -312,9 +306,7 @@ async def parked_joins_are_counted(group: ScenarioContext) -> None:
         raise Unsupported("groups of 2 members")
     leader, *followers, last = await group.form_stable_group(*full_group_members(group))
 
-    newcomer = group.member(
-        "N", session_timeout=group.long_session_timeout, rebalance_timeout=2 * group.rebalance_timeout
-    )
+    newcomer = group.member("N", rebalance_timeout=2 * group.rebalance_timeout)
     calls = [group.join(leader)]
     await group.wait_for_state(PREPARING)
     calls += [await group.check_join_new("JOIN-48", newcomer), *(group.join(follower) for follower in followers)]
@@ -333,8 +325,7 @@ async def pending_ids_take_no_place(group: ScenarioContext) -> None:
     """More member ids are issued than the group may have members."""
     version = group.highest_version("JoinGroup", 4)
     for number in range(group.settings.max_group_size + 2):
-        # None may expire before the last is issued, however slow the target is.
-        call = group.join(group.member(f"P{number}", session_timeout=group.long_session_timeout), version=version)
+        call = group.join(group.member(f"P{number}"), version=version)
         await call
         if number >= group.settings.max_group_size:
             await group.check("JOIN-50", call)

@@ -9,13 +9,16 @@ from fencepost.conformance.run.requests import RANGE, Call, Member
 statics = ScenarioFamily()
 
 
-def static_member(group: ScenarioContext, label: str, *protocols: str, silent: bool = True) -> Member:
-    """A new static member, with a session that outlasts the scenario if it is silent."""
+def static_member(group: ScenarioContext, label: str, *protocols: str) -> Member:
+    """A new static member."""
     group.highest_version("JoinGroup", at_least=5)
-    instance = label.lower()
-    if silent:
-        return group.member_without_heartbeats(label, *protocols, instance=instance)
-    return group.member(label, *protocols, instance=instance)
+    return group.member(label, *protocols, instance=label.lower())
+
+
+def expiring_static_member(group: ScenarioContext, label: str) -> Member:
+    """A new static member with a short session."""
+    group.highest_version("JoinGroup", at_least=5)
+    return group.expiring_member(label, instance=label.lower())
 
 
 async def replace_static_member(group: ScenarioContext, member: Member, *, version: int | None = None) -> Member:
@@ -71,7 +74,7 @@ async def shape_of_a_fenced_join(group: ScenarioContext) -> None:
 @statics.add("STATIC-06")
 async def instance_id_of_another_member(group: ScenarioContext) -> None:
     """A member with the instance id of another is fenced."""
-    owner, other = static_member(group, "A"), group.member_without_heartbeats("B")
+    owner, other = static_member(group, "A"), group.member("B")
     await group.form_stable_group(owner, other)
     for call in requests_with_instance(group, other, owner.instance):
         await group.check("STATIC-06", call)
@@ -81,7 +84,7 @@ async def instance_id_of_another_member(group: ScenarioContext) -> None:
 async def unknown_instance_id(group: ScenarioContext) -> None:
     """An unknown instance id is refused, even with a known member id."""
     group.highest_version("JoinGroup", at_least=5)
-    (a,) = await group.form_stable_group(group.member_without_heartbeats("A"))
+    (a,) = await group.form_stable_group(group.member("A"))
     for call in requests_with_instance(group, a, "nobody"):
         await group.check("STATIC-07", call)
 
@@ -100,7 +103,7 @@ async def instance_id_needs_its_version(group: ScenarioContext) -> None:
     before = {"JoinGroup": 4, "SyncGroup": 2, "Heartbeat": 2, "OffsetCommit": 6, "LeaveGroup": 2}
     for api, version in before.items():
         group.highest_version(api, version, version)
-    a = group.member_without_heartbeats("A")
+    a = group.member("A")
     joined = await group.join_new(a, version=before["JoinGroup"])
     await joined
     synced = group.sync(a, {a.id: b"plan"}, version=before["SyncGroup"])
@@ -133,7 +136,7 @@ async def static_rejoin(group: ScenarioContext) -> None:
 @statics.add("STATIC-18")
 async def static_member_survives_the_round(group: ScenarioContext) -> None:
     """A static member that does not rejoin stays, and is listed for the leader."""
-    a, kept = group.member_without_heartbeats("A"), static_member(group, "B")
+    a, kept = group.member("A"), static_member(group, "B")
     await group.form_stable_group(a, kept)
     await group.check("STATIC-18", group.join_with_new_metadata(a), fields="members")
 
@@ -148,7 +151,7 @@ async def absent_static_leader(group: ScenarioContext) -> None:
 @statics.add("STATIC-20")
 async def nobody_came(group: ScenarioContext) -> None:
     """A join phase whose only rejoined member has left waits for the static member."""
-    a, newcomer = static_member(group, "A"), group.member_without_heartbeats("B")
+    a, newcomer = static_member(group, "A"), group.member("B")
     await group.form_stable_group(a)
 
     parked = await group.join_new(newcomer)
@@ -165,7 +168,7 @@ async def nobody_came(group: ScenarioContext) -> None:
 async def static_session_expiry(group: ScenarioContext) -> None:
     """The session of a static member expires like any other."""
     await group.keep_when_empty()
-    (a,) = await group.form_stable_group(static_member(group, "A", silent=False))
+    (a,) = await group.form_stable_group(expiring_static_member(group, "A"))
     await group.sleep_past(a.session_timeout)
     await group.check("STATIC-21", group.heartbeat(a))
 
@@ -173,7 +176,7 @@ async def static_session_expiry(group: ScenarioContext) -> None:
 @statics.add("STATIC-22")
 async def kept_member_that_never_syncs(group: ScenarioContext) -> None:
     """A static member that stayed through the join phase is removed at the end of the sync phase."""
-    a, kept = group.member_without_heartbeats("A"), static_member(group, "B")
+    a, kept = group.member("A"), static_member(group, "B")
     a.rebalance_timeout = kept.rebalance_timeout = group.rebalance_timeout // 2
     await group.form_stable_group(a, kept)
 
@@ -202,7 +205,7 @@ async def instance_id_is_free_after_leaving(group: ScenarioContext) -> None:
 @statics.add("STATIC-23")
 async def instance_id_is_free_after_expiry(group: ScenarioContext) -> None:
     """After its owner has expired, an instance id belongs to a new member."""
-    (a,) = await group.form_stable_group(static_member(group, "A", silent=False))
+    (a,) = await group.form_stable_group(expiring_static_member(group, "A"))
     await group.sleep_past(a.session_timeout)
     await group.check("STATIC-23", group.join(group.replacement_of(a)))
 
@@ -210,7 +213,7 @@ async def instance_id_is_free_after_expiry(group: ScenarioContext) -> None:
 @statics.add("STATIC-29")
 async def static_member_leaves(group: ScenarioContext) -> None:
     """A static member that leaves is removed at once, and the other has to rejoin."""
-    a, leaver = group.member_without_heartbeats("A"), static_member(group, "B")
+    a, leaver = group.member("A"), static_member(group, "B")
     await group.form_stable_group(a, leaver)
 
     await group.check("STATIC-29", group.leave(leaver, version=leave_version(group)))
@@ -238,7 +241,7 @@ async def replacement_has_a_new_id(group: ScenarioContext) -> None:
 @statics.add("STATIC-05")
 async def parked_join_of_the_old_owner(group: ScenarioContext) -> None:
     """The parked JoinGroup of the predecessor gets a response when it is replaced."""
-    a, old = group.member_without_heartbeats("A"), static_member(group, "B")
+    a, old = group.member("A"), static_member(group, "B")
     await group.form_stable_group(a, old)
 
     parked = group.join_with_new_metadata(old)
@@ -266,7 +269,7 @@ async def parked_sync_of_the_old_owner(group: ScenarioContext) -> None:
 @statics.add("STATIC-08", smoke=True)
 async def replacement_without_a_rebalance(group: ScenarioContext) -> None:
     """In Stable, the generation stays, and other members are not affected."""
-    a, old = group.member("A"), static_member(group, "B", silent=False)
+    a, old = group.member("A"), static_member(group, "B")
     await group.form_stable_group(a, old)
 
     await group.check("STATIC-08", group.join(group.replacement_of(old)), fields=("error", "generation", "time"))
@@ -276,7 +279,7 @@ async def replacement_without_a_rebalance(group: ScenarioContext) -> None:
 @statics.add("STATIC-09")
 async def assignment_is_inherited(group: ScenarioContext) -> None:
     """The replacement receives the assignment of its predecessor."""
-    a, old = group.member_without_heartbeats("A"), static_member(group, "B")
+    a, old = group.member("A"), static_member(group, "B")
     await group.form_stable_group(a, old)
     await group.check("STATIC-09", group.sync(await replace_static_member(group, old)), fields=("error", "assignment"))
 
@@ -327,7 +330,7 @@ async def new_subscription_on_replacement(group: ScenarioContext) -> None:
 async def replacement_changes_the_protocol(group: ScenarioContext) -> None:
     """A replacement that does not support the selected protocol begins a join phase."""
     a, old = (
-        group.member_without_heartbeats("A", RANGE, OTHER_PROTOCOL),
+        group.member("A", RANGE, OTHER_PROTOCOL),
         static_member(group, "B", RANGE, OTHER_PROTOCOL),
     )
     await group.form_stable_group(a, old)
@@ -369,7 +372,7 @@ async def one_owner_per_instance_id(group: ScenarioContext) -> None:
 @statics.add("STATIC-26", needs=("size-limit",))
 async def restart_in_a_full_group(group: ScenarioContext) -> None:
     """In a full group, a replacement is refused like a newcomer, or accepted."""
-    others = [group.member_without_heartbeats(f"M{number}") for number in range(1, group.settings.max_group_size)]
+    others = [group.member(f"M{number}") for number in range(1, group.settings.max_group_size)]
     old = static_member(group, "A")
     await group.form_stable_group(old, *others)
 
@@ -395,7 +398,7 @@ async def replacement_in_completing(group: ScenarioContext) -> None:
 @statics.add("STATIC-16")
 async def replacement_in_preparing(group: ScenarioContext) -> None:
     """A replacement of the last absent member completes the join phase at once."""
-    a, old = group.member_without_heartbeats("A"), static_member(group, "B")
+    a, old = group.member("A"), static_member(group, "B")
     a.rebalance_timeout = group.long_session_timeout
     await group.form_stable_group(a, old)
 
@@ -410,7 +413,7 @@ async def replacement_in_preparing(group: ScenarioContext) -> None:
 @statics.add("STATIC-25")
 async def one_owner_during_a_round(group: ScenarioContext) -> None:
     """The replacement of a member whose JoinGroup is parked leaves one owner of the instance id."""
-    a, old = group.member_without_heartbeats("A"), static_member(group, "B")
+    a, old = group.member("A"), static_member(group, "B")
     await group.form_stable_group(a, old)
 
     group.join_with_new_metadata(old)

@@ -231,10 +231,7 @@ async def assignments_are_handed_on(group: ScenarioContext) -> None:
 @syncing.add("SYNC-13")
 async def left_out_member_gets_nothing(group: ScenarioContext) -> None:
     """A parked follower without an assignment by the leader receives an empty one."""
-    long = group.session_timeout + 2 * group.grace
-    leader, follower = await group.form_generation(
-        group.member("A", session_timeout=long), group.member("B", session_timeout=long)
-    )
+    leader, follower = await group.form_generation(group.member("A"), group.member("B"))
 
     call = group.sync(follower)
     await group.sleep(group.short_pause)
@@ -345,6 +342,6 @@ async def protocol_in_the_answer(group: ScenarioContext) -> None:
 @syncing.add("SYNC-25", needs=("restart",))
 async def assignment_survives_a_restart(group: ScenarioContext) -> None:
     """A restart does not lose an assignment that was acknowledged."""
-    (a,) = await group.form_stable_group(group.member("A", session_timeout=group.long_session_timeout))
+    (a,) = await group.form_stable_group(group.member("A"))
     await group.restart()
     await group.check("SYNC-25", group.sync(a), fields=("error", "assignment"))

@@ -20,7 +20,7 @@ def outlasting_rebalance_timeout(group: ScenarioContext) -> int:
 async def silence_ends_a_session(group: ScenarioContext) -> None:
     """A silent member is known until shortly before its session timeout, and removed after it."""
     await group.keep_when_empty()
-    (a,) = await group.form_stable_group(group.member("A"))
+    (a,) = await group.form_stable_group(group.expiring_member("A"))
 
     await group.sleep(a.session_timeout - EARLY_MS)
     await group.check("TIMER-01", group.heartbeat(a))
@@ -32,7 +32,7 @@ async def silence_ends_a_session(group: ScenarioContext) -> None:
 async def silence_before_the_first_sync(group: ScenarioContext) -> None:
     """A member that never syncs is removed at its session timeout, not only at the end of the sync phase."""
     await group.keep_when_empty()
-    (a,) = await group.form_generation(group.member("A", rebalance_timeout=group.long_session_timeout))
+    (a,) = await group.form_generation(group.expiring_member("A", rebalance_timeout=group.long_session_timeout))
     await group.sleep_past(a.session_timeout)
     await group.check("TIMER-01", group.heartbeat(a))
 
@@ -40,7 +40,7 @@ async def silence_before_the_first_sync(group: ScenarioContext) -> None:
 @timers.add("TIMER-02")
 async def expiry_in_stable(group: ScenarioContext) -> None:
     """In Stable, the other member has to rejoin when a session expires."""
-    a, b = group.member_without_heartbeats("A"), group.member("B")
+    a, b = group.member("A"), group.expiring_member("B")
     await group.form_stable_group(a, b)
 
     await group.sleep_past(b.session_timeout)
@@ -50,7 +50,7 @@ async def expiry_in_stable(group: ScenarioContext) -> None:
 @timers.add("TIMER-02")
 async def expiry_in_completing(group: ScenarioContext) -> None:
     """In CompletingRebalance, a session expires well before the timeout of the sync phase."""
-    a, b = group.member_without_heartbeats("A"), group.member("B")
+    a, b = group.member("A"), group.expiring_member("B")
     a.rebalance_timeout = b.rebalance_timeout = group.long_session_timeout
     await group.form_generation(a, b)
 
@@ -61,7 +61,7 @@ async def expiry_in_completing(group: ScenarioContext) -> None:
 @timers.add("TIMER-02")
 async def expiry_of_the_last_member(group: ScenarioContext) -> None:
     """The last session that expires leaves the group Empty, and raises the generation."""
-    (a,) = await group.form_stable_group(group.member("A"))
+    (a,) = await group.form_stable_group(group.expiring_member("A"))
 
     await group.sleep_past(a.session_timeout)
     await group.check("TIMER-02", group.describe_groups(), fields="state")
@@ -72,12 +72,13 @@ async def expiry_of_the_last_member(group: ScenarioContext) -> None:
 async def parked_join_protects_the_session(group: ScenarioContext) -> None:
     """A member whose JoinGroup is parked does not expire."""
     await group.keep_when_empty()
-    a = group.member_without_heartbeats("A")
-    b = group.member("B", rebalance_timeout=outlasting_rebalance_timeout(group))
+    a = group.member("A")
+    b = group.expiring_member("B", rebalance_timeout=outlasting_rebalance_timeout(group))
     await group.form_stable_group(a, b)
 
     parked = group.join_with_new_metadata(b)
     await group.wait_for_state(PREPARING)
+    await group.heartbeat(a)  # REBALANCE_IN_PROGRESS shows that the JoinGroup is parked
     await group.sleep_past(b.session_timeout)
     await group.check("TIMER-03", group.heartbeat(b))
     await group.join(a)
@@ -88,16 +89,13 @@ async def parked_join_protects_the_session(group: ScenarioContext) -> None:
 @timers.add("TIMER-04")
 async def parked_sync_protects_the_session(group: ScenarioContext) -> None:
     """A follower whose SyncGroup is parked does not expire."""
-    a, b = (group.member(label, rebalance_timeout=outlasting_rebalance_timeout(group)) for label in "AB")
-    leader, follower = await group.form_generation(a, b)
+    leader = group.member("A", rebalance_timeout=outlasting_rebalance_timeout(group))
+    follower = group.expiring_member("B", rebalance_timeout=leader.rebalance_timeout)
+    await group.form_led_generation(leader, follower)
 
     parked = group.sync(follower)
-    left = follower.session_timeout + 2 * group.grace + group.short_pause
-
-    while left > 0:
-        await group.sleep(leader.session_timeout // 4)
-        left -= leader.session_timeout // 4
-        await group.check("TIMER-04", group.heartbeat(leader))
+    await group.sleep_past(follower.session_timeout)
+    await group.check("TIMER-04", group.heartbeat(leader))
     await group.sync_leader(leader, follower)
     await group.check("TIMER-04", parked)
 
@@ -111,7 +109,7 @@ def member_with_ample_session(group: ScenarioContext, label: str) -> Member:
 @timers.add("TIMER-05")
 async def full_session_after_a_parked_join(group: ScenarioContext) -> None:
     """A full session starts when the join phase ends, not when the JoinGroup arrives."""
-    a, b = group.member_without_heartbeats("A"), member_with_ample_session(group, "B")
+    a, b = group.member("A"), member_with_ample_session(group, "B")
     await group.form_stable_group(a, b)
 
     parked = group.join_with_new_metadata(b)
@@ -126,10 +124,12 @@ async def full_session_after_a_parked_join(group: ScenarioContext) -> None:
 @timers.add("TIMER-05")
 async def full_session_after_a_parked_sync(group: ScenarioContext) -> None:
     """A full session starts with the response to a parked SyncGroup."""
-    leader, follower = await group.form_generation(*(member_with_ample_session(group, label) for label in "AB"))
+    leader, follower = group.member("A"), member_with_ample_session(group, "B")
+    leader.rebalance_timeout = follower.rebalance_timeout
+    await group.form_led_generation(leader, follower)
 
     parked = group.sync(follower)
-    await group.keep_alive([leader], follower.session_timeout * 2 // 3)
+    await group.sleep(follower.session_timeout * 2 // 3)
     await group.sync_leader(leader, follower)
     await parked
     await group.sleep(follower.session_timeout * 2 // 3)
@@ -141,7 +141,7 @@ async def full_session_after_a_parked_sync(group: ScenarioContext) -> None:
 async def new_member_is_dropped_after_five_minutes(group: ScenarioContext) -> None:
     """The first JoinGroup of a member parks for 300 s at most, however long the join phase takes."""
     limit = group.settings.new_member_timeout
-    a, b = group.member_without_heartbeats("A"), group.member("B")
+    a, b = group.member("A"), group.expiring_member("B")
     a.rebalance_timeout = b.rebalance_timeout = limit + 60_000
     await group.form_stable_group(a)
 
@@ -159,7 +159,7 @@ async def new_member_is_dropped_after_five_minutes(group: ScenarioContext) -> No
 @timers.add("TIMER-05", needs=("slow",))
 async def live_member_outlasts_five_minutes(group: ScenarioContext) -> None:
     """The limit on the first JoinGroup does not apply to a member once it has joined."""
-    (a,) = await group.form_stable_group(group.member_without_heartbeats("A"))
+    (a,) = await group.form_stable_group(group.member("A"))
     left = group.settings.new_member_timeout + 2 * group.grace
     while left > 0:
         await group.sleep(a.session_timeout // 2)
@@ -170,9 +170,9 @@ async def live_member_outlasts_five_minutes(group: ScenarioContext) -> None:
 @timers.add("TIMER-07")
 async def new_member_needs_no_session(group: ScenarioContext) -> None:
     """The first JoinGroup of a member may park for longer than its session timeout."""
-    (a,) = await group.form_stable_group(group.member_without_heartbeats("A"))
+    (a,) = await group.form_stable_group(group.member("A"))
 
-    b = group.member("B")
+    b = group.expiring_member("B")
     a.rebalance_timeout = b.rebalance_timeout = group.long_session_timeout
     parked = await group.join_new(b)
     await group.sleep(group.short_pause)
@@ -185,7 +185,7 @@ async def new_member_needs_no_session(group: ScenarioContext) -> None:
 @timers.add("TIMER-08")
 async def pending_id_expires(group: ScenarioContext) -> None:
     """A join phase waits for an issued id for its session timeout, and no longer."""
-    a, x = group.member_without_heartbeats("A"), group.member("X")
+    a, x = group.member("A"), group.expiring_member("X")
     a.rebalance_timeout = group.long_session_timeout
     await group.form_stable_group(a)
 
@@ -199,7 +199,7 @@ async def pending_id_expires(group: ScenarioContext) -> None:
 @timers.add("TIMER-21")
 async def expiry_completes_the_join_phase(group: ScenarioContext) -> None:
     """A join phase waits for a silent member until its session expires, not until the rebalance timeout."""
-    a, b = group.member_without_heartbeats("A"), group.member("B")
+    a, b = group.member("A"), group.expiring_member("B")
     a.rebalance_timeout = group.long_session_timeout
     await group.form_stable_group(a, b)
 
@@ -210,7 +210,7 @@ async def expiry_completes_the_join_phase(group: ScenarioContext) -> None:
 async def dropped_member_has_no_session(group: ScenarioContext) -> None:
     """The former session timeout of a member that was removed for not rejoining has no effect."""
     a, b = (
-        group.member_without_heartbeats("A"),
+        group.member("A"),
         group.member("B", session_timeout=max(group.session_timeout, 5_000)),
     )
     a.rebalance_timeout = b.rebalance_timeout = 2_000
@@ -225,7 +225,8 @@ async def dropped_member_has_no_session(group: ScenarioContext) -> None:
 @timers.add("TIMER-22")
 async def sessions_are_independent(group: ScenarioContext) -> None:
     """The heartbeats of one member do not extend the session of another."""
-    a, b = await group.form_stable_group(group.member("A"), group.member("B"))
+    a, b = group.member("A"), group.expiring_member("B")
+    await group.form_stable_group(a, b)
     await group.keep_alive([a], b.session_timeout + 2 * group.grace + group.short_pause)
     await group.check("TIMER-22", group.heartbeat(b))
 
@@ -233,7 +234,7 @@ async def sessions_are_independent(group: ScenarioContext) -> None:
 @timers.add("TIMER-24")
 async def every_member_has_its_own_session(group: ScenarioContext) -> None:
     """Of two silent members, the one with the shorter session timeout expires."""
-    a, b = group.member_without_heartbeats("A"), group.member("B")
+    a, b = group.member("A"), group.expiring_member("B")
     await group.form_stable_group(a, b)
 
     await group.sleep_past(b.session_timeout)
@@ -252,7 +253,7 @@ MEDIUM_MS = 3_000
 
 def member_with_timeout(group: ScenarioContext, label: str, rebalance: int) -> Member:
     """A new member that need not heartbeat, with this rebalance timeout in milliseconds."""
-    member = group.member_without_heartbeats(label)
+    member = group.member(label)
     member.rebalance_timeout = rebalance
     return member
 
@@ -379,7 +380,7 @@ async def everyone_rejoins_in_time(group: ScenarioContext) -> None:
 @timers.add("TIMER-16", needs=("initial-delay",), smoke=True)
 async def first_member_waits_for_the_initial_delay(group: ScenarioContext) -> None:
     """The first join phase of a group lasts for the initial delay."""
-    await group.check("TIMER-16", await group.join_new(group.member_without_heartbeats("A")), fields="time")
+    await group.check("TIMER-16", await group.join_new(group.member("A")), fields="time")
 
 
 async def check_delay_extended(group: ScenarioContext, first: Member, newcomer: Member) -> None:
@@ -418,7 +419,7 @@ async def initial_delay_ends_with_the_rebalance_timeout(group: ScenarioContext) 
 @timers.add("TIMER-18", needs=("initial-delay",))
 async def initial_delay_is_not_cut_short(group: ScenarioContext) -> None:
     """Two members that are there from the beginning wait for the whole initial delay."""
-    calls = [await group.join_new(group.member_without_heartbeats(label)) for label in "AB"]
+    calls = [await group.join_new(group.member(label)) for label in "AB"]
     for call in calls:
         await group.check("TIMER-18", call, fields="time")
 
@@ -426,15 +427,15 @@ async def initial_delay_is_not_cut_short(group: ScenarioContext) -> None:
 @timers.add("TIMER-19", needs=("initial-delay",))
 async def initial_delay_after_emptying(group: ScenarioContext) -> None:
     """A group that all members have left waits for the initial delay again."""
-    (a,) = await group.form_stable_group(group.member_without_heartbeats("A"))
+    (a,) = await group.form_stable_group(group.member("A"))
     await group.leave(a)
-    await group.check("TIMER-19", await group.join_new(group.member_without_heartbeats("B")), fields="time")
+    await group.check("TIMER-19", await group.join_new(group.member("B")), fields="time")
 
 
 @timers.add("TIMER-20", needs=("initial-delay",))
 async def pending_id_does_not_lengthen_the_initial_delay(group: ScenarioContext) -> None:
     """An issued id that is not used does not lengthen the initial delay."""
-    issued = group.join(group.member_without_heartbeats("X"), version=group.highest_version("JoinGroup", at_least=4))
+    issued = group.join(group.member("X"), version=group.highest_version("JoinGroup", at_least=4))
     await issued
     await group.check(
         "TIMER-20",
@@ -447,4 +448,4 @@ async def pending_id_does_not_lengthen_the_initial_delay(group: ScenarioContext)
 @timers.add("TIMER-23", needs=("no-initial-delay",))
 async def lone_member_without_an_initial_delay(group: ScenarioContext) -> None:
     """Without an initial delay, a lone member joins at once."""
-    await group.check("TIMER-23", await group.join_new(group.member_without_heartbeats("A")), fields="time")
+    await group.check("TIMER-23", await group.join_new(group.member("A")), fields="time")

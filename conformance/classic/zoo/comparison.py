@@ -176,7 +176,7 @@ async def restart_twice(group: ScenarioContext, *members: Member) -> None:
 async def crowd(group: ScenarioContext, *members: Member) -> None:
     """Newcomers come until the group is full, one of them in vain."""
     for label in "UVWXYZ":
-        group.join(group.member_without_heartbeats(label))
+        group.join(group.member(label))
         await group.sleep(group.short_pause)
     await rejoin(group, *members)
 
@@ -211,7 +211,7 @@ CHANGES_OF_MEMBERS: tuple[Change, ...] = (
 
 async def change_members(size: int, change: Change, group: ScenarioContext) -> None:
     """Form a group of this size, let something happen to it, and look."""
-    members = [group.member_without_heartbeats(label) for label in "ABCDEF"[:size]]
+    members = [group.member(label) for label in "ABCDEF"[:size]]
     for number, member in enumerate(members):
         if change is replace_statics or number % 2:
             member.instance = f"{member.label}-{group.group_id}"
@@ -229,7 +229,7 @@ async def change_members(size: int, change: Change, group: ScenarioContext) -> N
 async def extend_initial_delay(steps: int, group: ScenarioContext) -> None:
     """`steps` members come one after the other during the initial delay, with a short rebalance timeout."""
     delay = group.initial_delay
-    members = [group.member_without_heartbeats(label) for label in "ABCDEF"[:steps]]
+    members = [group.member(label) for label in "ABCDEF"[:steps]]
     for member in members:
         member.rebalance_timeout = delay * 5 // 2
     calls = []
@@ -279,7 +279,7 @@ async def restart(group: ScenarioContext) -> None:
 
 async def form_group(group: ScenarioContext) -> None:
     """A group of two members forms, commits, and empties again."""
-    a, b = await group.form_stable_group(*(group.member_without_heartbeats(label) for label in "AB"))
+    a, b = await group.form_stable_group(*(group.member(label) for label in "AB"))
     await group.commit(a, {0: 9, 1: 9})
     await group.delete_offsets([0])
     await group.leave(b)
@@ -456,7 +456,7 @@ async def stay_simple(group: ScenarioContext) -> Member:
 
 async def wait_for_first(group: ScenarioContext) -> Member:
     """The first join phase, generation 0."""
-    a = group.member_without_heartbeats("A")
+    a = group.member("A")
     await group.join_new(a)
     a.generation = 0
     return a
@@ -464,27 +464,27 @@ async def wait_for_first(group: ScenarioContext) -> Member:
 
 async def issue_id(group: ScenarioContext) -> Member:
     """A group without members that has issued an id."""
-    a = group.member_without_heartbeats("A")
+    a = group.member("A")
     await group.join(a)
     return a
 
 
 async def complete_join(group: ScenarioContext) -> Member:
     """A generation that awaits its assignment."""
-    (a,) = await group.form_generation(group.member_without_heartbeats("A", instance="a"))
+    (a,) = await group.form_generation(group.member("A", instance="a"))
     return a
 
 
 async def settle(group: ScenarioContext) -> Member:
     """A Stable group."""
-    (a,) = await group.form_stable_group(group.member_without_heartbeats("A", instance="a"))
+    (a,) = await group.form_stable_group(group.member("A", instance="a"))
     return a
 
 
 async def prepare(group: ScenarioContext) -> Member:
     """A join phase that waits for its leader."""
     a = await settle(group)
-    await group.join_new(group.member_without_heartbeats("B"))
+    await group.join_new(group.member("B"))
     return a
 
 

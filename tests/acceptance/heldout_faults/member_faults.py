@@ -17,7 +17,7 @@ LEADER_FAILOVERS = HeldoutFamily("leader change, then failover")
 )
 async def log_names_the_oldest_member_as_leader(group: ScenarioContext) -> None:
     """The log names the member that has been there longest as the leader, not the one that leads."""
-    absent, successor = group.member_without_heartbeats("S", instance="i"), group.member_without_heartbeats("B")
+    absent, successor = group.member("S", instance="i"), group.member("B")
     await group.form_stable_group(absent, successor)
     join = group.join_with_new_metadata(successor)
     await group.sleep(successor.rebalance_timeout)
@@ -48,9 +48,7 @@ async def log_names_the_oldest_member_as_leader(group: ScenarioContext) -> None:
 )
 async def log_names_the_predecessor_as_leader(group: ScenarioContext) -> None:
     """A static leader that is replaced without a rebalance stays the leader in the log under its former id."""
-    leader, _ = await group.form_stable_group(
-        group.member_without_heartbeats("S", instance="i"), group.member_without_heartbeats("B", instance="j")
-    )
+    leader, _ = await group.form_stable_group(group.member("S", instance="i"), group.member("B", instance="j"))
     replacement = group.replacement_of(leader)
     await group.join(replacement)
     await group.restart()
@@ -75,7 +73,7 @@ INCOMPLETE_PLANS = HeldoutFamily("member left out of a later plan")
 )
 async def left_out_member_keeps_its_share(group: ScenarioContext) -> None:
     """A member that the leader leaves out keeps the assignment of the generation before."""
-    members = await group.form_stable_group(*(group.member_without_heartbeats(label) for label in "AB"))
+    members = await group.form_stable_group(*(group.member(label) for label in "AB"))
     await group.rebalance(*members)
     await group.sync_all(*members, plan={members[0].id: b"all"})
 
@@ -95,7 +93,7 @@ async def left_out_member_keeps_its_share(group: ScenarioContext) -> None:
 )
 async def log_keeps_the_share_of_a_left_out_member(group: ScenarioContext) -> None:
     """The log keeps the former assignment of a member that the leader leaves out, which shows after a failover."""
-    members = await group.form_stable_group(*(group.member_without_heartbeats(label) for label in "AB"))
+    members = await group.form_stable_group(*(group.member(label) for label in "AB"))
     await group.rebalance(*members)
     await group.sync_all(*members, plan={members[0].id: b"all"})
     await group.restart()
@@ -119,8 +117,8 @@ SUBSCRIPTIONS = HeldoutFamily("different subscriptions")
 )
 async def only_the_leader_subscribes(group: ScenarioContext) -> None:
     """The subscribed topics of a group are taken to be those of its leader."""
-    leader = group.member_without_heartbeats("A", (RANGE, group.metadata("A", "other")))
-    await group.form_stable_group(leader, group.member_without_heartbeats("B"))
+    leader = group.member("A", (RANGE, group.metadata("A", "other")))
+    await group.form_stable_group(leader, group.member("B"))
     await group.delete_offsets([0])
 
 
@@ -139,8 +137,8 @@ async def only_the_leader_subscribes(group: ScenarioContext) -> None:
 )
 async def subscriptions_only_grow(group: ScenarioContext) -> None:
     """A topic stays subscribed after the only member that subscribed to it has left a group that goes on."""
-    leader = group.member_without_heartbeats("A", (RANGE, group.metadata("A", "other")))
-    follower = group.member_without_heartbeats("B")
+    leader = group.member("A", (RANGE, group.metadata("A", "other")))
+    follower = group.member("B")
     await group.form_stable_group(leader, follower)
     await group.leave(follower)
     await group.rebalance(leader)
@@ -173,7 +171,7 @@ Q_FIRST = (("q", b"mq"), ("p", b"mp"))
 async def replacement_sets_the_rebalance_timeout(group: ScenarioContext) -> None:
     """A rebalance that a static replacement begins lasts as long as the replacement's own rebalance timeout, so that
     members with a longer one are dropped early."""
-    absent, predecessor = group.member_without_heartbeats("A"), group.member_without_heartbeats("S", instance="i")
+    absent, predecessor = group.member("A"), group.member("S", instance="i")
     absent.rebalance_timeout, predecessor.rebalance_timeout = 10_000, 2_000
     await group.form_generation(absent, predecessor)
     group.join(group.replacement_of(predecessor))
@@ -195,8 +193,8 @@ async def replacement_sets_the_rebalance_timeout(group: ScenarioContext) -> None
 )
 async def absent_members_have_no_vote(group: ScenarioContext) -> None:
     """Only members that have rejoined vote on the protocol: a replacement decides alone whether it changes."""
-    predecessor = group.member_without_heartbeats("S", *Q_FIRST, instance="i")
-    voters = (group.member_without_heartbeats(label, *P_FIRST, instance=label) for label in "AB")
+    predecessor = group.member("S", *Q_FIRST, instance="i")
+    voters = (group.member(label, *P_FIRST, instance=label) for label in "AB")
     leader, *_ = await group.form_stable_group(*voters, predecessor)
     group.join(group.replacement_of(predecessor))
     await group.heartbeat(leader)
@@ -219,9 +217,9 @@ FULL_GROUPS = HeldoutFamily("group at its maximum size")
 async def pending_ids_of_others_take_up_room(group: ScenarioContext) -> None:
     """In a group that is not rebalancing, the pending ids of others count towards the maximum size."""
     labels = [f"M{number}" for number in range(group.settings.max_group_size - 1)]
-    await group.form_stable_group(*map(group.member_without_heartbeats, labels))
+    await group.form_stable_group(*map(group.member, labels))
     for label in "XY":
-        await group.join(group.member_without_heartbeats(label))
+        await group.join(group.member(label))
 
 
 @FULL_GROUPS.add(
@@ -238,9 +236,9 @@ async def pending_ids_of_others_take_up_room(group: ScenarioContext) -> None:
 async def absent_members_take_up_room(group: ScenarioContext) -> None:
     """In PreparingRebalance the maximum size counts members that have not rejoined."""
     labels = [f"M{number}" for number in range(group.settings.max_group_size)]
-    leader, *_ = await group.form_stable_group(*map(group.member_without_heartbeats, labels))
+    leader, *_ = await group.form_stable_group(*map(group.member, labels))
     group.join(leader)
-    await group.join(group.member_without_heartbeats("X"))
+    await group.join(group.member("X"))
 
 
 CLIENT_UPGRADES = HeldoutFamily("rolling upgrade of clients")
@@ -260,7 +258,7 @@ CLIENT_UPGRADES = HeldoutFamily("rolling upgrade of clients")
 )
 async def old_protocol_outlasts_the_upgrade(group: ScenarioContext) -> None:
     """The selected protocol is kept for as long as all members still offer it, whatever they prefer by now."""
-    upgraded, old = group.member_without_heartbeats("A", "q", "p"), group.member_without_heartbeats("B", "p")
+    upgraded, old = group.member("A", "q", "p"), group.member("B", "p")
     members = await group.form_stable_group(upgraded, old)
     old.protocols = upgraded.protocols
     await group.rebalance(*members)
@@ -282,6 +280,6 @@ async def old_protocol_outlasts_the_upgrade(group: ScenarioContext) -> None:
 )
 async def old_leave_of_a_static_member_is_ignored(group: ScenarioContext) -> None:
     """A LeaveGroup of a version without instance ids is confirmed for a static member, which stays."""
-    (member,) = await group.form_stable_group(group.member_without_heartbeats("S", instance="i"))
+    (member,) = await group.form_stable_group(group.member("S", instance="i"))
     await group.leave(member, version=2)
     await group.heartbeat(member)

@@ -120,7 +120,7 @@ async def restart_forgets_open_transactions(group: ScenarioContext) -> None:
 async def rebalance_forgets_open_transactions(group: ScenarioContext) -> None:
     """The end of a join phase discards the open transactions of the group."""
     producer = await begin_transaction(group)
-    (member,) = await group.form_stable_group(group.member_without_heartbeats("A"))
+    (member,) = await group.form_stable_group(group.member("A"))
     await producer.commit(0, 9)
     await group.rebalance(member)
     await group.sync_all(member)
@@ -164,9 +164,9 @@ SHARED_STATE = HeldoutFamily("state shared between groups")
 async def one_sync_timer_for_all_groups(group: ScenarioContext) -> None:
     """All groups share one sync timer: a group that syncs stops that of another, whose idle member stays."""
     other = group.for_group(1)
-    members = (group.member_without_heartbeats(label) for label in "AB")
+    members = (group.member(label) for label in "AB")
     (leader, idler), (stranger,) = await asyncio.gather(
-        group.form_generation(*members), other.form_generation(other.member_without_heartbeats("C"))
+        group.form_generation(*members), other.form_generation(other.member("C"))
     )
     await group.sync(leader, {leader.id: b"all"})
     await other.sync_leader(stranger)
@@ -291,7 +291,7 @@ async def failover_loses_the_base_time_of_retention(group: ScenarioContext) -> N
     """After a failover the retention of an Empty group counts from its first generation, not from the end of its
     last member."""
     half = group.settings.offsets_retention // 2
-    (member,) = await group.form_stable_group(group.member_without_heartbeats("A"))
+    (member,) = await group.form_stable_group(group.member("A"))
     await group.commit(member, {0: 5})
     await group.keep_alive([member], half)
     await group.leave(member)
@@ -318,7 +318,7 @@ _NEVER_GONE = "no requirement says that an Empty group without offsets and trans
 )
 async def emptied_group_is_never_removed(group: ScenarioContext) -> None:
     """The clean-up pass removes simple groups only: a group that had members once stays for ever."""
-    (member,) = await group.form_stable_group(group.member_without_heartbeats("A"))
+    (member,) = await group.form_stable_group(group.member("A"))
     await group.leave(member)
     await group.sleep(2 * group.settings.retention_check_interval)
     await group.describe_groups()

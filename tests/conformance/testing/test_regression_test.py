@@ -80,6 +80,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert printed == (
         HB_04.replace("HB-04: Wrong generation", "JOIN-15: No protocols in an Empty group")
         .replace("test_hb_04", "test_join_15")
+        .replace('member("A")', 'member("A", session_timeout=30000, rebalance_timeout=4000)')
         .replace('"JoinGroup", version=9', '"JoinGroup", version=9, protocols=[], checks=("JOIN-15",)')
     )
 
