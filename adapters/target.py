@@ -28,7 +28,10 @@ class SettingOrigin(StrEnum):
     BROKER = "broker"
     """The response to DescribeConfigs, or to Metadata."""
     PROBE = "probe"
-    """Measured."""
+    """Measured: the target itself refuses what is beyond."""
+    ESTIMATE = "estimate"
+    """Measured by how long responses take, which on a busy machine or a cold target is too long. The value excuses a
+    response that comes late, and accuses none that comes early."""
     UNLIMITED = "no limit met"
     """Measured: no limit as far as the kit looks. The value is the farthest that was tried, or none of importance."""
     NOT_TOLD = "not told"
@@ -37,7 +40,12 @@ class SettingOrigin(StrEnum):
     @property
     def is_known(self) -> bool:
         """Whether there is a value that requirements can be tested with."""
-        return self not in (SettingOrigin.UNLIMITED, SettingOrigin.NOT_TOLD)
+        return self not in (SettingOrigin.ESTIMATE, SettingOrigin.UNLIMITED, SettingOrigin.NOT_TOLD)
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether the kit has found the value out by requests of its own."""
+        return self in (SettingOrigin.PROBE, SettingOrigin.ESTIMATE, SettingOrigin.UNLIMITED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +84,11 @@ class Description:
     def knows(self, *settings: str) -> bool:
         """Whether all of the settings were told or measured."""
         return all(self.origin_of(setting).is_known for setting in settings)
+
+    @property
+    def not_told(self) -> frozenset[str]:
+        """The settings whose values are guesses: they may excuse a response, and never accuse one."""
+        return frozenset(name for name, origin in self.origins.items() if not origin.is_known)
 
 
 class TraceBuilder:
@@ -214,6 +227,10 @@ class RemoteTargetBase:
 
     async def open_idle_connections(self, connections: int) -> None:
         """None is opened in advance."""
+
+    async def measure_again(self, topic_id: str | None) -> Mapping[str, tuple[int, int]]:
+        """Nothing was measured."""
+        return {}
 
     async def measure_response_time(self) -> float:
         """No time to speak of: the kit need not slow down."""

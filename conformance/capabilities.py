@@ -52,6 +52,9 @@ REMEDIES: Mapping[str, str] = MappingProxyType(
 )
 """The lines of a profile, or the option, that switch a capability on; those of settings tell what the broker has."""
 
+TELLING = frozenset(SettingOrigin) - {SettingOrigin.UNLIMITED, SettingOrigin.NOT_TOLD}
+"""The origins of values that are worth showing."""
+
 
 def offered_capabilities(
     description: Description, declared: Iterable[str], *, slow: bool, intrusive: bool = False
@@ -91,7 +94,7 @@ def describe_facts(description: Description, offered: Collection[str]) -> Target
         return TargetFacts(limits, dict(sorted(description.versions.items())), (), {}, description.remarks)
     values = asdict(description.settings)
     settings = {
-        name: SettingFact(values[name] if (origin := description.origin_of(name)).is_known else None, origin)
+        name: SettingFact(values[name] if (origin := description.origin_of(name)) in TELLING else None, origin)
         for name in values
     }
     return TargetFacts(

@@ -1,7 +1,7 @@
 """The settings of a group coordinator that its answers depend on."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 NEW_MEMBER_TIMEOUT_MS = 300_000
@@ -39,6 +39,25 @@ SETTING_OF_CONFIG: Mapping[str, str] = MappingProxyType(
     }
 )
 """The settings by the names that Kafka gives them; times are in milliseconds unless the name says otherwise."""
+
+
+INT32_MAX = 2**31 - 1
+MOST_LENIENT: Mapping[str, int] = MappingProxyType(
+    {
+        "min_session_timeout": 0,
+        "max_session_timeout": INT32_MAX,
+        "max_group_size": INT32_MAX,
+        "max_offset_metadata": INT32_MAX,
+        "retention_check_interval": 0,
+    }
+)
+"""The values with which the least is wrong: everything is admitted, and an empty group may go at any time. Offsets have
+no such value: one that is lost within the minutes of a run is lost."""
+
+
+def without_guesses(settings: Settings, not_told: Collection[str]) -> Settings:
+    """The settings with the most lenient values for those that nobody told."""
+    return replace(settings, **{name: value for name, value in MOST_LENIENT.items() if name in not_told})
 
 
 def kafka_name(setting: str) -> str:

@@ -52,7 +52,8 @@ class Header:
 
     `clock` is "virtual" or "wall"; `settings` are the target's; a timer may fire up to `grace` milliseconds after its
     deadline; `implementation` describes the target. `protocol` names the protocol; `limits` are bounds and times of the
-    target that `settings` has no field for, by name.
+    target that `settings` has no field for, by name. The settings that are `not_told` are guesses: what they excuse is
+    right, and what they would accuse is right as well.
     """
 
     source: str
@@ -63,6 +64,7 @@ class Header:
     implementation: Mapping[str, str] = field(default_factory=dict)
     protocol: str = CLASSIC
     limits: Mapping[str, int] = field(default_factory=dict)
+    not_told: frozenset[str] = frozenset()
 
 
 @fast_frozen

@@ -256,6 +256,11 @@ class LearnedSettings:
         origins = {**self.origins, **dict.fromkeys(values, origin)}
         return LearnedSettings({**self.values, **values}, origins, self.remarks)
 
+    def told_only(self) -> "LearnedSettings":
+        """A copy without what was measured, and without remarks."""
+        origins = {name: origin for name, origin in self.origins.items() if not origin.is_measured}
+        return LearnedSettings({name: self.values[name] for name in origins}, origins)
+
     def with_remark(self, remark: str) -> "LearnedSettings":
         """A copy with one more remark."""
         return LearnedSettings(self.values, self.origins, (*self.remarks, remark))

@@ -14,20 +14,27 @@ from fencepost.adapters.wire.connection import ConnectionLoss, ConnectionLossErr
 from fencepost.adapters.wire.group_requests import GroupRequests
 from fencepost.model.errors import COORDINATOR_NOT_READY, Error
 from fencepost.model.groups.messages import MIN_TOPIC_ID_VERSION, names_topics_by_id
-from fencepost.model.settings import Settings
+from fencepost.model.settings import INT32_MAX, Settings
 from fencepost.model.wire.codec import API_NAMES, VERSIONS, fit_body
 from fencepost.model.wire.primitives import ZERO_UUID, java_abs_hash
 from fencepost.traces.events import Body
 
 # --- Probes of settings that neither the profile nor the cluster tells, in groups of the kit's own.
 
-INT32_MAX = 2_147_483_647
 MAX_PROBED_SIZE = 12
 """The largest size limit of a group that is looked for."""
 MAX_PROBED_METADATA = 32_767
 """The longest metadata that are tried: a string of every version can hold them."""
 MIN_DELAY_MS = 100
 """A shorter initial delay is not told from the time that a response takes."""
+JITTER_MS = 5
+"""By how much a measured delay may be too short."""
+DELAY_TOLERANCE = 0.2
+"""By which share two measurements of one initial delay may differ."""
+WARM_UP_S = 3.0
+"""How long the target may take, at most, until its responses become no quicker."""
+WARM_UP_REQUESTS = 5
+"""How many responses in a row, none of them quicker than those before, show that the target is warm."""
 MAX_DELAY_S = 10.0
 """How long the first member of a group is waited for."""
 PARKED_S = 0.5
@@ -46,7 +53,18 @@ class UnclearResponseError(Exception):
 
 class SettingsProbe:
     """Measures the settings that `learned` lacks, in groups whose names end in `token`, with commits for `topic` (its
-    name and id). What cannot be measured stays unknown."""
+    name and id). What cannot be measured stays unknown.
+
+    A guess never accuses, so it matters how each value is found:
+
+    - The bounds of session timeouts, the largest group and the longest metadata are where the target itself begins to
+      refuse. They stand as if told, unless the measurement at the end of the run finds others. Where no refusal is
+      found there is no limit: a refusal beyond is then excused, and no admission is accused.
+    - The initial rebalance delay is told by time alone. It is an estimate, which excuses a JoinGroup that is answered
+      late and accuses none that is answered early; the requirements about it stay unsupported.
+    - The retention of offsets and the period of the clean-up are not measured: that an empty group without offsets is
+      gone is excused at any time.
+    """
 
     def __init__(self, requests: GroupRequests, learned: LearnedSettings, topic: Body, token: str) -> None:
         self._requests = requests
@@ -58,6 +76,7 @@ class SettingsProbe:
     async def measure(self) -> LearnedSettings:
         """Measure, remove the groups again, and return what is known now."""
         try:
+            await self._try(self._warm_up)
             for name, measure in (
                 ("min_session_timeout", self._measure_shortest_session),
                 ("max_session_timeout", self._measure_longest_session),
@@ -95,6 +114,22 @@ class SettingsProbe:
             "reason": None,
         }
         return await self._requests.send("JoinGroup", group, body)
+
+    async def _response_s(self) -> float:
+        """The seconds that the response to a request takes that waits for nothing: the Heartbeat of nobody."""
+        loop, group = asyncio.get_running_loop(), f"fencepost-probe-{self._token}"
+        begun = loop.time()
+        body = {"group_id": group, "generation_id": 0, "member_id": "nobody", "group_instance_id": None}
+        await self._requests.send("Heartbeat", group, body)
+        return loop.time() - begun
+
+    async def _warm_up(self) -> None:
+        """Send requests until the responses become no quicker: a process that has just begun is slow at first."""
+        async with asyncio.timeout(WARM_UP_S):
+            quickest, since = await self._response_s(), 0
+            while since < WARM_UP_REQUESTS:
+                taken = await self._response_s()
+                quickest, since = (taken, 0) if taken < quickest else (quickest, since + 1)
 
     # --- session timeouts ---------------------------------------------------------------------------------------
 
@@ -163,38 +198,43 @@ class SettingsProbe:
             raise UnclearResponseError
         return str(body.get("member_id") or "")
 
-    async def _join_first(self, group: str, member: str) -> tuple[float, str]:
-        """Bring the first member into a group; returns the milliseconds until it is answered and its id."""
+    async def _join_first(self, group: str) -> float:
+        """Bring the first member into a group; the seconds until the JoinGroup is answered that lets it in, which is
+        the first one unless that only issues an id."""
         loop = asyncio.get_running_loop()
-        begun = loop.time()
         async with asyncio.timeout(MAX_DELAY_S):
-            body = await self._join(group, member, self._session)
+            begun = loop.time()
+            body = await self._join(group, "", self._session)
+            if body.get("error_code") == Error.MEMBER_ID_REQUIRED:
+                begun = loop.time()
+                body = await self._join(group, str(body.get("member_id") or ""), self._session)
         if body.get("error_code") != Error.NONE:
             raise UnclearResponseError
-        return (loop.time() - begun) * 1000, str(body.get("member_id") or member)
+        return loop.time() - begun
 
     async def _measure_initial_delay(self) -> None:
-        measured: list[float] = []
+        """Learn how much longer the first JoinGroup of a group takes than a response that waits for nothing."""
+        joined, others = list[float](), list[float]()
         for _ in range(2):
+            others.append(await self._response_s())
             groups = [self._new_group() for _ in range(DELAY_GROUPS)]
-            ids = [await self._obtain_id(group) for group in groups]
-            joined = await asyncio.gather(*map(self._join_first, groups, ids))
-            measured += [milliseconds for milliseconds, _ in joined]
-            if max(measured) < 1.1 * min(measured) + 20:
+            joined += await asyncio.gather(*map(self._join_first, groups))
+            others.append(await self._response_s())
+            if max(joined) < 1.1 * min(joined) + 0.02:
                 break
-        self._learn(SettingOrigin.PROBE, initial_rebalance_delay=round_delay(min(measured)))
-        if not await self._parks_join(groups[0]):
+        delay = round_delay(1000 * (min(joined) - max(others)))
+        self._learn(SettingOrigin.ESTIMATE, initial_rebalance_delay=delay)
+        if not await self._parks_join(groups[0], max(others)):
             self._learned = self._learned.with_remark(_NEVER_PARKS)
 
-    async def _parks_join(self, group: str) -> bool:
+    async def _parks_join(self, group: str, response_s: float) -> bool:
         """Whether a newcomer's JoinGroup waits for the member of a group, which does not rejoin."""
-        member = await self._obtain_id(group)
         try:
-            async with asyncio.timeout(PARKED_S):
-                body = await self._join(group, member, self._session)
-        except TimeoutError:
+            async with asyncio.timeout(PARKED_S + 3 * response_s):
+                await self._join_first(group)
+        except (TimeoutError, UnclearResponseError):
             return True
-        return bool(body.get("error_code") != Error.NONE)
+        return False
 
     # --- limits -------------------------------------------------------------------------------------------------
 
@@ -203,7 +243,7 @@ class SettingsProbe:
         group = self._new_group()
         ids = [await self._obtain_id(group) for _ in range(MAX_PROBED_SIZE + 1)]
         calls = [asyncio.ensure_future(self._join(group, member, self._session)) for member in ids]
-        _, parked = await asyncio.wait(calls, timeout=PARKED_S)
+        _, parked = await asyncio.wait(calls, timeout=PARKED_S + len(calls) * await self._response_s())
         for call in parked:
             call.cancel()
         ended = await asyncio.gather(*calls, return_exceptions=True)
@@ -253,6 +293,22 @@ class SettingsProbe:
         self._learn(SettingOrigin.PROBE, max_offset_metadata=accepted)
 
 
+def find_contradictions(before: LearnedSettings, again: LearnedSettings) -> dict[str, tuple[int, int]]:
+    """The measured settings of which a second measurement finds another value, with both."""
+    both = {
+        name: (before.values[name], again.values[name])
+        for name, origin in before.origins.items()
+        if origin.is_measured and name in again.origins
+    }
+    return {name: values for name, values in both.items() if not _agree(name, *values)}
+
+
+def _agree(name: str, one: int, other: int) -> bool:
+    if name != "initial_rebalance_delay":
+        return one == other
+    return abs(one - other) <= max(MIN_DELAY_MS, DELAY_TOLERANCE * max(one, other))
+
+
 def _is_refused(outcome: Body | BaseException) -> bool:
     """Whether a join found the group full. Raises `UnclearResponseError` if it was refused for another reason."""
     if isinstance(outcome, asyncio.CancelledError):
@@ -267,14 +323,11 @@ _JOIN_OUTCOMES: Sequence[int] = (Error.NONE, Error.GROUP_MAX_SIZE_REACHED, Error
 
 def round_delay(measured: float) -> int:
     """The initial delay behind a measured one, in milliseconds: the roundest number that is a little less, as the
-    measurement is never too short; 0 for what is too short to be told from none.
-
-    A number that is too small is harmless: it is the earliest moment at which a response may come.
-    """
+    measurement is hardly too short; 0 for what is too short to be told from none."""
     if measured < MIN_DELAY_MS:
         return 0
     for quantum in (1_000, 500, 100, 50):
-        rounded = int(measured) // quantum * quantum
+        rounded = int(measured + JITTER_MS) // quantum * quantum
         if rounded >= measured - max(60, 0.1 * measured):
             return rounded
     return int(measured) // 10 * 10

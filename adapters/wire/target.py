@@ -116,8 +116,7 @@ class KafkaTarget:
         topic = {"name": self._topic, "topic_id": topic_id}
         await discovery.await_coordinators(client, cluster, self._learned.settings(), topic, self._ready_timeout)
         if not self._is_probed:
-            token = secrets.token_hex(3)
-            self._learned = await SettingsProbe(GroupRequests(client, cluster), self._learned, topic, token).measure()
+            self._learned = await self._probe(self._learned, topic_id)
             self._is_probed = True
         return Description(
             name=format_url(self._address, uses_tls=self._security.uses_tls),
@@ -134,6 +133,18 @@ class KafkaTarget:
             origins=self._learned.all_origins(),
             remarks=self._learned.remarks,
         )
+
+    async def _probe(self, learned: LearnedSettings, topic_id: str | None) -> LearnedSettings:
+        """Measure the settings that are missing."""
+        requests = GroupRequests(self._client, self._cluster)
+        topic = {"name": self._topic, "topic_id": topic_id}
+        return await SettingsProbe(requests, learned, topic, secrets.token_hex(3)).measure()
+
+    async def measure_again(self, topic_id: str | None) -> Mapping[str, tuple[int, int]]:
+        """Measure the settings once more that were measured; those that differ by now, with both values."""
+        assert self._learned is not None
+        again = await self._probe(self._learned.told_only(), topic_id)
+        return discovery.find_contradictions(self._learned, again)
 
     def channel(self, recorder: TraceBuilder) -> WireChannel:
         """As `Target.channel`."""

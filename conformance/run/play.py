@@ -72,6 +72,7 @@ async def record_scenario(
         implementation=description.implementation,
         protocol=description.protocol,
         limits=description.limits,
+        not_told=description.not_told,
     )
     channel = target.channel(recorder)
     move = target.move if description.can_move else None

@@ -50,6 +50,10 @@ class RemoteTarget(Target, Protocol):
         """How many seconds a trivial request takes at present."""
         ...
 
+    async def measure_again(self, topic_id: str | None) -> Mapping[str, tuple[int, int]]:
+        """Measure its settings once more, those that were measured; those that differ by now, with both values."""
+        ...
+
     async def watch_idle(self, when: str) -> None:
         """Measure the idle target; `when` is a phrase such as "after the scenarios"."""
         ...

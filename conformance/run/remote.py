@@ -3,10 +3,11 @@
 import asyncio
 import secrets
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fencepost.adapters.target import Description
+from fencepost.adapters.target import Description, SettingOrigin
 from fencepost.conformance.capabilities import describe_facts, offered_capabilities, requirements_not_told
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
@@ -38,6 +39,8 @@ MAX_CONCURRENT_SCHEDULES = 400
 """How many random schedules are in flight."""
 CLEAN_UP_S = 20.0
 """How long the removal of what the kit created may take, in seconds."""
+MEASURING_S = 30.0
+"""How long the second measurement of settings may take, in seconds."""
 RETRY_NAMES = ("again", "at-last")
 """The further attempts of an inconclusive scenario: mostly the machine stalled, and a session expired."""
 
@@ -134,6 +137,21 @@ class RemoteRun:
                 await self.play_schedules(state, pool, versions_run, offered, finish)
 
         await play_together([until_cleaned_up, play_others()])
+        await self.measure_again(state, pool.description)
+
+    async def measure_again(self, state: RunState, description: Description) -> None:
+        """Measure the settings again that were measured, on a target that is warm by now. What depends on one that
+        differs was judged by a guess, and becomes unsupported."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(MEASURING_S):
+                found = await self.target.measure_again(description.topic_id)
+                origins = {**description.origins, **dict.fromkeys(found, SettingOrigin.NOT_TOLD)}
+                doubted = requirements_not_told(state.selection.requirements, replace(description, origins=origins))
+                state.selection = replace(state.selection, not_told=doubted)
+                told = (
+                    f"{name} was {one} at the beginning, and {two} at the end" for name, (one, two) in found.items()
+                )
+                state.add_remarks(*told)
 
     async def clean_up(self, state: RunState, pool: ScenarioPool) -> None:
         """Remove what the run created on the target, and note in the report what stays."""
@@ -145,9 +163,7 @@ class RemoteRun:
                     stays = await self.target.remove_traces(self.token)
             except (TimeoutError, asyncio.CancelledError):
                 stays = (f"groups of the kit stay, with {self.token} in their names: there was no time to remove them",)
-        remarks = (*self.target.idle_remarks, *stays)
-        if state.facts is not None and remarks:
-            state.facts = replace(state.facts, remarks=(*state.facts.remarks, *remarks))
+        state.add_remarks(*self.target.idle_remarks, *stays)
 
     def scenario_pool(self, description: Description, lag_monitor: LoopLagMonitor) -> ScenarioPool:
         """A pool that plays scenarios and has them judged as they end."""

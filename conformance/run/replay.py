@@ -242,6 +242,7 @@ async def replay_script(
             settings=description.settings,
             grace=grace,
             implementation=description.implementation,
+            not_told=description.not_told,
         )
         return header, await ScriptDriver(script, translation, target, description, rules.is_transient).run()
     finally:

@@ -113,6 +113,11 @@ class RunState:
         self.emit(RunFinished(report))
         return report
 
+    def add_remarks(self, *remarks: str) -> None:
+        """Add lines to what the report says of the target."""
+        if self.facts is not None and remarks:
+            self.facts = replace(self.facts, remarks=(*self.facts.remarks, *remarks))
+
     def add_run(self, run: ScenarioRun) -> None:
         """Add a scenario that was played. How it decides the reference differences binds all later ones: a run that
         contradicts an earlier one is judged again with the earlier decisions."""
@@ -454,9 +459,10 @@ async def shrink_failures(state: RunState, engine: ScheduleEngine) -> bool:
     limits = RunLimits(limits.share(2))
     found = await engine.confirm_violations(left, limits.share(1))
     cut_short += await shrink_confirmed(state, engine, found, limits)
-    if cut_short and state.facts is not None:
-        note = f"no time to shrink the schedules further that violate {', '.join(cut_short)} (--shrink-seconds)"
-        state.facts = replace(state.facts, remarks=(*state.facts.remarks, note))
+    if cut_short:
+        state.add_remarks(
+            f"no time to shrink the schedules further that violate {', '.join(cut_short)} (--shrink-seconds)"
+        )
     return bool(independent or dependent)
 
 

@@ -73,7 +73,8 @@ def test_what_a_broker_does_not_tell_is_measured(name: str) -> None:
     description = describe_served(name)
     assert description.settings == replace(SERVED, offsets_retention=604_800_000, retention_check_interval=600_000)
     for name in MEASURED:
-        assert description.origin_of(name) is SettingOrigin.PROBE, name
+        origin = SettingOrigin.ESTIMATE if name == "initial_rebalance_delay" else SettingOrigin.PROBE
+        assert description.origin_of(name) is origin, name
     for name in ("offsets_retention", "retention_check_interval"):
         assert description.origin_of(name) is SettingOrigin.NOT_TOLD
     assert not description.knows("offsets_retention")
@@ -83,7 +84,8 @@ def test_what_a_broker_does_not_tell_is_measured(name: str) -> None:
 def test_a_delay_that_is_not_among_the_settings_is_measured() -> None:
     description = describe_served("tells-no-delay")
     assert description.settings.initial_rebalance_delay == 300
-    assert description.origin_of("initial_rebalance_delay") is SettingOrigin.PROBE
+    assert description.origin_of("initial_rebalance_delay") is SettingOrigin.ESTIMATE
+    assert not description.knows("initial_rebalance_delay")
     assert description.origin_of("max_group_size") is SettingOrigin.BROKER
 
 
@@ -93,7 +95,7 @@ def test_no_delay_and_no_limits_are_measured_as_such() -> None:
     )
     description = describe_served("tells-nothing", settings=free)
     assert description.settings.initial_rebalance_delay == 0
-    assert description.origin_of("initial_rebalance_delay") is SettingOrigin.PROBE
+    assert description.origin_of("initial_rebalance_delay") is SettingOrigin.ESTIMATE
     for name in ("min_session_timeout", "max_session_timeout", "max_group_size", "max_offset_metadata"):
         assert description.origin_of(name) is SettingOrigin.UNLIMITED, name
         assert not description.knows(name)

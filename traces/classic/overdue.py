@@ -116,6 +116,8 @@ class CleanupWatch:
 
         Who told the period of clean-up passes told another than the default one.
         """
+        if "retention_check_interval" in self.header.not_told:
+            return False
         is_virtual = self.header.clock == "virtual"
         if not is_virtual and settings.retention_check_interval == Settings().retention_check_interval:
             return False

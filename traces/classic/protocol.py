@@ -32,6 +32,14 @@ UNAVAILABLE_REQUIREMENTS = frozenset(
 """The requirements that responses by these rules put to the test."""
 
 
+LIMITS_OF_ERRORS: Mapping[int, tuple[str, ...]] = {
+    Error.INVALID_SESSION_TIMEOUT: ("min_session_timeout", "max_session_timeout"),
+    Error.GROUP_MAX_SIZE_REACHED: ("max_group_size",),
+    Error.OFFSET_METADATA_TOO_LARGE: ("max_offset_metadata",),
+}
+"""The settings without which nobody can say whether an error is right."""
+
+
 class ClassicProtocol(JudgedProtocol):
     """Reads one trace of the classic protocol."""
 
@@ -85,6 +93,7 @@ class ClassicProtocol(JudgedProtocol):
             producers=self.producers,
             cleanups=self.cleanups,
             topics=self.topics,
+            is_delay_told="initial_rebalance_delay" not in self.header.not_told,
         )
 
     def build_violation(self, group: str, part: GroupOperation, mismatch: Mismatch, rules: frozenset[str]) -> Violation:
@@ -125,7 +134,9 @@ class ClassicProtocol(JudgedProtocol):
         seen = errors_in(part.operation.response or {})
         if seen and self.header.clock == "wall" and seen <= COORDINATOR_NOT_READY:
             return "the target said that it was not ready"
-        return ""
+        unknown = [name for code, names in LIMITS_OF_ERRORS.items() if code in seen for name in names]
+        refused = sorted(self.header.not_told.intersection(unknown))
+        return f"the target refuses what is beyond {refused[0]}, which nobody told" if refused else ""
 
     def transition_of(self, step: Path) -> TransitionFields | None:
         """The transition of the group that a step of the model is."""

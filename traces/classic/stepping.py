@@ -10,7 +10,7 @@ from fencepost.model.classic.coordinator import internal_actions
 from fencepost.model.classic.coordinator.dispatch import handle_request
 from fencepost.model.classic.coordinator.group_protocol import CLASSIC_GROUP
 from fencepost.model.classic.coordinator.state import GroupState, StepResult
-from fencepost.model.classic.core.member_table import NOWHERE, find
+from fencepost.model.classic.core.member_table import NOWHERE, find, group_timeout
 from fencepost.model.classic.core.state import FREE, Choices, Context, Group, Holder, NoResponse, Phase, Slot
 from fencepost.model.classic.dialect import Dialect
 from fencepost.model.classic.messages import Heartbeat, JoinGroup, Request, Response, SyncGroup
@@ -227,6 +227,18 @@ def extend_session(slot: Slot, before: Slot | None, slack: int) -> Slot:
     return slot if deadline is slot.deadline else evolve(slot, deadline=deadline)
 
 
+def may_end_at_any_time(world: GroupState, before: Group | None, now: Instant) -> GroupState:
+    """The state in which an initial delay of unknown length, if one has just begun, may be over at any moment from now
+    to the rebalance timeout."""
+    group = world.group
+    if group is None or not (group.initial and group.join_armed):
+        return world
+    if before is not None and before.initial and before.join_deadline == group.join_deadline:
+        return world
+    latest = max(high(group.join_deadline), high(now + group_timeout(group)))
+    return evolve(world, group=evolve(group, join_deadline=TimeInterval(low(now), latest)))
+
+
 def extend_deadline(deadline: Instant, before: Instant, slack: int) -> Instant:
     """The deadline, no earlier than the one before it if that is hardly later."""
     return TimeInterval(low(deadline), high(before)) if 0 < high(before) - high(deadline) <= slack else deadline
@@ -260,6 +272,9 @@ class CoordinatorStepper(Stepper, ABC):
     known_steps: dict[Hashable, KnownStep] = field(default_factory=dict)
     """While steps are remembered, what came of them, by what that depends on."""
     remembers_steps: bool = False
+    is_delay_told: bool = True
+    """Whether the initial rebalance delay is known; else the first join phase of a group may end at any moment up to
+    its rebalance timeout."""
 
     armed_timers = staticmethod(internal_actions.armed_timers)
     armed_deadlines = staticmethod(internal_actions.armed_deadlines)
@@ -403,6 +418,8 @@ class CoordinatorStepper(Stepper, ABC):
             self.has_skipped = True
             return iter(())
         after, before = outcome.state, configuration.world
+        if not self.is_delay_told and after.group is not before.group:
+            after = may_end_at_any_time(after, before.group, now)
         start = self.with_expired_offsets(configuration, after, high(now))
         if seen_by_clients and after.group is not before.group:
             after = normalize_members(after, before.group, 2 * self.grace)

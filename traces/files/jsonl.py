@@ -68,6 +68,8 @@ def _header_json(header: Header) -> dict[str, Any]:
         line["protocol"] = header.protocol
     if header.limits:
         line["limits"] = dict(header.limits)
+    if header.not_told:
+        line["not_told"] = sorted(header.not_told)
     return line
 
 
@@ -244,9 +246,9 @@ _HEADER_TYPES = {
     "grace": int,
     "implementation": dict,
 }
-_HEADER_OPTIONS: Mapping[str, type] = {"protocol": str, "limits": dict}
+_HEADER_OPTIONS: Mapping[str, type] = {"protocol": str, "limits": dict, "not_told": list}
 _SETTING_NAMES = frozenset(field.name for field in fields(Settings))
-_TYPE_NAMES = {int: "an integer", str: "a string", dict: "an object", bytes: "bytes"}
+_TYPE_NAMES = {int: "an integer", str: "a string", dict: "an object", list: "a list", bytes: "bytes"}
 
 
 def _require_types(line: dict[str, Any], types: Mapping[str, type]) -> None:
@@ -388,8 +390,20 @@ def _header_from(line: dict[str, Any]) -> Header:
     for key, value in limits.items():
         if type(value) is not int:
             raise MalformedLineError(f"{key!r} in 'limits' is not an integer")
+    not_told = line.get("not_told", [])
+    _refuse_unknown_keys(map(str, not_told), _SETTING_NAMES, " in 'not_told'")
     settings, protocol = _settings_from(line["settings"]), line.get("protocol", CLASSIC)
-    return Header(line["source"], order, line["clock"], settings, line["grace"], implementation, protocol, limits)
+    return Header(
+        line["source"],
+        order,
+        line["clock"],
+        settings,
+        line["grace"],
+        implementation,
+        protocol,
+        limits,
+        frozenset(not_told),
+    )
 
 
 def _settings_from(line: dict[str, Any]) -> Settings:

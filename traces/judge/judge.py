@@ -7,6 +7,7 @@ from typing import TypeAlias
 from fencepost.model.errors import FencepostError
 from fencepost.model.frozen import evolve
 from fencepost.model.protocols import find_protocol, load_part, protocols_with
+from fencepost.model.settings import without_guesses
 from fencepost.traces.events import REQUEST, RESPONSE, Event, Header, Kind, Lookahead, Operation, Order
 from fencepost.traces.judge.checks import checked_sequence, evaluate_check
 from fencepost.traces.judge.groups.group_judge import (
@@ -75,8 +76,9 @@ class Judge:
         self.make_protocol = protocol
         self.protocol = protocol(header)
         self.follower = self.protocol.new_follower()
+        settings = without_guesses(header.settings, header.not_told)
         self.trace = TraceContext(
-            self.protocol, header.settings, decisions or {}, beam_width, max_configurations, eager, on_step, on_advance
+            self.protocol, settings, decisions or {}, beam_width, max_configurations, eager, on_step, on_advance
         )
         self.trace.check_repetitions = check_repetitions
         self.records = self.trace.records
