@@ -92,10 +92,12 @@ class Description:
 
 
 class TraceBuilder:
-    """Collects the events of one schedule. `now` gives milliseconds since the run began."""
+    """Collects the events of one schedule. `now` gives milliseconds since the run began; `on_fault` is told of each
+    fault."""
 
-    def __init__(self, now: Callable[[], int]) -> None:
+    def __init__(self, now: Callable[[], int], on_fault: Callable[[Event], None] = lambda fault: None) -> None:
         self._now = now
+        self._on_fault = on_fault
         self._events: list[Event] = []
 
     def now(self) -> int:
@@ -121,6 +123,8 @@ class TraceBuilder:
         """Append one event at the present time and return it."""
         event = Event(len(self._events), self._now(), connection, member, kind, api, version, body, of)
         self._events.append(event)
+        if kind is Kind.FAULT:
+            self._on_fault(event)
         return event
 
 

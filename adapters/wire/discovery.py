@@ -485,11 +485,14 @@ async def ensure_topic(
     the target has no topic ids (KIP-516), and whether it was created."""
     address = next(iter(cluster.brokers.values()))
     creates = "CreateTopics" in client.versions
-    created = creates and await _create_topic(client, address, topic)
     version = client.nearest_version("Metadata", TOPIC_IDS_SINCE)
     named = {"name": topic, "topic_id": ZERO_UUID} if version >= TOPIC_IDS_SINCE else {"name": topic}
     question: dict[str, object] = {"topics": [named]}
-    if version >= 4:
+    # A topic that Metadata shows is not created: not every broker says then that it exists. Until version 4 to ask for
+    # a topic may create it.
+    was_asked = version < 4
+    created = creates and was_asked and await _create_topic(client, address, topic)
+    if not was_asked:
         question["allow_auto_topic_creation"] = not creates
     loop = asyncio.get_running_loop()
     deadline = loop.time() + ready_timeout
@@ -504,10 +507,11 @@ async def ensure_topic(
                 f"{format_url(address)}: topic {topic!r} has no leaders after {ready_timeout:g} s "
                 f"(error {found.get('error_code')}); create it with {MIN_PARTITIONS} partitions by hand"
             )
-        await asyncio.sleep(RETRY_DELAY_S)
-        if creates and found.get("error_code") == Error.UNKNOWN_TOPIC_OR_PARTITION:
+        if creates and (not was_asked or found.get("error_code") == Error.UNKNOWN_TOPIC_OR_PARTITION):
             # A Kafka with a ZooKeeper is still deleting a topic of this name that Metadata no longer shows.
             created = await _create_topic(client, address, topic) or created
+            was_asked = True
+        await asyncio.sleep(RETRY_DELAY_S)
     if len(partitions) < MIN_PARTITIONS:
         raise TargetError(
             f"{format_url(address)}: topic {topic!r} has {len(partitions)} partitions, the kit needs {MIN_PARTITIONS}; "

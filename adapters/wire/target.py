@@ -36,6 +36,8 @@ from fencepost.traces.events import Order
 MAX_CONNECTING = 4
 """Connections that are being opened at the same time: the accept queue of some targets is that short."""
 
+MAX_MARKS = 5
+"""How often the topic is created again while other runs delete it."""
 MAX_AGREEING_S = 20.0
 """How long nodes may take to agree on who coordinates a group, in seconds."""
 
@@ -142,7 +144,8 @@ class KafkaTarget:
 
     async def measure_again(self, topic_id: str | None) -> Mapping[str, tuple[int, int]]:
         """Measure the settings once more that were measured; those that differ by now, with both values."""
-        assert self._learned is not None
+        if self._learned is None:
+            return {}
         again = await self._probe(self._learned.told_only(), topic_id)
         return discovery.find_contradictions(self._learned, again)
 
@@ -212,13 +215,15 @@ class KafkaTarget:
         """Create a group with `token` in its name, so that no other run deletes the topic from now on; returns the
         topic's id. The topic is created again if that happened meanwhile."""
         requests = GroupRequests(self._client, self._cluster)
-        topic_id, created = None, True
-        while created:
+        topic_id = None
+        for _ in range(MAX_MARKS):
             await requests.mark_run(token, {"name": self._topic, "topic_id": topic_id or ZERO_UUID})
             topic_id, created = await discovery.ensure_topic(
                 self._client, self._cluster, self._topic, self._ready_timeout
             )
             self._made_topic = self._made_topic or created
+            if not created:
+                break
         return topic_id
 
     async def remove_traces(self, token: str) -> tuple[str, ...]:

@@ -123,11 +123,12 @@ class RestartBatch:
 
     async def play(self, generated: Sequence[GeneratedSchedule], previous: "RestartBatch") -> None:
         """Play them up to the restart; `previous` has to end until then."""
-        meeting = RestartBarrier(1 + sum(each.restart_at > 0 for each in generated), self.pool.target.restart)
+        meeting = RestartBarrier(1 + sum(each.restart_at > 0 for each in generated), self.pool.crash_monitor.restart)
         late = zip(generated, start_delays(generated), strict=True)
 
         async def play_delayed(scenario: Scenario, delay: int) -> None:
             await asyncio.sleep(delay / 1000)
+            await self.pool.crash_monitor.revive()
             await self.pool.pacer.wait()
             await self.pool.play_with_restart(scenario, "run", self.on_run, meeting)
 

@@ -4,11 +4,11 @@ and on virtual time, until one fails twice, which is shrunk."""
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
-from typing import Protocol
+from typing import Any, Protocol
 
 from fencepost.adapters.address import TargetError
 from fencepost.adapters.target import Description, Target, TraceBuilder
@@ -34,12 +34,30 @@ from fencepost.traces.verdict import CheckResult, TraceVerdict, violations_in, w
 
 # -- playing a scenario -----------------------------------------------------------------------------------------------
 
+MAX_PLAY_S = 1_800.0
+"""How long a scenario may take on a clock on the wall, in seconds; the longest waits for some periods of a clean-up."""
 DEFAULT_GRACE_MS = 2_000
 """How late a timer of a real target may fire, and how long it may take over an answer."""
 
 
 JudgeFunction = Callable[[Header, tuple[Event, ...]], Awaitable[TraceVerdict]]
 """Has a trace judged."""
+
+
+WENT_DOWN = "the target went down"
+
+
+class TargetWatch(Protocol):
+    """Finds out whether a target is down, by the faults that it is told of."""
+
+    @property
+    def is_gone(self) -> asyncio.Event:
+        """Set while it is down."""
+        ...
+
+    def on_fault(self, fault: Event) -> None:
+        """Take in a fault of a trace."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +76,15 @@ async def record_scenario(
     *,
     grace: int,
     restart: Callable[..., Awaitable[None]] | None = None,
+    watch: TargetWatch | None = None,
 ) -> ScenarioRun:
-    """Play a scenario in a group of its own and return the run, not judged yet. `grace` is in milliseconds."""
+    """Play a scenario in a group of its own, until `watch` finds that the target is down, and return the run, not
+    judged yet. `grace` is in milliseconds."""
     loop = asyncio.get_running_loop()
     begun = loop.time()
-    recorder = TraceBuilder(lambda: int((loop.time() - begun) * 1000 + 1e-6))
+    recorder = TraceBuilder(
+        lambda: int((loop.time() - begun) * 1000 + 1e-6), lambda fault: watch.on_fault(fault) if watch else None
+    )
     header = Header(
         source=f"scenario {scenario.name}",
         order=description.order,
@@ -78,7 +100,7 @@ async def record_scenario(
     move = target.move if description.can_move else None
     context = ScenarioContext(description, channel, recorder, group, grace=grace, restart=restart, move=move)
     try:
-        completion = await run_schedule(scenario, context)
+        completion = await run_schedule(scenario, context, None if watch is None else watch.is_gone)
     finally:
         await channel.close()
     context.record_checks()
@@ -127,10 +149,18 @@ class NewTarget:
             await target.close()
 
 
-async def run_schedule(scenario: Scenario, context: ScenarioContext) -> Completion:
-    """Run the schedule to its end, or to where it cannot go on."""
+async def run_schedule(
+    scenario: Scenario, context: ScenarioContext, is_gone: asyncio.Event | None = None
+) -> Completion:
+    """Run the schedule to its end, or to where it cannot go on, as when the target is gone."""
     try:
-        await scenario.play(context)
+        if is_gone is None:
+            await scenario.play(context)
+        else:
+            async with asyncio.timeout(MAX_PLAY_S):
+                await play_until(scenario.play(context), is_gone)
+    except TimeoutError:
+        return Completion(blocked=f"not over after {MAX_PLAY_S:g} s")
     except Unsupported as missing:
         return Completion(unsupported=f"the target does not offer {missing}")
     except Unanswered as reason:
@@ -144,6 +174,20 @@ async def run_schedule(scenario: Scenario, context: ScenarioContext) -> Completi
         # An answer without the fields it has to have; the judge says which.
         return Completion(blocked=f"an answer was not well formed ({type(broken).__name__}: {broken})")
     return Completion()
+
+
+async def play_until(playing: Coroutine[Any, Any, None], is_gone: asyncio.Event) -> None:
+    """Play until the target is gone. Raises `Blocked` then, and what the scenario raises."""
+    tasks = [asyncio.ensure_future(playing), asyncio.ensure_future(is_gone.wait())]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        if tasks[0] not in done:
+            raise Blocked(WENT_DOWN)
+        await tasks[0]
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
 
 
 # -- the kit's own delays ---------------------------------------------------------------------------------------------

@@ -19,10 +19,10 @@ from typing import Any
 
 from fencepost.adapters.address import TargetError
 from fencepost.adapters.target import Description
+from fencepost.conformance.run.crashes import CrashMonitor, TargetGone, connection_losses
 from fencepost.conformance.run.play import JudgeFunction, LoopLagMonitor, discard_if_lagging, record_scenario
 from fencepost.conformance.run.protocol import RemoteTarget
 from fencepost.conformance.subject import Scenario, ScenarioRun, required_capabilities
-from fencepost.traces.events import Event, Kind
 
 # -- finding out which of the scenarios in flight did it --------------------------------------------------------------
 
@@ -76,93 +76,6 @@ async def find_crashing_scenario(suspects: Sequence[Suspect], try_out: TryOut) -
             return some[0].scenario if len(some) == 1 else await find_crashing_scenario(some, try_out)
         size *= 2
     return None
-
-
-# -- noticing that a target went down ---------------------------------------------------------------------------------
-
-DISCONNECT_FAULTS = frozenset({"closed", "unreachable"})
-"""Faults that a target leaves in traces when it goes down."""
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectionLosses:
-    """The lost connections of a scenario: `lost_at` is when the first one was lost, in seconds of the event loop;
-    `reason` says why the target could not be reached any more, "" if that was not tried."""
-
-    lost_at: float
-    scenario: str
-    reason: str
-
-
-class TargetGone(Exception):
-    """The target is gone and cannot be started again.
-
-    The message says why. `losses` are those of the scenarios that noticed, the first one first; `last_sign` is when the
-    target responded for the last time, in seconds of the event loop, None if it never did.
-    """
-
-    def __init__(self, reason: str, losses: Sequence[ConnectionLosses] = (), last_sign: float | None = None) -> None:
-        super().__init__(reason)
-        self.losses = tuple(losses)
-        self.last_sign = last_sign
-
-
-class CrashMonitor:
-    """Whether a target is down, and the names of the scenarios that were being played when it went down."""
-
-    def __init__(self, target: RemoteTarget, *, can_restart: bool) -> None:
-        self.target = target
-        self.can_restart = can_restart
-        self.is_down = False
-        self.crashing_scenarios: set[str] = set()
-        self.last_sign: float | None = None
-        """When the target responded for the last time, in seconds of the event loop."""
-        self.losses: list[ConnectionLosses] = []
-        """Of the scenarios that were being played when the target went down."""
-
-    async def went_down(self, events: Sequence[Event], scenario: str = "", begun: float = 0.0) -> bool:
-        """Whether the scenario with this trace may have brought the target down: it lost a connection, and the target
-        does not respond any more. The trace began at `begun` seconds of the event loop."""
-        responses = (begun + event.time / 1000 for event in events if event.kind is Kind.RESPONSE)
-        self.last_sign = (
-            max(responses, default=self.last_sign) if self.last_sign is None else max((self.last_sign, *responses))
-        )
-        if not disconnections(events):
-            return False
-        self.is_down = self.is_down or not await self.target.is_alive()
-        if self.is_down:
-            self.losses.append(connection_losses(events, scenario, begun))
-        return self.is_down
-
-    async def revive(self) -> None:
-        """Start the target again. Raises `TargetGone` if the profile does not say how, or if that fails."""
-        losses = sorted(self.losses, key=lambda each: each.lost_at)
-        reasons = [each.reason for each in losses if each.reason] or ["it responds on no new connection"]
-        if not self.can_restart:
-            raise TargetGone(f"the target stopped answering: {reasons[-1]}", losses, self.last_sign)
-        try:
-            await self.target.restart()
-        except TargetError as error:
-            told = f"the target stopped answering and could not be started again: {error}"
-            raise TargetGone(told, losses, self.last_sign) from error
-        self.is_down = False
-        self.losses.clear()
-
-
-def disconnections(events: Iterable[Event]) -> list[Event]:
-    """The faults that say that the target closed a connection or could not be reached."""
-    return [event for event in events if event.kind is Kind.FAULT and event.api in DISCONNECT_FAULTS]
-
-
-def connection_losses(events: Sequence[Event], scenario: str, begun: float) -> ConnectionLosses:
-    """The lost connections of a scenario whose trace began at `begun` seconds; those before its last response do not
-    count if there are later ones."""
-    faults = disconnections(events)
-    heard = max((event.sequence for event in events if event.kind is Kind.RESPONSE), default=-1)
-    last = [fault for fault in faults if fault.sequence > heard] or faults
-    unreachable = [str(fault.body.get("reason", "unreachable")) for fault in last if fault.api == "unreachable"]
-    reason = f"{unreachable[-1]} since" if unreachable else ""
-    return ConnectionLosses(begun + last[0].time / 1000, scenario, reason)
 
 
 # -- the pace ---------------------------------------------------------------------------------------------------------
@@ -233,11 +146,13 @@ class RestartBarrier:
         await self.restart_if_complete()
 
     async def restart_if_complete(self) -> None:
-        """Restart the target if all expected scenarios wait for it; all of them get to know if it fails."""
-        if self.arrived and self.arrived >= self.expected and not self.started:
+        """Restart the target if all expected scenarios wait for it; all of them get to know if it fails. If none is
+        left that would, nobody has to wait."""
+        if self.arrived >= self.expected and not self.started:
             self.started = True
             try:
-                await self.restart()
+                if self.arrived:
+                    await self.restart()
             except TargetError as error:
                 self.error = error
             finally:
@@ -272,6 +187,8 @@ class Interruption:
 
     seconds: dict[Scenario, float | None] = field(default_factory=dict)
     at: float = math.inf
+    culprit: Scenario | None = None
+    """The one with a request that brings the target down alone."""
 
     def suspects(self) -> list[Suspect]:
         """Those that had begun."""
@@ -310,7 +227,7 @@ class ScenarioPool:
     ) -> ScenarioRun:
         """Play one scenario. Raises `RunInterrupted` if the target went down and it may have been another's doing."""
         run, begun = await self.record(scenario, attempt, restart)
-        if await self.crash_monitor.went_down(run.events, scenario.name, begun) and not alone:
+        if await self.crash_monitor.went_down(run, begun) and not alone:
             raise RunInterrupted(connection_losses(run.events, scenario.name, 0.0).lost_at)
         return await self.judge_run(run, begun)
 
@@ -321,7 +238,10 @@ class ScenarioPool:
         begun = asyncio.get_running_loop().time()
         self.playing.add(scenario.name)
         group = f"{scenario.name}-{self.token}-{attempt}"
-        run = await record_scenario(scenario, self.target, self.description, group, grace=self.grace, restart=restart)
+        watch = self.crash_monitor
+        run = await record_scenario(
+            scenario, self.target, self.description, group, grace=self.grace, restart=restart, watch=watch
+        )
         self.playing.discard(scenario.name)
         return run, begun
 
@@ -352,9 +272,10 @@ class ScenarioPool:
         if rough:
             # A restart would end what the scenarios before have brought about.
             await self.target.watch_idle("after the scenarios without a restart")
-        barrier = RestartBarrier(len(rough), self.target.restart)
+        barrier = RestartBarrier(len(rough), self.crash_monitor.restart)
         await play_together(self.play_with_restart(scenario, attempt, on_run, barrier) for scenario in rough)
         await self.check_restart(barrier)
+        await self.crash_monitor.revive()
         for scenario in (*moving, *intrusive):
             await self.play_concurrently([scenario], attempt, on_run)
 
@@ -377,14 +298,15 @@ class ScenarioPool:
         await barrier.leave()  # but not when cancelled: the target is not restarted for a run that is cut short
 
     async def play_concurrently(self, scenarios: Sequence[Scenario], attempt: str, on_run: RunCallback) -> None:
-        """Play scenarios side by side. If the target goes down, those that were interrupted are played again, begun at
-        different times, so that the one which brings it down is found and played alone. If no trial shows it, they are
-        played in ever smaller groups."""
+        """Play scenarios side by side. If the target goes down, the one with the culprit is played alone; without a
+        culprit those that were interrupted are played again, begun at different times, so that the one which brings
+        the target down is found and played alone. If no trial shows it, they are played in ever smaller groups."""
         interruption = await self.play_side_by_side(scenarios, attempt, on_run)
         moments: dict[Scenario, float] = {}
         while left := list(interruption.seconds):
-            if moments:
+            if moments or interruption.culprit is not None:
                 suspects = order_suspects(interruption.suspects(), moments, interruption.at)
+                suspects.sort(key=lambda each: each.scenario is not interruption.culprit)
                 crashing = await find_crashing_scenario(suspects, partial(self.try_out, attempt=attempt, on_run=on_run))
                 if crashing is None:
                     middle = (len(left) + 1) // 2
@@ -431,7 +353,9 @@ class ScenarioPool:
                     interruption.at = min(interruption.at, begun - first_begun + interrupted.seconds)
 
         await play_together(play_one(scenario) for scenario in scenarios)
-        await self.revive()
+        crash = await self.crash_monitor.revive()
+        if crash is not None and crash.culprit is not None:
+            interruption.culprit = crash.culprit.run.scenario
         return interruption
 
     async def try_out(self, suspects: Sequence[Suspect], attempt: str, on_run: RunCallback) -> bool:
@@ -442,22 +366,15 @@ class ScenarioPool:
             async with asyncio.timeout(max(each.seconds for each in suspects) + TRIAL_MARGIN_SECONDS):
                 if len(suspects) > 1:
                     await play_together(trial.play(each.scenario, again, alone=False) for each in suspects)
-                    return await self.revive()
+                    return await self.crash_monitor.revive() is not None
                 run, begun = await trial.record(suspects[0].scenario, again)
-            if await self.crash_monitor.went_down(run.events, run.scenario.name, begun):
+            if await self.crash_monitor.went_down(run, begun):
                 on_run(await self.judge_run(run, begun))
-        return await self.revive()
+        return await self.crash_monitor.revive() is not None
 
     def name_again(self, attempt: str) -> str:
         """The name of a further attempt: the target may remember the groups of the one before."""
         return f"{attempt}-{next(self.crash_numbers)}"
-
-    async def revive(self) -> bool:
-        """Start the target again if it is down; whether it was."""
-        was_down = self.crash_monitor.is_down
-        if was_down:
-            await self.crash_monitor.revive()
-        return was_down
 
 
 async def play_together(playing: Iterable[Awaitable[object]]) -> None:

@@ -7,13 +7,15 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from fencepost.adapters.address import TargetError
 from fencepost.adapters.target import Description, SettingOrigin
 from fencepost.conformance.capabilities import describe_facts, offered_capabilities, requirements_not_told
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import Report
+from fencepost.conformance.run.crashes import Crash, CrashMonitor, describe_unexplained, failures_of
 from fencepost.conformance.run.play import DEFAULT_GRACE_MS, LoopLagMonitor, is_inconclusive
-from fencepost.conformance.run.pool import CrashMonitor, Pacer, RunCallback, ScenarioPool, play_together
+from fencepost.conformance.run.pool import Pacer, RunCallback, ScenarioPool, play_together
 from fencepost.conformance.run.protocol import ProtocolDescription
 from fencepost.conformance.run.provenance import name_target, record_run
 from fencepost.conformance.run.registry import DEFAULT_PROTOCOL
@@ -30,6 +32,7 @@ from fencepost.conformance.run.workers import JudgePool
 from fencepost.conformance.subject import Scenario, ScenarioRun, required_capabilities, select_scenarios
 from fencepost.model.catalogue.requirement import Requirement
 from fencepost.traces.events import Event, Kind
+from fencepost.traces.verdict import UNCLASSIFIED
 
 if TYPE_CHECKING:
     from fencepost.conformance.run.engines import ConcurrentEngine
@@ -72,8 +75,7 @@ class RemoteRun:
         lag_monitor = LoopLagMonitor()
         watching = asyncio.create_task(lag_monitor.watch())
         try:
-            opened = await self.target.open()
-            opened = replace(opened, topic_id=await self.target.mark_run(self.token))
+            opened = await self.open_target(limits)
             pool = self.scenario_pool(opened, lag_monitor)
             advertised = pool.description.versions
             self.judges.start()
@@ -105,12 +107,23 @@ class RemoteRun:
             state.start(name)
             ended = await limits.play(self.play_all(state, pool, first, offered), state.work)
             state.idle_findings = self.target.idle_findings
+            self.tell_crashes(state, pool.crash_monitor.crashes)
             await self.clean_up(state, pool)
             return state.finish(name, ended)
         finally:
             watching.cancel()
             await self.target.close()
             self.judges.close()
+
+    async def open_target(self, limits: RunLimits) -> Description:
+        """Reach the target and mark the run there. Raises `TargetError`, also if no seconds are left."""
+        try:
+            async with asyncio.timeout(limits.share(1)):
+                opened = await self.target.open()
+                return replace(opened, topic_id=await self.target.mark_run(self.token))
+        except TimeoutError:
+            told = f"{self.plan.target or 'the target'}: could not be prepared within --seconds {limits.seconds:g}"
+            raise TargetError(told) from None
 
     async def play_all(
         self, state: RunState, pool: ScenarioPool, versions_run: ScenarioRun, offered: frozenset[str]
@@ -152,6 +165,12 @@ class RemoteRun:
                     f"{name} was {one} at the beginning, and {two} at the end" for name, (one, two) in found.items()
                 )
                 state.add_remarks(*told)
+
+    def tell_crashes(self, state: RunState, crashes: Sequence[Crash]) -> None:
+        """Have the report say what brought the target down: as a failure if it was seen again, else as left open."""
+        runs = {request.run.scenario.name: request.run for crash in crashes for request in crash.requests}
+        state.harm = failures_of(crashes, {name: state.origin_of(run, UNCLASSIFIED) for name, run in runs.items()})
+        state.undecided = describe_unexplained(crashes)
 
     async def clean_up(self, state: RunState, pool: ScenarioPool) -> None:
         """Remove what the run created on the target, and note in the report what stays."""

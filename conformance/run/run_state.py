@@ -31,7 +31,7 @@ from fencepost.conformance.events import (
 )
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.provenance import Provenance
-from fencepost.conformance.results import Ending, Report, Scope, TargetFacts
+from fencepost.conformance.results import Ending, Failure, Report, Scope, TargetFacts
 from fencepost.conformance.run.engine import (
     Confirmation,
     RunStatistics,
@@ -81,6 +81,10 @@ class RunState:
     """What was known about the target beforehand."""
     idle_findings: tuple[str, ...] = ()
     """What the target did while the kit was idle that it should not."""
+    harm: tuple[Failure, ...] = ()
+    """What brought the target down."""
+    undecided: tuple[str, ...] = ()
+    """What the run leaves open besides its scenarios and schedules."""
     provenance: Provenance | None = None
     pace_from: tuple[float, int] = (0.0, 0)
     """The seconds after which the present kind of work began, and how many schedules were done then."""
@@ -107,7 +111,13 @@ class RunState:
     def finish(self, target: Mapping[str, str], ended: Ending | None) -> Report:
         """Emit the end of the run and return its report; `ended` says how it ended early."""
         report = self.build_report(target, ended=ended)
-        report = replace(report, facts=self.facts, idle_findings=self.idle_findings, provenance=self.provenance)
+        report = replace(
+            report,
+            facts=self.facts,
+            idle_findings=self.idle_findings,
+            provenance=self.provenance,
+            unclassified=(*self.harm, *report.unclassified),
+        )
         for requirement, run in self.failures_not_replayed():
             self.emit(ScheduleShrunk(run.scenario.name, requirement, run.header, run.events, confirmed=False))
         self.emit(RunFinished(report))
@@ -316,6 +326,7 @@ class RunState:
             played = {run.scenario.name for run in self.runs}
             unplayed = [each for each in self.selection.scenarios if each.name not in played]
             builder.note_unplayed((id for each in unplayed for id in each.requirements), ended)
+        builder.undecided += self.undecided
         builder.totals.add_decisions(self.decisions)
         schedules, events = len(self.runs), sum(len(run.events) for run in self.runs)
         coverage, statistics = None, self.statistics if self.statistics is not None else RunStatistics()

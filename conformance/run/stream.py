@@ -12,7 +12,7 @@ from typing import Any
 from fencepost.adapters.address import TargetError
 from fencepost.conformance.events import Progress, RunEvent, RunFinished, ScenarioFinished, ScheduleShrunk
 from fencepost.conformance.results import Ending, EndKind, Report
-from fencepost.conformance.run.pool import TargetGone
+from fencepost.conformance.run.crashes import TargetGone
 from fencepost.conformance.subject import ScenarioRun
 from fencepost.model.errors import FencepostError
 from fencepost.traces.events import SAVED, Event, Header, Kind

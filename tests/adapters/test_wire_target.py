@@ -178,6 +178,11 @@ def test_a_topic_is_created_once_the_one_of_its_name_is_deleted() -> None:
 
 def test_a_topic_that_cannot_be_created() -> None:
     broker = FakeBroker()
+    everything = broker.metadata
+    broker.responses["Metadata"] = lambda request: {
+        **everything(request),  # type: ignore[dict-item]
+        "topics": [{"name": "fencepost", "error_code": Error.UNKNOWN_TOPIC_OR_PARTITION}],
+    }
     broker.responses["CreateTopics"] = lambda r: {
         "topics": [{"name": "fencepost", "error_code": Error.TOPIC_AUTHORIZATION_FAILED, "error_message": "no"}]
     }

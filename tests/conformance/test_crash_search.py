@@ -4,14 +4,15 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from unittest.mock import AsyncMock
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 
+from fencepost.adapters.address import TargetError
 from fencepost.adapters.target import Description
+from fencepost.conformance.run.crashes import CrashMonitor
 from fencepost.conformance.run.play import LoopLagMonitor
 from fencepost.conformance.run.pool import (
-    CrashMonitor,
     ScenarioPool,
     Suspect,
     find_crashing_scenario,
@@ -112,6 +113,7 @@ PLAYED: list[tuple[str, str]] = []
 @pytest.fixture
 def pool() -> Iterator[FragilePool]:
     target = AsyncMock()
+    target.channel = Mock(return_value=Mock(send=Mock(side_effect=TargetError("no more")), close=AsyncMock()))
     target.is_alive.side_effect = lambda: not DOWN.is_set()
     target.restart.side_effect = DOWN.clear
     monitor = CrashMonitor(target, can_restart=True)

@@ -30,7 +30,7 @@ from fencepost.conformance.reports.words import describe_ending
 from fencepost.conformance.results import Ending, EndKind, Report, Verdict
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.run.context import ScenarioContext
-from fencepost.conformance.run.pool import ConnectionLosses, TargetGone
+from fencepost.conformance.run.crashes import ConnectionLosses, TargetGone
 from fencepost.conformance.run.requests import Blocked
 from fencepost.conformance.run.run_state import RunState
 from fencepost.conformance.subject import Scenario, ScenarioRun

@@ -23,8 +23,9 @@ from fencepost.conformance.profile import Profile
 from fencepost.conformance.reports.progress import ProgressDisplay, progress_line
 from fencepost.conformance.reports.words import format_duration
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
+from fencepost.conformance.run.crashes import CrashMonitor
 from fencepost.conformance.run.play import LoopLagMonitor, discard_if_lagging, is_inconclusive, target_bench
-from fencepost.conformance.run.pool import MAX_WAIT_SECONDS, CrashMonitor, Pacer, ScenarioPool
+from fencepost.conformance.run.pool import MAX_WAIT_SECONDS, Pacer, ScenarioPool
 from fencepost.conformance.run.remote import RemoteRun
 from fencepost.conformance.run.run_state import RunState
 from fencepost.conformance.run.schedule import Move, Schedule

@@ -21,8 +21,9 @@ from fencepost.conformance.classic.scenarios import ALL
 from fencepost.conformance.cli import main
 from fencepost.conformance.cli.console import Console
 from fencepost.conformance.run.context import ScenarioContext
+from fencepost.conformance.run.crashes import CrashMonitor
 from fencepost.conformance.run.play import LoopLagMonitor
-from fencepost.conformance.run.pool import CrashMonitor, RestartBarrier, ScenarioPool
+from fencepost.conformance.run.pool import RestartBarrier, ScenarioPool
 from fencepost.conformance.subject import Scenario
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Order

@@ -19,8 +19,9 @@ from fencepost.conformance.reports.report import render_report
 from fencepost.conformance.results import ExitCode, Report, RequirementResult, Verdict
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS, BundledRun
 from fencepost.conformance.run.context import ScenarioContext
+from fencepost.conformance.run.crashes import CrashMonitor, TargetGone
 from fencepost.conformance.run.play import LoopLagMonitor
-from fencepost.conformance.run.pool import CrashMonitor, RunCallback, ScenarioPool, TargetGone
+from fencepost.conformance.run.pool import RunCallback, ScenarioPool
 from fencepost.conformance.run.remote import RemoteRun
 from fencepost.conformance.run.run_state import RunState
 from fencepost.conformance.subject import Scenario, ScenarioRun, select_scenarios
