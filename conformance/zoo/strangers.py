@@ -69,20 +69,25 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class SuspectedFault:
-    """A fault that a stranger may have, and the requirements that a run may call it by (None: nobody knows)."""
+class FaultNames:
+    """The requirements that a run may call something by: those that it breaks by itself, and those that are broken as a
+    consequence of that."""
 
-    fault: Fault[Any]
-    names: frozenset[str] | None
+    own: frozenset[str] = frozenset()
+    consequences: frozenset[str] = frozenset()
+
+    def __or__(self, other: "FaultNames") -> "FaultNames":
+        own = self.own | other.own
+        return FaultNames(own, (self.consequences | other.consequences) - own)
 
 
 @dataclass(frozen=True, slots=True)
 class StrangerKind:
-    """What a protocol adds: its differences, its faults by their ids, those that go together with what a stranger has
-    already, and a run on a stranger."""
+    """What a protocol adds: its differences, its faults by their ids in pools of one origin each, whether a fault goes
+    together with other faults and differences, and a run on a stranger."""
 
     differences: tuple[Difference, ...]
-    faults: Callable[[], Mapping[str, SuspectedFault]]
+    pools: Callable[[], Mapping[str, Mapping[str, Fault[Any]]]]
     goes_with: Callable[[Fault[Any], Sequence[Fault[Any]], Sequence[str]], bool]
     play: Callable[[Stranger], "StrangerOutcome"]
 
@@ -99,10 +104,10 @@ def draw_stranger(kind: StrangerKind, seed: int, number: int, schedules: int) ->
     differences = tuple(
         (each.name, chance.choice(each.values)) for each in kind.differences if chance.random() < DIFFERENCE_SHARE
     )
-    known = kind.faults()
+    pools = [tuple(pool.values()) for pool in kind.pools().values()]
     chosen: list[Fault[Any]] = []
     for _ in range(chance.choice(FAULT_COUNTS)):
-        fault = known[chance.choice(list(known))].fault
+        fault = chance.choice(chance.choice(pools))
         if fault not in chosen and kind.goes_with(fault, chosen, [name for name, _ in differences]):
             chosen.append(fault)
     return Stranger(seed, number, differences, tuple(each.id for each in chosen), schedules)
@@ -119,7 +124,8 @@ class StrangerOutcome:
 
     `ended` is empty, or says why the run did not end as it should. `failed` are the violated requirements, the one that
     the report names first in front; `undecided` are the others that it left open, each with the reason; `passed` counts
-    those that it found to hold; `closed` are those that the stranger does not offer.
+    those that it found to hold; `closed` are those that the stranger does not offer. `names` are those of each fault
+    alone, and of all of them together. The stranger has no faults that show nowhere.
     """
 
     stranger: Stranger
@@ -130,11 +136,16 @@ class StrangerOutcome:
     closed: frozenset[str] = frozenset()
     seconds: float = 0.0
     titles: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[str, FaultNames] = field(default_factory=dict)
 
     @property
     def offered(self) -> int:
         """How many requirements were there to be decided."""
         return len(self.failed) + len(self.undecided) + self.passed
+
+
+TOGETHER = "together"
+"""What all faults of a stranger together are called in `StrangerOutcome.names`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +160,11 @@ class Judged:
     missed: tuple[str, ...]
     hidden: tuple[str, ...]
     outside: tuple[str, ...]
-    """The failed requirements that belong to no fault, if the names of all faults are known."""
+    """The failed requirements that the faults do not break."""
+    consequences: tuple[str, ...]
+    """The failed requirements that only follow from what the faults break."""
     is_first_right: bool | None
-    """Whether the first name belongs to a fault; None if there was no name to give, or nobody knows the names."""
+    """Whether the first name belongs to a fault itself; None if there was no name to give."""
 
     @property
     def faults(self) -> int:
@@ -159,19 +172,24 @@ class Judged:
         return len(self.found) + len(self.missed)
 
 
-def hold_against(outcome: StrangerOutcome, known: Mapping[str, SuspectedFault]) -> Judged:
+def hold_against(outcome: StrangerOutcome) -> Judged:
     """Hold an outcome against the faults of its stranger."""
-    names = {id: known[id].names for id in outcome.stranger.faults}
-    is_known = None not in names.values()
-    failed = frozenset(outcome.failed)
-    hidden = tuple(id for id, own in names.items() if own and own <= outcome.closed)
-    shown = [id for id in names if id not in hidden]
-    found = tuple(id for id in shown if failed & (failed if (own := names[id]) is None else own))
-    allowed = frozenset[str]().union(*(each or () for each in names.values()))
-    outside = tuple(each for each in outcome.failed if each not in allowed) if is_known else ()
-    is_right = outcome.failed[0] in allowed if shown and is_known and outcome.failed else None
-    missed = tuple(id for id in shown if id not in found)
-    return Judged(outcome, found, missed, hidden, outside, is_right)
+    names = {id: outcome.names.get(id, FaultNames()) for id in outcome.stranger.faults}
+    everything = FaultNames()
+    for each in (*names.values(), outcome.names.get(TOGETHER, FaultNames())):
+        everything |= each
+    failed = dict.fromkeys(outcome.failed)
+    hidden = tuple(id for id, each in names.items() if each.own and each.own <= outcome.closed)
+    found = tuple(
+        id for id, each in names.items() if id not in hidden and failed.keys() & (each.own | each.consequences)
+    )
+    missed = tuple(id for id in names if id not in (*found, *hidden))
+    if names:  # there may be something that no requirement speaks of
+        failed.pop(UNCLASSIFIED, None)
+    outside = tuple(each for each in failed if each not in everything.own | everything.consequences)
+    consequences = tuple(each for each in failed if each in everything.consequences)
+    is_right = outcome.failed[0] in everything.own if (found or missed) and outcome.failed else None
+    return Judged(outcome, found, missed, hidden, outside, consequences, is_right)
 
 
 # --- figures
@@ -223,6 +241,9 @@ def measure(judged: Sequence[Judged]) -> dict[str, Share]:
         ),
         "failures outside the faults' own requirements": Share(
             sum(len(each.outside) for each in ended), sum(len(each.outcome.failed) for each in ended)
+        ),
+        "failures that only follow from the faults": Share(
+            sum(len(each.consequences) for each in ended), sum(len(each.outcome.failed) for each in ended)
         ),
         "undecided without a fault": undecided(plain),
         "undecided with faults": undecided(faulty),
@@ -285,7 +306,10 @@ def row_of(judged: Judged) -> dict[str, Any]:
         "missed": list(judged.missed),
         "hidden": list(judged.hidden),
         "outside": {name: outcome.titles.get(name, "") for name in judged.outside},
+        "consequences": list(judged.consequences),
+        "first": outcome.failed[0] if outcome.failed else "",
         "is_first_right": judged.is_first_right,
+        "names": {id: sorted(each.own) for id, each in outcome.names.items()},
     }
 
 

@@ -107,7 +107,7 @@ class Measurement:
         begun = time.monotonic()
         try:
             for outcome in play_strangers(drawn, self.workers, self.bounds):
-                self.judged.append(hold_against(outcome, kind.faults()))
+                self.judged.append(hold_against(outcome))
                 wrong = sum(bool(each.outside or each.outcome.ended) for each in self.judged)
                 done, seconds = len(self.judged), time.monotonic() - begun
                 show(Progress(done, len(drawn), seconds, wrong, str(outcome.stranger.number), unit="strangers"))

@@ -2,15 +2,18 @@
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
-from functools import cache, partial
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from fencepost.adapters.target import Target
 from fencepost.conformance.analysis.causes import find_causes
-from fencepost.conformance.classic.zoo.bugs import COORDINATOR_BUGS
 from fencepost.conformance.classic.zoo.bugs.environments import PLAIN, CrashingTarget
+from fencepost.conformance.classic.zoo.coordinator_stand import CoordinatorFault
 from fencepost.conformance.classic.zoo.strangers import DIFFERENCES
+from fencepost.conformance.classic.zoo.strangers_faults import fault_pools
+from fencepost.conformance.classic.zoo.strangers_names import names_of
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import EndKind, Report, Verdict
@@ -18,20 +21,15 @@ from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.run.runner import requirements_of
 from fencepost.conformance.zoo.fault import Fault, Patch
 from fencepost.conformance.zoo.strangers import (
+    TOGETHER,
     UNCLASSIFIED,
     Disguise,
+    FaultNames,
     Stranger,
     StrangerKind,
     StrangerOutcome,
-    SuspectedFault,
 )
 from fencepost.model.settings import Settings
-
-
-@cache
-def faults() -> Mapping[str, SuspectedFault]:
-    """The faults that strangers may have."""
-    return {id: SuspectedFault(fault, frozenset(fault.breaks)) for id, fault in COORDINATOR_BUGS.items()}
 
 
 def goes_with(fault: Fault[Any], others: Sequence[Fault[Any]], differences: Sequence[str]) -> bool:
@@ -43,18 +41,27 @@ def goes_with(fault: Fault[Any], others: Sequence[Fault[Any]], differences: Sequ
 
 def play_stranger(stranger: Stranger) -> StrangerOutcome:
     """Put differences and faults into this process, test, and take them out again."""
+    names = {id: measured for id in stranger.faults if (measured := names_of((fault_with(id),))) is not None}
+    stranger = replace(stranger, faults=tuple(names))
+    faults = tuple(map(fault_with, stranger.faults))
+    if len(faults) > 1:
+        names[TOGETHER] = names_of(faults) or FaultNames()
     begun = time.process_time()
     differences = {each.name: each for each in DIFFERENCES}
     with Patch() as patch:
         disguise = Disguise(patch)
         for name, value in stranger.differences:
             differences[name].put_in(value, disguise)
-        for id in stranger.faults:
-            fault = faults()[id].fault
+        for fault in faults:
             fault.apply(patch)
             disguise.allow(fault.setting.grace, fault.setting.order)
         report = asyncio.run(test_disguised(stranger, disguise))
-    return outcome_of(stranger, report, time.process_time() - begun)
+    return replace(outcome_of(stranger, report, time.process_time() - begun), names=names)
+
+
+def fault_with(id: str) -> CoordinatorFault:
+    """The fault with this id."""
+    return next(pool[id] for pool in fault_pools().values() if id in pool)
 
 
 async def test_disguised(stranger: Stranger, disguise: Disguise) -> Report:
@@ -99,5 +106,5 @@ def outcome_of(stranger: Stranger, report: Report, seconds: float) -> StrangerOu
     )
 
 
-CLASSIC_STRANGERS = StrangerKind(DIFFERENCES, faults, goes_with, play_stranger)
+CLASSIC_STRANGERS = StrangerKind(DIFFERENCES, fault_pools, goes_with, play_stranger)
 """Strangers that coordinate classic groups."""

@@ -13,12 +13,12 @@ from fencepost.conformance.classic.zoo.strangers_run import CLASSIC_STRANGERS
 from fencepost.conformance.zoo import strangers_run
 from fencepost.conformance.zoo.fault import INVENTED, Fault, Side
 from fencepost.conformance.zoo.strangers import (
+    FaultNames,
     Judged,
     Share,
     Stranger,
     StrangerKind,
     StrangerOutcome,
-    SuspectedFault,
     draw_stranger,
     failures_of_the_kit,
     hold_against,
@@ -29,21 +29,20 @@ from fencepost.conformance.zoo.strangers import (
 from fencepost.conformance.zoo.strangers_run import Bounds, Measurement, Slot
 
 FEW = ("JOIN-01", "JOIN-06", "HB-03")
+FAULT: Fault[Any] = Fault("A", Side.COORDINATOR, (), INVENTED, lambda patch: None, None, "")
 PLAIN = Stranger(1, 0, (), (), only=FEW)
 
 
-def suspect(id: str, *names: str) -> SuspectedFault:
-    """A fault without effect that may be called by these names; without any, nobody knows."""
-    fault: Fault[Any] = Fault(id, Side.COORDINATOR, names, INVENTED, lambda patch: None, None, "")
-    return SuspectedFault(fault, frozenset(names) if names else None)
-
-
-KNOWN = {each.fault.id: each for each in (suspect("A", "X-01", "X-02"), suspect("B", "Y-01"), suspect("C"))}
+NAMES = {
+    "A": FaultNames(frozenset({"X-01", "X-02"}), frozenset({"X-03"})),
+    "B": FaultNames(frozenset({"Y-01"})),
+    "together": FaultNames(frozenset(), frozenset({"W-01"})),
+}
 
 
 def judge_as(*faults: str, failed: tuple[str, ...] = (), **told: Any) -> Judged:
     """The outcome of a run on a stranger with these faults, held against what is known of them."""
-    return hold_against(StrangerOutcome(Stranger(1, 0, (), faults), failed=failed, **told), KNOWN)
+    return hold_against(StrangerOutcome(Stranger(1, 0, (), faults), failed=failed, names=NAMES, **told))
 
 
 # --- drawing
@@ -70,7 +69,7 @@ def test_each_difference_can_be_put_in(difference: Any) -> None:
 def test_a_fault_is_found_and_taken_out_again() -> None:
     faulty = replace(PLAIN, faults=("BUG-16",), only=("JOIN-46", "JOIN-48"))
     outcome = CLASSIC_STRANGERS.play(faulty)
-    judged = hold_against(outcome, CLASSIC_STRANGERS.faults())
+    judged = hold_against(outcome)
     assert judged.found == ("BUG-16",) and judged.is_first_right and not judged.outside
     assert not CLASSIC_STRANGERS.play(replace(faulty, faults=())).failed
 
@@ -84,9 +83,10 @@ def test_a_failure_under_the_name_of_no_fault_is_outside() -> None:
     assert judge_as("B", failed=("Y-01",)).is_first_right
 
 
-def test_a_fault_without_names_counts_for_being_found_only() -> None:
-    judged = judge_as("A", "C", failed=("Z-01",))
-    assert (judged.found, judged.missed, judged.outside, judged.is_first_right) == (("C",), ("A",), (), None)
+def test_what_follows_from_a_fault_is_neither_its_own_nor_outside() -> None:
+    judged = judge_as("A", failed=("X-03", "W-01", "UNCLASSIFIED"))
+    assert (judged.found, judged.outside, judged.consequences) == (("A",), (), ("X-03", "W-01"))
+    assert judged.is_first_right is False
 
 
 def test_what_a_stranger_does_not_offer_hides_its_faults() -> None:
@@ -100,10 +100,10 @@ def test_figures_and_kinds_of_failures() -> None:
         judge_as(failed=("Z-01",), passed=9),
         judge_as("A", failed=("X-01",), passed=4),
         judge_as("A", "B", failed=("Y-01",), passed=4),
-        hold_against(StrangerOutcome(PLAIN, "no end within 60 s of one core"), KNOWN),
+        hold_against(StrangerOutcome(PLAIN, "no end within 60 s of one core")),
     ]
     shares = {name: (share.hits, share.total) for name, share in measure(judged).items()}
-    assert list(shares.values()) == [(4, 5), (1, 2), (1, 3), (1, 20), (0, 10), (1, 1), (1, 2), (1, 1), (1, 1)]
+    assert list(shares.values()) == [(4, 5), (1, 2), (1, 3), (0, 3), (1, 20), (0, 10), (1, 1), (1, 2), (1, 1), (1, 1)]
     assert failures_of_the_kit(judged) == {
         "did not end": 1,
         "false alarm Z-01": 1,
@@ -144,7 +144,7 @@ def test_the_smallest_stranger_that_shows_something() -> None:
 
 
 def test_a_measurement_says_how_far_it_has_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    kind = StrangerKind((), lambda: KNOWN, lambda *given: True, StrangerOutcome)
+    kind = StrangerKind((), lambda: {"pool": {"A": FAULT}}, lambda *given: True, StrangerOutcome)
     monkeypatch.setattr(strangers_run, "stranger_kind", lambda: kind)
 
     def stop_after_two(strangers: Any, workers: int, bounds: Bounds) -> Any:

@@ -1,0 +1,158 @@
+"""The names that a fault of a coordinator may have, measured without asking the judge for one.
+
+Every scenario is played twice, with the fault and without it, and the traces are laid side by side. The fault shows
+first in the request whose response differs first. What the shipped coordinator's response to it is there for is known:
+the model has a rule for that response, the rule has requirements, and the scenario may check a requirement with it.
+These are the fault's own names. A requirement that a scenario checks later with a response that differs too is broken
+as a consequence. Sure is that the response differs; that the requirement speaks of the very field is not looked at.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from itertools import takewhile
+
+from fencepost.adapters.virtual_clock import run_virtual
+from fencepost.conformance.classic.zoo.bugs.environments import PLAIN, Environment
+from fencepost.conformance.classic.zoo.comparison import made_scenarios
+from fencepost.conformance.classic.zoo.coordinator_stand import CoordinatorFault, scenarios_for, skip_judging
+from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
+from fencepost.conformance.run.play import NewTarget
+from fencepost.conformance.subject import Scenario, required_capabilities
+from fencepost.conformance.zoo.fault import Patch
+from fencepost.conformance.zoo.measuring import CpuLimitExceeded, cpu_limit
+from fencepost.conformance.zoo.strangers import FaultNames
+from fencepost.conformance.zoo.strategies import SCENARIOS
+from fencepost.model.classic.catalogue import CLASSIC
+from fencepost.traces.events import Body, Event, Header, Kind, Order
+from fencepost.traces.judge.judge import judge
+
+MAX_SECONDS = 2.0
+"""The seconds of one core that a scenario is played for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """When a request got its response, and the body; -1 and None if it got none."""
+
+    time: int
+    body: Body | None
+
+
+@cache
+def names_of(faults: tuple[CoordinatorFault, ...]) -> FaultNames | None:
+    """The names of some faults together; None if they show in no scenario."""
+    environment: Environment = next((each.setting for each in faults if each.setting is not PLAIN), PLAIN)
+    shipped = [shipped_trace(environment, scenario) for scenario in compared_scenarios()]
+    with Patch() as patch:
+        for fault in faults:
+            fault.apply(patch)
+        faulty = [trace_of(environment, scenario) for scenario in compared_scenarios()]
+    told = FaultNames(frozenset(id for fault in faults for id in (*fault.breaks, *names_by_field(fault))))
+    if not told.own and faulty == shipped:
+        return None
+    own: set[str] = set()
+    later: set[str] = set()
+    for (header, before), (_, after) in zip(shipped, faulty, strict=True):
+        for request in first_difference(before, after):
+            own |= set(requirements_of_response(header, before, request))
+        later |= set(broken_checks(before, after))
+    return told | FaultNames(frozenset(own), frozenset(later - own))
+
+
+def names_by_field(fault: CoordinatorFault) -> Iterator[str]:
+    """The requirements that speak of the field that a rewrite changes, in its API or for all of them."""
+    api, _, path = fault.id.partition(" ")
+    field = path.partition(" ")[0].rpartition(".")[2]
+    rules = [rule for rule in CLASSIC.rules.values() if rule.api == api]
+    families = {id.partition("-")[0] for rule in rules for id in rule.requirements} | {"GEN"}
+    word = field.partition("_")[0]
+    if path.endswith((" emptied", " shifted")):
+        yield from (rule.fields[field] for rule in rules if field in rule.fields)
+        for id, requirement in CLASSIC.requirements.items():
+            if id.partition("-")[0] in families and word in requirement.sentence:
+                yield id
+
+
+@cache
+def compared_scenarios() -> tuple[Scenario, ...]:
+    """The scenarios that are played."""
+    return (*scenarios_for(SCENARIOS), *made_scenarios())
+
+
+@cache
+def shipped_trace(environment: Environment, scenario: Scenario) -> tuple[Header, tuple[Event, ...]]:
+    """The trace of the shipped coordinator."""
+    with environment.activate():
+        return trace_of(environment, scenario)
+
+
+def trace_of(environment: Environment, scenario: Scenario) -> tuple[Header, tuple[Event, ...]]:
+    """The trace of the coordinator that is active in this process, as long as it could be played; not judged."""
+    settings = BUNDLED_SETTINGS
+    if "no-initial-delay" in required_capabilities(scenario):
+        settings = replace(settings, initial_rebalance_delay=0)
+    player = NewTarget(partial(environment.make_target, settings), environment.grace)
+    try:
+        with cpu_limit(MAX_SECONDS):
+            run = run_virtual(player.play(scenario, scenario.name, skip_judging))
+    except (Exception, CpuLimitExceeded):  # a mutant may raise anything, and never end
+        return Header("", Order.TOTAL, "virtual", settings, 0), ()
+    return run.header, run.events
+
+
+def answers_in(events: Sequence[Event]) -> Mapping[int, Answer]:
+    """What each request was answered, by its number."""
+    found = {event.sequence: Answer(-1, None) for event in events if event.kind is Kind.REQUEST}
+    for event in events:
+        if event.kind is Kind.RESPONSE and event.of is not None:
+            found[event.of] = Answer(event.time, event.body)
+    return found
+
+
+def first_difference(shipped: Sequence[Event], faulty: Sequence[Event]) -> list[int]:
+    """The requests whose responses differ first, among those that both traces have before they part; none if the traces
+    are equal."""
+    common = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(shipped, faulty, strict=False))))
+    known, seen = answers_in(shipped), answers_in(faulty)
+    requests = [event.sequence for event in shipped[:common] if event.kind is Kind.REQUEST]
+    parted = {
+        request: time_of(known[request], seen[request]) for request in requests if known[request] != seen[request]
+    }
+    return [request for request, time in parted.items() if time == min(parted.values())]
+
+
+def time_of(one: Answer, other: Answer) -> int:
+    """When two answers to a request begin to differ."""
+    return min(each.time for each in (one, other) if each.body is not None)
+
+
+def requirements_of_response(header: Header, events: tuple[Event, ...], request: int) -> Iterator[str]:
+    """The requirements that the response to a request is there for: those of the rule that explains it, and those that
+    are checked with it."""
+    yield from (event.body["requirement"] for event in events if is_check(event) and event.of == request)
+    place = next((n for n, event in enumerate(events) if event.kind is Kind.RESPONSE and event.of == request), None)
+    if place is not None:
+        before, after = (judge(header, events[:end]).rules for end in (place, place + 1))
+        for name, count in after.items():
+            if count > before.get(name, 0) and CLASSIC.rules[name].api == events[place].api:
+                yield from CLASSIC.rules[name].requirements
+
+
+def is_check(event: Event) -> bool:
+    """Whether an event says that a response is checked for a requirement."""
+    return event.kind is Kind.INTERNAL and event.api == "check"
+
+
+def broken_checks(shipped: Sequence[Event], faulty: Sequence[Event]) -> Iterator[str]:
+    """The requirements that are checked with responses that differ, or with none."""
+    known, seen = answers_in(shipped), answers_in(faulty)
+    left = [event for event in faulty if is_check(event)]
+    for check in filter(is_check, shipped):
+        name = check.body["requirement"]
+        same = next((each for each in left if each.body["requirement"] == name), None)
+        if same is None:
+            continue
+        left.remove(same)
+        if known[check.of or 0].body != seen[same.of or 0].body:
+            yield name
