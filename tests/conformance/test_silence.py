@@ -11,6 +11,8 @@ from fencepost.adapters.classic.coordinator import Coordinator
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.target import Description
 from fencepost.adapters.virtual_clock import run_virtual
+from fencepost.conformance.analysis.failures import Origin
+from fencepost.conformance.analysis.report_builder import ReportBuilder
 from fencepost.conformance.classic.scenarios import ALL
 from fencepost.conformance.classic.zoo.bugs.environments import CrashingTarget
 from fencepost.conformance.plan import BUNDLED, Plan
@@ -22,6 +24,7 @@ from fencepost.conformance.run.context import ScenarioContext
 from fencepost.conformance.run.crashes import CrashMonitor, TargetGone
 from fencepost.conformance.run.play import LoopLagMonitor
 from fencepost.conformance.run.pool import RunCallback, ScenarioPool
+from fencepost.conformance.run.registry import DEFAULT_PROTOCOL
 from fencepost.conformance.run.remote import RemoteRun
 from fencepost.conformance.run.run_state import RunState
 from fencepost.conformance.subject import Scenario, ScenarioRun, select_scenarios
@@ -102,6 +105,22 @@ def test_a_scenario_given_up_leaves_a_mark_on_a_pass() -> None:
     report = run_on_bundled("JOIN-44", scenarios=(Scenario("in-vain", ("JOIN-44",), wait_in_vain),))
     (result,) = report.results
     assert (result.verdict, result.note) == (Verdict.PASS, f"1 of {report.schedules} scenarios undecided: {reason}")
+
+
+async def wait_in_vain_after_a_check(group: ScenarioContext) -> None:
+    """See the requirement kept once, and give up."""
+    await group.check("GEN-01", await group.join_new(group.member("A")), fields="generation")
+    await wait_in_vain(group)
+
+
+def test_a_scenario_given_up_passes_nothing() -> None:
+    scenario = Scenario("in-vain", ("GEN-01",), wait_in_vain_after_a_check)
+    run = run_virtual(BundledRun(Plan(BUNDLED), Profile()).play(scenario, "run"))
+    builder = ReportBuilder(["GEN-01"])
+    builder.add_runs(DEFAULT_PROTOCOL.subject, [run], {}, lambda run, id: Origin("", ""))
+    report = builder.build(schedules=1, events=0, seconds=0)
+    (result,) = report.results
+    assert result.verdict is Verdict.INCONCLUSIVE and result.note.startswith("the connection ended without an answer")
 
 
 def test_without_it_the_pass_is_bare() -> None:

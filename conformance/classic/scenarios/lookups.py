@@ -142,8 +142,8 @@ async def request_to_the_wrong_node(group: ScenarioContext) -> None:
     group.require(bool(others), "there is no other node")
     body = {
         "group_id": group.group_id,
-        "session_timeout_ms": group.session_timeout,
-        "rebalance_timeout_ms": 2 * group.session_timeout,
+        "session_timeout_ms": group.long_session_timeout,
+        "rebalance_timeout_ms": group.rebalance_timeout,
         "member_id": "",
         "group_instance_id": None,
         "protocol_type": "consumer",
