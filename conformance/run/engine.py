@@ -49,6 +49,7 @@ from functools import partial
 
 from fencepost.adapters.virtual_clock import run_in_thread
 from fencepost.conformance.results import Coverage
+from fencepost.conformance.run.play import explain_lag
 from fencepost.conformance.run.schedule import (
     BATCH_SIZE,
     BatchSpec,
@@ -296,7 +297,7 @@ class ScheduleEngine(ABC):
         self, attempts: Mapping[str, Sequence[Schedule]], deadline: float = math.inf
     ) -> dict[str, Replay]:
         """For each requirement the replay of the first of its schedules that violates it; none is begun after the
-        deadline."""
+        deadline, and no other one after a replay that the kit itself was too late for."""
         shown: dict[str, Replay] = {}
         for requirement, schedules in attempts.items():
             for schedule in schedules:
@@ -305,6 +306,7 @@ class ScheduleEngine(ABC):
                 replay = await self.replay_once(schedule)
                 if requirement in replay.run.verdict.violated:
                     shown[requirement] = replay
+                if requirement in shown or explain_lag(replay.run.loop_lag, replay.run.header.grace):
                     break
         return shown
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from fencepost.adapters.virtual_clock import run_in_thread
 from fencepost.conformance.run.engine import Confirmation, Replay, ScheduleEngine, ScheduleResult
-from fencepost.conformance.run.play import Bench, discard_if_lagging
+from fencepost.conformance.run.play import Bench, explain_lag
 from fencepost.conformance.run.pool import RestartBarrier, RunCallback, ScenarioPool
 from fencepost.conformance.run.schedule import (
     BatchSpec,
@@ -245,8 +245,11 @@ class ConcurrentEngine(ScheduleEngine):
             write_run(self.traces, judged)
 
     async def judge_run(self, run: ScenarioRun) -> ScenarioRun:
-        """The run with its verdict."""
-        return discard_if_lagging(replace(run, verdict=await self.judge(run.header, run.events)))
+        """The run with its verdict. What the kit itself was too late for is not judged: no replay would help."""
+        note = explain_lag(run.loop_lag, run.header.grace)
+        if note:
+            return replace(run, blocked=note)
+        return replace(run, verdict=await self.judge(run.header, run.events))
 
     async def replay(self, schedules: Sequence[Schedule]) -> list[ScenarioRun]:
         """As `ScheduleEngine.replay`: side by side, then those that need a restart."""

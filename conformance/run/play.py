@@ -196,6 +196,7 @@ TICK_SECONDS = 0.02
 MIN_LAG_SECONDS = 0.1
 """Shorter delays are not recorded."""
 MAX_LAGS = 10_000
+TOO_BUSY = "this machine is too busy"
 MAX_GRACE_SHARE = 0.5
 """The share of a target's grace that the kit itself may use up."""
 
@@ -217,9 +218,18 @@ class LoopLagMonitor:
             if now - due >= MIN_LAG_SECONDS:
                 self.lags.append((now, now - due))
 
-    def worst_since(self, since: float) -> int:
-        """The longest delay in milliseconds since `since`, a time of the loop in seconds."""
-        return round(1000 * max((late for at, late in self.lags if at >= since), default=0.0))
+    def worst_since(self, since: float, window_s: float = 0.0) -> int:
+        """The longest delay in milliseconds since `since`, a time of the loop in seconds: of those that follow each
+        other within `window_s` seconds the sum."""
+        worst, total, recent = 0.0, 0.0, deque[tuple[float, float]]()
+        for at, late in self.lags:
+            if at >= since:
+                recent.append((at, late))
+                total += late
+                while recent[0][0] < at - window_s:
+                    total -= recent.popleft()[1]
+                worst = max(worst, total)
+        return round(1000 * worst)
 
 
 def discard_if_lagging(run: ScenarioRun) -> ScenarioRun:
@@ -242,7 +252,7 @@ def explain_lag(loop_lag: int, grace: int) -> str:
     it was in time."""
     if loop_lag <= MAX_GRACE_SHARE * grace:
         return ""
-    return f"the kit itself was {loop_lag} ms late, so it can blame nobody: this machine is too busy"
+    return f"the kit itself was {loop_lag} ms late, so it can blame nobody: {TOO_BUSY}"
 
 
 def is_inconclusive(run: ScenarioRun) -> bool:

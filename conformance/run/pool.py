@@ -210,6 +210,8 @@ class ScenarioPool:
     judge: JudgeFunction | None
     token: str
     grace: int
+    lag_window_s: float = 0.0
+    """In how many seconds the delays of the kit itself are added up."""
     max_concurrency: int = MAX_CONCURRENCY
     pacer: Pacer = field(default_factory=Pacer)
     playing: set[str] = field(default_factory=set)
@@ -252,7 +254,8 @@ class ScenarioPool:
         crashed = self.crash_monitor.is_down
         if crashed:
             self.crash_monitor.crashing_scenarios.add(run.scenario.name)
-        return discard_if_lagging(replace(run, crashed=crashed, loop_lag=self.lag_monitor.worst_since(begun)))
+        loop_lag = self.lag_monitor.worst_since(begun, self.lag_window_s)
+        return discard_if_lagging(replace(run, crashed=crashed, loop_lag=loop_lag))
 
     async def play_all(self, scenarios: Sequence[Scenario], attempt: str, on_run: RunCallback) -> None:
         """Play scenarios side by side, then those that need a restart, then those that move groups, each alone, for

@@ -108,6 +108,7 @@ class RemoteRun:
             ended = await limits.play(self.play_all(state, pool, first, offered), state.work)
             state.idle_findings = self.target.idle_findings
             self.tell_crashes(state, pool.crash_monitor.crashes)
+            state.tell_delays(lag_monitor.worst_since(0.0))
             await self.clean_up(state, pool)
             return state.finish(name, ended)
         finally:
@@ -206,6 +207,7 @@ class RemoteRun:
         schedule_pool = replace(
             pool,
             judge=None,
+            lag_window_s=self.grace / 1000,
             max_concurrency=MAX_CONCURRENT_SCHEDULES,
             pacer=Pacer(self.target.measure_response_time),
         )

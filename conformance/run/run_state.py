@@ -39,6 +39,7 @@ from fencepost.conformance.run.engine import (
     ScheduleResult,
     measure_coverage,
 )
+from fencepost.conformance.run.play import TOO_BUSY
 from fencepost.conformance.run.protocol import ProtocolDescription
 from fencepost.conformance.run.registry import DEFAULT_PROTOCOL
 from fencepost.conformance.run.schedule import CoverageGoals
@@ -49,6 +50,8 @@ from fencepost.traces.verdict import UNCLASSIFIED, violations_in
 
 # -- the state of a run -----------------------------------------------------------------------------------------------
 
+CONFIRMING_FACTOR = 3
+"""How many times as long as shrinking the replays of random schedules may take."""
 MAX_REPLAYS = 3
 """How many scenarios are replayed at most to confirm one violation."""
 
@@ -127,6 +130,15 @@ class RunState:
         """Add lines to what the report says of the target."""
         if self.facts is not None and remarks:
             self.facts = replace(self.facts, remarks=(*self.facts.remarks, *remarks))
+
+    def tell_delays(self, worst: int) -> None:
+        """Say of how many scenarios and schedules nothing is known because the kit itself was late, by at most `worst`
+        milliseconds."""
+        undecided = self.statistics.undecided.values() if self.statistics is not None else ()
+        given_up = sum(TOO_BUSY in reason for reason in (*(run.blocked for run in self.runs), *undecided))
+        if given_up:
+            many = f"{given_up} plays were given up, for the kit itself was up to {worst} ms late"
+            self.add_remarks(f"{TOO_BUSY}: {many}")
 
     def add_run(self, run: ScenarioRun) -> None:
         """Add a scenario that was played. How it decides the reference differences binds all later ones: a run that
@@ -462,7 +474,9 @@ async def shrink_failures(state: RunState, engine: ScheduleEngine) -> bool:
     """
     independent, dependent = state.requirements_to_shrink()
     state.work.stage = "replays of random schedules"
-    found = await engine.confirm_violations(independent)
+    shrinking = state.plan.shrink_seconds
+    confirming = None if shrinking is None else CONFIRMING_FACTOR * shrinking
+    found = await engine.confirm_violations(independent, confirming)
     limits = RunLimits(state.plan.shrink_seconds)
     cut_short = await shrink_confirmed(state, engine, found, limits)
     left = [each for each in dependent if each in state.unconfirmed_requirements()]

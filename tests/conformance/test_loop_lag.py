@@ -22,6 +22,7 @@ from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.reports.progress import ProgressDisplay, progress_line
 from fencepost.conformance.reports.words import format_duration
+from fencepost.conformance.results import TargetFacts
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.conformance.run.crashes import CrashMonitor
 from fencepost.conformance.run.play import LoopLagMonitor, discard_if_lagging, is_inconclusive, target_bench
@@ -72,6 +73,25 @@ def test_the_loop_is_late_when_something_holds_it_up() -> None:
     assert quiet == 0
     assert 550 <= worst <= 600
     assert since == 0
+
+
+def test_delays_that_follow_each_other_add_up() -> None:
+    monitor = LoopLagMonitor()
+    monitor.lags.extend([(1.0, 0.5), (2.0, 0.4), (2.5, 0.3), (9.0, 0.2)])
+    assert [monitor.worst_since(0, window) for window in (0.0, 0.5, 1.0, 2.0, 9.0)] == [500, 700, 900, 1_200, 1_400]
+    assert monitor.worst_since(2.0, 2.0) == 700
+
+
+def test_what_the_kit_was_too_late_for_is_told(run_with_violation: ScenarioRun) -> None:
+    course = run_state_of(Plan("kafka://127.0.0.1:1"))
+    course.facts = TargetFacts({}, {}, (), {})
+    course.runs.append(run_with_violation)
+    course.tell_delays(300)
+    assert course.facts.remarks == ()
+    course.runs.append(discard_if_lagging(replace(run_with_violation, loop_lag=1_500)))
+    course.tell_delays(1_500)
+    told = "this machine is too busy: 1 plays were given up, for the kit itself was up to 1500 ms late"
+    assert course.facts.remarks == (told,)
 
 
 def test_lagging_kit_reports_no_violation(run_with_violation: ScenarioRun) -> None:
