@@ -67,6 +67,9 @@ class ExitCode(IntEnum):
     INCONCLUSIVE = 3
 
 
+WENT_DOWN = "the target went down"
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """One violation: the observed response, the allowed ones, and how to reproduce it.
@@ -96,6 +99,11 @@ class Failure:
     wrong_step: int = 0
     kind: str = ""
     excerpt: str = ""
+
+    @property
+    def is_harm(self) -> bool:
+        """Whether the target went down instead of responding."""
+        return self.observed == WENT_DOWN
 
     def numbered_steps(self) -> Iterator[str]:
         """The steps of the schedule, numbered, with a mark behind the one that gets the wrong response."""

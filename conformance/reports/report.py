@@ -416,8 +416,10 @@ def open_blocks(report: Report) -> Iterator[Block]:
 
 
 def violation_parts(report: Report, *, is_drawn: bool = True) -> Iterator[Part]:
-    """The causes in a list if there are several, then each failed requirement, and what no requirement speaks of."""
+    """What brought the target down, the causes in a list if there are several, then each failed requirement, and what
+    no requirement speaks of."""
     requirements, causes = report.specification.requirements, find_causes(report.results)
+    yield from (unclassified_part(failure) for failure in report.unclassified if failure.is_harm)
     if len(causes) > 1:
         lines = tuple(f"{', '.join(cause.requirements)}: {shorten(cause.title)}" for cause in causes)
         yield Part("Causes", (Bullets(lines, is_numbered=True),))
@@ -428,7 +430,7 @@ def violation_parts(report: Report, *, is_drawn: bool = True) -> Iterator[Part]:
         for id in others:
             as_first = first if id in cause.alike else ""
             yield failure_part(by_id[id], requirements[id], as_first)
-    for number, failure in enumerate(report.unclassified):
+    for number, failure in enumerate(each for each in report.unclassified if not each.is_harm):
         yield unclassified_part(failure, is_drawn=is_drawn and number < MAX_DRAWN)
 
 
@@ -458,6 +460,8 @@ def failure_part(
 def unclassified_part(failure: Failure, *, is_drawn: bool = False) -> Part:
     """A violation that no requirement speaks of."""
     told = " no behaviour of the model explains this, and no requirement speaks of it"
+    if failure.is_harm:
+        told = " no request may bring a target down"
     title = (Span("UNCLASSIFIED", tone=Verdict.FAIL), told)
     return Part(title, failure_blocks(failure, (), (), "a violation that no requirement speaks of" if is_drawn else ""))
 

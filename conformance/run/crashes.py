@@ -15,8 +15,7 @@ from typing import Any
 from fencepost.adapters.address import TargetError
 from fencepost.adapters.target import SendOptions, TraceBuilder
 from fencepost.conformance.analysis.failures import MemberLabels, Origin, excerpt_of, schedule_lines
-from fencepost.conformance.results import Failure
-from fencepost.conformance.run.play import WENT_DOWN
+from fencepost.conformance.results import WENT_DOWN, Failure
 from fencepost.conformance.run.protocol import RemoteTarget
 from fencepost.conformance.subject import ScenarioRun
 from fencepost.traces.events import Event, Kind

@@ -14,6 +14,7 @@ from fencepost.adapters.address import TargetError
 from fencepost.adapters.target import Description, Target, TraceBuilder
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.analysis.root_cause import is_specific, satisfied_requirements
+from fencepost.conformance.results import WENT_DOWN
 from fencepost.conformance.run.context import ScenarioContext
 from fencepost.conformance.run.requests import Blocked, Unanswered, Unsupported
 from fencepost.conformance.run.schedule import (
@@ -42,9 +43,6 @@ DEFAULT_GRACE_MS = 2_000
 
 JudgeFunction = Callable[[Header, tuple[Event, ...]], Awaitable[TraceVerdict]]
 """Has a trace judged."""
-
-
-WENT_DOWN = "the target went down"
 
 
 class TargetWatch(Protocol):

@@ -17,9 +17,9 @@ from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.cli import main
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
+from fencepost.conformance.results import WENT_DOWN
 from fencepost.conformance.run import crashes
 from fencepost.conformance.run.crashes import CrashMonitor, TargetGone, describe_unexplained, failures_of
-from fencepost.conformance.run.play import WENT_DOWN
 from fencepost.conformance.run.pool import RestartBarrier
 from fencepost.conformance.run.remote import RemoteRun
 from fencepost.conformance.run.stream import RunLimits
@@ -208,7 +208,7 @@ def test_preparing_a_target_heeds_the_seconds_of_the_run() -> None:
     ],
 )
 def test_a_target_that_dies_of_a_request_fails_for_that(
-    manner: str, options: list[str], value: str, tmp_path: Path
+    manner: str, options: list[str], value: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "data").mkdir()
     path = f"PYTHONPATH={ROOT / '.src'}:{ROOT}"
@@ -220,3 +220,4 @@ def test_a_target_that_dies_of_a_request_fails_for_that(
     assert "ended" not in document
     (failure,) = document["unclassified"]
     assert failure["title"].startswith("the target went down by one request: JoinGroup") and value in failure["title"]
+    assert "UNCLASSIFIED no request may bring a target down" in capsys.readouterr().out

@@ -87,7 +87,7 @@ def test_what_the_kit_was_too_late_for_is_told(run_with_violation: ScenarioRun) 
     course.facts = TargetFacts({}, {}, (), {})
     course.runs.append(run_with_violation)
     course.tell_delays(300)
-    assert course.facts.remarks == ()
+    assert not course.facts.remarks
     course.runs.append(discard_if_lagging(replace(run_with_violation, loop_lag=1_500)))
     course.tell_delays(1_500)
     told = "this machine is too busy: 1 plays were given up, for the kit itself was up to 1500 ms late"
