@@ -84,11 +84,12 @@ PERTURBATIONS: dict[str, tuple[tuple[str, tuple[Value, ...]], ...]] = {
         ("offset", (0, 7, 9)),
         ("further", (1, 2, 9)),
         ("note", ("long", "note")),
+        ("leader-epoch", (0, 7)),
         ("retention", (-1, 2_000)),
         ("topic", ("absent",)),
     ),
     "fetch": (
-        ("partition", (0, 1, 9)),
+        ("partition", (0, 1, 9, "none")),
         ("further", (1, 2, 9)),
         ("stable", (1,)),
         ("groups", (1, "all")),

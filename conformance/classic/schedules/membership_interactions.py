@@ -1,6 +1,6 @@
 """Interactions of members: rebalances, losses, static members, clients of several versions."""
 
-from fencepost.conformance.classic.schedules.cast import CLIENTS, NEWEST, SHORT
+from fencepost.conformance.classic.schedules.cast import CLIENTS, NEWEST
 from fencepost.conformance.classic.schedules.interactions import Family, interaction
 from fencepost.conformance.classic.schedules.schedule_builder import PLANS, ScheduleBuilder
 
@@ -42,37 +42,6 @@ def commit_under_former_id(builder: ScheduleBuilder) -> None:
     builder.make_move("commit", who, {"offset": 5})
     builder.make_move("commit", who, {"as": "former", "offset": 6})
     builder.act("fetch", {"partition": 0})
-
-
-@interaction(Family.LOSSES)
-def crash_in_join_phase(builder: ScheduleBuilder) -> None:
-    """A member crashes while it waits for the response to JoinGroup."""
-    further, lost = builder.pick_actor(), builder.pick_member()
-    builder.join_until_member(further)
-    builder.join_until_member(lost)
-    builder.make_move("crash", lost)
-    builder.rebalance([further])
-
-
-@interaction(Family.LOSSES)
-def lose_leader_before_sync(builder: ScheduleBuilder) -> None:
-    """The leader is lost between the join phase and its SyncGroup."""
-    wanted = tuple(builder.members())
-    for each in wanted:
-        builder.join_until_member(each)
-    builder.make_move("join", wanted[0], {"metadata": 1})
-    builder.wait_for_joins(wanted)
-    leader = next((each for each in wanted if builder.simulation.is_leader(each)), wanted[0])
-    for each in wanted:
-        if each != leader:
-            builder.make_move("sync", each)
-    how = builder.draw.choose(("crash", "leave", "silent", "join"))
-    if how == "join":
-        builder.make_move("join", leader, {"metadata": 2})
-    elif how != "silent":
-        builder.make_move(how, leader)
-    builder.pass_time("rebalance", 1)
-    builder.heartbeat_all()
 
 
 @interaction(Family.LOSSES)
@@ -187,20 +156,6 @@ def ask_variously(builder: ScheduleBuilder) -> None:
     builder.sync_all(builder.members())
 
 
-@interaction(Family.GENERATIONS)
-def abandon_id(builder: ScheduleBuilder) -> None:
-    """A newcomer gets an id and never uses it; the members rejoin, and wait no longer than its session."""
-    lost = builder.pick_newcomer()
-    builder.make_move("join", lost, {"as": "nobody", "session": SHORT})
-    others = [each for each in builder.members() if each != lost]
-    builder.make_move("join", others[0] if others else builder.first_actor(), {"metadata": 1})
-    for each in others:
-        builder.join_until_member(each)
-    if builder.flag():
-        builder.make_move("wait", lost, {"for": "session", "side": 1})
-    builder.heartbeat_all()
-
-
 # --- static members ---------------------------------------------------------------------------------------------
 
 
@@ -244,21 +199,6 @@ def replace_static_member_without_others(builder: ScheduleBuilder) -> None:
             builder.join_until_member(each)
     builder.wait_for_joins(builder.members())
     builder.sync_all(builder.members(), plan=builder.draw.choose(PLANS))
-    builder.heartbeat_all()
-
-
-@interaction(Family.STATIC_MEMBERS)
-def replace_static_member_in_sync_phase(builder: ScheduleBuilder) -> None:
-    """A static member is replaced between the join phase and its SyncGroup."""
-    old = builder.pick_member()
-    builder.make_move("join", old, {"metadata": builder.draw.number(0, 2)})
-    wanted = tuple(builder.members())
-    for each in wanted:
-        builder.join_until_member(each)
-    builder.wait_for_joins(wanted)
-    builder.make_move("crash", old)
-    builder.make_move("join", old)
-    builder.sync_all(wanted)
     builder.heartbeat_all()
 
 

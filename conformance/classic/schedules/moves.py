@@ -84,7 +84,9 @@ async def join(cast: Cast, move: Move) -> None:
         actor.member.session_timeout = cast.session_timeout(session)
     elif session:
         changes["session_timeout_ms"] = cast.session_timeout(session)
-    if rebalance:
+    if rebalance == "zero":
+        changes["rebalance_timeout_ms"] = 0
+    elif rebalance:
         actor.member.rebalance_timeout = cast.rebalance_timeout(rebalance)
     if "type" in dict(move.options):
         changes["protocol_type"] = "" if move.get("type") == "none" else "other"
@@ -230,16 +232,22 @@ async def delete(cast: Cast, move: Move) -> None:
 
 FIRST_BATCHED_VERSION = 8
 """The first version of OffsetFetch with several groups."""
+FIRST_LEADER_EPOCH_VERSION = 6
+"""The first version of OffsetCommit with leader epochs."""
 
 
-@move_kind("commit", *SENDER_OPTIONS, "partition", "offset", "further", "note", "retention", "topic")
+@move_kind("commit", *SENDER_OPTIONS, "partition", "offset", "further", "note", "leader-epoch", "retention", "topic")
 async def commit(cast: Cast, move: Move) -> None:
-    """OffsetCommit of one partition, and of a `further` one; `note` is the metadata, "long" exceeds the limit."""
+    """OffsetCommit of one partition, and of a `further` one; `note` is the metadata, "long" exceeds the
+    limit."""
     actor = cast.actor_at(move.who)
     changes = cast.identity_fields(actor, move, "generation_id_or_member_epoch")
     if "retention" in dict(move.options):
         changes["retention_time_ms"] = move.number("retention")
+    version = cast.version_for("OffsetCommit", move, actor)
     row: dict[str, Any] = {"committed_offset": move.number("offset", 1)}
+    if "leader-epoch" in dict(move.options) and version >= FIRST_LEADER_EPOCH_VERSION:
+        row["committed_leader_epoch"] = move.number("leader-epoch")
     if move.get("note") == "long" and cast.context.description.knows("max_offset_metadata"):
         row["committed_metadata"] = "x" * (cast.context.settings.max_offset_metadata + 1)
     elif move.get("note"):
@@ -247,7 +255,6 @@ async def commit(cast: Cast, move: Move) -> None:
     rows: dict[tuple[str, int] | int, int | Body] = {partition_of(move): row}
     if "further" in dict(move.options):
         rows[move.number("further")] = move.number("offset", 1) + 1
-    version = cast.version_for("OffsetCommit", move, actor)
     call = actor.context.commit(actor.member, rows, version=version, **changes)
     await cast.track_request(call, actor, sent_body(call))
 
@@ -260,10 +267,12 @@ def partition_of(move: Move) -> tuple[str, int] | int:
 
 @move_kind("fetch", "partition", "further", "stable", "groups", "version", "topic")
 async def fetch(cast: Cast, move: Move) -> None:
-    """OffsetFetch of all partitions unless one or two are named; `groups` are those of `groups_of`."""
+    """OffsetFetch of all partitions unless one or two are named, or "none"; `groups` are those of `groups_of`."""
     context = cast.actor_at(move.who).context
     partitions = None if "partition" not in dict(move.options) else [partition_of(move)]
-    if partitions is not None and "further" in dict(move.options):
+    if move.get("partition") == "none":
+        partitions = []
+    elif partitions is not None and "further" in dict(move.options):
         partitions.append(move.number("further"))
     version = cast.version_for("OffsetFetch", move)
     if partitions is None and version < 2:
@@ -306,7 +315,7 @@ async def initialize_producer(cast: Cast, move: Move) -> None:
         await initialize_transaction(cast, move.number("producer"))
 
 
-@move_kind("transact", *SENDER_OPTIONS, "partition", "further", "offset", "note", "producer", "epoch")
+@move_kind("transact", *SENDER_OPTIONS, "partition", "further", "offset", "note", "leader-epoch", "producer", "epoch")
 async def commit_in_transaction(cast: Cast, move: Move) -> None:
     """TxnOffsetCommit in the actor's group of one partition, and of a `further` one; `epoch` is the distance from the
     producer's own. The transaction begins if none is open; left out if it cannot begin."""
@@ -322,7 +331,8 @@ async def commit_in_transaction(cast: Cast, move: Move) -> None:
     rows: dict[tuple[str, int] | int, Body] = {move.number("partition"): {"committed_offset": move.number("offset", 1)}}
     if "further" in dict(move.options):
         rows[move.number("further")] = {"committed_offset": move.number("offset", 1) + 1}
-    defaults = {"committed_leader_epoch": -1, "committed_metadata": str(move.get("note"))}
+    leader_epoch, note = move.number("leader-epoch", -1), str(move.get("note"))
+    defaults = {"committed_leader_epoch": leader_epoch, "committed_metadata": note}
     producer = transaction.producer
     sender: dict[str, Any] = {
         "producer_epoch": producer.epoch + move.number("epoch"),

@@ -15,13 +15,16 @@ WITHOUT_MEMBER: Mapping[str, Value] = {"as": "nobody", "generation": "none", "in
 
 
 def draw_offset(builder: ScheduleBuilder) -> dict[str, Value]:
-    """A partition and an offset; sometimes a further partition."""
+    """A partition and an offset; sometimes a further partition, or metadata and a leader epoch."""
     options: dict[str, Value] = {
         "partition": builder.draw.number(0, PARTITIONS - 1),
         "offset": builder.draw.number(0, 90),
     }
-    if builder.draw.number(0, 3) == 0:
-        options["further"] = (builder.draw.number(1, PARTITIONS - 1) + int(options["partition"])) % PARTITIONS
+    match builder.draw.number(0, 3):
+        case 0:
+            options["further"] = (builder.draw.number(1, PARTITIONS - 1) + int(options["partition"])) % PARTITIONS
+        case 1:
+            options |= {"note": "note", "leader-epoch": builder.draw.number(0, 9)}
     return options
 
 
@@ -130,33 +133,6 @@ def end_transaction(builder: ScheduleBuilder) -> None:
 
 
 @interaction(Family.TRANSACTIONS)
-def commit_beside_transaction(builder: ScheduleBuilder) -> None:
-    """An offset is committed plainly before, during and perhaps after a transaction on the same partition."""
-    options, producer = draw_offset(builder), builder.draw.number(0, PRODUCERS - 1)
-    plain = {"partition": options["partition"], **builder.draw.choose(({}, WITHOUT_MEMBER))}
-    who = builder.pick_member()
-    if builder.flag():
-        builder.make_move("commit", who, {**plain, "offset": builder.draw.number(0, 90)})
-    transact(builder, producer, options)
-    builder.make_move("commit", who, {**plain, "offset": builder.draw.number(0, 90)})
-    builder.fetch_all()
-
-
-@interaction(Family.TRANSACTIONS)
-def delete_beside_transaction(builder: ScheduleBuilder) -> None:
-    """While a transaction is open, an administrator deletes the offset of its partition, or the whole group."""
-    options, producer = draw_offset(builder), builder.draw.number(0, PRODUCERS - 1)
-    transact(builder, producer, options)
-    if builder.flag():
-        leave_all(builder)
-    if builder.draw.number(0, 2):
-        builder.act("delete-offsets", {"partition": options["partition"]})
-    else:
-        builder.act("delete")
-    builder.fetch_all()
-
-
-@interaction(Family.TRANSACTIONS)
 def transact_with_two_producers(builder: ScheduleBuilder) -> None:
     """Two producers commit an offset of one partition; their transactions end in any order."""
     options, first = draw_offset(builder), builder.draw.number(0, PRODUCERS - 1)
@@ -179,18 +155,6 @@ def restart_producer(builder: ScheduleBuilder) -> None:
     if is_open and builder.flag():
         transact(builder, producer, {**draw_offset(builder), "epoch": -1})
         builder.fetch_all()
-
-
-@interaction(Family.TRANSACTIONS, has_open_transaction)
-def change_members_in_transaction(builder: ScheduleBuilder) -> None:
-    """The group becomes empty, or a rebalance takes place, while a transaction is open; then it may end."""
-    if builder.flag():
-        leave_all(builder)
-    else:
-        builder.rebalance(builder.pick_actors(2))
-    builder.fetch_all()
-    if builder.flag():
-        end_transaction(builder)
 
 
 # --- several groups ---------------------------------------------------------------------------------------------

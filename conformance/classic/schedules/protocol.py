@@ -9,6 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from fencepost.conformance.classic.schedules import (
+    crossing_interactions,
     membership_interactions,
     offset_interactions,
     request_interactions,
@@ -31,6 +32,7 @@ from fencepost.traces.events import Event
 from fencepost.traces.model_transitions import Transition
 
 INTERACTION_MODULES = (
+    crossing_interactions,
     membership_interactions,
     request_interactions,
     offset_interactions,

@@ -3,16 +3,7 @@
 from fencepost.conformance.classic.schedules.cast import SHORT
 from fencepost.conformance.classic.schedules.interactions import Family, interaction
 from fencepost.conformance.classic.schedules.membership_interactions import ask_variously, replace_leader
-from fencepost.conformance.classic.schedules.offset_interactions import (
-    PARTITIONS,
-    WITHOUT_MEMBER,
-    draw_offset,
-    draw_sender,
-    leave_all,
-    transact,
-)
 from fencepost.conformance.classic.schedules.schedule_builder import ScheduleBuilder
-from fencepost.conformance.run.schedule import Value
 from fencepost.model.settings import NEW_MEMBER_TIMEOUT_MS
 
 RETENTION_SHARES = (25, 40, 55, 70)
@@ -132,53 +123,6 @@ def wait_for_retention(builder: ScheduleBuilder) -> None:
     builder.in_each_group(builder.fetch_all)
 
 
-@interaction(Family.TIME, is_virtual)
-def renew_retention(builder: ScheduleBuilder) -> None:
-    """Offsets are committed; between two parts of their retention something happens that may begin it anew."""
-    options, how = draw_offset(builder), builder.draw.choose(("stay", "leave", "delete"))
-    if how == "delete":
-        leave_all(builder)
-        builder.act("delete")
-    sender = WITHOUT_MEMBER if how == "delete" else draw_sender(builder)
-    builder.make_move("commit", builder.pick_member(), {**options, **sender})
-    if how == "leave":
-        leave_all(builder)
-    retain(builder)
-    further: dict[str, Value] = {"partition": (int(options["partition"]) + 1) % PARTITIONS, **sender}
-    match builder.draw.choose(("commit", "leave", "rebalance", "transact", "restart")):
-        case "commit":
-            builder.make_move("commit", builder.pick_member(), {**further, "offset": builder.draw.number(0, 90)})
-        case "leave":
-            leave_all(builder)
-        case "rebalance":
-            builder.rebalance(builder.pick_actors(2))
-        case "transact" if builder.scope.transactions:
-            transact(builder, 0, {**further, "offset": builder.draw.number(0, 90)})
-            builder.act("end", {"producer": 0})
-        case "restart" if builder.can_restart():
-            builder.act("restart")
-    builder.fetch_all()
-    retain(builder)
-    builder.fetch_all()
-
-
-@interaction(Family.TIME, lambda builder: builder.is_virtual and builder.scope.transactions)
-def outlive_retention_in_transaction(builder: ScheduleBuilder) -> None:
-    """A transaction is open while the retention passes, in a group with or without members; then it ends."""
-    options = draw_offset(builder)
-    if builder.flag():
-        builder.make_move("commit", builder.pick_member(), options)
-    transact(builder, 1, {**options, "offset": builder.draw.number(0, 90)})
-    if builder.flag():
-        leave_all(builder)
-    retain(builder)
-    builder.fetch_all()
-    builder.act("end", {"producer": 1, **({"abort": 1} if builder.draw.number(0, 3) == 0 else {})})
-    builder.fetch_all()
-    retain(builder)
-    builder.fetch_all()
-
-
 # --- restarts ---------------------------------------------------------------------------------------------------
 
 
@@ -249,21 +193,3 @@ def restart_target_twice(builder: ScheduleBuilder) -> None:
     builder.make_move("commit", builder.pick_member(), {"offset": 6})
     builder.act("restart")
     builder.act("fetch")
-
-
-@interaction(Family.RESTARTS, lambda builder: builder.can_restart() and builder.scope.transactions)
-def restart_in_transaction(builder: ScheduleBuilder) -> None:
-    """The target restarts while a transaction is open or when it has just ended."""
-    options = draw_offset(builder)
-    transact(builder, 2, options)
-    if builder.flag():
-        builder.make_move("commit", builder.pick_member(), {**options, "offset": builder.draw.number(0, 90)})
-    end = {"producer": 2, **({"abort": 1} if builder.draw.number(0, 2) == 0 else {})}
-    when = builder.draw.choose(("before", "after", "never"))
-    if when == "before":
-        builder.act("end", end)
-    builder.act("restart")
-    builder.fetch_all()
-    if when == "after":
-        builder.act("end", end)
-        builder.fetch_all()
