@@ -16,7 +16,6 @@ from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.subject import Selection, select_requirements
 from fencepost.model.catalogue.requirement import Requirement
 
-SCENARIOS, SCHEDULES = "scenarios", "schedules"
 SHRINK_SECONDS = 10.0
 
 

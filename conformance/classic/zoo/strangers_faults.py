@@ -11,6 +11,7 @@ from fencepost.adapters.classic.coordinator import Coordinator
 from fencepost.adapters.classic.coordinator_state import CoordinatorState
 from fencepost.adapters.serve.coordination import Body, Request, Response
 from fencepost.conformance.classic.zoo.bugs import COORDINATOR_BUGS
+from fencepost.conformance.classic.zoo.bugs.deviations import DEVIATIONS
 from fencepost.conformance.classic.zoo.bugs.environments import PLAIN, coordinator_mutants
 from fencepost.conformance.classic.zoo.coordinator_stand import CoordinatorFault
 from fencepost.conformance.zoo.fault import INVENTED, Fault, Injection, Patch, Side, mutant_fault
@@ -284,7 +285,7 @@ def fault_pools() -> Mapping[str, Mapping[str, CoordinatorFault]]:
     """The faults of each origin by their ids."""
     mutants = filter(is_in_one_function, coordinator_mutants())
     return {
-        "bugs": COORDINATOR_BUGS,
+        "bugs": {**COORDINATOR_BUGS, **DEVIATIONS},
         "mutants": by_their_ids(mutant_fault(each, Side.COORDINATOR, PLAIN, put_in_mutant) for each in mutants),
         "rewrites": by_their_ids(rewrite_fault(id, put_in) for id, put_in in rewrites()),
     }
