@@ -61,10 +61,14 @@ class WorkerPool:
         self.executor = ProcessPoolExecutor(processes, context, prepare_worker, (watched, max_memory))
 
     def start(self) -> None:
-        """Start the processes now instead of with the first tasks, with SIGINT blocked until they ignore it."""
+        """Start the processes now instead of with the first tasks.
+
+        Signals that end the command wait meanwhile: one in the middle of a start would leave a process behind that
+        nobody knows. The processes begin with these signals blocked, too, until they are prepared.
+        """
         if sys.platform == "win32":
             return
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
         try:
             for _ in range(self.processes):
                 self.executor.submit(ignore_interrupts)
@@ -75,7 +79,7 @@ class WorkerPool:
         """End the processes, whatever they are at, and drop all work."""
         self._lifeline.close()
         for process in list((self.executor._processes or {}).values()):
-            process.terminate()  # a process in the middle of one long C call does not get to its thread
+            process.kill()  # one in the middle of a long C call, or that is starting, does not get to its thread
         self.executor.shutdown(wait=True, cancel_futures=True)
 
     def __enter__(self) -> Executor:
@@ -94,6 +98,8 @@ def ignore_interrupts() -> None:
 def prepare_worker(watched: Connection, max_memory: int | None) -> None:
     """Prepare a worker process, which ends when the other end of `watched` is closed."""
     ignore_interrupts()
+    if sys.platform != "win32":
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
     threading.Thread(target=end_with, args=(watched,), daemon=True).start()
     if max_memory is not None:
         import resource  # Windows has none
