@@ -5,7 +5,7 @@ about it if the run ends, says nothing against what is allowed, finds each fault
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from math import sqrt
 from random import Random
@@ -23,7 +23,8 @@ Value: TypeAlias = int | str
 @dataclass(frozen=True, slots=True)
 class Stranger:
     """A stranger as plain data: the number under which a seed draws it, its differences with their values, and the ids
-    of its faults. The run on it plays so many random `schedules`, and is about the requirements in `only` (none: all).
+    of its faults. The run on it plays so many random `schedules`, and is about the requirements in `only` (none: all),
+    in the process of the stranger, or over the network.
     """
 
     seed: int
@@ -32,6 +33,7 @@ class Stranger:
     faults: tuple[str, ...]
     schedules: int = 0
     only: tuple[str, ...] = ()
+    is_remote: bool = False
 
     def __str__(self) -> str:
         told = [f"{name} {value}".strip() for name, value in self.differences]
@@ -40,13 +42,14 @@ class Stranger:
 
 @dataclass(slots=True)
 class Disguise:
-    """What the differences of a stranger add up to: a patch of this process, settings that are not the usual ones, and
-    by how many milliseconds a target that breaks nothing may be late."""
+    """What the differences of a stranger add up to: a patch of this process, settings that are not the usual ones, by
+    how many milliseconds a target that breaks nothing may be late, and the number of its nodes."""
 
     patch: Patch
     settings: dict[str, int] = field(default_factory=dict)
     grace: int = 0
     order: Order = Order.TOTAL
+    nodes: int = 2
 
     def delay(self, milliseconds: int) -> None:
         """Allow for responses that come later, and so are not seen in the order in which they were made."""
@@ -84,12 +87,13 @@ class FaultNames:
 @dataclass(frozen=True, slots=True)
 class StrangerKind:
     """What a protocol adds: its differences, its faults by their ids in pools of one origin each, whether a fault goes
-    together with other faults and differences, and a run on a stranger."""
+    together with other faults and differences, a run on a stranger, and the requirements that it is about by id."""
 
     differences: tuple[Difference, ...]
     pools: Callable[[], Mapping[str, Mapping[str, Fault[Any]]]]
     goes_with: Callable[[Fault[Any], Sequence[Fault[Any]], Sequence[str]], bool]
     play: Callable[[Stranger], "StrangerOutcome"]
+    requirements: Callable[[], Collection[str]]
 
 
 DIFFERENCE_SHARE = 0.15
@@ -98,7 +102,7 @@ FAULT_COUNTS = (0, 0, 0, 1, 1, 1, 1, 2, 3, 4, 6, 8)
 """How many faults a stranger has; each of these numbers is as likely."""
 
 
-def draw_stranger(kind: StrangerKind, seed: int, number: int, schedules: int) -> Stranger:
+def draw_stranger(kind: StrangerKind, seed: int, number: int, schedules: int, is_remote: bool = False) -> Stranger:
     """The stranger with this number of a seed; it does not depend on any other."""
     chance = Random(f"{seed}/{number}")
     differences = tuple(
@@ -110,7 +114,7 @@ def draw_stranger(kind: StrangerKind, seed: int, number: int, schedules: int) ->
         fault = chance.choice(chance.choice(pools))
         if fault not in chosen and kind.goes_with(fault, chosen, [name for name, _ in differences]):
             chosen.append(fault)
-    return Stranger(seed, number, differences, tuple(each.id for each in chosen), schedules)
+    return Stranger(seed, number, differences, tuple(each.id for each in chosen), schedules, (), is_remote)
 
 
 # --- what a run on it was worth
@@ -262,25 +266,32 @@ def first_names(named: Sequence[Judged], some: Sequence[Judged]) -> Share:
     return Share(sum(bool(each.is_first_right) for each in counted), len(counted))
 
 
-def failures_of_the_kit(judged: Iterable[Judged]) -> Counter[str]:
-    """What went wrong, and on how many strangers."""
-    kinds: Counter[str] = Counter()
-    for each in judged:
-        kinds.update(set(kinds_of(each)))
-    return kinds
+@dataclass(frozen=True, slots=True, order=True)
+class KitFailure:
+    """Something that the kit does wrong on a stranger: a false alarm, a wrong name, something undecided or a run that
+    does not end, and the requirement that it is about."""
+
+    what: str
+    about: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.what} {self.about}".strip()
 
 
-def kinds_of(judged: Judged) -> Iterable[str]:
-    """What went wrong on one stranger."""
+def kit_failures(judged: Judged) -> Iterator[KitFailure]:
+    """What the kit did wrong on one stranger; that it missed a fault is not among it."""
     outcome = judged.outcome
     if outcome.ended:
-        yield "did not end"
+        yield KitFailure("did not end")
     for name in judged.outside:
-        yield f"{'wrong name' if outcome.stranger.faults else 'false alarm'} {name}"
+        yield KitFailure("wrong name" if outcome.stranger.faults else "false alarm", name)
     for name in outcome.undecided:
-        yield f"undecided {name}"
-    for fault in judged.missed:
-        yield f"missed {fault}"
+        yield KitFailure("undecided", name)
+
+
+def count_kit_failures(judged: Iterable[Judged]) -> Counter[KitFailure]:
+    """What the kit did wrong, and on how many strangers."""
+    return Counter(failure for each in judged for failure in set(kit_failures(each)))
 
 
 def to_json(judged: Sequence[Judged]) -> dict[str, Any]:
@@ -316,7 +327,7 @@ def row_of(judged: Judged) -> dict[str, Any]:
 # --- the smallest stranger
 
 
-def simpler_strangers(kind: StrangerKind, stranger: Stranger) -> Iterable[Stranger]:
+def simpler_strangers(kind: StrangerKind, stranger: Stranger) -> Iterator[Stranger]:
     """Strangers that are simpler by one step: a fault or a difference less, or a value that is more ordinary."""
     for fault in stranger.faults:
         yield replace(stranger, faults=tuple(each for each in stranger.faults if each != fault))
@@ -330,8 +341,12 @@ def simpler_strangers(kind: StrangerKind, stranger: Stranger) -> Iterable[Strang
         yield replace(stranger, schedules=0)
 
 
-def shrink_stranger(kind: StrangerKind, stranger: Stranger, shows: Callable[[Stranger], bool]) -> Stranger:
-    """The smallest stranger that still `shows` something, by steps of which each one does."""
+def shrink_stranger(kind: StrangerKind, stranger: Stranger, about: str, shows: Callable[[Stranger], bool]) -> Stranger:
+    """The smallest stranger that still `shows` something about a requirement, by steps of which each one does; with the
+    run about that requirement alone, if that is enough."""
+    alone = replace(stranger, only=(about,))
+    if about in kind.requirements() and stranger.only != alone.only and shows(alone):
+        stranger = alone
     while True:
         smaller = next((each for each in simpler_strangers(kind, stranger) if shows(each)), None)
         if smaller is None:

@@ -11,7 +11,18 @@ from dataclasses import dataclass, field
 from fencepost.conformance.events import Progress
 from fencepost.conformance.run.workers import MAX_MEMORY_BYTES, WorkerPool
 from fencepost.conformance.zoo.registry import stranger_kind
-from fencepost.conformance.zoo.strangers import Judged, Stranger, StrangerOutcome, draw_stranger, hold_against
+from fencepost.conformance.zoo.strangers import (
+    Judged,
+    KitFailure,
+    Stranger,
+    StrangerKind,
+    StrangerOutcome,
+    count_kit_failures,
+    draw_stranger,
+    hold_against,
+    kit_failures,
+    shrink_stranger,
+)
 
 LOOK_SECONDS = 0.5
 """How often a process is looked at whose time may be up."""
@@ -95,15 +106,18 @@ class Measurement:
     schedules: int
     workers: int
     numbers: tuple[int, ...] = ()
+    is_remote: bool = False
     bounds: Bounds = Bounds()
     judged: list[Judged] = field(default_factory=list)
+    smallest: dict[KitFailure, Stranger] = field(default_factory=dict)
     is_cut_short: bool = False
 
-    def run(self, show: Callable[[Progress], None]) -> None:
-        """Measure; Ctrl-C ends it early, with what was measured so far."""
+    def run(self, show: Callable[[Progress], None], shrink: int = 0) -> None:
+        """Measure, and shrink the strangers of so many kinds of failures of the kit, the most frequent ones first.
+        Ctrl-C ends it early, with what was measured so far."""
         kind = stranger_kind()
         numbers = self.numbers or range(self.strangers)
-        drawn = [draw_stranger(kind, self.seed, number, self.schedules) for number in numbers]
+        drawn = [draw_stranger(kind, self.seed, each, self.schedules, self.is_remote) for each in numbers]
         begun = time.monotonic()
         try:
             for outcome in play_strangers(drawn, self.workers, self.bounds):
@@ -111,6 +125,22 @@ class Measurement:
                 wrong = sum(bool(each.outside or each.outcome.ended) for each in self.judged)
                 done, seconds = len(self.judged), time.monotonic() - begun
                 show(Progress(done, len(drawn), seconds, wrong, str(outcome.stranger.number), unit="strangers"))
+            self.judged.sort(key=lambda each: each.outcome.stranger.number)
+            self.shrink(kind, show, shrink)
         except KeyboardInterrupt:
             self.is_cut_short = True
-        self.judged.sort(key=lambda each: each.outcome.stranger.number)
+
+    def shrink(self, kind: StrangerKind, show: Callable[[Progress], None], kinds: int) -> None:
+        """Shrink the strangers of the most frequent kinds of failures."""
+        begun = time.monotonic()
+        found = count_kit_failures(self.judged).most_common(kinds)
+        for done, (failure, _) in enumerate(found, 1):
+            show(Progress(done - 1, len(found), time.monotonic() - begun, current=str(failure), unit="kinds"))
+            showing = [each.outcome.stranger for each in self.judged if failure in kit_failures(each)]
+            simplest = min(showing, key=lambda each: len(each.faults) + len(each.differences))
+
+            def shows(stranger: Stranger, failure: KitFailure = failure) -> bool:
+                outcomes = play_strangers([stranger], 1, self.bounds)
+                return any(failure in kit_failures(hold_against(outcome)) for outcome in outcomes)
+
+            self.smallest[failure] = shrink_stranger(kind, simplest, failure.about, shows)

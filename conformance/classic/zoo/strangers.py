@@ -7,6 +7,7 @@ catalogue leaves something to a coordinator, or two of its sentences apply at on
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from itertools import count
 from random import Random
 from typing import Any
 
@@ -16,8 +17,12 @@ from fencepost.adapters.classic.coordinator_state import CoordinatorState
 from fencepost.adapters.classic.group import Group
 from fencepost.adapters.classic.membership import Joining, Syncing
 from fencepost.adapters.classic.messages import JoinGroup
-from fencepost.adapters.in_process import OFFERED, InProcessTarget
+from fencepost.adapters.in_process import OFFERED
+from fencepost.adapters.serve import cluster, server
+from fencepost.adapters.serve.cluster import ServedCluster
 from fencepost.adapters.serve.coordination import LOCAL, Node, Request, Response
+from fencepost.adapters.serve.record_apis import OFFERED_VERSIONS
+from fencepost.adapters.serve.server import Server
 from fencepost.adapters.target import Description, SettingOrigin
 from fencepost.conformance.classic.zoo.bugs.environments import ENVIRONMENTS, PLAIN, CrashingTarget
 from fencepost.conformance.zoo.fault import Patch, Shipped, instead_of
@@ -39,14 +44,23 @@ def describe_as(disguise: Disguise, change: Callable[[Description], Description]
 
 
 def offer_versions(disguise: Disguise, versions: Mapping[str, tuple[int, int]]) -> None:
-    """Have the target offer these versions at most."""
-    common = {
-        api: (max(low, versions[api][0]), min(high, versions[api][1]))
-        for api, (low, high) in in_process.OFFERED.items()
-        if api in versions
-    }
-    kept = {api: bounds for api, bounds in common.items() if bounds[0] <= bounds[1]}
-    disguise.patch.replace(in_process, "OFFERED", kept)
+    """Have the target offer these versions of the APIs in `OFFERED` at most, in this process and over the network."""
+    disguise.patch.replace(in_process, "OFFERED", limit_versions(in_process.OFFERED, versions))
+    served = limit_versions(OFFERED_VERSIONS, versions)
+    for module in (cluster, server):
+        disguise.patch.replace(module, "OFFERED_VERSIONS", served)
+
+
+def limit_versions(
+    offered: Mapping[str, tuple[int, int]], limits: Mapping[str, tuple[int, int]]
+) -> dict[str, tuple[int, int]]:
+    """What is left of the versions that are offered; APIs that this protocol does not know stay as they are."""
+    kept: dict[str, tuple[int, int]] = {}
+    for api, (low, high) in offered.items():
+        lowest, highest = limits.get(api, (0, -1) if api in OFFERED else (low, high))
+        if max(low, lowest) <= min(high, highest):
+            kept[api] = (max(low, lowest), min(high, highest))
+    return kept
 
 
 OLD_CEILINGS: Mapping[str, int] = {
@@ -98,7 +112,8 @@ def leave_out_apis(apis: Value, disguise: Disguise) -> None:
 
 def have_nodes(count: Value, disguise: Disguise) -> None:
     """So many nodes make the cluster."""
-    nodes = tuple(Node(LOCAL.node_id + each, LOCAL.host, LOCAL.port + each) for each in range(int(count)))
+    disguise.nodes = int(count)
+    nodes = tuple(Node(LOCAL.node_id + each, LOCAL.host, LOCAL.port + each) for each in range(disguise.nodes))
     disguise.patch.replace(in_process, "NODES", nodes)
     if len(nodes) == 1:
         describe_as(disguise, lambda description: replace(description, can_move=False))
@@ -122,6 +137,21 @@ def tell_no_settings(told: Value, disguise: Disguise) -> None:
         return replace(description, settings=Settings(**values), origins=origins)
 
     describe_as(disguise, forget)
+    untold = {api: bounds for api, bounds in OFFERED_VERSIONS.items() if api != "DescribeConfigs"}
+    for module in (cluster, server):
+        disguise.patch.replace(module, "OFFERED_VERSIONS", untold)
+
+
+def accept_what_exists(value: Value, disguise: Disguise) -> None:
+    """CreateTopics says that all is well for a topic that is there."""
+    shipped = ServedCluster.create_topics
+
+    def create(served: ServedCluster, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        rows = shipped(served, body)["topics"]
+        exists = Error.TOPIC_ALREADY_EXISTS
+        return {"topics": [{**row, "error_code": 0} if row["error_code"] == exists else row for row in rows]}
+
+    disguise.patch.replace(ServedCluster, "create_topics", create)
 
 
 # --- settings
@@ -164,10 +194,10 @@ def clean_up_more_often(interval: Value, disguise: Disguise) -> None:
 
 def make_ids(form: Value, disguise: Disguise) -> None:
     """Member ids of another form."""
+    shipped, numbers = CoordinatorState.__init__, count(1)
 
-    def new_id(target: InProcessTarget, prefix: str) -> str:
-        target._ids += 1
-        number = target._ids
+    def new_id(prefix: str) -> str:
+        number = next(numbers)
         match form:
             case "digits":
                 return str(number)
@@ -177,10 +207,12 @@ def make_ids(form: Value, disguise: Disguise) -> None:
                 return f"{prefix}-{number:08d}".ljust(200, "x")
             case "slashes":
                 return f"/{prefix}//{number}/"
-            case _:
-                return f"mitglied№{number}"
+        return f"mitglied№{number}"
 
-    disguise.patch.replace(InProcessTarget, "_new_id", new_id)
+    def make_state(state: CoordinatorState, settings: Settings, log: Any, ignored: Any, *given: Any) -> None:
+        shipped(state, settings, log, new_id, *given)
+
+    disguise.patch.replace(CoordinatorState, "__init__", make_state)
 
 
 # --- when responses come
@@ -188,19 +220,16 @@ def make_ids(form: Value, disguise: Disguise) -> None:
 
 def deliver_late(disguise: Disguise, due: Callable[[int], int], longest: int, is_reversed: bool = False) -> None:
     """Deliver responses at the time that `due` makes of the present one, in milliseconds."""
-    shipped = CrashingTarget._deliver
     disguise.delay(longest)
+    for target in (CrashingTarget, Server):
 
-    def deliver(target: CrashingTarget, responses: Iterable[Response]) -> None:
-        known = list(responses)
-        if not known:
-            return
-        if is_reversed:
-            known.reverse()
-        loop, now = asyncio.get_running_loop(), target._now()
-        loop.call_at(due(now) / 1000, shipped, target, known)
+        def deliver(self: Any, responses: Iterable[Response], shipped: Callable[..., None] = target._deliver) -> None:
+            known = list(responses)[:: -1 if is_reversed else 1]
+            now = self._now()
+            if known:
+                asyncio.get_running_loop().call_later((due(now) - now) / 1000, shipped, self, known)
 
-    disguise.patch.replace(CrashingTarget, "_deliver", deliver)
+        disguise.patch.replace(target, "_deliver", deliver)
 
 
 def respond_slowly(milliseconds: Value, disguise: Disguise) -> None:
@@ -319,6 +348,7 @@ def order_errors(name: Value, disguise: Disguise) -> None:
 
 DIFFERENCES: tuple[Difference, ...] = (
     Difference("initial delay", (100, 0, 1_500, 3_000), set_initial_delay),
+    Difference("CreateTopics accepts what exists", ("",), accept_what_exists),
     Difference("session bounds", ("1000 60000", "100 1800000", "6000 300000"), set_session_bounds),
     Difference("group size", (8, 4, 12, 2_147_483_647), set_group_size),
     Difference("retention", ("60000 5000", "120000 60000", "604800000 600000"), set_retention),

@@ -2,11 +2,14 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from fencepost.adapters.address import format_address
+from fencepost.adapters.serve.server import Server, start_server
 from fencepost.adapters.target import Target
 from fencepost.conformance.analysis.causes import find_causes
 from fencepost.conformance.classic.zoo.bugs.environments import PLAIN, CrashingTarget
@@ -14,11 +17,15 @@ from fencepost.conformance.classic.zoo.coordinator_stand import CoordinatorFault
 from fencepost.conformance.classic.zoo.strangers import DIFFERENCES
 from fencepost.conformance.classic.zoo.strangers_faults import fault_pools
 from fencepost.conformance.classic.zoo.strangers_names import names_of
+from fencepost.conformance.events import RunEvent
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import EndKind, Report, Verdict
-from fencepost.conformance.run.bundled import BundledRun
+from fencepost.conformance.run.bundled import BUNDLED_SETTINGS, BundledRun
+from fencepost.conformance.run.play import DEFAULT_GRACE_MS
+from fencepost.conformance.run.remote import RemoteRun
 from fencepost.conformance.run.runner import requirements_of
+from fencepost.conformance.testing.threads import enter_in_thread
 from fencepost.conformance.zoo.fault import Fault, Patch
 from fencepost.conformance.zoo.strangers import (
     TOGETHER,
@@ -29,6 +36,7 @@ from fencepost.conformance.zoo.strangers import (
     StrangerKind,
     StrangerOutcome,
 )
+from fencepost.model.classic.catalogue import CLASSIC
 from fencepost.model.settings import Settings
 
 
@@ -55,7 +63,8 @@ def play_stranger(stranger: Stranger) -> StrangerOutcome:
         for fault in faults:
             fault.apply(patch)
             disguise.allow(fault.setting.grace, fault.setting.order)
-        report = asyncio.run(test_disguised(stranger, disguise))
+        test = test_over_network if stranger.is_remote else test_disguised
+        report = test(stranger, disguise)
     return replace(outcome_of(stranger, report, time.process_time() - begun), names=names)
 
 
@@ -64,19 +73,41 @@ def fault_with(id: str) -> CoordinatorFault:
     return next(pool[id] for pool in fault_pools().values() if id in pool)
 
 
-async def test_disguised(stranger: Stranger, disguise: Disguise) -> Report:
+def plan_for(stranger: Stranger, target: str) -> Plan:
+    """The plan of the run on a stranger; nothing is shrunk, as only verdicts count."""
+    seed = stranger.seed * 1_000 + stranger.number
+    return Plan(target, patterns=stranger.only, seed=seed, schedules=stranger.schedules, shrink_seconds=0.0)
+
+
+def test_disguised(stranger: Stranger, disguise: Disguise) -> Report:
     """The report of a run on the bundled coordinator as it is in this process at present."""
-    plan = Plan(
-        BUNDLED,
-        patterns=stranger.only,
-        seed=stranger.seed * 1_000 + stranger.number,
-        schedules=stranger.schedules,
-        shrink_seconds=0.0,
-    )
+    plan = plan_for(stranger, BUNDLED)
     profile = Profile(grace=disguise.grace, settings=disguise.settings)
-    make_target = partial(make_disguised, disguise)
-    run = BundledRun(plan, profile, make_target, can_configure=False)
-    return await run.run(requirements_of(plan), lambda event: None)
+    run = BundledRun(plan, profile, partial(make_disguised, disguise), can_configure=False)
+    return asyncio.run(run.run(requirements_of(plan), drop_event))
+
+
+def test_over_network(stranger: Stranger, disguise: Disguise) -> Report:
+    """The report of a run on the bundled server as it is in this process at present."""
+    settings = replace(BUNDLED_SETTINGS, **disguise.settings)
+    with enter_in_thread(partial(serve_disguised, settings, disguise.nodes)) as server:
+        plan = plan_for(stranger, f"kafka://{format_address(*server.address)}")
+        run = RemoteRun(plan, Profile(grace=DEFAULT_GRACE_MS + disguise.grace))
+        return asyncio.run(run.run(requirements_of(plan), drop_event))
+
+
+@asynccontextmanager
+async def serve_disguised(settings: Settings, nodes: int) -> AsyncIterator[Server]:
+    """The bundled server on loopback, as it is in this process at present."""
+    server = await start_server("127.0.0.1", 0, settings, nodes=nodes)
+    try:
+        yield server
+    finally:
+        await server.close()
+
+
+def drop_event(event: RunEvent) -> None:
+    """Take no notice of an event of a run."""
 
 
 def make_disguised(disguise: Disguise, settings: Settings) -> Target:
@@ -106,5 +137,5 @@ def outcome_of(stranger: Stranger, report: Report, seconds: float) -> StrangerOu
     )
 
 
-CLASSIC_STRANGERS = StrangerKind(DIFFERENCES, fault_pools, goes_with, play_stranger)
+CLASSIC_STRANGERS = StrangerKind(DIFFERENCES, fault_pools, goes_with, play_stranger, lambda: CLASSIC.requirements)
 """Strangers that coordinate classic groups."""
