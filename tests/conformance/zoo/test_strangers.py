@@ -1,5 +1,6 @@
 """Strangers: drawn by a seed, tested in a process, held against what they have, and shrunk."""
 
+from collections.abc import Iterator
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
@@ -8,7 +9,19 @@ from typing import Any
 
 import pytest
 
+from fencepost.adapters.classic.group import Group
+from fencepost.conformance.classic.scenarios import ALL
+from fencepost.conformance.classic.zoo import strangers_names
 from fencepost.conformance.classic.zoo.strangers import DIFFERENCES
+from fencepost.conformance.classic.zoo.strangers_faults import (
+    change_errors,
+    change_field,
+    emptied,
+    fault_pools,
+    has_error,
+    shifted,
+)
+from fencepost.conformance.classic.zoo.strangers_names import names_of
 from fencepost.conformance.classic.zoo.strangers_run import CLASSIC_STRANGERS
 from fencepost.conformance.zoo import strangers_run
 from fencepost.conformance.zoo.fault import INVENTED, Fault, Side
@@ -66,12 +79,49 @@ def test_each_difference_can_be_put_in(difference: Any) -> None:
     assert outcome.passed == len(FEW)
 
 
-def test_a_fault_is_found_and_taken_out_again() -> None:
+@pytest.fixture
+def few_scenarios(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Names of faults are measured by the scenarios of a few requirements."""
+    few = tuple(each for each in ALL if {"JOIN-46", "JOIN-48"} & set(each.requirements))
+    monkeypatch.setattr(strangers_names, "compared_scenarios", lambda: few)
+    names_of.cache_clear()
+    yield
+    names_of.cache_clear()
+
+
+def test_a_fault_is_found_and_taken_out_again(few_scenarios: None) -> None:
     faulty = replace(PLAIN, faults=("BUG-16",), only=("JOIN-46", "JOIN-48"))
-    outcome = CLASSIC_STRANGERS.play(faulty)
-    judged = hold_against(outcome)
+    judged = hold_against(CLASSIC_STRANGERS.play(faulty))
     assert judged.found == ("BUG-16",) and judged.is_first_right and not judged.outside
     assert not CLASSIC_STRANGERS.play(replace(faulty, faults=())).failed
+
+
+def test_names_are_those_of_the_response_that_differs_first(few_scenarios: None) -> None:
+    pools = fault_pools()
+    late, blind = pools["rewrites"]["JoinGroup UNKNOWN_MEMBER_ID told late"], next(iter(pools["mutants"].values()))
+    bug = replace(pools["bugs"]["BUG-16"], breaks=())
+    names = names_of((bug,))
+    assert names is not None and "JOIN-48" in names.own
+    names = names_of((blind,))
+    assert names is not None and "ADMIN-02" in names.own  # by the rule of the response, as no scenario checks it
+    assert names_of((late,)) is None  # nothing in these scenarios shows it
+
+
+def test_a_mutant_is_put_into_the_shipped_function() -> None:
+    mutant = fault_pools()["mutants"]["group.Group.accepts: always: self.state is State.EMPTY -> True"]
+    shipped = Group.accepts
+    with mutant.activate():
+        assert Group.accepts is not shipped
+    assert Group.accepts is shipped
+
+
+def test_rewrites_change_every_row_of_a_response() -> None:
+    body = {"groups": [{"error_code": 25, "id": "g", "rows": [{"error_code": 25, "n": -1}, {"error_code": 0, "n": 3}]}]}
+    rows = change_field(body, ("groups", "rows", "n"), shifted)["groups"][0]["rows"]
+    assert [row["n"] for row in rows] == [-1, 10]
+    assert change_field(body, ("groups", "id"), emptied)["groups"][0]["id"] == ""
+    assert has_error(body, 25) and not has_error(change_errors(body, 25, 22), 25)
+    assert change_field(body, ("nothing", "here"), emptied) == body
 
 
 # --- what an outcome is worth
