@@ -13,7 +13,17 @@ from fencepost.model.classic.coordinator.group_log import group_record, writes_r
 from fencepost.model.classic.coordinator.state import GroupState, Reply
 from fencepost.model.classic.core.join import join
 from fencepost.model.classic.core.membership import commit, heartbeat, leave
-from fencepost.model.classic.core.state import CommitResponse, Context, Group, Holder, Step
+from fencepost.model.classic.core.state import (
+    CommitResponse,
+    Context,
+    Group,
+    Holder,
+    JoinResponse,
+    NoResponse,
+    Output,
+    Step,
+    SyncResponse,
+)
 from fencepost.model.classic.core.sync import sync
 from fencepost.model.classic.messages import Heartbeat, JoinGroup, LeaveGroup, SyncGroup
 from fencepost.model.errors import Error
@@ -136,16 +146,28 @@ def is_error(response: Any) -> Truth:
     return or_(response.error != Error.NONE, and_(len(entries) > 0, *(error != Error.NONE for error in entries)))
 
 
-@statement("core", "Any other request of a member changes the group and is answered as the proved core has it.")
+@statement(
+    "core",
+    "Any other request of a member changes the group and is answered as the proved core has it; one that the member's"
+    " next one supersedes may get NOT_COORDINATOR.",
+)
 def core_decides(step: DispatchedStep) -> Truth:
     """See the sentence. What a commit answers is said by the next theorems."""
     if step.core is None:
         return True
     if isinstance(step.request, OffsetCommit):
         return implies(membership_error(step.core) == Error.NONE, are_equal(step.after.group, step.core.group))
-    sent = tuple((output.handle, output.response) for output in step.core.outputs)
-    told = tuple((reply.handle, reply.response) for reply in step.replies)
-    return and_(are_equal(step.after.group or Group(), step.core.group), are_equal(told, sent))
+    if len(step.replies) != len(step.core.outputs):
+        return False
+    told = (is_answered_so(reply, output) for reply, output in zip(step.replies, step.core.outputs, strict=True))
+    return and_(are_equal(step.after.group or Group(), step.core.group), *told)
+
+
+def is_answered_so(reply: Reply, output: Output) -> Truth:
+    """The reply is what the core says, or NOT_COORDINATOR where that is nothing (DIV-23)."""
+    if isinstance(output.response, NoResponse) and isinstance(reply.response, JoinResponse | SyncResponse):
+        return and_(reply.handle == output.handle, reply.response.error == Error.NOT_COORDINATOR)
+    return are_equal((reply.handle, reply.response), (output.handle, output.response))
 
 
 @statement("room", "A JoinGroup without an id finds a free slot, and no other request gets one more.")
