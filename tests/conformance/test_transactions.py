@@ -9,11 +9,16 @@ import pytest
 
 from fencepost.adapters.classic.administration import Cleanup
 from fencepost.adapters.classic.coordinator import Coordinator
-from fencepost.adapters.classic.offsets import OffsetStore, Transactions
+from fencepost.adapters.classic.group import Group, State
+from fencepost.adapters.classic.offsets import Commit, Commits, OffsetStore, Transactions
+from fencepost.adapters.classic.rebalance import Rebalancer
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.serve.coordination import Request, Response
 from fencepost.adapters.virtual_clock import run_virtual
+from fencepost.conformance.classic.scenarios.failovers import failovers
 from fencepost.conformance.classic.scenarios.fetches import Producer, begin_transaction
+from fencepost.conformance.classic.zoo.bugs.deviations import DEVIATIONS
+from fencepost.conformance.classic.zoo.coordinator_stand import play_scenario_in
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import RequirementResult, Verdict
@@ -25,6 +30,7 @@ from fencepost.model.classic.catalogue import CATALOGUE
 from fencepost.model.errors import Error
 from fencepost.traces.classic.overdue import MAX_CLEANUP_PASSES
 from fencepost.traces.events import Body, Order
+from fencepost.traces.judge.judge import judge
 from fencepost.traces.verdict import TraceVerdict
 from tests.support.faulty_coordinators import altering_coordinator
 from tests.support.trace_builder import OK, OneMemberTrace
@@ -176,6 +182,49 @@ def test_a_group_of_no_open_transaction_has_nothing_to_refuse_yet(is_added: bool
     assert refused != []
 
 
+# --- producers that name no member, deleted offsets, groups without members -----------------------------------------
+
+
+def test_a_transactional_commit_from_outside_that_is_refused_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert result_of("COMMIT-33").verdict is Verdict.PASS
+    check = Commits.check
+
+    def want_a_member(commits: Commits, group: Group, commit: Commit) -> Error:
+        is_foreign = group.state is not State.EMPTY and not commit.names_member
+        return Error.UNKNOWN_MEMBER_ID if is_foreign else check(commits, group, commit)
+
+    monkeypatch.setattr(Commits, "check", want_a_member)
+    assert result_of("COMMIT-33").verdict is Verdict.FAIL
+
+
+def test_a_group_that_pending_ids_keep_from_being_empty_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert result_of("GEN-21").verdict is Verdict.PASS
+    start = Rebalancer.start_join_timer
+    monkeypatch.setattr(Rebalancer, "start_join_timer", lambda rounds, group: group.members and start(rounds, group))
+    assert result_of("GEN-21").verdict is Verdict.FAIL
+    assert violated(verdict_on(look_at_a_group_of_pending_ids)) == [("GEN-21",)]
+
+
+async def look_at_a_group_of_pending_ids(group: ScenarioContext) -> None:
+    """The only member leaves while an id is pending."""
+    (a,) = await group.form_stable_group(group.member("A"))
+    await group.join(group.member("B"))
+    await group.leave(a)
+    await group.sleep(1)
+    await group.describe_groups()
+
+
+def test_an_offset_that_comes_back_is_a_failure() -> None:
+    assert result_of("FAILOVER-22").verdict is Verdict.PASS
+    fault = DEVIATIONS["deleted-offset-comes-back"]
+    (scenario,) = (each for each in failovers.scenarios if "FAILOVER-22" in each.requirements)
+    with fault.activate():
+        assert result_of("FAILOVER-22").verdict is Verdict.FAIL
+        run = play_scenario_in(fault.setting, scenario)
+    unchecked = [event for event in run.events if event.api != "check"]
+    assert set(violated(judge(run.header, unchecked))) == {("FAILOVER-22",)}
+
+
 # --- members -------------------------------------------------------------------------------------------------------
 
 
@@ -242,6 +291,23 @@ def test_an_offset_that_expires_under_a_transaction_is_unusual(monkeypatch: pyte
     monkeypatch.setattr("fencepost.adapters.classic.group.Group.has_uncommitted", is_never)
     result = result_of("COMMIT-30")
     assert (result.verdict, "although a transaction" in str(result)) == (Verdict.PASS, True)
+
+
+def test_a_staged_offset_that_expires_with_the_committed_one_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert result_of("COMMIT-34").verdict is Verdict.PASS
+    monkeypatch.setattr(Cleanup, "expired_partitions", lambda cleanup, group: list(group.offsets))
+    assert result_of("COMMIT-34").verdict is Verdict.FAIL
+    assert violated(verdict_on(fetch_after_the_retention)) == [("COMMIT-34",)]
+
+
+async def fetch_after_the_retention(group: ScenarioContext) -> None:
+    """A stable fetch of a partition with an open transaction, whose committed offset has expired."""
+    await group.commit(None, {0: 7}, version=4, retention_time_ms=1)
+    producer = Producer(group)
+    await producer.begin(4 * INTERVAL)
+    await producer.commit(0, 70)
+    await group.sleep(2 * INTERVAL)
+    await group.fetch(stable=True)
 
 
 def test_a_group_with_nothing_to_keep_that_stays_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -306,6 +306,11 @@ def has_pending_ids(group: Group) -> bool:
     return any(slot.holder == Holder.PENDING for slot in group.slots)
 
 
+def is_emptied_with_pending_ids(group: Group | None) -> bool:
+    """Whether the group is Empty although owners of ids have not come back."""
+    return group is not None and group.phase is Phase.EMPTY and group.generation > 0 and has_pending_ids(group)
+
+
 def is_waiting_for_ids(group: Group) -> bool:
     """Whether a join phase beyond the initial delay lacks nothing but the owners of pending ids."""
     members = [slot for slot in group.slots if slot.holder == Holder.MEMBER]
@@ -333,6 +338,7 @@ def build_violation(
     requirements = (
         partition_requirements(applied, part, mismatch, names)
         or stability_requirements(mismatch, errors_in(body))
+        or retention_requirements(mismatch, part.operation)
         or entry_requirements(part, mismatch)
         or instance_requirements(part, mismatch)
         or listing_requirements(part, mismatch)
@@ -387,6 +393,18 @@ def stability_requirements(mismatch: Mismatch, errors: set[int]) -> tuple[str, .
         return ()
     had_transactions = bool(mismatch.world.epochs) and None not in expected.offsets.values()
     return ("FETCH-16",) if had_transactions else ()
+
+
+def retention_requirements(mismatch: Mismatch, operation: Operation) -> tuple[str, ...]:
+    """The requirement about retention and open transactions, where a fetch waits for none and the offset that was
+    committed before has expired; else ()."""
+    expected, world = mismatch.expected, mismatch.world
+    if not isinstance(expected, OffsetFetchResponse) or mismatch.fields != {"error"}:
+        return ()
+    unstable = [where for where, offset in expected.offsets.items() if offset is None]
+    before = [world.offsets[where].expires for where in unstable if where in world.offsets]
+    now = operation.responded_at or operation.sent_at
+    return ("COMMIT-34",) if any(end is not None and end <= now for end in before) else ()
 
 
 def entry_requirements(part: GroupOperation, mismatch: Mismatch) -> tuple[str, ...]:
@@ -459,6 +477,8 @@ def violated_requirements(applied: Rule | None, mismatch: Mismatch, body: Body) 
     never_had_members = group is not None and group.generation == 0 and has_pending_ids(group)
     if mismatch.fields == {"protocol_type"} and applied.api in LOOKING_APIS and never_had_members:
         return ("ADMIN-34",)
+    if applied.api in LOOKING_APIS and mismatch.fields == {"state"} and is_emptied_with_pending_ids(group):
+        return ("GEN-21",)
     if applied.api == "JoinGroup" and "time" in mismatch.fields <= {"time", "error"}:
         if is_strange_refusal(applied.api, mismatch, body):
             return ()

@@ -12,10 +12,11 @@ from fencepost.model.classic.dialect import NOT_BUILT, Dialect
 from fencepost.model.classic.messages import JoinGroup, Request, Response
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve, fast_frozen
-from fencepost.model.groups.messages import Partition, names_topics_by_id
+from fencepost.model.groups.messages import Partition, TopicNames, names_topics_by_id
 from fencepost.model.groups.protocol import Cluster
 from fencepost.model.settings import Settings
 from fencepost.model.wire.primitives import ZERO_UUID
+from fencepost.traces.classic.matching import partition_rows
 from fencepost.traces.events import Body, Operation
 from fencepost.traces.judge.search.configuration import Configuration, Decisions, FreshId, Instant, cap_at, high
 from fencepost.traces.verdict import Violation
@@ -282,22 +283,29 @@ def finish_loading(configuration: Configuration, now: Instant) -> Configuration:
 
 FIRST_GENERATION = ("GEN-01",)
 RECREATED_GROUP = ("GEN-13",)
-LIFETIME_APIS = frozenset({"JoinGroup", "DeleteGroups", "DescribeGroups"})
+LIFETIME_APIS = frozenset({"JoinGroup", "DeleteGroups", "DescribeGroups", "OffsetDelete"})
 """Requests whose responses tell that a group exists or is gone."""
+DELETED_OFFSET, DELETED_BEFORE_FAILOVER = ("FETCH-13",), ("FAILOVER-22",)
 
 
 @dataclass(slots=True)
 class GroupLifetimes:
-    """The groups that had a generation, and those of them that a response has shown to be gone since."""
+    """The groups that had a generation, and those of them that a response has shown to be gone since; deleted offsets.
 
+    `names` are those of topics by their ids.
+    """
+
+    names: TopicNames = field(default_factory=dict)
     existed_at: dict[str, int] = field(default_factory=dict)
     """By group, the time of the first response that told a generation."""
     gone: set[str] = field(default_factory=set)
+    deleted: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
+    """By group and partition (`topic/0`), the requirement that an offset breaks which OffsetDelete has removed."""
     latest: Operation | None = None
     """The operation whose response is being judged; nothing follows from it for its own violations."""
 
-    def on_response(self, operation: Operation) -> None:
-        """Learn from the response before this one."""
+    def on_response(self, operation: Operation | None) -> None:
+        """Learn from the response before this one, if it is one."""
         latest, self.latest = self.latest, operation
         if latest is not None and latest.api in LIFETIME_APIS:
             self.learn(latest)
@@ -314,12 +322,26 @@ class GroupLifetimes:
             self.gone |= {row.get("group_id") for row in body.get("results") or () if row.get("error_code") in absent}
         elif operation.api == "DescribeGroups":
             self.gone |= {row.get("group_id") for row in body.get("groups") or () if row.get("group_state") == "Dead"}
+        elif operation.api == "OffsetDelete":
+            for (topic, number), row in partition_rows(body.get("topics"), self.names).items():
+                if row.get("error_code") == Error.NONE:
+                    self.deleted[str(operation.body.get("group_id")), f"{topic}/{number}"] = DELETED_OFFSET
+
+    def on_restart(self) -> None:
+        """A coordinator that was killed and started again has loaded its log, deletions included."""
+        self.on_response(None)
+        self.deleted = dict.fromkeys(self.deleted, DELETED_BEFORE_FAILOVER)
 
     def attribute(self, violation: Violation, operation: Operation) -> Violation:
-        """The violation; of a first generation of a group that existed before, with the requirement about that.
+        """The violation; of a first generation of a group that existed before, with the requirement about that, and of
+        an offset that was deleted, with the one about its deletion.
 
         No requirement says anything if nothing but an error showed that the group was gone.
         """
+        for each in violation.differences if self.deleted else ():
+            broken = self.deleted.get((violation.group, each.place))
+            if broken is not None and (each.name, each.expected) == ("committed_offset", "-1"):
+                return replace(violation, requirements=broken)
         existed_at = self.existed_at.get(violation.group)
         if violation.requirements != FIRST_GENERATION or existed_at is None or existed_at > operation.sent_at:
             return violation

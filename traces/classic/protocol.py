@@ -53,7 +53,7 @@ class ClassicProtocol(JudgedProtocol):
         self.topics = KnownTopics()
         self.lookup = LookupCheck()
         self.log_steps = LogStepCheck()
-        self.lifetimes = GroupLifetimes()
+        self.lifetimes = GroupLifetimes(self.topics.names)
         self.producers = KnownProducers()
         self.cleanups = CleanupWatch(header)
 
@@ -184,6 +184,7 @@ class ClassicProtocol(JudgedProtocol):
     def on_restart(self) -> None:
         """Coordinators may have moved."""
         self.lookup.reset()
+        self.lifetimes.on_restart()
 
     def on_move(self) -> None:
         """Coordinators are moving."""

@@ -276,6 +276,17 @@ async def deleted_group_stays_deleted(group: ScenarioContext) -> None:
         await group.check("FAILOVER-15", call)
 
 
+@failovers.add("FAILOVER-22", needs=RESTART)
+async def deleted_offset_stays_deleted(group: ScenarioContext) -> None:
+    """An offset that was deleted is not recovered, the one beside it is."""
+    stored = await is_commit_accepted(group.commit(None, {0: 5, 1: 7}))
+    deleted = group.delete_offsets([0])
+    group.require((await deleted)["error_code"] == 0, "no offset was deleted")
+    await group.restart()
+
+    await group.check("FAILOVER-22", group.fetch([0, 1]), fields="offset", reached=stored)
+
+
 # --- Further failovers: static members, a smaller size limit, and requests while the coordinator is down.
 
 

@@ -336,6 +336,21 @@ async def commit_of_an_older_epoch_after_a_restart(group: ScenarioContext) -> No
     await group.check("COMMIT-32", await fetch_when_stable(group), fields=("offset", "error"), reached=pending)
 
 
+@fetches.add("COMMIT-33", needs=("transactions",))
+async def commit_in_a_transaction_from_outside(group: ScenarioContext) -> None:
+    """A producer that names no member commits in a group that is new, Stable, in CompletingRebalance, and Empty."""
+    a, producer = group.member("A"), Producer(group)
+    await producer.begin()
+    await group.check("COMMIT-33", producer.send_offset(0, 70), fields="error")
+    await group.form_stable_group(a)
+    await group.check("COMMIT-33", producer.send_offset(0, 71), fields="error")
+    await group.join(a)
+    await group.check("COMMIT-33", producer.send_offset(0, 72), fields="error")
+    await group.leave(a)
+    await group.check("COMMIT-33", producer.send_offset(0, 73), fields="error")
+    await producer.end(committed=False)
+
+
 # --- transactions and clean-up passes ------------------------------------------------------------------------------
 
 
@@ -363,6 +378,22 @@ async def open_transaction_protects_an_expired_offset(group: ScenarioContext) ->
         "COMMIT-30", fetched, fields="offset", reached=pending and stored, unusual=gone if is_gone else ""
     )
     await producer.end(committed=False)
+
+
+@fetches.add("COMMIT-34", needs=("retention", "transactions"))
+async def staged_offset_outlasts_the_committed_one(group: ScenarioContext) -> None:
+    """What a transaction has staged is there once it commits, whether the offset before it has expired or not."""
+    group.highest_version("OffsetFetch", at_least=7)
+    version = group.highest_version("OffsetCommit", at_least=2, at_most=4)
+    stored = await is_commit_accepted(group.commit(None, {0: 7}, version=version, retention_time_ms=1))
+    producer = Producer(group)
+    await producer.begin(time_past_cleanups(group))
+    pending = await producer.commit(0, 70)
+
+    for _ in range(CLEANUP_PASSES):
+        await group.sleep_past(group.settings.retention_check_interval)
+    await producer.end(committed=True)
+    await group.check("COMMIT-34", await fetch_when_stable(group), fields="offset", reached=pending and stored)
 
 
 @fetches.add("ADMIN-36", needs=("retention", "transactions"))

@@ -460,6 +460,18 @@ async def protocol_type_is_the_groups(group: ScenarioContext) -> None:
         await group.check("GEN-12", call, fields="protocol_type")
 
 
+@generations.add("GEN-21")
+async def last_member_leaves_a_pending_id_behind(group: ScenarioContext) -> None:
+    """A group without members is Empty, though an id was handed out and is not used yet."""
+    (a,) = await group.form_stable_group(group.member("A"))
+    first = group.join(group.member("B"), version=group.highest_version("JoinGroup", at_least=4))
+    group.require((await first)["error_code"] == Error.MEMBER_ID_REQUIRED, "no id was handed out")
+    await group.leave(a)
+    await group.sleep(group.short_pause)
+
+    await group.check("GEN-21", group.describe_groups(), fields="state")
+
+
 @generations.add("GEN-19")
 async def kept_members_vote(group: ScenarioContext) -> None:
     """Static members that do not rejoin vote: their preference outweighs that of the member that rejoins."""

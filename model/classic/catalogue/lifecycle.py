@@ -206,6 +206,9 @@ GEN-19 MUST: Kept members vote
 GEN-20 MUST: Members of a round; in passing
   The members of a round are exactly those that rejoined and the static ones that were kept.
   [GroupMetadataManagerTest] presumes GEN-06, STATIC-18
+GEN-21 MUST: Pending ids are no members
+  A group of which the last member leaves or expires in Stable or CompletingRebalance is Empty at once, whether ids are
+  pending or not. [Apache Kafka source]
 
 # Failover: the state of a group after its coordinator was killed or has moved
 FAILOVER-01 MUST: Not ready yet; needs restart
@@ -265,6 +268,9 @@ FAILOVER-20 MUST: No two coordinators; needs second-node, graceful-move; in pass
 FAILOVER-21 MUST: Partitions of a departed member are reassigned; needs restart
   The partitions of a member that left are up for assignment again within one session timeout, also if the coordinator
   restarts in between. [franz-go kfake source] presumes FAILOVER-02
+FAILOVER-22 MUST: Deleted offsets stay deleted; needs restart
+  A committed offset that OffsetDelete has removed is not there after a failover.
+  [KIP-496, OffsetMetadataManagerTest] presumes ADMIN-27
 """
 
 RULES = """

@@ -93,6 +93,12 @@ COMMIT-31 MUST: Old epoch of a producer; needs transactions
   is refused with INVALID_PRODUCER_EPOCH and stores nothing. [KIP-360, KIP-447, Apache Kafka source]
 COMMIT-32 MUST: Epochs survive a failover; needs restart, transactions
   A transactional commit of an older epoch is refused after a failover, too. [KIP-360, Apache Kafka source]
+COMMIT-33 MUST: Transactional commit from outside; needs transactions
+  A transactional commit without member id, instance id and generation is accepted in every state of the group.
+  [KIP-447, KAFKA-18060, OffsetMetadataManagerTest]
+COMMIT-34 MUST: Retention spares open transactions; needs retention, transactions
+  A clean-up that removes the committed offset of a partition leaves the one that an open transaction has staged for it,
+  which is there once the transaction commits. [KAFKA-14505, OffsetMetadataManagerTest]
 
 # OffsetFetch: the offsets read back, by any client and in every state of the group
 FETCH-01 MUST: Last commit is returned
@@ -253,7 +259,7 @@ api TxnOffsetCommit
   transaction.nothing-to-ask UNKNOWN_TOPIC_OR_PARTITION: no partition named exists [COMMIT-13]
   transaction.invalid-group INVALID_GROUP_ID: the group id is empty [FETCH-10]
   transaction.unknown-group ILLEGAL_GENERATION: the group does not exist and the commit claims a generation [COMMIT-11]
-  transaction.simple NONE: the commit claims neither generation nor member [FETCH-10]
+  transaction.simple NONE: the commit claims neither generation nor member [COMMIT-33]
   transaction.member NONE: a member commits in its generation [FETCH-10]
   transaction.fenced UNKNOWN_MEMBER_ID: the member or its generation is not current [COMMIT-05]
   transaction.old-epoch INVALID_PRODUCER_EPOCH: the group knows a newer epoch of the producer [COMMIT-31]

@@ -373,7 +373,7 @@ def groups_are_not_stored(shipped: Shipped[None], loading: Loading, record: Reco
         shipped(loading, record)
 
 
-@storage.add("deleted-offset-comes-back", KLITE, "FETCH-13", "FAILOVER-12")
+@storage.add("deleted-offset-comes-back", KLITE, "FETCH-13", "FAILOVER-12", "FAILOVER-22")
 @instead_of(Loading.replay)
 def deleted_offset_comes_back(shipped: Shipped[None], loading: Loading, record: Record) -> None:
     """A restart brings back offsets that OffsetDelete has deleted."""
