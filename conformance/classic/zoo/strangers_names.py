@@ -131,15 +131,12 @@ def requirements_of_response(header: Header, events: tuple[Event, ...], request:
     """The requirements that the response to a request is there for: those of the rule that explains it, and those that
     are checked with it."""
     yield from (event.body["requirement"] for event in events if is_check(event) and event.of == request)
-    place = next(
-        (number for number, event in enumerate(events) if event.kind is Kind.RESPONSE and event.of == request), None
-    )
-    if place is not None:
-        asked = next(number for number, event in enumerate(events) if event.sequence == request)
-        before, after = (judge(header, events[:end]).rules for end in (asked, place + 1))
-        for name, count in after.items():
-            if count > before.get(name, 0) and CLASSIC.rules[name].api == events[place].api:
-                yield from CLASSIC.rules[name].requirements
+    answered = (event.sequence for event in events if event.kind is Kind.RESPONSE and event.of == request)
+    ends = next(answered, request) + 1
+    before, after = (judge(header, events[:end]).rules for end in (request, ends))
+    for name, count in after.items():
+        if count > before.get(name, 0) and CLASSIC.rules[name].api == events[request].api:
+            yield from CLASSIC.rules[name].requirements
 
 
 def is_check(event: Event) -> bool:
