@@ -57,7 +57,7 @@ def run_strangers(options: argparse.Namespace, console: Console) -> int:
     """
     from fencepost.conformance.cli.files import check_outputs
     from fencepost.conformance.results import ExitCode
-    from fencepost.conformance.zoo.strangers import count_kit_failures, measure, to_json
+    from fencepost.conformance.zoo.strangers import RECORDED, count_kit_failures, figures_of, measure, row_of
     from fencepost.conformance.zoo.strangers_run import Measurement
 
     check_outputs({"--json": options.json})
@@ -76,7 +76,13 @@ def run_strangers(options: argparse.Namespace, console: Console) -> int:
         only = f"; --only {' '.join(stranger.only)}" if stranger.only else ""
         console.print_line(f"  smallest stranger for {failure}: {stranger}{only}")
     if options.json is not None:
-        options.json.write_text(json.dumps(to_json(measurement.judged), indent=1), encoding="utf-8")
+        rows = list(map(row_of, measurement.judged))
+        document = {"figures": figures_of(measurement.judged), "strangers": rows}
+        options.json.write_text(json.dumps(document, indent=1), encoding="utf-8")
+    if options.record and not measurement.is_cut_short:
+        drawn = {"seed": options.seed, "strangers": len(measurement.judged), "schedules": options.schedules}
+        document = {**drawn, "figures": figures_of(measurement.judged)}
+        RECORDED.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     if measurement.is_cut_short:
         return console.interrupt("interrupted: the table has what was measured before")
     return ExitCode.VIOLATION if failures else ExitCode.CONFORMANT
@@ -121,6 +127,7 @@ COMMANDS = {
             Option("--network", help="test them over the network, on loopback"),
             Option("--shrink", "N", "shrink the strangers of the N most frequent failures of the kit", int, 0),
             Option("--json", "F", "write the figures and every stranger as JSON", Path),
+            Option("--record", help="save the figures as those that README tells"),
         ),
     ),
 }

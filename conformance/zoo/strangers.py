@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from math import sqrt
+from pathlib import Path
 from random import Random
 from typing import Any, TypeAlias
 
@@ -294,13 +295,16 @@ def count_kit_failures(judged: Iterable[Judged]) -> Counter[KitFailure]:
     return Counter(failure for each in judged for failure in set(kit_failures(each)))
 
 
-def to_json(judged: Sequence[Judged]) -> dict[str, Any]:
-    """The figures and every stranger, as JSON has it."""
-    figures = {
+RECORDED = Path(__file__).with_name("strangers.json")
+"""The figures of the last measurement that was recorded."""
+
+
+def figures_of(judged: Sequence[Judged]) -> dict[str, Any]:
+    """The figures, as JSON has them."""
+    return {
         name: {"hits": share.hits, "total": share.total, "interval": [round(end, 5) for end in share.interval]}
         for name, share in measure(judged).items()
     }
-    return {"figures": figures, "strangers": [row_of(each) for each in judged]}
 
 
 def row_of(judged: Judged) -> dict[str, Any]:

@@ -187,7 +187,7 @@ SHIFTED: Mapping[str, tuple[str, ...]] = {
         "groups.topics.partitions.committed_offset",
         "groups.topics.partitions.committed_leader_epoch",
     ),
-    "FindCoordinator": ("node_id", "coordinators.node_id", "port", "coordinators.port"),
+    "FindCoordinator": ("node_id", "coordinators.node_id"),
     "InitProducerId": ("producer_epoch",),
 }
 """Numbers that a rewrite shifts."""

@@ -3,14 +3,17 @@
 Every scenario is played twice, with the fault and without it, and the traces are laid side by side. The fault shows
 first in the request whose response differs first. What the shipped coordinator's response to it is there for is known:
 the model has a rule for that response, the rule has requirements, and the scenario may check a requirement with it.
-These are the fault's own names. A requirement that a scenario checks later with a response that differs too is broken
-as a consequence. Sure is that the response differs; that the requirement speaks of the very field is not looked at.
+These are the fault's own names; where only a field is wrong that some of them speak of, it is those. A requirement that
+a scenario checks later with a response that differs too is broken as a consequence. What is sure is that the response
+differs from a correct one; that a requirement is broken by what differs is only as sure as the rules are precise.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import takewhile
+from types import MappingProxyType
+from typing import Any
 
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.classic.zoo.bugs.environments import PLAIN, Environment
@@ -23,6 +26,7 @@ from fencepost.conformance.zoo.fault import Patch
 from fencepost.conformance.zoo.measuring import CpuLimitExceeded, cpu_limit
 from fencepost.conformance.zoo.strangers import FaultNames
 from fencepost.conformance.zoo.strategies import SCENARIOS
+from fencepost.model.catalogue.specification import Rule
 from fencepost.model.classic.catalogue import CLASSIC
 from fencepost.traces.events import Body, Event, Header, Kind, Order
 from fencepost.traces.judge.judge import judge
@@ -55,7 +59,7 @@ def names_of(faults: tuple[CoordinatorFault, ...]) -> FaultNames | None:
     later: set[str] = set()
     for (header, before), (_, after) in zip(shipped, faulty, strict=True):
         for request in first_difference(before, after):
-            own |= set(requirements_of_response(header, before, request))
+            own |= set(names_of_difference(header, before, after, request))
         later |= set(broken_checks(before, after))
     return told | FaultNames(frozenset(own), frozenset(later - own))
 
@@ -67,7 +71,9 @@ def names_by_field(fault: CoordinatorFault) -> Iterator[str]:
     rules = [rule for rule in CLASSIC.rules.values() if rule.api == api]
     families = {id.partition("-")[0] for rule in rules for id in rule.requirements} | {"GEN"}
     word = field.partition("_")[0]
-    if path.endswith((" emptied", " shifted")):
+    if api == "FindCoordinator":  # whoever is sent elsewhere is told so by every lookup
+        yield from (id for id in CLASSIC.requirements if id.startswith("FIND-"))
+    elif path.endswith((" emptied", " shifted")):
         yield from (rule.fields[field] for rule in rules if field in rule.fields)
         for id, requirement in CLASSIC.requirements.items():
             if id.partition("-")[0] in families and word in requirement.sentence:
@@ -127,16 +133,64 @@ def time_of(one: Answer, other: Answer) -> int:
     return min(each.time for each in (one, other) if each.body is not None)
 
 
-def requirements_of_response(header: Header, events: tuple[Event, ...], request: int) -> Iterator[str]:
-    """The requirements that the response to a request is there for: those of the rule that explains it, and those that
-    are checked with it."""
-    yield from (event.body["requirement"] for event in events if is_check(event) and event.of == request)
+def names_of_difference(
+    header: Header, shipped: tuple[Event, ...], faulty: tuple[Event, ...], request: int
+) -> Iterator[str]:
+    """The requirements that the shipped response to a request is there for; of one that differs in some fields alone,
+    those that speak of these, if there are any."""
+    fields = fields_that_differ(answers_in(shipped)[request], answers_in(faulty)[request])
+    checks = [event for event in shipped if is_check(event) and event.of == request]
+    rules = list(rules_of_response(header, shipped, request))
+    of_fields = [rule.fields[field] for rule in rules for field in fields if field in rule.fields]
+    of_fields += [check.body["requirement"] for check in checks if fields & set(check.body["fields"])]
+    everything = [check.body["requirement"] for check in checks] + [id for rule in rules for id in rule.requirements]
+    yield from of_fields or everything
+
+
+WORDS: Mapping[str, str] = MappingProxyType(
+    {
+        "generation_id": "generation",
+        "group_instance_id": "instances",
+        "member_id": "member",
+        "protocol_name": "protocol",
+        "protocol_data": "protocol",
+        "group_state": "state",
+        "group_type": "type",
+        "committed_leader_epoch": "epoch",
+        "committed_offset": "offset",
+    }
+)
+"""What the rules of the model call fields of responses that have another name on the wire."""
+
+
+def fields_that_differ(one: Answer, other: Answer) -> frozenset[str]:
+    """The fields in which two responses differ, as rules call them; none if they differ in an error or in time."""
+    if one.body is None or other.body is None or one.time != other.time:
+        return frozenset()
+    found = frozenset(WORDS.get(name, name) for name in names_that_differ(one.body, other.body))
+    return frozenset() if "error_code" in found else found
+
+
+def names_that_differ(one: Any, other: Any) -> Iterator[str]:
+    """The names of the fields on the way to every difference between two values."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        for name in one.keys() | other.keys():
+            if one.get(name) != other.get(name):
+                yield name
+                yield from names_that_differ(one.get(name), other.get(name))
+    elif isinstance(one, list) and isinstance(other, list):
+        for left, right in zip(one, other, strict=False):
+            yield from names_that_differ(left, right)
+
+
+def rules_of_response(header: Header, events: tuple[Event, ...], request: int) -> Iterator[Rule]:
+    """The rules by which the model explains the response to a request, or that there is none."""
     answered = (event.sequence for event in events if event.kind is Kind.RESPONSE and event.of == request)
     ends = next(answered, request) + 1
     before, after = (judge(header, events[:end]).rules for end in (request, ends))
     for name, count in after.items():
         if count > before.get(name, 0) and CLASSIC.rules[name].api == events[request].api:
-            yield from CLASSIC.rules[name].requirements
+            yield CLASSIC.rules[name]
 
 
 def is_check(event: Event) -> bool:
@@ -145,14 +199,24 @@ def is_check(event: Event) -> bool:
 
 
 def broken_checks(shipped: Sequence[Event], faulty: Sequence[Event]) -> Iterator[str]:
-    """The requirements that are checked with responses that differ, or with none."""
+    """The requirements that are checked with responses that differ in what they speak of."""
     known, seen = answers_in(shipped), answers_in(faulty)
     left = [event for event in faulty if is_check(event)]
     for check in filter(is_check, shipped):
         name = check.body["requirement"]
         same = next((each for each in left if each.body["requirement"] == name), None)
-        if same is None:
-            continue
-        left.remove(same)
-        if known[check.of or 0].body != seen[same.of or 0].body:
-            yield name
+        if same is not None:
+            left.remove(same)
+            if is_about(check, known[check.of or 0], seen[same.of or 0]):
+                yield name
+
+
+def is_about(check: Event, one: Answer, other: Answer) -> bool:
+    """Whether what a response is checked for is among what differs in it: an error, its absence, a field."""
+    if one.body is None or other.body is None:
+        return one.body != other.body
+    names = frozenset(names_that_differ(one.body, other.body))
+    words = {WORDS.get(name, name) for name in names}
+    sentence = CLASSIC.requirements[check.body["requirement"]].sentence
+    told = words & set(check.body["fields"]) or any(name.partition("_")[0] in sentence for name in names)
+    return "error_code" in names or bool(told)

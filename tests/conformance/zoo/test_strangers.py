@@ -34,10 +34,11 @@ from fencepost.conformance.zoo.strangers import (
     StrangerOutcome,
     count_kit_failures,
     draw_stranger,
+    figures_of,
     hold_against,
     measure,
+    row_of,
     shrink_stranger,
-    to_json,
 )
 from fencepost.conformance.zoo.strangers_run import Bounds, Measurement, Slot
 
@@ -156,7 +157,8 @@ def test_figures_and_kinds_of_failures() -> None:
     assert list(shares.values()) == [(4, 5), (1, 2), (1, 3), (0, 3), (1, 20), (0, 10), (1, 1), (1, 2), (1, 1), (1, 1)]
     failures = {str(failure): strangers for failure, strangers in count_kit_failures(judged).items()}
     assert failures == {"did not end": 1, "false alarm Z-01": 1, "undecided Z-02": 1}
-    assert len(to_json(judged)["strangers"]) == 5
+    assert figures_of(judged)["runs that ended"]["hits"] == 4
+    assert row_of(judged[1])["outside"] == {"Z-01": ""}
 
 
 def test_the_interval_of_wilson() -> None:
