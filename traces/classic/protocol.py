@@ -1,6 +1,6 @@
 """The classic protocol as the judge of a trace sees it: topics, lookups, and the steps that coordinators log."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from fencepost.model.classic.catalogue import CLASSIC, RULES
 from fencepost.model.classic.messages import Request, read_requests
@@ -8,7 +8,8 @@ from fencepost.model.errors import COORDINATOR_NOT_READY, Error
 from fencepost.model.groups.messages import EndTxn, InitProducerId, ListGroups
 from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import encode_body
-from fencepost.traces.classic.attribution import build_violation, recover
+from fencepost.traces.classic.attribution import build_violation
+from fencepost.traces.classic.belief import believe
 from fencepost.traces.classic.calm_group import CALM_APIS, transition_fields
 from fencepost.traces.classic.failover import LookupCheck, unusual_lookup_fields
 from fencepost.traces.classic.log_steps import LogStepCheck
@@ -17,10 +18,11 @@ from fencepost.traces.classic.overdue import READING_APIS, CleanupWatch
 from fencepost.traces.classic.partial_trace import ClassicPartialGroup
 from fencepost.traces.classic.stepper import ClassicStepper, KnownProducers
 from fencepost.traces.events import Body, Event, Header, Operation, Order
-from fencepost.traces.judge.diagnosis.diagnosis import Diagnosis, Recovery, errors_in
+from fencepost.traces.judge.diagnosis.diagnosis import Belief, Diagnosis, errors_in
 from fencepost.traces.judge.groups.group_judge import SILENCE_GRACE_MS, GroupJudge, OperationRecord, TraceContext
 from fencepost.traces.judge.groups.judged_protocol import JudgedProtocol, TraceGap
 from fencepost.traces.judge.search.configuration import GroupOperation, Mismatch, Path
+from fencepost.traces.judge.search.search import Search
 from fencepost.traces.model_transitions import TransitionFields
 from fencepost.traces.verdict import CheckResult, Violation
 
@@ -101,9 +103,9 @@ class ClassicProtocol(JudgedProtocol):
         violation = build_violation(group, part, mismatch, rules, self.topics.names)
         return self.lifetimes.attribute(violation, part.operation)
 
-    def recover(self, diagnosis: Diagnosis, body: Body, operations: Mapping[int, GroupOperation]) -> Recovery | None:
-        """Where to go on after the mismatches of a diagnosis."""
-        return recover(diagnosis, body, operations)
+    def believe(self, diagnosis: Diagnosis, part: GroupOperation, search: Search, time: int) -> Belief | None:
+        """Where to go on after what a diagnosis has found."""
+        return believe(diagnosis, part, search, time)
 
     def undecidable_reason(self, part: GroupOperation) -> str:
         """The ids of its topics may not be known."""

@@ -76,14 +76,17 @@ class Diagnosis:
 
 
 @dataclass(frozen=True, slots=True)
-class Recovery:
-    """The configuration to go on from after wrong responses, and which of them are tolerated.
+class Belief:
+    """The configurations to go on from after wrong responses, the likeliest first, and the responses that are
+    tolerated.
 
     A tolerated one is wrong by itself, but the target goes by it from now on, and nothing else is the worse for it.
     """
 
-    after: Configuration
+    configurations: tuple[Configuration, ...]
     tolerated: tuple[Mismatch, ...] = ()
+    is_certain: bool = True
+    """Nothing else can have happened. Otherwise it is a guess, and what it does not explain blames nobody."""
 
 
 class Diagnoser:

@@ -2,6 +2,11 @@
 
 A group judge follows its group until the trace ends or it stops: at a violation it cannot go on from, or where the
 search says that nothing can be decided any more.
+
+After a violation the judge believes the target: it goes on from the states in which the target may be if it means what
+it has said. As long as that is a guess, the group is in doubt: what the states explain is kept, and what they do not
+explain is no further violation, for it may follow from the first one. Once a single state has explained some
+responses the doubt is over.
 """
 
 from abc import abstractmethod
@@ -13,8 +18,8 @@ from typing import Protocol, TypeAlias
 
 from fencepost.model.frozen import evolve, evolver
 from fencepost.model.settings import Settings
-from fencepost.traces.events import Body, Operation
-from fencepost.traces.judge.diagnosis.diagnosis import Diagnoser, Diagnosis, Recovery
+from fencepost.traces.events import Operation
+from fencepost.traces.judge.diagnosis.diagnosis import Belief, Diagnoser, Diagnosis
 from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, Mismatch, Path, Request, State
 from fencepost.traces.judge.search.search import (
     GivenResponse,
@@ -110,9 +115,9 @@ class GroupProtocol(Protocol):
     def build_violation(self, group: str, part: GroupOperation, mismatch: Mismatch, rules: frozenset[str]) -> Violation:
         """The mismatch in words; `rules` are those that explain the operation as far as it is settled."""
 
-    def recover(self, diagnosis: Diagnosis, body: Body, operations: Mapping[int, GroupOperation]) -> Recovery | None:
-        """Where to go on after the mismatches of a diagnosis, the last of them in the response `body`; None if that is
-        not beyond doubt."""
+    def believe(self, diagnosis: Diagnosis, part: GroupOperation, search: Search, time: int) -> Belief | None:
+        """Where to go on after what a diagnosis has found of an operation at `time`, in milliseconds; None if nothing
+        can be told any more."""
         return None
 
     def silence_grace(self) -> int | None:
@@ -259,6 +264,10 @@ def check_repetition(
 NO_FIELDS: frozenset[tuple[int, str]] = frozenset()
 MAX_PENDING_STEPS = 1_000
 """After how many events one of several configurations is taken for what happened, to forget the past."""
+MAX_DOUBTS = 24
+"""How many wrong responses may follow from one before the group is not followed any more."""
+CONFIRMATIONS = 3
+"""After how many responses that a single state explains a group is no longer in doubt."""
 replace_history = evolver(Configuration, "path", "unusual")
 
 StepObserver: TypeAlias = Callable[[str, Path], None]
@@ -316,6 +325,10 @@ class GroupJudge:
         self.silence = SilenceWatch(trace.protocol, self.search)
         self.last_time = 0
         """When the last request or response was seen, in milliseconds."""
+        self.doubt: Violation | None = None
+        """The violation after which the state is a guess."""
+        self.doubts = self.confirmations = 0
+        """How many wrong responses followed the violation, and how many in a row had an explanation since."""
 
     # --- events -------------------------------------------------------------------------------------------------
 
@@ -374,6 +387,8 @@ class GroupJudge:
             search.configurations = after
             search.pending_steps += 1
             self.last_time = time
+            if self.doubt is not None and not sent:
+                self.confirm_state()
             if (len(after) == 1 and after[0].path is not None) or search.pending_steps > MAX_PENDING_STEPS:
                 self.commit_history()
         else:
@@ -420,9 +435,8 @@ class GroupJudge:
         left = [part for part in waiting.values() if part.operation.lost and part.operation.response is None]
         last = max(left, key=lambda part: part.operation.handle, default=waiting[operation.handle])
         mismatch = Diagnoser(self.search).mismatch_without_response(last, "closed")
-        violation = self.record_violation(last, mismatch)
+        self.charge(last, mismatch)
         self.commit_history()
-        self.stop(violation, last.operation)
 
     # --- what is settled ----------------------------------------------------------------------------------------
 
@@ -475,24 +489,46 @@ class GroupJudge:
         self.stop_reason = reason
         self.findings.inconclusive.append(f"group {self.group!r}, {where}: {reason}")
 
-    def stop(self, violation: Violation, operation: Operation) -> None:
-        """Stop: nothing that comes after this violation can be judged."""
-        self.stop_reason = "blocked by " + ", ".join(violation.requirements) + f" at request {violation.sequence}"
+    def stop(self, operation: Operation) -> None:
+        """Stop: nothing that comes after the violation in doubt can be judged."""
+        assert self.doubt is not None
+        self.stop_reason = blocked_by(self.doubt)
         self.trace.records.of(operation.handle).undecided_reason = self.stop_reason
 
+    def confirm_state(self) -> None:
+        """Take in that a response has an explanation after a violation; in the end the state is known again."""
+        worlds = {one.world for one in self.search.configurations}
+        self.confirmations = self.confirmations + 1 if len(worlds) == 1 else 0
+        if self.confirmations >= CONFIRMATIONS:
+            self.doubt = None
+
+    def charge(
+        self, part: GroupOperation, mismatch: Mismatch, timers: tuple[str, ...] = (), *, tolerated: bool = False
+    ) -> None:
+        """Put a mismatch on record after which the state is a guess; in doubt it is undecided, unless it is of a kind
+        that was seen before."""
+        violation = self.build_violation(part, mismatch, timers, tolerated=tolerated)
+        if self.doubt is None or violation.kind in {each.kind for each in self.findings.violations}:
+            self.record_violation(mismatch, violation)
+        else:
+            self.trace.records.of(mismatch.handle).undecided_reason = blocked_by(self.doubt)
+        self.doubt = self.doubt or violation
+        self.doubts, self.confirmations = self.doubts + 1, 0
+
     def judge_silence(self, alive: GroupOperation) -> None:
-        """Stop at an operation whose response is overdue, although the coordinator responds to `alive`, sent now."""
+        """Charge an operation whose response is overdue, although the coordinator responds to `alive`, sent now."""
         if self.stop_reason:
             return
-        time, doubt = alive.operation.sent_at, self.excuse
+        time, excuse = alive.operation.sent_at, self.excuse
         for one, overdue in self.silence.overdue_operations(alive, self.last_time):
             part, mismatch = one.part, missing_response(one, overdue)
             record = self.trace.records.of(part.operation.handle)
-            if doubt is None or not (doubt(part, None, time) or doubt(part, mismatch, time)):
+            if excuse is None or not (excuse(part, None, time) or excuse(part, mismatch, time)):
                 self.commit_history()
                 for rule in overdue.rules_of(part.operation.handle):
                     record.add_rule(rule)
-                self.stop(self.record_violation(part, mismatch), part.operation)
+                self.charge(part, mismatch)
+                del self.silence.unanswered[part.operation.handle]
             return
 
     def diagnose(self, part: GroupOperation, time: int) -> None:
@@ -507,39 +543,62 @@ class GroupJudge:
         diagnosis = Diagnoser(search).diagnose(part, time)
         if self.excuse is not None and self.excuse(part, diagnosis.mismatch, time):
             return
-        last = search.open_operations.get(diagnosis.mismatches[-1].handle, part)
-        recovery = self.trace.protocol.recover(diagnosis, last.operation.response or {}, search.open_operations)
+        belief = self.trace.protocol.believe(diagnosis, part, search, time)
         timers = timers_on(diagnosis.path)
-        if recovery is None:
-            violation = self.record_violation(part, diagnosis.mismatch, timers)
+        if belief is not None and belief.is_certain and self.doubt is None:
+            for mismatch in diagnosis.mismatches:
+                tolerated = mismatch in belief.tolerated
+                self.record_violation(mismatch, self.build_violation(part, mismatch, timers, tolerated=tolerated))
+        else:
+            self.charge(part, diagnosis.mismatch, timers)
+            self.leave_undecided(part, diagnosis)
+        if belief is None or self.doubts > MAX_DOUBTS:
             self.commit_history()
-            self.stop(violation, operation)
+            self.stop(operation)
             return
-        for mismatch in diagnosis.mismatches:
-            self.record_violation(part, mismatch, timers, tolerated=mismatch in recovery.tolerated)
         # A wrong response decides nothing, and a difference that is left open again allows more, never less.
         before = [one.decisions for one in search.configurations]
-        known = tuple(each for each in recovery.after.decisions if all(each in decisions for decisions in before))
-        search.configurations = [evolve(recovery.after, decisions=known)]
+        search.configurations = list(
+            dict.fromkeys(
+                evolve(one, decisions=tuple(each for each in one.decisions if all(each in known for known in before)))
+                for one in belief.configurations
+            )
+        )
         search.open_operations.pop(operation.handle, None)
         self.commit_history()
 
-    def record_violation(
+    def leave_undecided(self, part: GroupOperation, diagnosis: Diagnosis) -> None:
+        """Leave open what else has no explanation beside the response that is wrong first."""
+        assert self.doubt is not None
+        for handle in {part.operation.handle, *(each.handle for each in diagnosis.mismatches)}:
+            record = self.trace.records.of(handle)
+            if record.violation is None and not record.tolerated:
+                record.undecided_reason = blocked_by(self.doubt)
+
+    def build_violation(
         self, part: GroupOperation, mismatch: Mismatch, timers: tuple[str, ...] = (), *, tolerated: bool = False
     ) -> Violation:
-        """Put a mismatch on record, with the timers before it; a tolerated one leaves what else the response shows as
-        it is."""
-        record = self.trace.records.of(mismatch.handle)
+        """The violation that a mismatch is, with the timers before it; a tolerated one leaves what else the response
+        shows as it is."""
+        rules = self.trace.records.of(mismatch.handle).rules
         wrong = self.search.open_operations.get(mismatch.handle, part)
-        violation = self.trace.protocol.build_violation(self.group, wrong, mismatch, record.rules)
-        violation = evolve(violation, tolerated=tolerated, timers=timers)
+        violation = self.trace.protocol.build_violation(self.group, wrong, mismatch, rules)
+        return evolve(violation, tolerated=tolerated, timers=timers)
+
+    def record_violation(self, mismatch: Mismatch, violation: Violation) -> None:
+        """Put a violation on record."""
+        record = self.trace.records.of(mismatch.handle)
         self.findings.violations.append(violation)
         self.trace.found.append(violation)
-        if tolerated:
+        if violation.tolerated:
             record.tolerated += (violation,)
         else:
             record.violation = violation
-        return violation
+
+
+def blocked_by(violation: Violation) -> str:
+    """Why nothing is decided that may follow from a violation."""
+    return "blocked by " + ", ".join(violation.requirements) + f" at request {violation.sequence}"
 
 
 def timers_on(path: Path | None) -> tuple[str, ...]:

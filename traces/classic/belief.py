@@ -1,0 +1,440 @@
+"""Where the judge goes on after a wrong response: it believes what the target has told.
+
+Some wrong responses leave no doubt about the state. Nothing depends on them; or the target goes by what they show from
+now on: it counts from another generation, or has let a member in without an id (`certain_belief`).
+
+After all others the state is a guess. The judge then takes every state in which the target may be if it means what it
+has said, and later responses tell which of them it is (`believed_states`):
+
+* A request that was refused has done nothing, or as much as if it had been accepted; who is told to be unknown may be
+  no member any more, who is told to rejoin may be in a rebalance.
+* A request that was accepted has done what it asks for, or nothing.
+* A response that came early has ended the phase that it waited for, by the generation, leader and protocol that it
+  tells, or its member alone no longer waits.
+* A response that tells other values than the model tells those of the target, or shows them otherwise than they are.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from typing import Any, TypeAlias
+
+from fencepost.model.classic.coordinator.dispatch import apply_core_step, with_free_slot
+from fencepost.model.classic.coordinator.state import GroupState
+from fencepost.model.classic.core.join_phase import complete_join, prepare_rebalance, trigger_rebalance
+from fencepost.model.classic.core.member_table import (
+    NOWHERE,
+    add_member,
+    clear_slot,
+    find,
+    find_free,
+    is_member,
+    no_members,
+    offers,
+    with_slot,
+)
+from fencepost.model.classic.core.membership import rebalance_after_leave, remove_member
+from fencepost.model.classic.core.state import (
+    Choices,
+    Context,
+    Group,
+    HeartbeatResponse,
+    Holder,
+    JoinResponse,
+    LeaveResponse,
+    Output,
+    Phase,
+    Step,
+    SyncResponse,
+)
+from fencepost.model.classic.dialect import Dialect
+from fencepost.model.classic.messages import JoinGroup, LeaveGroup, SyncGroup
+from fencepost.model.errors import Error
+from fencepost.model.frozen import evolve
+from fencepost.model.groups.messages import (
+    DeleteGroup,
+    DescribeGroupResponse,
+    ListGroupsResponse,
+    OffsetCommit,
+    OffsetDelete,
+    OffsetFetchResponse,
+    PartitionErrors,
+    TxnOffsetCommit,
+)
+from fencepost.model.groups.offsets import add_pending
+from fencepost.model.sorts import MemberId
+from fencepost.traces.classic.attribution import OFFSET_DETAIL_FIELDS
+from fencepost.traces.classic.nondeterminism import unseen_of
+from fencepost.traces.classic.stepping import CoordinatorStepper
+from fencepost.traces.events import Body
+from fencepost.traces.judge.diagnosis.diagnosis import Belief, Diagnosis, errors_in
+from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, Instant, Mismatch, Path
+from fencepost.traces.judge.search.search import Search
+
+MAX_BELIEFS = 8
+"""How many configurations are gone on from after a wrong response."""
+MAX_STARTS = 3
+"""From how many configurations before an early response others are looked for."""
+
+
+def believe(diagnosis: Diagnosis, part: GroupOperation, search: Search, time: int) -> Belief | None:
+    """Where to go on after a wrong response to `part`, which was found at `time`, in milliseconds."""
+    operations = search.open_operations
+    wrong = operations.get(diagnosis.mismatches[-1].handle, part)
+    certain = certain_belief(diagnosis, wrong.operation.response or {}, operations)
+    if certain is not None:
+        return certain
+    stepper = search.stepper
+    assert isinstance(stepper, CoordinatorStepper)
+    believed = BelievedStates(stepper, search, part, time)
+    stepper.allow_mismatches = True
+    try:
+        found = dict.fromkeys(islice(believed.after(diagnosis), MAX_BELIEFS))
+    finally:
+        stepper.allow_mismatches = False
+    return Belief(tuple(found), is_certain=False) if found else None
+
+
+# --- Beliefs beyond doubt.
+
+READ_ONLY_RESPONSES = (HeartbeatResponse, OffsetFetchResponse, DescribeGroupResponse, ListGroupsResponse)
+"""Responses to requests that change nothing that matters."""
+NO_EFFECT_RULES = frozenset({"sync.stable"})
+"""Rules of other requests that change nothing."""
+JOIN_DETAIL_FIELDS = frozenset({"instances", "skip_assignment"})
+"""What a JoinGroup response tells besides, for the client alone."""
+SAME_GENERATION_RULES = frozenset(
+    {"join.completing.same-protocols", "join.stable.same-protocols", "join.replace.stable"}
+)
+"""Rules whose response names the generation that the other members are in already."""
+
+
+def is_generation_announced(configuration: Configuration, operations: Mapping[int, GroupOperation]) -> bool:
+    """The response to another member names the right generation."""
+    assert configuration.world.group is not None
+    responses = (operations[each].operation.response or {} for each in configuration.matched if each in operations)
+    return any(each.get("generation_id") == configuration.world.group.generation for each in responses)
+
+
+def certain_belief(diagnosis: Diagnosis, body: Body, operations: Mapping[int, GroupOperation]) -> Belief | None:
+    """Where to go on after wrong responses, if that is beyond doubt; else None. `operations` are requests by handle.
+
+    Either nothing depends on the response, or the target goes by it from now on: it counts from a generation, it has
+    let a member in without an id, or it shows what is stored beside an offset. After a commit or a leave it is in doubt
+    what the group is if several states are possible, or a clean-up pass was assumed to explain another error.
+    """
+    after = diagnosis.after
+    if after is None:
+        return None
+    clean = evolve(after, mismatches=())
+    rest = [each for each in after.mismatches if not each.is_certain]
+    if not rest:
+        return Belief((clean,), after.mismatches)
+    if all(each.fields == {"generation"} for each in rest) and clean.world.group is not None:
+        if any(each.rule in SAME_GENERATION_RULES for each in rest) or is_generation_announced(clean, operations):
+            return Belief((clean,))
+        group = evolve(clean.world.group, generation=body.get("generation_id", -1))
+        return Belief((evolve(clean, world=evolve(clean.world, group=group)),), after.mismatches)
+    mismatch = rest[0]
+    if len(after.mismatches) != 1 or "time" in mismatch.fields:
+        return None
+    if mismatch.fields <= OFFSET_DETAIL_FIELDS:
+        return Belief((clean,), (mismatch,))
+    if is_detail_for_the_client(mismatch) and not diagnosis.is_state_ambiguous:
+        return Belief((clean,), (mismatch,))
+    unmoved = isinstance(mismatch.expected, READ_ONLY_RESPONSES) or mismatch.rule in NO_EFFECT_RULES
+    doubtful = isinstance(mismatch.expected, PartitionErrors | LeaveResponse) and (
+        diagnosis.is_state_ambiguous or unseen_of(clean).last_cleanup is not None
+    )
+    refused = is_refused(mismatch.expected, body) and not doubtful
+    return Belief((clean,)) if unmoved or refused else None
+
+
+def is_detail_for_the_client(mismatch: Mismatch) -> bool:
+    """Whether a JoinGroup response is wrong only in what it tells the member, and the coordinator does not go by it.
+
+    That is a list of members for one that does not lead and is not told that it does, or a detail of the list.
+    """
+    if not isinstance(mismatch.expected, JoinResponse) or mismatch.expected.error != Error.NONE:
+        return False
+    return mismatch.fields <= JOIN_DETAIL_FIELDS or (mismatch.fields == {"members"} and not mismatch.expected.members)
+
+
+def is_refused(expected: object, body: Body) -> bool:
+    """Whether the response allowed and the one seen refuse the request in all its parts: then nothing came of it."""
+    whole = getattr(expected, "error", Error.NONE)
+    allowed, rows = {whole}, list[Body]()
+    if isinstance(expected, PartitionErrors) and whole == Error.NONE:
+        allowed = set(expected.errors.values())
+    elif isinstance(expected, LeaveResponse) and whole == Error.NONE:
+        allowed = set(expected.entries)
+    if isinstance(expected, PartitionErrors):
+        rows = [row for topic in body.get("topics") or () for row in topic.get("partitions") or ()]
+    elif isinstance(expected, LeaveResponse):
+        rows = list(body.get("members") or ())
+    seen = {body["error_code"]} if body.get("error_code") else {row.get("error_code") for row in rows}
+    return bool(allowed and seen) and Error.NONE not in allowed and not seen & {None, 0}
+
+
+# --- Believed states.
+
+Adoption: TypeAlias = Callable[[Group, Body], Group]
+"""The group that a response tells of, made of the group that the model has."""
+
+
+def adopt_round(group: Group, body: Body) -> Group:
+    """The group with the generation, the leader, the protocol and the members that a JoinGroup response tells, as far
+    as there can be such a group."""
+    generation, leader, protocol = body.get("generation_id"), body.get("leader"), body.get("protocol_name")
+    told = {row.get("member_id") for row in body.get("members") or ()}
+    if told and body.get("member_id") in told:
+        for index, slot in enumerate(group.slots):
+            if is_member(slot) and slot.id not in told:
+                group = clear_slot(group, index)
+    if isinstance(generation, int) and generation >= 0:
+        group = evolve(group, generation=generation)
+    if find(group, leader, Holder.MEMBER) != NOWHERE:
+        group = evolve(group, leader=leader, leader_open=False)
+    if any(is_member(slot) and offers(slot, protocol) for slot in group.slots):
+        group = evolve(group, protocol=protocol)
+    return group
+
+
+def adopt_member_id(group: Group, shown: MemberId, told: Any) -> Group:
+    """The group with the id that a JoinGroup response tells its member."""
+    index = find(group, shown, Holder.MEMBER)
+    if index == NOWHERE or not told or not isinstance(told, str):
+        return group
+    renamed = with_slot(group, index, evolve(group.slots[index], id=told))
+    return evolve(renamed, leader=told) if group.leader == shown else renamed
+
+
+def without_place(group: Group, handle: int) -> Group:
+    """The group in which a parked request no longer waits."""
+    slots = tuple(
+        evolve(slot, join=0 if slot.join == handle else slot.join, sync=0 if slot.sync == handle else slot.sync)
+        for slot in group.slots
+    )
+    return evolve(group, slots=slots)
+
+
+def with_group(configuration: Configuration, group: Group | None) -> Configuration:
+    """The configuration with the group in another state."""
+    return evolve(configuration, world=evolve(configuration.world, group=group))
+
+
+def step_that_responds(path: Path | None, handle: int) -> Path | None:
+    """The step on a path that gives the response to an operation."""
+    while path is not None:
+        if path.outcome is not None and any(reply.handle == handle for reply in path.outcome.replies):
+            return path
+        path = path.previous
+    return None
+
+
+class BelievedStates:
+    """The configurations in which a target may be that means what it has told in a wrong response."""
+
+    def __init__(self, stepper: CoordinatorStepper, search: Search, part: GroupOperation, time: int) -> None:
+        self.stepper = stepper
+        self.search = search
+        self.part = part
+        self.now: Instant = time
+
+    def after(self, diagnosis: Diagnosis) -> Iterator[Configuration]:
+        """The configurations after what a diagnosis has found, the likeliest first."""
+        if diagnosis.after is None:
+            yield from self.after_early_response()
+        else:
+            yield from self.after_wrong_response(diagnosis.after)
+        for one in self.search.configurations[:MAX_STARTS]:
+            yield self.ignoring(one)
+
+    def ignoring(self, configuration: Configuration) -> Configuration:
+        """The configuration in which the request never was."""
+        handle = self.part.operation.handle
+        if configuration.world.group is not None and self.stepper.is_parked(configuration.world, handle):
+            configuration = with_group(configuration, without_place(configuration.world.group, handle))
+        predicted = tuple(each for each in configuration.predicted if each[0] != handle)
+        return evolve(configuration, waiting=configuration.waiting - {handle}, predicted=predicted)
+
+    def context(self, body: Body) -> Context:
+        """The context of a step that chooses what a response tells."""
+        choices = Choices(body.get("member_id"), body.get("leader"), body.get("protocol_name"))
+        return self.stepper.step_context(self.now, choices, Dialect())
+
+    def take(self, configuration: Configuration, step: Step, body: Body) -> Iterator[Configuration]:
+        """The configurations after a step of the core that the target has taken by itself."""
+        result = apply_core_step(configuration.world, step, self.context(body))
+        yield from self.stepper.apply(configuration, result, result.state, 0, self.now)
+
+    # --- a response that came although its request had to wait --------------------------------------------------
+
+    def after_early_response(self) -> Iterator[Configuration]:
+        """The configurations after a response to a request that the model has wait."""
+        operation = self.part.operation
+        body, handle = operation.response or {}, operation.handle
+        for before in self.search.configurations[:MAX_STARTS]:
+            parked = [one for one in self.handled(before) if self.stepper.is_parked(one.world, handle)]
+            for one in parked[:MAX_STARTS]:
+                group = one.world.group
+                if errors_in(body) - {Error.NONE}:
+                    yield from self.after_refusal(one, body)
+                elif isinstance(self.part.request, JoinGroup):
+                    yield from self.end_join_phase(one, body)
+                else:
+                    yield from self.end_sync_phase(one, group, body)
+
+    def handled(self, configuration: Configuration) -> Iterator[Configuration]:
+        """The configurations once the request was handled."""
+        operation = self.part.operation
+        if operation.handle in configuration.waiting:
+            yield from self.stepper.linearize(configuration, operation.handle, operation.responded_at or 0)
+        else:
+            yield configuration
+
+    def end_join_phase(self, configuration: Configuration, body: Body) -> Iterator[Configuration]:
+        """The join phase is over with the round that the response tells of."""
+        group, generation = configuration.world.group, body.get("generation_id")
+        if isinstance(generation, int):
+            group = evolve(group, generation=generation - 1)
+        after, outputs = complete_join(group, self.context(body))
+        for one in self.take(configuration, Step(after, outputs, "timer.rebalance"), body):
+            yield with_group(one, adopt_round(one.world.group, body))
+
+    def end_sync_phase(self, configuration: Configuration, group: Group, body: Body) -> Iterator[Configuration]:
+        """The member has its assignment; either so has everybody, or the others wait on."""
+        handle = self.part.operation.handle
+        slots = tuple(
+            evolve(slot, sync=0, assignment=body.get("assignment") or None) if slot.sync == handle else slot
+            for slot in group.slots
+        )
+        alone = evolve(group, slots=slots)
+        yield with_group(configuration, alone)
+        outputs = tuple(
+            Output(slot.sync, SyncResponse(Error.NONE, group.protocol_type, group.protocol, slot.assignment))
+            for slot in slots
+            if is_member(slot) and slot.sync
+        )
+        freed = evolve(alone, slots=tuple(evolve(slot, sync=0, unsynced=False) for slot in slots))
+        yield from self.take(configuration, Step(evolve(freed, phase=Phase.STABLE), outputs, "sync.leader"), body)
+
+    # --- a response that should be another ----------------------------------------------------------------------
+
+    def after_wrong_response(self, after: Configuration) -> Iterator[Configuration]:
+        """The configurations after a response in the place of another one."""
+        mismatch = after.mismatches[-1]
+        wrong = self.search.open_operations.get(mismatch.handle, self.part)
+        body = wrong.operation.response or {}
+        step = step_that_responds(after.path, mismatch.handle)
+        before = None
+        if step is not None and step.handle == mismatch.handle and step.start is not None:
+            before = evolve(after, world=step.start)
+        if is_accepted(body):
+            if is_success(mismatch.expected):
+                yield from self.adopting(after, mismatch, body)
+            elif before is not None:
+                yield from self.accepting(before, wrong, body)
+            yield after
+        else:
+            if before is not None:
+                yield before
+            yield after
+            yield from self.after_refusal(before if before is not None else after, body)
+
+    def adopting(self, after: Configuration, mismatch: Mismatch, body: Body) -> Iterator[Configuration]:
+        """The configurations in which the values are those that the response tells."""
+        group = after.world.group
+        if isinstance(mismatch.expected, JoinResponse) and group is not None:
+            if "member" in mismatch.fields and mismatch.expected.member is not None:
+                group = adopt_member_id(group, mismatch.expected.member, body.get("member_id"))
+            yield with_group(after, adopt_round(group, body))
+        elif isinstance(mismatch.expected, SyncResponse) and group is not None:
+            sender = getattr(getattr(self.part.request, "core", None), "member", None)
+            index = find(group, sender, Holder.MEMBER)
+            if index != NOWHERE and "assignment" in mismatch.fields:
+                told = evolve(group.slots[index], assignment=body.get("assignment") or None)
+                yield with_group(after, with_slot(group, index, told))
+
+    def accepting(self, before: Configuration, wrong: GroupOperation, body: Body) -> Iterator[Configuration]:
+        """The configurations after a request was accepted that the model refuses."""
+        request, world = wrong.request, before.world
+        match request:
+            case JoinGroup():
+                yield from self.admit(before, request, body)
+            case LeaveGroup() if world.group is not None:
+                for member, instance in request.core.entries:
+                    for index, slot in enumerate(world.group.slots):
+                        if is_member(slot) and (slot.id == member or (instance and slot.instance == instance)):
+                            yield from self.remove(before, index, body)
+            case OffsetCommit() | TxnOffsetCommit():
+                yield evolve(before, world=self.store(world, request))
+            case DeleteGroup():
+                yield evolve(before, world=GroupState())
+            case OffsetDelete():
+                asked = set(request.partitions)
+                left = {where: offset for where, offset in world.offsets.items() if where not in asked}
+                yield evolve(before, world=evolve(world, offsets=left))
+            case SyncGroup() if world.group is not None and world.group.phase is Phase.COMPLETING:
+                yield from self.end_sync_phase(before, world.group, body)
+
+    def store(self, world: GroupState, request: OffsetCommit | TxnOffsetCommit) -> GroupState:
+        """The state with the offsets of a commit, whoever sent it."""
+        known = world if world.group is not None else evolve(world, group=Group(), stored=Group())
+        asked = {where: evolve(offset, committed=self.now) for where, offset in request.offsets}
+        if isinstance(request, TxnOffsetCommit):
+            return evolve(
+                known,
+                pending=add_pending(known.pending, request.producer, asked),
+                epochs={**known.epochs, request.producer: request.epoch},
+            )
+        return evolve(known, offsets={**known.offsets, **asked})
+
+    def admit(self, before: Configuration, request: JoinGroup, body: Body) -> Iterator[Configuration]:
+        """The member was let in: it waits for the round, or the round is over by its response."""
+        context, core = self.context(body), request.core
+        group = with_free_slot(before.world.group or Group())
+        known = find(group, body.get("member_id"), Holder.MEMBER)
+        index = known if known != NOWHERE else find_free(group)
+        admitted = add_member(group, index, core, body.get("member_id"), context)
+        waiting = prepare_rebalance if admitted.phase == Phase.EMPTY else trigger_rebalance
+        after, outputs = waiting(admitted, context)
+        for one in self.take(before, Step(after, outputs, "join.new"), body):
+            yield one
+            if self.stepper.is_parked(one.world, core.handle):
+                yield from self.end_join_phase(one, body)
+
+    def after_refusal(self, before: Configuration, body: Body) -> Iterator[Configuration]:
+        """The configurations in which a refusal tells how the group stands."""
+        group, errors = before.world.group, errors_in(body)
+        handle = self.part.operation.handle
+        if group is None:
+            return
+        yield with_group(before, without_place(group, handle))
+        sender = getattr(getattr(self.part.request, "core", None), "member", None)
+        index = find(group, sender, Holder.MEMBER)
+        if Error.UNKNOWN_MEMBER_ID in errors and index != NOWHERE:
+            yield from self.remove(with_group(before, without_place(group, handle)), index, body)
+        elif Error.REBALANCE_IN_PROGRESS in errors and group.phase in (Phase.STABLE, Phase.COMPLETING):
+            after, outputs = prepare_rebalance(without_place(group, handle), self.context(body))
+            yield from self.take(before, Step(after, outputs, "timer.session"), body)
+
+    def remove(self, before: Configuration, index: int, body: Body) -> Iterator[Configuration]:
+        """The member is gone: the others rebalance, or nobody has told them."""
+        rest, outputs = remove_member(before.world.group, index)
+        after, responses = rebalance_after_leave(rest, self.context(body))
+        yield from self.take(before, Step(after, outputs + responses, "leave.member"), body)
+        if not no_members(rest):
+            yield from self.take(before, Step(rest, outputs, "leave.member"), body)
+
+
+def is_accepted(body: Body) -> bool:
+    """Whether a response has no error."""
+    return not errors_in(body) - {Error.NONE}
+
+
+def is_success(expected: Any) -> bool:
+    """Whether a response of the model has no error in any of its parts."""
+    if getattr(expected, "error", Error.NONE) != Error.NONE:
+        return False
+    parts = getattr(expected, "entries", ()) or tuple(getattr(expected, "errors", {}).values())
+    return all(each == Error.NONE for each in parts)
