@@ -100,8 +100,8 @@ READ_ONLY_RESPONSES = (HeartbeatResponse, OffsetFetchResponse, DescribeGroupResp
 """Responses to requests that change nothing that matters."""
 NO_EFFECT_RULES = frozenset({"sync.stable"})
 """Rules of other requests that change nothing."""
-JOIN_DETAIL_FIELDS = frozenset({"instances", "skip_assignment"})
-"""What a JoinGroup response tells besides, for the client alone."""
+SHOWN_FIELDS = frozenset({"instances", "protocol_type", "skip_assignment"})
+"""What a JoinGroup or SyncGroup response tells besides, and the coordinator does not go by."""
 SAME_GENERATION_RULES = frozenset(
     {"join.completing.same-protocols", "join.stable.same-protocols", "join.replace.stable"}
 )
@@ -134,12 +134,12 @@ def certain_belief(diagnosis: Diagnosis, body: Body, operations: Mapping[int, Gr
             return Belief((clean,))
         group = evolve(clean.world.group, generation=body.get("generation_id", -1))
         return Belief((evolve(clean, world=evolve(clean.world, group=group)),), after.mismatches)
+    if all(map(is_detail_for_the_client, rest)) and not diagnosis.is_state_ambiguous:
+        return Belief((clean,), after.mismatches)
     mismatch = rest[0]
     if len(after.mismatches) != 1 or "time" in mismatch.fields:
         return None
     if mismatch.fields <= OFFSET_DETAIL_FIELDS:
-        return Belief((clean,), (mismatch,))
-    if is_detail_for_the_client(mismatch) and not diagnosis.is_state_ambiguous:
         return Belief((clean,), (mismatch,))
     unmoved = isinstance(mismatch.expected, READ_ONLY_RESPONSES) or mismatch.rule in NO_EFFECT_RULES
     doubtful = isinstance(mismatch.expected, PartitionErrors | LeaveResponse) and (
@@ -150,13 +150,17 @@ def certain_belief(diagnosis: Diagnosis, body: Body, operations: Mapping[int, Gr
 
 
 def is_detail_for_the_client(mismatch: Mismatch) -> bool:
-    """Whether a JoinGroup response is wrong only in what it tells the member, and the coordinator does not go by it.
+    """Whether a response is wrong only in what it tells the member, and the coordinator does not go by it.
 
-    That is a list of members for one that does not lead and is not told that it does, or a detail of the list.
+    That is the selected protocol beside an assignment, a list of members for one that does not lead and is not told
+    that it does, or a detail of the list.
     """
-    if not isinstance(mismatch.expected, JoinResponse) or mismatch.expected.error != Error.NONE:
+    expected = mismatch.expected
+    if isinstance(expected, SyncResponse):
+        return mismatch.fields <= SHOWN_FIELDS | {"protocol"}
+    if not isinstance(expected, JoinResponse) or expected.error != Error.NONE:
         return False
-    return mismatch.fields <= JOIN_DETAIL_FIELDS or (mismatch.fields == {"members"} and not mismatch.expected.members)
+    return mismatch.fields <= SHOWN_FIELDS or (mismatch.fields == {"members"} and not expected.members)
 
 
 def is_refused(expected: object, body: Body) -> bool:

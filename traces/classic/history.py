@@ -88,7 +88,7 @@ class StateHistory:
         """Yield the rebalances that are not over."""
         for group, state in self.states.items():
             judge = self.judges[group]
-            if judge.stop_reason or state.phase not in (Phase.PREPARING, Phase.COMPLETING):
+            if judge.stop_reason or judge.doubt is not None or state.phase not in (Phase.PREPARING, Phase.COMPLETING):
                 continue
             found = judge.search.configurations[0].world.group
             if found is not None and found.phase is state.phase:
@@ -516,4 +516,4 @@ def why_unfollowed(name: str, judge: Judge) -> str | None:
     if group is None:
         return None if judge.gap is None else ""
     followed = group.judge if isinstance(group, PartialGroup) else group
-    return "" if followed is None else followed.stop_reason or None
+    return "" if followed is None else followed.stop_reason or followed.guess_reason or None

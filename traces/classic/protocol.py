@@ -49,6 +49,21 @@ class ClassicProtocol(JudgedProtocol):
     varying_fields = frozenset({"member"})
     """What Apache Kafka itself has in different ways: the member id beside an error is the one sent, or none
     (LAT-11)."""
+    independent_fields = frozenset(
+        {
+            "assignment",
+            "epoch",
+            "generation",
+            "instances",
+            "leader",
+            "members",
+            "metadata",
+            "protocol",
+            "protocol_type",
+            "skip_assignment",
+            "type",
+        }
+    )
 
     def __init__(self, header: Header) -> None:
         super().__init__(header)
@@ -215,10 +230,9 @@ class ClassicProtocol(JudgedProtocol):
     # --- checks -------------------------------------------------------------------------------------------------
 
     def is_check_affected(self, fields: frozenset[str], violation: Violation) -> bool:
-        """Whether the violation is in what the check is about: in more than the error and the generation counted
-        from."""
+        """Whether the violation is in what the check is about."""
         wrong = set(violation.fields) - {"error"}
-        return bool(fields & wrong or (not fields and wrong - {"generation"}))
+        return bool(fields & wrong or (not fields and wrong - self.independent_fields))
 
     def is_check_excused(self, requirement: str, rules: frozenset[str]) -> bool:
         """Whether the coordinator was not available, and the requirement is not about that."""

@@ -41,9 +41,27 @@ class CheckedOperation:
         violation = self.record.violation
         if violation is None:
             return False
-        if MISSING in violation.fields:
+        if MISSING in violation.fields or self.is_beside(violation):
             return self.requirement in violation.requirements
         return not self.fields or bool((self.fields | {"closed"}) & set(violation.fields))
+
+    def is_beside(self, violation: Violation) -> bool:
+        """The violation says nothing of the rest of the response, and the check is not about its fields."""
+        return self.are_beside(frozenset(violation.fields))
+
+    def are_beside(self, wrong: frozenset[str]) -> bool:
+        """The fields say nothing of the rest of the response, and the check is not about them."""
+        return bool(wrong) and wrong <= self.protocol.independent_fields and not wrong & self.fields
+
+    @property
+    def is_blocked(self) -> bool:
+        """The violation on record leaves open what the check is about."""
+        return self.record.violation is not None and not self.is_beside(self.record.violation)
+
+    @property
+    def is_undecided(self) -> bool:
+        """Something else leaves open what the check is about."""
+        return bool(self.record.undecided_reason) and not self.are_beside(self.record.undecided_fields)
 
     @property
     def unusual_fields(self) -> list[str]:
@@ -80,11 +98,11 @@ RULES_BY_RECORD = (
     CheckRule(lambda of: of.tolerated, CheckStatus.FAIL, violation=lambda of: of.tolerated),
     CheckRule(lambda of: of.is_violated, CheckStatus.FAIL, violation=lambda of: of.record.violation),
     CheckRule(
-        lambda of: of.record.violation,
+        lambda of: of.is_blocked,
         CheckStatus.INCONCLUSIVE,
         lambda of: "blocked by " + ", ".join(of.record.violation.requirements if of.record.violation else ()),
     ),
-    CheckRule(lambda of: of.record.undecided_reason, CheckStatus.INCONCLUSIVE, lambda of: of.record.undecided_reason),
+    CheckRule(lambda of: of.is_undecided, CheckStatus.INCONCLUSIVE, lambda of: of.record.undecided_reason),
     CheckRule(lambda of: of.has_closed and of.body.get("met", True), CheckStatus.PASS),
     CheckRule(lambda of: not of.record.has_response, CheckStatus.INCONCLUSIVE, lambda of: "no answer was seen"),
 )

@@ -276,7 +276,7 @@ FAILOVER-22 MUST: Deleted offsets stay deleted; needs restart
 RULES = """
 no api: timers
   timer.pending-id: a pending id was not used for its session timeout [TIMER-08 JOIN-28; fields join]
-  timer.new-member: a first JoinGroup was parked too long [TIMER-06]
+  timer.new-member: a first JoinGroup was parked too long [TIMER-06; fields join]
   timer.session: a member was silent for its session timeout [TIMER-01 TIMER-02; fields join]
   timer.parked: a session ran out while a request was parked [TIMER-03 TIMER-04]
   timer.rebalance: the rebalance timeout is over [JOIN-44 TIMER-09 TIMER-27; fields join]

@@ -205,6 +205,6 @@ api Heartbeat
 api LeaveGroup
   leave.invalid-group INVALID_GROUP_ID: the group id is empty [LEAVE-01]
   leave.unknown-group NONE: the group does not exist [LEAVE-02]
-  leave.member NONE: some entry names a member or a pending id [LEAVE-04 LEAVE-11]
+  leave.member NONE: some entry names a member or a pending id [LEAVE-04 LEAVE-11; fields join]
   leave.nobody NONE: no entry names a member or a pending id [LEAVE-03]
 """

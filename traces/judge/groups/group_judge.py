@@ -58,6 +58,8 @@ class OperationRecord:
     is_closed: bool = False
     """The target closed its connection."""
     undecided_reason: str = ""
+    undecided_fields: frozenset[str] = frozenset()
+    """The fields that are undecided for that reason; all if empty."""
 
     def add_rule(self, rule: str) -> None:
         """Remember a rule that explains the operation."""
@@ -327,6 +329,8 @@ class GroupJudge:
         """When the last request or response was seen, in milliseconds."""
         self.doubt: Violation | None = None
         """The violation after which the state is a guess."""
+        self.guess_reason = ""
+        """Why the state was a guess for a time; empty if it never was."""
         self.doubts = self.confirmations = 0
         """How many wrong responses followed the violation, and how many in a row had an explanation since."""
 
@@ -393,7 +397,7 @@ class GroupJudge:
                 self.commit_history()
         else:
             self.diagnose(part, time)
-        if self.trace.on_advance is not None and not self.stop_reason:
+        if self.trace.on_advance is not None and not self.stop_reason and self.doubt is None:
             self.trace.on_advance(self, part.operation, time)
 
     def on_restart(self, time: int) -> None:
@@ -511,8 +515,10 @@ class GroupJudge:
         if self.doubt is None or violation.kind in {each.kind for each in self.findings.violations}:
             self.record_violation(mismatch, violation)
         else:
-            self.trace.records.of(mismatch.handle).undecided_reason = blocked_by(self.doubt)
+            record = self.trace.records.of(mismatch.handle)
+            record.undecided_reason, record.undecided_fields = blocked_by(self.doubt), mismatch.fields
         self.doubt = self.doubt or violation
+        self.guess_reason = self.guess_reason or blocked_by(self.doubt)
         self.doubts, self.confirmations = self.doubts + 1, 0
 
     def judge_silence(self, alive: GroupOperation) -> None:
@@ -552,7 +558,9 @@ class GroupJudge:
         else:
             self.charge(part, diagnosis.mismatch, timers)
             self.leave_undecided(part, diagnosis)
-        if belief is None or self.doubts > MAX_DOUBTS:
+        # Of a group that the trace does not show in full, too little is known to guess.
+        is_followed = belief is not None and (belief.is_certain or self.excuse is None)
+        if belief is None or not is_followed or self.doubts > MAX_DOUBTS:
             self.commit_history()
             self.stop(operation)
             return
@@ -572,7 +580,7 @@ class GroupJudge:
         assert self.doubt is not None
         for handle in {part.operation.handle, *(each.handle for each in diagnosis.mismatches)}:
             record = self.trace.records.of(handle)
-            if record.violation is None and not record.tolerated:
+            if record.violation is None and not record.tolerated and not record.undecided_reason:
                 record.undecided_reason = blocked_by(self.doubt)
 
     def build_violation(

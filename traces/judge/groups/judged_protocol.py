@@ -120,6 +120,8 @@ class JudgedProtocol(GroupProtocol, Protocol):
     """Takes the steps of a group: the class, unless `new_stepper` makes one in another way."""
     varying_fields: ClassVar[frozenset[str]] = frozenset()
     """Fields whose unusual values are no reason for a remark."""
+    independent_fields: ClassVar[frozenset[str]] = frozenset()
+    """Fields that may be wrong by themselves: all else that the response shows means the same."""
 
     def __init__(self, header: Header) -> None:
         self.header = header
