@@ -67,7 +67,16 @@ from fencepost.traces.classic.nondeterminism import unseen_of
 from fencepost.traces.classic.stepping import CoordinatorStepper
 from fencepost.traces.events import Body
 from fencepost.traces.judge.diagnosis.diagnosis import Belief, Diagnosis, errors_in
-from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, Instant, Mismatch, Path
+from fencepost.traces.judge.search.configuration import (
+    Configuration,
+    GroupOperation,
+    Instant,
+    Mismatch,
+    Path,
+    TimeInterval,
+    high,
+    low,
+)
 from fencepost.traces.judge.search.search import Search
 
 MAX_BELIEFS = 8
@@ -91,7 +100,9 @@ def believe(diagnosis: Diagnosis, part: GroupOperation, search: Search, time: in
         found = dict.fromkeys(islice(believed.after(diagnosis), MAX_BELIEFS))
     finally:
         stepper.allow_mismatches = False
-    return Belief(tuple(found), is_certain=False) if found else None
+    handle = part.operation.handle
+    is_explained = any(handle in one.matched and all(each.handle != handle for each in one.mismatches) for one in found)
+    return Belief(tuple(found), is_certain=False, is_explained=is_explained) if found else None
 
 
 # --- Beliefs beyond doubt.
@@ -298,12 +309,12 @@ class BelievedStates:
 
     def end_join_phase(self, configuration: Configuration, body: Body) -> Iterator[Configuration]:
         """The join phase is over with the round that the response tells of."""
-        group, generation = configuration.world.group, body.get("generation_id")
-        if isinstance(generation, int):
-            group = evolve(group, generation=generation - 1)
-        after, outputs = complete_join(group, self.context(body))
-        for one in self.take(configuration, Step(after, outputs, "timer.rebalance"), body):
-            yield with_group(one, adopt_round(one.world.group, body))
+        group, told = configuration.world.group, body.get("generation_id")
+        before = group.generation
+        for generation in dict.fromkeys((before, told - 1 if isinstance(told, int) else before)):
+            after, outputs = complete_join(evolve(group, generation=generation), self.context(body))
+            for one in self.take(configuration, Step(after, outputs, "timer.rebalance"), body):
+                yield with_group(one, adopt_round(one.world.group, body))
 
     def end_sync_phase(self, configuration: Configuration, group: Group, body: Body) -> Iterator[Configuration]:
         """The member has its assignment; either so has everybody, or the others wait on."""
@@ -327,13 +338,16 @@ class BelievedStates:
     def after_wrong_response(self, after: Configuration) -> Iterator[Configuration]:
         """The configurations after a response in the place of another one."""
         mismatch = after.mismatches[-1]
+        after = evolve(after, mismatches=())
         wrong = self.search.open_operations.get(mismatch.handle, self.part)
         body = wrong.operation.response or {}
         step = step_that_responds(after.path, mismatch.handle)
         before = None
         if step is not None and step.handle == mismatch.handle and step.start is not None:
             before = evolve(after, world=step.start)
-        if is_accepted(body):
+        if mismatch.fields == {"time"}:
+            yield self.extending(after, wrong, mismatch)
+        elif is_accepted(body):
             if is_success(mismatch.expected):
                 yield from self.adopting(after, mismatch, body)
             elif before is not None:
@@ -344,6 +358,23 @@ class BelievedStates:
                 yield before
             yield after
             yield from self.after_refusal(before if before is not None else after, body)
+
+    def extending(self, after: Configuration, late: GroupOperation, mismatch: Mismatch) -> Configuration:
+        """The configuration in which all that runs since a response was due may have begun as late as it came."""
+        group, responded_at = after.world.group, late.operation.responded_at or 0
+        delay = responded_at - (late.operation.sent_at if mismatch.due is None else mismatch.due)
+        if group is None or delay <= 0:
+            return after
+        slots = tuple(
+            evolve(slot, deadline=extend(slot.deadline, delay)) if slot.armed else slot for slot in group.slots
+        )
+        extended = evolve(
+            group,
+            slots=slots,
+            sync_deadline=extend(group.sync_deadline, delay),
+            join_deadline=extend(group.join_deadline, delay),
+        )
+        return with_group(after, extended)
 
     def adopting(self, after: Configuration, mismatch: Mismatch, body: Body) -> Iterator[Configuration]:
         """The configurations in which the values are those that the response tells."""
@@ -429,6 +460,11 @@ class BelievedStates:
         yield from self.take(before, Step(after, outputs + responses, "leave.member"), body)
         if not no_members(rest):
             yield from self.take(before, Step(rest, outputs, "leave.member"), body)
+
+
+def extend(deadline: Instant, delay: int) -> Instant:
+    """The deadline, which may be as much later, in milliseconds."""
+    return TimeInterval(low(deadline), high(deadline) + delay)
 
 
 def is_accepted(body: Body) -> bool:

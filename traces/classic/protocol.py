@@ -61,6 +61,7 @@ class ClassicProtocol(JudgedProtocol):
             "protocol",
             "protocol_type",
             "skip_assignment",
+            "time",
             "type",
         }
     )

@@ -87,6 +87,8 @@ class Belief:
     tolerated: tuple[Mismatch, ...] = ()
     is_certain: bool = True
     """Nothing else can have happened. Otherwise it is a guess, and what it does not explain blames nobody."""
+    is_explained: bool = False
+    """The response has an explanation but for its time."""
 
 
 class Diagnoser:

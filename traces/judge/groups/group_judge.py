@@ -60,6 +60,8 @@ class OperationRecord:
     undecided_reason: str = ""
     undecided_fields: frozenset[str] = frozenset()
     """The fields that are undecided for that reason; all if empty."""
+    is_explained: bool = False
+    """The response that came at the wrong time has an explanation otherwise."""
 
     def add_rule(self, rule: str) -> None:
         """Remember a rule that explains the operation."""
@@ -507,16 +509,18 @@ class GroupJudge:
             self.doubt = None
 
     def charge(
-        self, part: GroupOperation, mismatch: Mismatch, timers: tuple[str, ...] = (), *, tolerated: bool = False
+        self, part: GroupOperation, mismatch: Mismatch, timers: tuple[str, ...] = (), *, is_explained: bool = False
     ) -> None:
         """Put a mismatch on record after which the state is a guess; in doubt it is undecided, unless it is of a kind
         that was seen before."""
-        violation = self.build_violation(part, mismatch, timers, tolerated=tolerated)
+        violation = self.build_violation(part, mismatch, timers)
+        record = self.trace.records.of(mismatch.handle)
+        record.is_explained = is_explained or mismatch.expected is not None
         if self.doubt is None or violation.kind in {each.kind for each in self.findings.violations}:
             self.record_violation(mismatch, violation)
         else:
-            record = self.trace.records.of(mismatch.handle)
-            record.undecided_reason, record.undecided_fields = blocked_by(self.doubt), mismatch.fields
+            record.undecided_reason = blocked_by(self.doubt)
+            record.undecided_fields = mismatch.fields if record.is_explained else frozenset()
         self.doubt = self.doubt or violation
         self.guess_reason = self.guess_reason or blocked_by(self.doubt)
         self.doubts, self.confirmations = self.doubts + 1, 0
@@ -556,8 +560,8 @@ class GroupJudge:
                 tolerated = mismatch in belief.tolerated
                 self.record_violation(mismatch, self.build_violation(part, mismatch, timers, tolerated=tolerated))
         else:
-            self.charge(part, diagnosis.mismatch, timers)
-            self.leave_undecided(part, diagnosis)
+            self.charge(part, diagnosis.mismatch, timers, is_explained=belief is not None and belief.is_explained)
+            self.leave_undecided(part, diagnosis, belief)
         # Of a group that the trace does not show in full, too little is known to guess.
         is_followed = belief is not None and (belief.is_certain or self.excuse is None)
         if belief is None or not is_followed or self.doubts > MAX_DOUBTS:
@@ -568,17 +572,22 @@ class GroupJudge:
         before = [one.decisions for one in search.configurations]
         search.configurations = list(
             dict.fromkeys(
-                evolve(one, decisions=tuple(each for each in one.decisions if all(each in known for known in before)))
+                evolve(
+                    one,
+                    decisions=tuple(each for each in one.decisions if all(each in known for known in before)),
+                    mismatches=(),
+                )
                 for one in belief.configurations
             )
         )
         search.open_operations.pop(operation.handle, None)
         self.commit_history()
 
-    def leave_undecided(self, part: GroupOperation, diagnosis: Diagnosis) -> None:
+    def leave_undecided(self, part: GroupOperation, diagnosis: Diagnosis, belief: Belief | None) -> None:
         """Leave open what else has no explanation beside the response that is wrong first."""
         assert self.doubt is not None
-        for handle in {part.operation.handle, *(each.handle for each in diagnosis.mismatches)}:
+        believed = (each for one in (belief.configurations if belief is not None else ()) for each in one.mismatches)
+        for handle in {part.operation.handle, *(each.handle for each in (*diagnosis.mismatches, *believed))}:
             record = self.trace.records.of(handle)
             if record.violation is None and not record.tolerated and not record.undecided_reason:
                 record.undecided_reason = blocked_by(self.doubt)
