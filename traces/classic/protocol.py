@@ -49,6 +49,7 @@ class ClassicProtocol(JudgedProtocol):
     varying_fields = frozenset({"member"})
     """What Apache Kafka itself has in different ways: the member id beside an error is the one sent, or none
     (LAT-11)."""
+    collective_apis = frozenset({"JoinGroup"})
     independent_fields = frozenset(
         {
             "assignment",

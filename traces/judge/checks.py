@@ -49,6 +49,8 @@ class CheckedOperation:
         """The violation says nothing of the rest of the response, and the check is not about its fields."""
         if "time" in violation.fields and not self.record.is_explained:
             return False
+        if "time" in violation.fields and not self.fields and violation.api not in self.protocol.collective_apis:
+            return False
         return self.are_beside(frozenset(violation.fields))
 
     def are_beside(self, wrong: frozenset[str]) -> bool:

@@ -122,6 +122,8 @@ class JudgedProtocol(GroupProtocol, Protocol):
     """Fields whose unusual values are no reason for a remark."""
     independent_fields: ClassVar[frozenset[str]] = frozenset()
     """Fields that may be wrong by themselves: all else that the response shows means the same."""
+    collective_apis: ClassVar[frozenset[str]] = frozenset()
+    """APIs whose responses come when all members are there, so that their time is a matter of nobody in particular."""
 
     def __init__(self, header: Header) -> None:
         self.header = header
