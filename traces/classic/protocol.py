@@ -1,6 +1,6 @@
 """The classic protocol as the judge of a trace sees it: topics, lookups, and the steps that coordinators log."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from fencepost.model.classic.catalogue import CLASSIC, RULES
 from fencepost.model.classic.messages import Request, read_requests
