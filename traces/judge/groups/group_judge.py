@@ -20,7 +20,15 @@ from fencepost.model.frozen import evolve, evolver
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Operation
 from fencepost.traces.judge.diagnosis.diagnosis import Belief, Diagnoser, Diagnosis
-from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, Mismatch, Path, Request, State
+from fencepost.traces.judge.search.configuration import (
+    Configuration,
+    Decisions,
+    GroupOperation,
+    Mismatch,
+    Path,
+    Request,
+    State,
+)
 from fencepost.traces.judge.search.search import (
     GivenResponse,
     Overdue,
@@ -568,20 +576,23 @@ class GroupJudge:
             self.commit_history()
             self.stop(operation)
             return
-        # A wrong response decides nothing, and a difference that is left open again allows more, never less.
+        if not belief.is_certain:
+            self.commit_history()  # what leads to a guess may never have happened
         before = [one.decisions for one in search.configurations]
-        search.configurations = list(
-            dict.fromkeys(
-                evolve(
-                    one,
-                    decisions=tuple(each for each in one.decisions if all(each in known for known in before)),
-                    mismatches=(),
-                )
-                for one in belief.configurations
-            )
-        )
+        found = (self.without_error(one, before, belief.is_certain) for one in belief.configurations)
+        search.configurations = list(dict.fromkeys(found))
         search.open_operations.pop(operation.handle, None)
         self.commit_history()
+
+    @staticmethod
+    def without_error(believed: Configuration, before: Iterable[Decisions], is_certain: bool) -> Configuration:
+        """A believed configuration to go on from.
+
+        A wrong response decides nothing, and a difference that is left open again allows more, never less.
+        """
+        known = tuple(each for each in believed.decisions if all(each in decisions for decisions in before))
+        one = evolve(believed, decisions=known, mismatches=())
+        return one if is_certain else replace_history(one, None, NO_FIELDS)
 
     def leave_undecided(self, part: GroupOperation, diagnosis: Diagnosis, belief: Belief | None) -> None:
         """Leave open what else has no explanation beside the response that is wrong first."""
