@@ -166,7 +166,7 @@ def open_transaction(builder: ScheduleBuilder) -> Iterator[HeldOpen]:
         builder.make_move("commit", who, {**options, **sender, "offset": builder.draw.number(0, 90)})
     transact(builder, producer, options)
     yield HeldOpen(who, int(options["partition"]), producer)
-    builder.fetch_all()
+    builder.act("fetch", {"stable": 1, "partition": options["partition"]})
     match builder.draw.choose(("commit", "commit", "abort", "fence", "stay")):
         case "fence":
             builder.act("init-producer", {"producer": producer})

@@ -39,7 +39,7 @@ INTERACTION_MODULES = (
     time_interactions,
 )
 """The modules whose interactions are registered."""
-SCHEDULE_LENGTHS = (12, 18, 24)
+SCHEDULE_LENGTHS = (12, 17, 22)
 """How many interactions a schedule has."""
 
 
