@@ -373,7 +373,7 @@ def groups_are_not_stored(shipped: Shipped[None], loading: Loading, record: Reco
         shipped(loading, record)
 
 
-@storage.add("deleted-offset-comes-back", KLITE, "FETCH-13", "FAILOVER-12", "FAILOVER-22")
+@storage.add("deleted-offset-comes-back", KLITE, "FAILOVER-22", "FETCH-13")
 @instead_of(Loading.replay)
 def deleted_offset_comes_back(shipped: Shipped[None], loading: Loading, record: Record) -> None:
     """A restart brings back offsets that OffsetDelete has deleted."""
@@ -474,7 +474,7 @@ CORE_16998 = "Redpanda CORE-16998, https://github.com/redpanda-data/redpanda/pul
 CORE_17000 = "Redpanda CORE-17000, https://github.com/redpanda-data/redpanda/pull/31483"
 
 
-@storage.add("open-transaction-protects-nothing", CORE_16998, "COMMIT-30")
+@storage.add("open-transaction-protects-nothing", CORE_16998, "COMMIT-30", "COMMIT-34")
 @instead_of(Cleanup.expired_partitions)
 def open_transaction_protects_nothing(
     shipped: Shipped[list[Partition]], cleanup: Cleanup, group: Group
@@ -502,6 +502,7 @@ def transaction_wins_when_loaded(shipped: Shipped[None], loading: Loading, recor
 @storage.add(
     "transaction-needs-member",
     "KAFKA-18060, https://github.com/apache/kafka/pull/17914",
+    "COMMIT-33",
 )
 @instead_of(Commits.check)
 def transaction_needs_member(shipped: Shipped[Error], commits: Commits, group: Group, commit: Commit) -> Error:
@@ -582,7 +583,7 @@ def commit_expires_at_once(
     return replace(shipped(commits, commit, topic, entry), expires_at=entry.get("commit_timestamp", -1))
 
 
-DEFAULT_RETENTION = ("COMMIT-01", "COMMIT-07", "COMMIT-08", "COMMIT-26")
+DEFAULT_RETENTION = ("COMMIT-01", "COMMIT-02", "COMMIT-07", "COMMIT-08", "COMMIT-26")
 """The requirements by which a commit with a retention time of -1 succeeds."""
 
 
