@@ -103,6 +103,10 @@ FAULT_COUNTS = (0, 0, 0, 1, 1, 1, 1, 2, 3, 4, 6, 8)
 """How many faults a stranger has; each of these numbers is as likely."""
 
 
+FULL_POOL = 20
+"""A pool with so many faults or more is drawn from as often as any other; a smaller one less often."""
+
+
 def draw_stranger(kind: StrangerKind, seed: int, number: int, schedules: int, is_remote: bool = False) -> Stranger:
     """The stranger with this number of a seed; it does not depend on any other."""
     chance = Random(f"{seed}/{number}")
@@ -112,7 +116,7 @@ def draw_stranger(kind: StrangerKind, seed: int, number: int, schedules: int, is
     pools = [tuple(pool.values()) for pool in kind.pools().values()]
     chosen: list[Fault[Any]] = []
     for _ in range(chance.choice(FAULT_COUNTS)):
-        fault = chance.choice(chance.choice(pools))
+        fault = chance.choice(chance.choices(pools, [min(len(each), FULL_POOL) for each in pools])[0])
         if fault not in chosen and kind.goes_with(fault, chosen, [name for name, _ in differences]):
             chosen.append(fault)
     return Stranger(seed, number, differences, tuple(each.id for each in chosen), schedules, (), is_remote)

@@ -7,6 +7,7 @@ catalogue leaves something to a coordinator, or two of its sentences apply at on
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from random import Random
 from typing import Any
@@ -15,7 +16,7 @@ from fencepost.adapters import in_process
 from fencepost.adapters.classic.coordinator import Coordinator
 from fencepost.adapters.classic.coordinator_state import CoordinatorState
 from fencepost.adapters.classic.group import Group
-from fencepost.adapters.classic.membership import Joining, Syncing
+from fencepost.adapters.classic.membership import Joining
 from fencepost.adapters.classic.messages import JoinGroup
 from fencepost.adapters.in_process import OFFERED
 from fencepost.adapters.serve import cluster, server
@@ -24,8 +25,9 @@ from fencepost.adapters.serve.coordination import LOCAL, Node, Request, Response
 from fencepost.adapters.serve.record_apis import OFFERED_VERSIONS
 from fencepost.adapters.serve.server import Server
 from fencepost.adapters.target import Description, SettingOrigin
-from fencepost.conformance.classic.zoo.bugs.environments import ENVIRONMENTS, PLAIN, CrashingTarget
-from fencepost.conformance.zoo.fault import Patch, Shipped, instead_of
+from fencepost.conformance.classic.zoo.bugs.environments import ENVIRONMENTS, PLAIN, CrashingTarget, Environment
+from fencepost.conformance.classic.zoo.variants import VARIANTS
+from fencepost.conformance.zoo.fault import Fault, Shipped, instead_of
 from fencepost.conformance.zoo.strangers import Difference, Disguise, Value
 from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
@@ -179,16 +181,6 @@ def set_retention(times: Value, disguise: Disguise) -> None:
     disguise.settings |= {"offsets_retention": retention, "retention_check_interval": interval}
 
 
-def clean_up_more_often(interval: Value, disguise: Disguise) -> None:
-    """The clean-up runs more often than the settings say."""
-    shipped = CoordinatorState.__init__
-
-    def make_state(state: CoordinatorState, settings: Settings, *given: Any, **named: Any) -> None:
-        shipped(state, replace(settings, retention_check_interval=int(interval)), *given, **named)
-
-    disguise.patch.replace(CoordinatorState, "__init__", make_state)
-
-
 # --- member ids
 
 
@@ -243,12 +235,6 @@ def respond_in_bursts(milliseconds: Value, disguise: Disguise) -> None:
     deliver_late(disguise, lambda now: -(-now // every) * every, every, is_reversed=True)
 
 
-def respond_last_first(value: Value, disguise: Disguise) -> None:
-    """Responses that are ready at once are sent in reverse order."""
-    shipped = CrashingTarget._deliver
-    disguise.patch.replace(CrashingTarget, "_deliver", lambda target, responses: shipped(target, list(responses)[::-1]))
-
-
 def tick_coarsely(milliseconds: Value, disguise: Disguise) -> None:
     """Timers fire at multiples of a time only."""
     shipped, every = Coordinator.next_deadline, int(milliseconds)
@@ -269,19 +255,6 @@ def run_in(name: Value, disguise: Disguise) -> None:
 
 
 # --- what the catalogue leaves to a coordinator
-
-
-def prefer_last_leader(value: Value, disguise: Disguise) -> None:
-    """A leader that has not rejoined is followed by the last member that has."""
-    shipped = Group.choose_leader
-
-    def choose(group: Group) -> bool:
-        rejoined = [member.member_id for member in group.members.values() if member.has_rejoined]
-        if group.leader not in rejoined and rejoined:
-            group.leader = rejoined[-1]
-        return shipped(group)
-
-    disguise.patch.replace(Group, "choose_leader", choose)
 
 
 def list_backwards(value: Value, disguise: Disguise) -> None:
@@ -310,21 +283,6 @@ def throttle(milliseconds: Value, disguise: Disguise) -> None:
     disguise.patch.replace(CoordinatorState, "respond", respond)
 
 
-# --- the precedence of two errors that apply
-
-
-@instead_of(Joining.check_request)
-def look_at_session_first(shipped: Shipped[Error], joining: Joining, join: JoinGroup) -> Error:
-    """A JoinGroup with a session timeout out of bounds to no group: the session timeout counts."""
-    return shipped(joining, replace(join, group_id=join.group_id or "any")) or shipped(joining, join)
-
-
-@instead_of(Syncing.check_request)
-def look_at_group_first(shipped: Shipped[Error], syncing: Syncing, request: Request) -> Error:
-    """A SyncGroup without a protocol to no group: the group counts."""
-    return shipped(syncing, request) if request.body.get("group_id", "") else Error.INVALID_GROUP_ID
-
-
 @instead_of(Joining.join_group)
 def look_at_protocols_first(shipped: Shipped[None], joining: Joining, group: Group, join: JoinGroup) -> None:
     """A JoinGroup with unsupported protocols to a full group: the protocols count."""
@@ -334,14 +292,10 @@ def look_at_protocols_first(shipped: Shipped[None], joining: Joining, group: Gro
         joining.refuse(join, Error.INCONSISTENT_GROUP_PROTOCOL, join.member_id)
 
 
-PRECEDENCES: Mapping[str, Callable[[Patch], None]] = {
-    each.__name__: each for each in (look_at_session_first, look_at_group_first, look_at_protocols_first)
-}
-
-
-def order_errors(name: Value, disguise: Disguise) -> None:
-    """Two errors apply, and another one is told."""
-    PRECEDENCES[str(name)](disguise.patch)
+def be_variant(variant: Fault[Environment], value: Value, disguise: Disguise) -> None:
+    """A correct variant of the coordinator."""
+    variant.apply(disguise.patch)
+    disguise.allow(variant.setting.grace, variant.setting.order)
 
 
 # --- all of them
@@ -352,7 +306,6 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference("session bounds", ("1000 60000", "100 1800000", "6000 300000"), set_session_bounds),
     Difference("group size", (8, 4, 12, 2_147_483_647), set_group_size),
     Difference("retention", ("60000 5000", "120000 60000", "604800000 600000"), set_retention),
-    Difference("clean-up more often than told", (5_000, 1_000), clean_up_more_often),
     Difference("no DescribeConfigs", ("probed", "not told"), tell_no_settings),
     Difference("old versions", ("2.0", *map(str, range(20))), offer_old_versions),
     Difference("no old versions", ("4.0",), offer_no_old_versions),
@@ -372,11 +325,10 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference("member ids", ("digits", "uuid", "slashes", "long", "other letters"), make_ids),
     Difference("slow responses", (20, 100, 400), respond_slowly),
     Difference("bursts", (20, 100, 300), respond_in_bursts),
-    Difference("last response first", ("",), respond_last_first),
     Difference("coarse timers", (50, 200), tick_coarsely),
     Difference("environment", tuple(each.name for each in ENVIRONMENTS if each is not PLAIN), run_in),
-    Difference("last member leads", ("",), prefer_last_leader),
     Difference("rows backwards", ("",), list_backwards),
     Difference("throttled", (5, 30_000), throttle),
-    Difference("precedence", tuple(PRECEDENCES), order_errors),
+    Difference("protocols before capacity", ("",), lambda value, disguise: look_at_protocols_first(disguise.patch)),
+    *(Difference(each.id, ("",), partial(be_variant, each)) for each in VARIANTS.values() if not each.breaks),
 )

@@ -14,6 +14,7 @@ from fencepost.conformance.classic.zoo.bugs import COORDINATOR_BUGS
 from fencepost.conformance.classic.zoo.bugs.deviations import DEVIATIONS
 from fencepost.conformance.classic.zoo.bugs.environments import PLAIN, coordinator_mutants
 from fencepost.conformance.classic.zoo.coordinator_stand import CoordinatorFault
+from fencepost.conformance.classic.zoo.variants import VARIANTS
 from fencepost.conformance.zoo.fault import INVENTED, Fault, Injection, Patch, Side, mutant_fault
 from fencepost.conformance.zoo.mutants import Mutant, apply_mutant, source_of
 from fencepost.model.errors import Error
@@ -286,6 +287,7 @@ def fault_pools() -> Mapping[str, Mapping[str, CoordinatorFault]]:
     mutants = filter(is_in_one_function, coordinator_mutants())
     return {
         "bugs": {**COORDINATOR_BUGS, **DEVIATIONS},
+        "variants": {id: fault for id, fault in VARIANTS.items() if fault.breaks},
         "mutants": by_their_ids(mutant_fault(each, Side.COORDINATOR, PLAIN, put_in_mutant) for each in mutants),
         "rewrites": by_their_ids(rewrite_fault(id, put_in) for id, put_in in rewrites()),
     }
