@@ -261,6 +261,25 @@ class ScenarioContext(MembershipRequests, OffsetRequests, AdminRequests):
         finally:
             self.add_check(requirements, call, fields=fields, reached=reached, note=note, unusual=unusual)
 
+    async def check_versions(
+        self,
+        requirements: OneOrMore,
+        call: Call,
+        *,
+        since: int = 0,
+        until: int = 99,
+        fields: OneOrMore = (),
+        reached: bool = True,
+    ) -> None:
+        """Check a call, and the same request in each other version between the bounds that the target offers.
+
+        It has to be a request that may be sent again: one that is refused, or that leaves the group as it is.
+        """
+        await self.check(requirements, call, fields=fields, reached=reached)
+        for version in self.offered_versions(call.api, since, until):
+            if version != call.version:
+                await self.check(requirements, call.send_in(version), fields=fields, reached=reached)
+
     def add_check(
         self,
         requirements: OneOrMore,

@@ -16,6 +16,8 @@ from fencepost.traces.events import Body, Kind
 # -- the plain data of a scenario -------------------------------------------------------------------------------------
 
 CONSUMER, RANGE = "consumer", "range"
+FIRST_VERSIONS = {"OffsetCommit": 1, "OffsetFetch": 1}
+"""The lowest versions that store offsets in the group, by API; lower ones used ZooKeeper."""
 RESPONSE_TIMEOUT_MS = 10_000
 """How long a scenario waits for an immediate response."""
 
@@ -60,6 +62,11 @@ class Member:
         return self.leader is not None and self.leader == self.id
 
 
+def send_nothing(version: int) -> "Call":
+    """Raise `Unsupported`: the request has one version."""
+    raise Unsupported(f"version {version}")
+
+
 @dataclass(slots=True)
 class Call:
     """A request that was sent. Awaiting it gives the body of the response, or raises `Blocked` after `timeout` ms."""
@@ -68,6 +75,8 @@ class Call:
     version: int
     exchange: Exchange
     timeout: int
+    send_in: Callable[[int], "Call"] = send_nothing
+    """Sends the same request in another version."""
 
     def __await__(self) -> Generator[Any, None, Body]:
         return self._await_response().__await__()
@@ -251,7 +260,18 @@ class RequestSender:
         carried = fit_body(f"{api}Request", number, body)
         node = self.broker if broker is None else broker
         exchange = self.channel.send(api, number, carried, SendOptions(member, client_id, node, self.share))
-        return Call(api, number, exchange, timeout)
+
+        def send_in(another: int) -> Call:
+            return self.send(
+                api, body, version=another, member=member, client_id=client_id, broker=broker, timeout=timeout
+            )
+
+        return Call(api, number, exchange, timeout, send_in)
+
+    def offered_versions(self, api: str, since: int = 0, until: int = 99) -> range:
+        """The versions within the bounds that the target offers, without those that keep offsets in ZooKeeper."""
+        lowest, highest = self.description.versions.get(api, (0, -1))
+        return range(max(lowest, since, FIRST_VERSIONS.get(api, 0)), min(highest, until) + 1)
 
 
 # -- the requests of membership ---------------------------------------------------------------------------------------
@@ -370,7 +390,6 @@ class MembershipRequests(RequestSender):
 
     def leave(self, *members: Member | Body, version: int | None = None, **changes: Any) -> Call:
         """Send LeaveGroup for members, or for entries of its body; versions before 3 carry the first alone."""
-        number = self.highest_version("LeaveGroup") if version is None else version
         entries = [
             {"member_id": one.id, "group_instance_id": one.instance, "reason": None} if isinstance(one, Member) else one
             for one in members
@@ -378,8 +397,7 @@ class MembershipRequests(RequestSender):
         single = entries[0]["member_id"] if entries else ""
         body = {"group_id": self.group_id, "member_id": single, "members": entries} | changes
         label = members[0].label if members and isinstance(members[0], Member) else ""
-        del body["member_id" if number >= 3 else "members"]
-        return self.send("LeaveGroup", body, version=number, member=label)
+        return self.send("LeaveGroup", body, version=version, member=label)
 
 
 # -- the requests about committed offsets -----------------------------------------------------------------------------
@@ -441,7 +459,6 @@ class OffsetRequests(RequestSender):
         **changes: Any,
     ) -> Call:
         """Send OffsetFetch for partitions (None: all) of the groups (None: the group under test; several: v8)."""
-        number = self.highest_version("OffsetFetch") if version is None else version
         topics: list[Body] | None = None
         if partitions is not None:
             indexes: dict[str, list[int]] = {}
@@ -450,12 +467,13 @@ class OffsetRequests(RequestSender):
                 indexes.setdefault(topic, []).append(index)
             topics = [{**self.topic_entry(topic), "partition_indexes": found} for topic, found in indexes.items()]
         group_ids = groups if groups is not None else [self.group_id]
-        if number >= 8:
-            rows = [{"group_id": group, "topics": topics} for group in group_ids]
-            body: dict[str, Any] = {"groups": rows, "require_stable": stable}
-        else:
-            body = {"group_id": group_ids[0], "topics": topics, "require_stable": stable}
-        return self.send("OffsetFetch", body | changes, version=number)
+        body = {
+            "group_id": group_ids[0] if group_ids else "",
+            "topics": topics,
+            "groups": [{"group_id": group, "topics": topics} for group in group_ids],
+            "require_stable": stable,
+        }
+        return self.send("OffsetFetch", body | changes, version=version)
 
     def delete_offsets(self, partitions: Iterable[tuple[str, int] | int], **changes: Any) -> Call:
         """Send OffsetDelete for partitions: of the kit's topic, or pairs of topic and partition."""

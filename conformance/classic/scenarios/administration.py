@@ -36,34 +36,33 @@ async def list_groups_nearby(
 @administration.add("ADMIN-01")
 async def describe_an_unknown_group(group: ScenarioContext) -> None:
     """An unknown group is described as Dead, without an error."""
-    await group.check("ADMIN-01", group.describe_groups(version=group.highest_version("DescribeGroups", at_most=5)))
+    await group.check_versions(
+        "ADMIN-01", group.describe_groups(version=group.highest_version("DescribeGroups", at_most=5)), until=5
+    )
 
 
 @administration.add("ADMIN-02", "ADMIN-04", "ADMIN-03", "ADMIN-05", smoke=True)
 async def describe_a_round(group: ScenarioContext) -> None:
     """A group is described in each state, from its first assignment through a rebalance to its end."""
     a, b = await group.form_generation(group.member("A"), group.member("B"))
-    completing = group.describe_groups()
-    await completing
+    await check_description(group, "ADMIN-04", "members", "protocol")
     await group.sync_all(a, b)
 
-    stable = group.describe_groups()
-    await stable
+    await check_description(group, "ADMIN-03", "protocol_type", "protocol", "members", "assignment", "client")
     group.join(a)
     await group.sleep(group.short_pause)
-    preparing = group.describe_groups()
-    await preparing
+    await check_description(group, "ADMIN-04", "members", "protocol")
     for member in (a, b):
         await group.leave(member)
-    empty = group.describe_groups()
-    await empty
+    await check_description(group, "ADMIN-05", "protocol_type")
 
-    for call in (completing, stable, preparing, empty):
+
+async def check_description(group: ScenarioContext, requirement: str, *fields: str) -> None:
+    """Describe the group in every version, and check its state (ADMIN-02) and some fields of it."""
+    for version in group.offered_versions("DescribeGroups"):
+        call = group.describe_groups(version=version)
         await group.check("ADMIN-02", call, fields="state")
-    for call in (completing, preparing):
-        await group.check("ADMIN-04", call, fields=("members", "protocol"))
-    await group.check("ADMIN-03", stable, fields=("protocol_type", "protocol", "members", "assignment"))
-    await group.check("ADMIN-05", empty, fields="protocol_type")
+        await group.check(requirement, call, fields=fields)
 
 
 @administration.add("ADMIN-05")
@@ -78,7 +77,7 @@ async def describe_instance_ids(group: ScenarioContext) -> None:
     """A static member is described with its instance id, a dynamic one without."""
     version = group.highest_version("DescribeGroups", at_least=4, at_most=5)
     await group.form_stable_group(group.member("A", instance="a"), group.member("B"))
-    await group.check("ADMIN-06", group.describe_groups(version=version), fields="instances")
+    await group.check_versions("ADMIN-06", group.describe_groups(version=version), fields="instances", since=4, until=5)
 
 
 @administration.add("ADMIN-07", "ADMIN-08")
@@ -90,8 +89,8 @@ async def describe_several_groups(group: ScenarioContext) -> None:
     await group.form_stable_group(group.member("A"))
 
     call = group.describe_groups(group.group_id, simple, unknown, version=version)
-    await group.check("ADMIN-07", call, fields=("groups", "state"))
-    await group.check("ADMIN-08", call, fields="operations")
+    await group.check_versions("ADMIN-07", call, fields=("groups", "state"))
+    await group.check_versions("ADMIN-08", call, fields="operations", since=3)
 
 
 @administration.add("ADMIN-09")
@@ -101,7 +100,7 @@ async def describe_a_pending_id(group: ScenarioContext) -> None:
     issued = await group.join(a, version=group.highest_version("JoinGroup", at_least=4))
     group.require(issued["error_code"] == Error.MEMBER_ID_REQUIRED, "no id was handed out")
 
-    await group.check("ADMIN-09", group.describe_groups(), fields="members")
+    await group.check_versions("ADMIN-09", group.describe_groups(), fields="members")
 
 
 @administration.add("ADMIN-10")
@@ -148,8 +147,8 @@ async def look_at_a_pending_id(group: ScenarioContext) -> None:
     issued = await group.join(group.member("P"), version=group.highest_version("JoinGroup", at_least=4))
     group.require(issued["error_code"] == Error.MEMBER_ID_REQUIRED, "no id was handed out")
 
-    await group.check("ADMIN-34", group.describe_groups(), fields="protocol_type")
-    await group.check("ADMIN-34", await list_groups_nearby(group), fields="protocol_type")
+    await group.check_versions("ADMIN-34", group.describe_groups(), fields="protocol_type")
+    await group.check_versions("ADMIN-34", await list_groups_nearby(group), fields="protocol_type")
 
 
 @administration.add("ADMIN-11")
@@ -169,8 +168,11 @@ async def list_by_state(group: ScenarioContext) -> None:
     """Filters on states may name several; a group is not listed under another state."""
     await group.form_stable_group(group.member("A"))
     for states in (("Stable",), ("Empty", "Stable"), ("Empty", "PreparingRebalance"), ()):
-        await group.check(
-            "ADMIN-12", await list_groups_nearby(group, states, at_least=4), fields=("error", "listed", "state")
+        await group.check_versions(
+            "ADMIN-12",
+            await list_groups_nearby(group, states, at_least=4),
+            fields=("error", "listed", "state"),
+            since=4,
         )
 
 
@@ -179,11 +181,12 @@ async def list_empty_groups(group: ScenarioContext) -> None:
     """A group without members is listed as Empty only."""
     stored = await is_commit_accepted(group.commit(None, {0: 7}))
     for states in (("Empty",), ("Stable",)):
-        await group.check(
+        await group.check_versions(
             "ADMIN-12",
             await list_groups_nearby(group, states, at_least=4),
             fields=("error", "listed", "state"),
             reached=stored,
+            since=4,
         )
 
 
@@ -192,7 +195,9 @@ async def list_by_state_in_another_case(group: ScenarioContext) -> None:
     """Filters on states ignore case."""
     await group.form_stable_group(group.member("A"))
     for states in (("stable",), ("EMPTY", "sTABLE")):
-        await group.check("ADMIN-33", await list_groups_nearby(group, states, at_least=4), fields="listed")
+        await group.check_versions(
+            "ADMIN-33", await list_groups_nearby(group, states, at_least=4), fields="listed", since=4
+        )
 
 
 @administration.add("ADMIN-33")
@@ -207,8 +212,11 @@ async def list_by_type(group: ScenarioContext) -> None:
     """Every group of this protocol has the type `classic`."""
     await group.form_stable_group(group.member("A"))
     for types in (("classic",), ("consumer",), ("consumer", "classic"), ()):
-        await group.check(
-            "ADMIN-13", await list_groups_nearby(group, types=types, at_least=5), fields=("error", "listed", "type")
+        await group.check_versions(
+            "ADMIN-13",
+            await list_groups_nearby(group, types=types, at_least=5),
+            fields=("error", "listed", "type"),
+            since=5,
         )
 
 
@@ -264,7 +272,7 @@ async def is_deletion_accepted(call: Call) -> bool:
 @administration.add("ADMIN-16")
 async def delete_an_unknown_group(group: ScenarioContext) -> None:
     """The deletion of an unknown group gets GROUP_ID_NOT_FOUND."""
-    await group.check("ADMIN-16", group.delete_groups())
+    await group.check_versions("ADMIN-16", group.delete_groups())
 
 
 @administration.add("ADMIN-17")
@@ -281,7 +289,7 @@ async def delete_an_active_group(group: ScenarioContext) -> None:
 
 async def check_deletion_refused(group: ScenarioContext, member: Member) -> None:
     """Check that the deletion is refused and that the member is not affected."""
-    await group.check("ADMIN-17", group.delete_groups())
+    await group.check_versions("ADMIN-17", group.delete_groups())
     await group.check("ADMIN-17", group.heartbeat(member))
 
 
@@ -295,7 +303,7 @@ async def delete_an_emptied_group(group: ScenarioContext) -> None:
     await group.check("ADMIN-18", group.delete_groups(), reached=stored)
     await group.check("ADMIN-18", group.describe_groups(), fields="state", reached=stored)
     await group.check("ADMIN-18", group.fetch(), fields="offset", reached=stored)
-    await group.check("ADMIN-20", group.delete_groups(), reached=stored)
+    await group.check_versions("ADMIN-20", group.delete_groups(), reached=stored)
 
 
 async def describe_until_gone(group: ScenarioContext) -> Call:
@@ -360,7 +368,7 @@ async def members_of_a_deleted_group(group: ScenarioContext) -> None:
         group.sync(a),
         group.commit(a, {0: 8}),
     ):
-        await group.check("ADMIN-22", call, fields="error", reached=gone)
+        await group.check_versions("ADMIN-22", call, fields="error", reached=gone)
 
 
 @administration.add("ADMIN-23")

@@ -14,7 +14,7 @@ INT32_MAX = 2**31 - 1
 @admission.add("JOIN-01")
 async def join_without_a_group(group: ScenarioContext) -> None:
     """A JoinGroup with the empty group id is refused; the response echoes the member id."""
-    await group.check(
+    await group.check_versions(
         "JOIN-01", group.join(group.member("A"), group_id="", member_id="nobody"), fields=("error", "member")
     )
 
@@ -31,7 +31,7 @@ async def session_timeout_bounds(group: ScenarioContext) -> None:
 @admission.add("JOIN-03")
 async def session_timeout_without_a_group(group: ScenarioContext) -> None:
     """A session timeout out of bounds is refused even if the group does not exist, and creates no group."""
-    await group.check(
+    await group.check_versions(
         "JOIN-03", group.join(group.member("A"), session_timeout_ms=group.settings.min_session_timeout - 1)
     )
     await group.check("JOIN-03", group.describe_groups(), fields="state")
@@ -52,10 +52,13 @@ async def id_for_an_unknown_group(group: ScenarioContext) -> None:
     """An unknown group refuses every member id, with and without an instance id, and is not created."""
     member = group.member("A")
     for instance in (None, "instance"):
-        await group.check(
-            "JOIN-05", group.join(member, member_id="nobody", group_instance_id=instance), fields=("error", "member")
+        await group.check_versions(
+            "JOIN-05",
+            group.join(member, member_id="nobody", group_instance_id=instance),
+            fields=("error", "member"),
+            since=0 if instance is None else 5,
         )
-    await group.check("JOIN-05", group.describe_groups(), fields="state")
+    await group.check_versions("JOIN-05", group.describe_groups(), fields="state")
 
 
 @admission.add("JOIN-06")
@@ -68,31 +71,27 @@ async def joining_makes_the_group(group: ScenarioContext) -> None:
 @admission.add("JOIN-15")
 async def no_protocol_type(group: ScenarioContext) -> None:
     """An empty protocol type does not create a group."""
-    call = group.join(group.member("A"), protocol_type="")
-    group.add_check("JOIN-15", call)
-    await call
+    await group.check_versions("JOIN-15", group.join(group.member("A"), protocol_type=""))
 
 
 @admission.add("JOIN-15")
 async def nothing_to_offer(group: ScenarioContext) -> None:
     """An empty list of protocols does not create a group."""
-    call = group.join(group.member("A"), protocols=[])
-    group.add_check("JOIN-15", call)
-    await call
+    await group.check_versions("JOIN-15", group.join(group.member("A"), protocols=[]))
 
 
 @admission.add("JOIN-16")
 async def foreign_protocol_type(group: ScenarioContext) -> None:
     """A consumer group refuses a member with another protocol type."""
     await group.form_stable_group(group.member("A"))
-    await group.check("JOIN-16", group.join(group.member("B"), protocol_type="connect"))
+    await group.check_versions("JOIN-16", group.join(group.member("B"), protocol_type="connect"))
 
 
 @admission.add("JOIN-17")
 async def no_common_protocol(group: ScenarioContext) -> None:
     """A newcomer is refused if its only protocol is supported by one member but not by the other."""
     await group.form_stable_group(group.member("A", "p", "q"), group.member("B", "p"))
-    await group.check("JOIN-17", group.join(group.member("C", "q")))
+    await group.check_versions("JOIN-17", group.join(group.member("C", "q")))
 
 
 @admission.add("JOIN-17")
@@ -122,14 +121,14 @@ async def one_common_protocol(group: ScenarioContext) -> None:
 async def protocols_before_membership(group: ScenarioContext) -> None:
     """An unknown member id with a foreign protocol type gets the error of the protocol, not that of the id."""
     await group.form_stable_group(group.member("A"))
-    await group.check("JOIN-19", group.join(group.member("B"), member_id="nobody", protocol_type="connect"))
+    await group.check_versions("JOIN-19", group.join(group.member("B"), member_id="nobody", protocol_type="connect"))
 
 
 @admission.add("JOIN-20")
 async def lone_member_changes_its_list(group: ScenarioContext) -> None:
     """The stored list of the sender counts among those of all members, even if the sender is the only one."""
     (a,) = await group.form_stable_group(group.member("A", "p"))
-    await group.check("JOIN-20", group.join(a, protocols=[{"name": "q", "metadata": group.metadata("A")}]))
+    await group.check_versions("JOIN-20", group.join(a, protocols=[{"name": "q", "metadata": group.metadata("A")}]))
 
 
 @admission.add("JOIN-21")
@@ -162,7 +161,7 @@ async def emptied_group_changes_type(group: ScenarioContext) -> None:
 async def unknown_id(group: ScenarioContext) -> None:
     """A Stable group refuses a member id that was never issued."""
     await group.form_stable_group(group.member("A"))
-    await group.check("JOIN-23", group.join(group.member("B"), member_id="nobody"), fields=("error", "member"))
+    await group.check_versions("JOIN-23", group.join(group.member("B"), member_id="nobody"), fields=("error", "member"))
 
 
 @admission.add("JOIN-53")
@@ -170,7 +169,7 @@ async def former_member_of_an_empty_group(group: ScenarioContext) -> None:
     """The id of the last member is unknown after that member has left."""
     (a,) = await group.form_stable_group(group.member("A"))
     await group.leave(a)
-    await group.check("JOIN-53", group.join(a))
+    await group.check_versions("JOIN-53", group.join(a))
 
 
 @admission.add("JOIN-41")
@@ -280,9 +279,11 @@ async def handing_out_an_id_disturbs_nobody(group: ScenarioContext) -> None:
 @admission.add("JOIN-10")
 async def handed_out_ids_are_fresh(group: ScenarioContext) -> None:
     """Twenty new members get twenty member ids."""
-    version = group.highest_version("JoinGroup", 4)
+    group.highest_version("JoinGroup", 4)
     await group.form_stable_group(group.member("A"))
+    versions = group.offered_versions("JoinGroup", since=4)
     for number in range(20):
+        version = versions[number % len(versions)]
         await group.check("JOIN-10", group.join(group.member(f"P{number}"), version=version), fields="member")
 
 
@@ -328,7 +329,7 @@ async def pending_id_that_left(group: ScenarioContext) -> None:
     """An issued id that has left is unknown."""
     member = await reserve_id(group, group.member("P"))
     await group.leave(member)
-    await group.check("JOIN-13", group.join(member))
+    await group.check_versions("JOIN-13", group.join(member))
 
 
 @admission.add("JOIN-13")
@@ -357,7 +358,7 @@ async def pending_id_with_an_instance(group: ScenarioContext) -> None:
     await group.form_stable_group(group.member("A"))
 
     member = await reserve_id(group, group.member("P"))
-    await group.check("JOIN-14", group.join(member, group_instance_id="instance", version=version))
+    await group.check_versions("JOIN-14", group.join(member, group_instance_id="instance", version=version), since=5)
 
 
 @admission.add("JOIN-28")

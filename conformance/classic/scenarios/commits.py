@@ -48,8 +48,8 @@ async def commit_in_stable(group: ScenarioContext) -> None:
     call = group.commit(a, {0: 7})
     stored = await is_commit_accepted(call)
 
-    await group.check("COMMIT-01", call)
-    await group.check("COMMIT-01", group.fetch(), fields="offset", reached=stored)
+    await group.check_versions("COMMIT-01", call)
+    await group.check_versions("COMMIT-01", group.fetch(), fields="offset", reached=stored)
 
 
 @commits.add("COMMIT-02")
@@ -57,14 +57,14 @@ async def commit_in_preparing(group: ScenarioContext) -> None:
     """A member that has yet to rejoin can commit in its generation."""
     b = group.member("B")
     await form_rejoining_group(group, b)
-    await group.check("COMMIT-02", group.commit(b, {0: 7}))
+    await group.check_versions("COMMIT-02", group.commit(b, {0: 7}))
 
 
 @commits.add("COMMIT-03")
 async def commit_in_completing(group: ScenarioContext) -> None:
     """A commit before the assignment is known is refused, and nothing is stored."""
     (a,) = await group.form_generation(group.member("A"))
-    await group.check("COMMIT-03", group.commit(a, {0: 7}))
+    await group.check_versions("COMMIT-03", group.commit(a, {0: 7}))
     await group.check("COMMIT-03", group.fetch(), fields="offset")
 
 
@@ -86,7 +86,7 @@ async def commit_in_another_generation(group: ScenarioContext) -> None:
 async def check_other_generations(group: ScenarioContext, member: Member) -> None:
     """Check that the generations before and after that of the member are refused."""
     for generation in (member.generation - 1, member.generation + 1):
-        await group.check("COMMIT-04", group.commit(member, {0: 7}, generation_id_or_member_epoch=generation))
+        await group.check_versions("COMMIT-04", group.commit(member, {0: 7}, generation_id_or_member_epoch=generation))
 
 
 @commits.add("COMMIT-05")
@@ -97,13 +97,13 @@ async def commit_of_a_stranger(group: ScenarioContext) -> None:
     await group.commit(a, {1: 1})
 
     for member_id in ("nobody", ""):
-        await group.check("COMMIT-05", group.commit(a, {0: 7}, member_id=member_id))
+        await group.check_versions("COMMIT-05", group.commit(a, {0: 7}, member_id=member_id))
     group.join(a)
     await group.sleep(group.short_pause)
-    await group.check("COMMIT-05", group.commit(b, {0: 7}, member_id="nobody"))
+    await group.check_versions("COMMIT-05", group.commit(b, {0: 7}, member_id="nobody"))
     for member in (a, b):
         await group.leave(member)
-    await group.check("COMMIT-05", group.commit(b, {0: 7}))
+    await group.check_versions("COMMIT-05", group.commit(b, {0: 7}))
 
 
 @commits.add("COMMIT-06")
@@ -115,13 +115,13 @@ async def commit_of_a_stranger_in_completing(group: ScenarioContext) -> None:
     late = group.commit(a, {0: 7}, generation_id_or_member_epoch=a.generation - 1)
 
     for call in (unknown, late):
-        await group.check("COMMIT-06", call)
+        await group.check_versions("COMMIT-06", call)
 
 
 @commits.add("COMMIT-07", smoke=True)
 async def commit_creates_a_simple_group(group: ScenarioContext) -> None:
     """A commit without member and generation creates the group."""
-    await group.check("COMMIT-07", group.commit(None, {0: 7}))
+    await group.check_versions("COMMIT-07", group.commit(None, {0: 7}))
     await group.check("COMMIT-07", group.describe_groups(), fields=("state", "protocol_type"))
 
 
@@ -135,15 +135,15 @@ async def commit_without_generation_in_empty(group: ScenarioContext) -> None:
         group.commit(None, {0: 8}, member_id="nobody"),
         group.commit(None, {0: 9}, member_id=a.id, group_instance_id="unknown"),
     ):
-        await group.check("COMMIT-08", call)
+        await group.check_versions("COMMIT-08", call)
 
 
 @commits.add("COMMIT-09", "COMMIT-10")
 async def commit_without_generation_among_members(group: ScenarioContext) -> None:
     """A group with members refuses commits without a generation, with and without a member id."""
     (a,) = await group.form_stable_group(group.member("A"))
-    await group.check("COMMIT-09", group.commit(None, {0: 7}))
-    await group.check("COMMIT-10", group.commit(a, {0: 7}, generation_id_or_member_epoch=-1))
+    await group.check_versions("COMMIT-09", group.commit(None, {0: 7}))
+    await group.check_versions("COMMIT-10", group.commit(a, {0: 7}, generation_id_or_member_epoch=-1))
 
 
 @commits.add("COMMIT-09", "COMMIT-10")
@@ -151,8 +151,8 @@ async def commit_without_generation_in_preparing(group: ScenarioContext) -> None
     """A group with members refuses them during the join phase, too."""
     b = group.member("B")
     await form_rejoining_group(group, b)
-    await group.check("COMMIT-09", group.commit(None, {0: 7}))
-    await group.check("COMMIT-10", group.commit(b, {0: 7}, generation_id_or_member_epoch=-1))
+    await group.check_versions("COMMIT-09", group.commit(None, {0: 7}))
+    await group.check_versions("COMMIT-10", group.commit(b, {0: 7}, generation_id_or_member_epoch=-1))
 
 
 @commits.add("COMMIT-11")
@@ -174,8 +174,7 @@ async def old_commit_to_an_unknown_group(group: ScenarioContext) -> None:
 @commits.add("COMMIT-11")
 async def commits_of_all_versions_to_an_unknown_group(group: ScenarioContext) -> None:
     """From version 9 on, the error is one of two, and always the same one (DIV-05)."""
-    lowest, highest = group.description.versions.get("OffsetCommit", (0, -1))
-    for version in range(max(lowest, 1), highest + 1):
+    for version in group.offered_versions("OffsetCommit"):
         await group.check(
             "COMMIT-11",
             group.commit(None, {0: 7}, version=version, generation_id_or_member_epoch=5, member_id="nobody"),
@@ -230,7 +229,7 @@ async def commit_with_another_instance_id(group: ScenarioContext) -> None:
     wrong = a.generation + 1
     for member_id, instance in (("nobody", a.instance), (a.id, "unknown")):
         for generation in (a.generation, wrong):
-            await group.check(
+            await group.check_versions(
                 "COMMIT-21",
                 group.commit(
                     a,
@@ -239,6 +238,7 @@ async def commit_with_another_instance_id(group: ScenarioContext) -> None:
                     member_id=member_id,
                     group_instance_id=instance,
                 ),
+                since=7,
             )
 
 
@@ -246,7 +246,9 @@ async def commit_with_another_instance_id(group: ScenarioContext) -> None:
 async def refusal_of_every_partition(group: ScenarioContext) -> None:
     """An error that concerns the whole commit is returned for each partition."""
     (a,) = await group.form_stable_group(group.member("A"))
-    await group.check("COMMIT-22", group.commit(a, {0: 7, 1: 8, 2: 9}, generation_id_or_member_epoch=a.generation + 1))
+    await group.check_versions(
+        "COMMIT-22", group.commit(a, {0: 7, 1: 8, 2: 9}, generation_id_or_member_epoch=a.generation + 1)
+    )
 
 
 @commits.add("COMMIT-23")
@@ -260,7 +262,7 @@ async def commit_after_the_next_generation(group: ScenarioContext) -> None:
     await leading
     await group.sync_all(a, b)
 
-    await group.check(
+    await group.check_versions(
         "COMMIT-23", group.commit(b, {0: 7}, generation_id_or_member_epoch=old), reached=a.generation > old
     )
 
@@ -293,9 +295,9 @@ async def commit_after_leaving(group: ScenarioContext) -> None:
     a, b = await group.form_stable_group(group.member("A"), group.member("B"))
 
     await group.leave(b)
-    await group.check("COMMIT-29", group.commit(b, {0: 7}))
+    await group.check_versions("COMMIT-29", group.commit(b, {0: 7}))
     await group.join(a)
-    await group.check("COMMIT-29", group.commit(b, {0: 7}))
+    await group.check_versions("COMMIT-29", group.commit(b, {0: 7}))
 
 
 @commits.add("COMMIT-29")
@@ -304,7 +306,7 @@ async def commit_after_expiry(group: ScenarioContext) -> None:
     a, b = group.member("A"), group.expiring_member("B")
     await group.form_stable_group(a, b)
     await group.keep_alive([a], time_past_session(group))
-    await group.check("COMMIT-29", group.commit(b, {0: 7}))
+    await group.check_versions("COMMIT-29", group.commit(b, {0: 7}))
 
 
 @commits.add("COMMIT-21")
@@ -316,7 +318,7 @@ async def commit_after_being_replaced(group: ScenarioContext) -> None:
     replacement = group.member("A2", *a.protocols, instance="a")
     is_replaced = (await group.join(replacement))["error_code"] == 0
 
-    await group.check("COMMIT-21", group.commit(a, {0: 7}), reached=is_replaced)
+    await group.check_versions("COMMIT-21", group.commit(a, {0: 7}), reached=is_replaced, since=7)
 
 
 # --- OffsetCommit: its results by partition, and the values that are stored.
@@ -349,7 +351,7 @@ async def empty_group_id_holds_offsets(group: ScenarioContext) -> None:
 @commits.add("COMMIT-13")
 async def commit_of_unknown_partitions(group: ScenarioContext) -> None:
     """Partitions that do not exist are refused, each for itself."""
-    await group.check("COMMIT-13", group.commit(None, {0: 7, (ABSENT_TOPIC, 0): 8, 99: 9}))
+    await group.check_versions("COMMIT-13", group.commit(None, {0: 7, (ABSENT_TOPIC, 0): 8, 99: 9}))
     await group.check("COMMIT-13", group.fetch(), fields="offset")
 
 
@@ -358,8 +360,10 @@ async def commit_of_nothing(group: ScenarioContext) -> None:
     """A commit without topics is accepted without a look at the group, and creates none."""
     nothing: tuple[dict[tuple[str, int] | int, int | Body], ...] = ({}, {(ABSENT_TOPIC, 0): 7})
     for offsets in nothing:
-        await group.check("COMMIT-14", group.commit(None, offsets, generation_id_or_member_epoch=5, member_id="nobody"))
-        await group.check("COMMIT-14", group.commit(None, offsets))
+        await group.check_versions(
+            "COMMIT-14", group.commit(None, offsets, generation_id_or_member_epoch=5, member_id="nobody")
+        )
+        await group.check_versions("COMMIT-14", group.commit(None, offsets))
     await group.check("COMMIT-14", group.describe_groups(), fields="state")
 
 
@@ -381,7 +385,7 @@ async def commits_of_nothing_do_not_extend_the_session(group: ScenarioContext) -
 async def metadata_has_a_limit(group: ScenarioContext) -> None:
     """Metadata of the maximum length is stored; longer metadata is refused for its partition alone."""
     limit = group.settings.max_offset_metadata
-    await group.check(
+    await group.check_versions(
         "COMMIT-15",
         group.commit(
             None,
@@ -409,8 +413,10 @@ async def refused_offset_is_not_under_way(group: ScenarioContext) -> None:
 @commits.add("COMMIT-16")
 async def null_metadata_comes_back_empty(group: ScenarioContext) -> None:
     """Null metadata is returned as the empty string."""
-    stored = await is_commit_accepted(group.commit(None, {0: {"committed_offset": 7, "committed_metadata": None}}))
-    await group.check("COMMIT-16", group.fetch(), fields="metadata", reached=stored)
+    committed = group.commit(None, {0: {"committed_offset": 7, "committed_metadata": None}})
+    stored = await is_commit_accepted(committed)
+    await group.check_versions("COMMIT-16", committed, fields="error")
+    await group.check_versions("COMMIT-16", group.fetch(), fields="metadata", reached=stored)
 
 
 @commits.add("COMMIT-17")
@@ -418,7 +424,7 @@ async def any_offset_is_stored(group: ScenarioContext) -> None:
     """A high offset, a lower one, and the extremes on either side are stored."""
     for offset in (100, 5, MAX_OFFSET, -5, -MAX_OFFSET - 1):
         stored = await is_commit_accepted(group.commit(None, {0: offset}))
-        await group.check("COMMIT-17", group.fetch(), fields="offset", reached=stored)
+        await group.check_versions("COMMIT-17", group.fetch(), fields="offset", reached=stored)
 
 
 @commits.add("COMMIT-18")
@@ -429,8 +435,8 @@ async def leader_epoch_is_kept(group: ScenarioContext) -> None:
     for row in ({"committed_offset": 7, "committed_leader_epoch": 7}, {"committed_offset": 8}):
         committed = group.commit(None, {0: row}, version=commit)
         stored = await is_commit_accepted(committed)
-        await group.check("COMMIT-18", committed)
-        await group.check("COMMIT-18", group.fetch(version=fetch), fields="epoch", reached=stored)
+        await group.check_versions("COMMIT-18", committed, since=6)
+        await group.check_versions("COMMIT-18", group.fetch(version=fetch), fields="epoch", reached=stored, since=5)
 
 
 @commits.add("COMMIT-25", needs=("restart",))

@@ -23,7 +23,7 @@ async def fetch_the_last_commit(group: ScenarioContext) -> None:
     """Offset and metadata of the last commit are returned; other partitions keep theirs."""
     await group.commit(None, {0: {"committed_offset": 5, "committed_metadata": "old"}, 1: 6})
     stored = await is_commit_accepted(group.commit(None, {0: {"committed_offset": 7, "committed_metadata": "new"}}))
-    await group.check(
+    await group.check_versions(
         "FETCH-01", group.fetch([0, 1]), fields=("error", "offset", "metadata", "partitions"), reached=stored
     )
 
@@ -44,11 +44,12 @@ async def fetch_where_nothing_was_committed(group: ScenarioContext) -> None:
 async def fetch_by_name_where_nothing_was_committed(group: ScenarioContext) -> None:
     """By topic name, neither an uncommitted partition nor an unknown topic is an error."""
     stored = await is_commit_accepted(group.commit(None, {0: 7}))
-    await group.check(
+    await group.check_versions(
         "FETCH-02",
         group.fetch([1, 99, (ABSENT_TOPIC, 0)], version=group.highest_version("OffsetFetch", at_most=9)),
         fields=("error", "offset", "metadata", "partitions"),
         reached=stored,
+        until=9,
     )
 
 
@@ -70,17 +71,19 @@ async def topics_by_name_and_by_id(group: ScenarioContext) -> None:
 @fetches.add("FETCH-03")
 async def fetch_from_an_unknown_group(group: ScenarioContext) -> None:
     """An unknown group has no offsets, without an error."""
-    await group.check("FETCH-03", group.fetch([0]), fields=("error", "offset", "partitions"))
-    await group.check("FETCH-03", group.fetch(None), fields=("error", "partitions"))
+    await group.check_versions("FETCH-03", group.fetch([0]), fields=("error", "offset", "partitions"))
+    await group.check_versions("FETCH-03", group.fetch(None), fields=("error", "partitions"), since=2)
 
 
 @fetches.add("FETCH-03")
 async def old_fetch_from_an_unknown_group(group: ScenarioContext) -> None:
     """Up to version 7, an unknown group has no offsets, without an error at top level."""
-    await group.check(
+    await group.check_versions(
         "FETCH-03",
         group.fetch(version=group.highest_version("OffsetFetch", at_least=2, at_most=7)),
         fields=("error", "offset", "partitions"),
+        since=2,
+        until=7,
     )
 
 
@@ -90,10 +93,16 @@ async def fetch_everything_and_nothing(group: ScenarioContext) -> None:
     version = group.highest_version("OffsetFetch", at_least=2)
     stored = await is_commit_accepted(group.commit(None, {0: 7, 1: 8, 3: 9}))
 
-    await group.check(
-        "FETCH-04", group.fetch(None, version=version), fields=("error", "offset", "partitions"), reached=stored
+    await group.check_versions(
+        "FETCH-04",
+        group.fetch(None, version=version),
+        fields=("error", "offset", "partitions"),
+        reached=stored,
+        since=2,
     )
-    await group.check("FETCH-05", group.fetch([], version=version), fields=("error", "partitions"), reached=stored)
+    await group.check_versions(
+        "FETCH-05", group.fetch([], version=version), fields=("error", "partitions"), reached=stored, since=2
+    )
 
 
 @fetches.add("FETCH-06")
@@ -104,11 +113,12 @@ async def fetch_from_several_groups(group: ScenarioContext) -> None:
     stored = await is_commit_accepted(group.commit(None, {0: 7}))
     stored = await is_commit_accepted(group.commit(None, {0: 8}, group_id=other)) and stored
 
-    await group.check(
+    await group.check_versions(
         "FETCH-06",
         group.fetch(groups=[group.group_id, other, unknown], version=version),
         fields=("groups", "error", "offset"),
         reached=stored,
+        since=8,
     )
 
 
@@ -152,11 +162,12 @@ async def fetch_with_a_member_epoch(group: ScenarioContext) -> None:
     topics = [{**group.topic_entry(group.topic), "partition_indexes": [0]}]
     asked = {"group_id": group.group_id, "member_id": "nobody", "member_epoch": 99, "topics": topics}
 
-    await group.check(
+    await group.check_versions(
         "FETCH-09",
         group.send("OffsetFetch", {"groups": [asked], "require_stable": False}, version=version),
         fields=("error", "offset", "partitions"),
         reached=stored,
+        since=9,
     )
 
 
@@ -166,9 +177,9 @@ async def fetch_after_deletion(group: ScenarioContext) -> None:
     stored = await is_commit_accepted(group.commit(None, {0: 7, 1: 8}))
 
     await group.delete_offsets([0])
-    await group.check("FETCH-13", group.fetch([0, 1]), fields="offset", reached=stored)
+    await group.check_versions("FETCH-13", group.fetch([0, 1]), fields="offset", reached=stored)
     await group.delete_groups()
-    await group.check("FETCH-13", group.fetch([0, 1]), fields="offset", reached=stored)
+    await group.check_versions("FETCH-13", group.fetch([0, 1]), fields="offset", reached=stored)
 
 
 @fetches.add("FETCH-14")
@@ -266,8 +277,10 @@ async def fetch_during_a_transaction(group: ScenarioContext) -> None:
     group.highest_version("OffsetFetch", at_least=7)
     _, pending = await begin_transaction(group)
 
-    await group.check("FETCH-10", group.fetch([0, 1], stable=True), fields=("error", "offset"), reached=pending)
-    await group.check("FETCH-11", group.fetch([0, 1]), fields=("offset", "error"), reached=pending)
+    await group.check_versions(
+        "FETCH-10", group.fetch([0, 1], stable=True), fields=("error", "offset"), reached=pending, since=7
+    )
+    await group.check_versions("FETCH-11", group.fetch([0, 1]), fields=("offset", "error"), reached=pending)
 
 
 @fetches.add("FETCH-10", needs=("transactions",))

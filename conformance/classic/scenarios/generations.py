@@ -14,17 +14,17 @@ generations = ScenarioFamily()
 async def heartbeat_without_a_group(group: ScenarioContext) -> None:
     """A Heartbeat with the empty group id is refused."""
     a = group.member("A")
-    await group.check("HB-01", group.heartbeat(a, group_id="", member_id="nobody", generation_id=1))
+    await group.check_versions("HB-01", group.heartbeat(a, group_id="", member_id="nobody", generation_id=1))
 
 
 @generations.add("HB-02")
 async def heartbeat_to_nobody(group: ScenarioContext) -> None:
     """An unknown group and an emptied group refuse every member id."""
-    await group.check("HB-02", group.heartbeat(group.member("B"), member_id="nobody", generation_id=1))
+    await group.check_versions("HB-02", group.heartbeat(group.member("B"), member_id="nobody", generation_id=1))
     (a,) = await group.form_stable_group(group.member("A"))
     await group.leave(a)
     for generation in (a.generation, a.generation + 1):
-        await group.check("HB-02", group.heartbeat(a, generation_id=generation))
+        await group.check_versions("HB-02", group.heartbeat(a, generation_id=generation))
 
 
 @generations.add("HB-05", "HB-04", "HB-03", smoke=True)
@@ -33,11 +33,11 @@ async def heartbeat_in_stable(group: ScenarioContext) -> None:
     a, b = await group.form_stable_group(group.member("A"), group.member("B"))
 
     for member in (a, b):
-        await group.check("HB-05", group.heartbeat(member))
+        await group.check_versions("HB-05", group.heartbeat(member))
     for generation in (b.generation + 1, b.generation - 1, -1):
-        await group.check("HB-04", group.heartbeat(a, generation_id=generation))
+        await group.check_versions("HB-04", group.heartbeat(a, generation_id=generation))
     for generation in (a.generation, -1):
-        await group.check("HB-03", group.heartbeat(a, member_id="nobody", generation_id=generation))
+        await group.check_versions("HB-03", group.heartbeat(a, member_id="nobody", generation_id=generation))
 
 
 @generations.add("HB-06", "HB-11")
@@ -62,7 +62,7 @@ async def heartbeat_in_preparing(group: ScenarioContext) -> None:
 async def heartbeat_in_completing(group: ScenarioContext) -> None:
     """In CompletingRebalance, the Heartbeats of leader and follower succeed."""
     for member in await group.form_generation(group.member("A"), group.member("B")):
-        await group.check("HB-07", group.heartbeat(member))
+        await group.check_versions("HB-07", group.heartbeat(member))
 
 
 @generations.add("HB-08")
@@ -73,7 +73,7 @@ async def heartbeat_of_a_pending_id(group: ScenarioContext) -> None:
     newcomer = group.member("P")
     body = await group.join(newcomer, version=group.highest_version("JoinGroup", 4))
 
-    await group.check(
+    await group.check_versions(
         "HB-08",
         group.heartbeat(newcomer, generation_id=a.generation),
         reached=body["error_code"] == Error.MEMBER_ID_REQUIRED,
@@ -165,8 +165,10 @@ async def instance_before_generation(group: ScenarioContext) -> None:
     a, b = await group.form_stable_group(group.member("A", instance="one"), group.member("B", instance="two"))
 
     for instance in (b.instance, "nobody"):
-        await group.check(
-            "HB-14", group.heartbeat(a, group_instance_id=instance, generation_id=a.generation + 1, version=version)
+        await group.check_versions(
+            "HB-14",
+            group.heartbeat(a, group_instance_id=instance, generation_id=a.generation + 1, version=version),
+            since=3,
         )
 
 
@@ -321,7 +323,7 @@ async def previous_generation_is_fenced(group: ScenarioContext) -> None:
         group.heartbeat(a, generation_id=before),
         group.commit(a, {0: 1}, generation_id_or_member_epoch=before),
     ):
-        await group.check("GEN-15", call)
+        await group.check_versions("GEN-15", call)
 
 
 @generations.add("GEN-16")
@@ -356,7 +358,7 @@ async def kept_member_is_fenced(group: ScenarioContext) -> None:
     await group.sync_all(a)
 
     for call in (group.heartbeat(s), group.sync(s), group.commit(s, {0: 1})):
-        await group.check("GEN-18", call, reached=a.generation > s.generation)
+        await group.check_versions("GEN-18", call, reached=a.generation > s.generation)
 
 
 @generations.add("GEN-20")

@@ -25,7 +25,7 @@ async def form_pair(group: ScenarioContext) -> tuple[Member, Member]:
 async def leave_without_a_group(group: ScenarioContext) -> None:
     """A LeaveGroup with the empty group id is refused."""
     version = group.highest_version("LeaveGroup", at_least=BATCH_VERSION)
-    await group.check(
+    await group.check_versions(
         "LEAVE-01", group.leave(leave_entry("nobody"), leave_entry("nobody-else"), version=version, group_id="")
     )
 
@@ -33,20 +33,22 @@ async def leave_without_a_group(group: ScenarioContext) -> None:
 @leaves.add("LEAVE-02")
 async def leave_an_unknown_group(group: ScenarioContext) -> None:
     """An unknown group refuses each entry."""
-    await group.check(
+    await group.check_versions(
         "LEAVE-02",
         group.leave(
             leave_entry("nobody"), leave_entry(""), version=group.highest_version("LeaveGroup", at_least=BATCH_VERSION)
         ),
+        since=BATCH_VERSION,
     )
 
 
 @leaves.add("LEAVE-02")
 async def leave_an_unknown_group_in_old_versions(group: ScenarioContext) -> None:
     """Before version 3, the error of the only entry is that of the response."""
-    await group.check(
+    await group.check_versions(
         "LEAVE-02",
         group.leave(leave_entry("nobody"), version=group.highest_version("LeaveGroup", at_most=BATCH_VERSION - 1)),
+        until=BATCH_VERSION - 1,
     )
 
 
@@ -62,8 +64,10 @@ async def leave_of_nobody(group: ScenarioContext) -> None:
         ("LEAVE-16", ()),
     )
     for requirement, entries in batches:
-        await group.check(requirement, group.leave(*entries, version=version))
-        await group.check(requirement, group.heartbeat(a))
+        await group.check_versions(
+            requirement, group.leave(*entries, version=version), since=0 if entries else BATCH_VERSION
+        )
+        await group.check_versions(requirement, group.heartbeat(a))
 
 
 @leaves.add("LEAVE-04", "LEAVE-05", smoke=True)
@@ -73,8 +77,8 @@ async def leave_in_stable(group: ScenarioContext) -> None:
 
     await group.check("LEAVE-04", group.leave(b))
     gone, other = group.heartbeat(b), group.heartbeat(a)
-    await group.check("LEAVE-04", gone)
-    await group.check("LEAVE-05", other)
+    await group.check_versions("LEAVE-04", gone)
+    await group.check_versions("LEAVE-05", other)
 
 
 @leaves.add("LEAVE-05")
@@ -192,7 +196,7 @@ async def leave_with_another_instance_id(group: ScenarioContext) -> None:
     version = group.highest_version("LeaveGroup", at_least=BATCH_VERSION)
     (a,) = await group.form_stable_group(group.member("A", instance="a"))
     for wrong in (leave_entry(a.id, "unknown"), leave_entry("", "unknown"), leave_entry("nobody", a.instance)):
-        await group.check("LEAVE-15", group.leave(wrong, version=version))
+        await group.check_versions("LEAVE-15", group.leave(wrong, version=version), since=BATCH_VERSION)
 
 
 @leaves.add("LEAVE-18")

@@ -56,7 +56,7 @@ async def lookup_names_a_usable_node(group: ScenarioContext) -> None:
 async def lookup_of_any_string(group: ScenarioContext) -> None:
     """Group ids of spaces, of other scripts, of symbols beyond 16 bits and of great length are accepted."""
     for name in (" ", "группа", "\U0001f986 & \U0001f43b", "long-" * 200):
-        await group.check("FIND-01", find_coordinator(group, name), fields="error")
+        await group.check_versions("FIND-01", find_coordinator(group, name), fields="error")
 
 
 @lookups.add("FIND-02")
@@ -96,7 +96,7 @@ async def lookup_of_several_groups(group: ScenarioContext) -> None:
     """The response has one entry for each key."""
     version = group.highest_version("FindCoordinator", at_least=FIRST_BATCHED_VERSION)
     call = find_coordinator(group, group.group_id, f"{group.group_id}-b", f"{group.group_id}-c", version=version)
-    await group.check("FIND-05", call, fields=("keys", "error"))
+    await group.check_versions("FIND-05", call, fields=("keys", "error"), since=FIRST_BATCHED_VERSION)
     await group.check("FIND-06", call, fields=("layout", "wire"))
 
 
@@ -116,7 +116,9 @@ async def lookup_in_an_old_version(group: ScenarioContext) -> None:
 async def lookup_of_an_unknown_kind(group: ScenarioContext) -> None:
     """An unknown type of key is refused."""
     version = group.highest_version("FindCoordinator", at_least=1)
-    await group.check("FIND-07", find_coordinator(group, group.group_id, version=version, key_type=UNKNOWN_KEY_TYPE))
+    await group.check_versions(
+        "FIND-07", find_coordinator(group, group.group_id, version=version, key_type=UNKNOWN_KEY_TYPE), since=1
+    )
 
 
 @lookups.add("FIND-08")
@@ -177,8 +179,6 @@ CHECKED_FIELDS = {
     "DescribeGroups": ("error", "state", "members", "groups", "message"),
 }
 """The fields that the requirement is about, by API; others: all of them."""
-FIRST_VERSIONS = {"OffsetCommit": 1, "OffsetFetch": 1}
-"""The lowest versions that store offsets in the group, by API; lower ones used ZooKeeper."""
 
 
 @versions.add(*REQUIREMENT_BY_API.values())
@@ -186,8 +186,7 @@ async def every_advertised_version(group: ScenarioContext) -> None:
     """Each version of each API responds to a request about an unknown group."""
     calls: list[tuple[str, Call]] = []
     for api, requirement in REQUIREMENT_BY_API.items():
-        lowest, highest = group.description.versions.get(api, (0, -1))
-        for version in range(max(lowest, FIRST_VERSIONS.get(api, 0)), highest + 1):
+        for version in group.offered_versions(api):
             calls.append((requirement, send_minimal(group, api, version)))
     for requirement, call in calls:
         with suppress(Blocked):

@@ -38,8 +38,11 @@ async def static_member_joins_in_one_step(group: ScenarioContext) -> None:
 # --- fencing -------------------------------------------------------------------------------------------------------
 
 
-def requests_with_instance(group: ScenarioContext, member: Member, instance: str | None) -> Iterator[Call]:
-    """Send each request that can carry an instance id, with the id of the member; harmless ones come first."""
+def requests_with_instance(group: ScenarioContext, member: Member, instance: str | None) -> Iterator[tuple[Call, int]]:
+    """Send each request that can carry an instance id, with the id of the member; harmless ones come first.
+
+    Each comes with the first version that carries what is asked.
+    """
     claim: dict[str, Any] = {"group_instance_id": instance}
     asked: dict[str, tuple[int, Callable[[], Call]]] = {
         "Heartbeat": (3, lambda: group.heartbeat(member, **claim)),
@@ -50,7 +53,7 @@ def requests_with_instance(group: ScenarioContext, member: Member, instance: str
     }
     for api, (first, ask) in asked.items():
         if instance is None or group.highest_version(api) >= first:
-            yield ask()
+            yield ask(), 0 if instance is None else first
 
 
 @statics.add("STATIC-03")
@@ -59,8 +62,8 @@ async def replaced_id_is_fenced(group: ScenarioContext) -> None:
     (old,) = await group.form_stable_group(static_member(group, "A"))
     await replace_static_member(group, old)
     for instance in (old.instance, None):
-        for call in requests_with_instance(group, old, instance):
-            await group.check("STATIC-03", call)
+        for call, since in requests_with_instance(group, old, instance):
+            await group.check_versions("STATIC-03", call, since=since)
 
 
 @statics.add("STATIC-04")
@@ -68,7 +71,9 @@ async def shape_of_a_fenced_join(group: ScenarioContext) -> None:
     """A fenced JoinGroup echoes the member id, and carries no generation and no leader."""
     (old,) = await group.form_stable_group(static_member(group, "A"))
     await replace_static_member(group, old)
-    await group.check("STATIC-04", group.join(old), fields=("error", "member", "generation", "leader"))
+    await group.check_versions(
+        "STATIC-04", group.join(old), fields=("error", "member", "generation", "leader"), since=5
+    )
 
 
 @statics.add("STATIC-06")
@@ -76,8 +81,8 @@ async def instance_id_of_another_member(group: ScenarioContext) -> None:
     """A member with the instance id of another is fenced."""
     owner, other = static_member(group, "A"), group.member("B")
     await group.form_stable_group(owner, other)
-    for call in requests_with_instance(group, other, owner.instance):
-        await group.check("STATIC-06", call)
+    for call, since in requests_with_instance(group, other, owner.instance):
+        await group.check_versions("STATIC-06", call, since=since)
 
 
 @statics.add("STATIC-07")
@@ -85,8 +90,8 @@ async def unknown_instance_id(group: ScenarioContext) -> None:
     """An unknown instance id is refused, even with a known member id."""
     group.highest_version("JoinGroup", at_least=5)
     (a,) = await group.form_stable_group(group.member("A"))
-    for call in requests_with_instance(group, a, "nobody"):
-        await group.check("STATIC-07", call)
+    for call, since in requests_with_instance(group, a, "nobody"):
+        await group.check_versions("STATIC-07", call, since=since)
 
 
 @statics.add("STATIC-27")
@@ -94,7 +99,7 @@ async def instance_id_may_be_omitted(group: ScenarioContext) -> None:
     """The member id of a static member is sufficient without its instance id."""
     (a,) = await group.form_stable_group(static_member(group, "A"))
     for call in (group.heartbeat(a, group_instance_id=None), group.sync(a, group_instance_id=None)):
-        await group.check("STATIC-27", call)
+        await group.check_versions("STATIC-27", call)
 
 
 @statics.add("STATIC-30")

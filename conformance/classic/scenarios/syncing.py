@@ -12,16 +12,16 @@ UNKNOWN_MEMBER_FIELDS: dict[str, Any] = {"member_id": "nobody", "generation_id":
 @syncing.add("SYNC-01")
 async def sync_without_a_group(group: ScenarioContext) -> None:
     """A SyncGroup with the empty group id is refused."""
-    await group.check("SYNC-01", group.sync(group.member("A"), group_id="", **UNKNOWN_MEMBER_FIELDS))
+    await group.check_versions("SYNC-01", group.sync(group.member("A"), group_id="", **UNKNOWN_MEMBER_FIELDS))
 
 
 @syncing.add("SYNC-02")
 async def sync_to_nobody(group: ScenarioContext) -> None:
     """An unknown group and an emptied group refuse every member id."""
-    await group.check("SYNC-02", group.sync(group.member("B"), **UNKNOWN_MEMBER_FIELDS))
+    await group.check_versions("SYNC-02", group.sync(group.member("B"), **UNKNOWN_MEMBER_FIELDS))
     (a,) = await group.form_stable_group(group.member("A"))
     await group.leave(a)
-    await group.check("SYNC-02", group.sync(a))
+    await group.check_versions("SYNC-02", group.sync(a))
 
 
 @syncing.add("SYNC-03")
@@ -29,7 +29,7 @@ async def sync_of_a_stranger(group: ScenarioContext) -> None:
     """The member id is checked before the generation."""
     (a,) = await group.form_stable_group(group.member("A"))
     for generation in (a.generation, a.generation + 1):
-        await group.check("SYNC-03", group.sync(a, member_id="nobody", generation_id=generation))
+        await group.check_versions("SYNC-03", group.sync(a, member_id="nobody", generation_id=generation))
 
 
 @syncing.add("SYNC-04")
@@ -40,7 +40,7 @@ async def sync_with_another_generation(group: ScenarioContext) -> None:
         if settled:
             await group.sync_all(a)
         for generation in (a.generation - 1, a.generation + 1):
-            await group.check("SYNC-04", group.sync(a, generation_id=generation))
+            await group.check_versions("SYNC-04", group.sync(a, generation_id=generation))
 
 
 @syncing.add("SYNC-05")
@@ -52,22 +52,24 @@ async def sync_with_another_protocol(group: ScenarioContext) -> None:
         group.sync(a, version=version, protocol_name="other"),
         group.sync(a, version=version, protocol_type="other"),
     ):
-        await group.check("SYNC-05", call, fields=("error", "protocol", "protocol_type"))
+        await group.check_versions("SYNC-05", call, fields=("error", "protocol", "protocol_type"), since=5)
 
 
 @syncing.add("SYNC-06")
 async def sync_without_a_protocol(group: ScenarioContext) -> None:
     """A null protocol name or type is refused, from an unknown id and from a member."""
     version = group.highest_version("SyncGroup", 5)
-    await group.check(
-        "SYNC-06", group.sync(group.member("B"), version=version, **(UNKNOWN_MEMBER_FIELDS | {"protocol_name": None}))
+    await group.check_versions(
+        "SYNC-06",
+        group.sync(group.member("B"), version=version, **(UNKNOWN_MEMBER_FIELDS | {"protocol_name": None})),
+        since=5,
     )
     (a,) = await group.form_generation(group.member("A"))
     for call in (
         group.sync(a, version=version, protocol_name=None),
         group.sync(a, version=version, protocol_type=None),
     ):
-        await group.check("SYNC-06", call)
+        await group.check_versions("SYNC-06", call, since=5)
 
 
 @syncing.add("SYNC-07")
@@ -83,7 +85,9 @@ async def generation_before_protocol(group: ScenarioContext) -> None:
     """The generation is checked before the protocol."""
     version = group.highest_version("SyncGroup", 5)
     (a,) = await group.form_generation(group.member("A"))
-    await group.check("SYNC-08", group.sync(a, version=version, generation_id=a.generation + 1, protocol_name="other"))
+    await group.check_versions(
+        "SYNC-08", group.sync(a, version=version, generation_id=a.generation + 1, protocol_name="other"), since=5
+    )
 
 
 @syncing.add("SYNC-09")
@@ -155,7 +159,7 @@ async def previous_generation_after_stable(group: ScenarioContext) -> None:
     await group.rebalance(a)
     await group.sync_all(a)
 
-    await group.check("SYNC-20", group.sync(a, generation_id=before))
+    await group.check_versions("SYNC-20", group.sync(a, generation_id=before))
 
 
 @syncing.add("SYNC-22")
@@ -163,7 +167,7 @@ async def errors_carry_no_assignment(group: ScenarioContext) -> None:
     """A refused SyncGroup carries no assignment, though there is one."""
     (a,) = await group.form_stable_group(group.member("A"))
 
-    await group.check("SYNC-22", group.sync(a, generation_id=a.generation + 1), fields="assignment")
+    await group.check_versions("SYNC-22", group.sync(a, generation_id=a.generation + 1), fields="assignment")
     newcomer = await group.join_new(group.member("B"))
     await group.wait_for_state(PREPARING)
     await group.check("SYNC-22", group.sync(a), fields="assignment")
@@ -274,7 +278,7 @@ async def sync_in_stable(group: ScenarioContext) -> None:
     """In Stable, each SyncGroup of leader or follower returns the stored assignment."""
     a, b = await group.form_stable_group(group.member("A"), group.member("B"))
     for member in (b, b, b, a):
-        await group.check("SYNC-16", group.sync(member), fields=("error", "assignment"))
+        await group.check_versions("SYNC-16", group.sync(member), fields=("error", "assignment"))
 
 
 @syncing.add("SYNC-16")
@@ -292,7 +296,7 @@ async def leader_assigns_again(group: ScenarioContext) -> None:
     """In Stable, other assignments by the leader change nothing, for itself or for others."""
     a, b = await group.form_stable_group(group.member("A"), group.member("B"))
     for call in (group.sync(a, {a.id: b"other", b.id: b"other"}), group.sync(b)):
-        await group.check("SYNC-17", call, fields=("error", "assignment"))
+        await group.check_versions("SYNC-17", call, fields=("error", "assignment"))
 
 
 @syncing.add("SYNC-19")
