@@ -28,7 +28,7 @@ from fencepost.conformance.results import (
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.conformance.subject import ScenarioRun, Subject
 from fencepost.model.catalogue.specification import Rule, Specification
-from fencepost.traces.events import Header
+from fencepost.traces.events import Header, Kind
 from fencepost.traces.verdict import PASSING, UNCLASSIFIED, CheckResult, CheckStatus, TraceVerdict, violations_in
 
 # -- sums over recorded traces ----------------------------------------------------------------------------------------
@@ -153,6 +153,8 @@ class RequirementFindings:
     """Why some of them could not go on to their end."""
     doubt: str = ""
     """Why a violation that nothing explains is no failure."""
+    versions: dict[tuple[str, int], bool] = field(default_factory=dict)
+    """By API and version, whether every check of a response held."""
 
     @property
     def undecided(self) -> str:
@@ -167,6 +169,19 @@ class RequirementFindings:
         if note:
             self.notes.setdefault(status, note)
 
+    @property
+    def failing_versions(self) -> str:
+        """In which versions of an API it fails, "" unless it holds in others."""
+        told = []
+        for api in dict.fromkeys(api for api, _ in self.versions):
+            failing, holding = (
+                [version for (name, version), holds in sorted(self.versions.items()) if name == api and holds is wanted]
+                for wanted in (False, True)
+            )
+            if failing and holding:
+                told.append(f"{api} {join_numbers(failing)}, not {join_numbers(holding)}")
+        return f"fails in {'; '.join(told)}" if told else ""
+
     def note_for(self, status: CheckStatus) -> str:
         """The first note of a status, "" if there is none."""
         return self.notes.get(status, "")
@@ -175,6 +190,26 @@ class RequirementFindings:
         """Count a violation."""
         self.counts[CheckStatus.FAIL] += 1
         self.failures.append(failure)
+
+
+def join_numbers(numbers: Sequence[int]) -> str:
+    """Rising numbers in words: runs of them as "v3 to v5"."""
+    begins = [number for number in numbers if number - 1 not in numbers]
+    ends = [number for number in numbers if number + 1 not in numbers]
+    return ", ".join(
+        f"v{begin}" if begin == end else f"v{begin} to v{end}" for begin, end in zip(begins, ends, strict=True)
+    )
+
+
+def note_versions(findings: Mapping[str, RequirementFindings], run: ScenarioRun) -> None:
+    """Note in which versions of its requests the checks of a run held."""
+    checks = [check for check in run.verdict.check_results if check.status in (CheckStatus.FAIL, *PASSING)]
+    requests = {event.sequence: event for event in run.events if event.kind is Kind.REQUEST} if checks else {}
+    for check in checks:
+        if check.requirement in findings and check.sequence in requests:
+            request, versions = requests[check.sequence], findings[check.requirement].versions
+            key = (request.api, request.version)
+            versions[key] = versions.get(key, True) and check.status is not CheckStatus.FAIL
 
 
 def explain_missing_checks(findings: Mapping[str, RequirementFindings], run: ScenarioRun, causes: RootCauses) -> None:
@@ -224,7 +259,8 @@ def requirement_verdict(
         failures = tuple(found.failures)
         if id in deviations:
             return RequirementResult(id, Verdict.KNOWN, deviations[id], checks, failures)
-        return RequirementResult(id, Verdict.FAIL, older.get(id, ""), checks, failures)
+        note = "; ".join(filter(None, (found.failing_versions, older.get(id, ""))))
+        return RequirementResult(id, Verdict.FAIL, note, checks, failures)
     if counts[CheckStatus.FAIL] or found.doubt:
         return RequirementResult(id, Verdict.INCONCLUSIVE, found.doubt or found.note_for(CheckStatus.FAIL), checks)
     if found.given_up and not found.shown and not left_out.get(id):
@@ -325,6 +361,7 @@ class ReportBuilder:
             self.add_checks(
                 replace(check, note=causes.rename_blocking(check.note, run)) for check in run.verdict.check_results
             )
+            note_versions(self.findings, run)
             explain_missing_checks(self.findings, run, causes)
 
     def add_attribution(

@@ -273,11 +273,14 @@ class ScenarioContext(MembershipRequests, OffsetRequests, AdminRequests):
     ) -> None:
         """Check a call, and the same request in each other version between the bounds that the target offers.
 
-        It has to be a request that may be sent again: one that is refused, or that leaves the group as it is.
+        It has to be a request that may be sent again: one that is refused, or that leaves the group as it is. An API is
+        asked in its other versions the first time that the scenario calls this for the requirements.
         """
         await self.check(requirements, call, fields=fields, reached=reached)
-        for version in self.offered_versions(call.api, since, until):
-            if version != call.version:
+        others = set(self.offered_versions(call.api, since, until)) - {call.version}
+        if (requirements, call.api) not in self.asked_in_versions:
+            self.asked_in_versions.add((requirements, call.api))
+            for version in sorted(others):
                 await self.check(requirements, call.send_in(version), fields=fields, reached=reached)
 
     def add_check(

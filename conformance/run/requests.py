@@ -157,6 +157,8 @@ class RequestSender:
         self.channel = channel
         self.recorder = recorder
         self.checks: list[Check] = []
+        self.asked_in_versions: set[tuple[object, str]] = set()
+        """The requirements and APIs whose versions were asked."""
         self.share: int | None = None
         """How much of each request is sent before its connection is cut, in percent; None: requests are sent whole."""
         self.broker: int | None = None

@@ -1,5 +1,7 @@
 """FindCoordinator: which node it returns, how that node and others respond, and in which versions."""
 
+import asyncio
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -192,6 +194,31 @@ async def every_advertised_version(group: ScenarioContext) -> None:
         with suppress(Blocked):
             await call
         group.add_check(requirement, call, fields=CHECKED_FIELDS.get(call.api, ()))
+
+
+@versions.add("JOIN-06", "SYNC-11", "HB-05", "COMMIT-01", "LEAVE-04")
+async def member_in_every_version(group: ScenarioContext) -> None:
+    """In each version, a lone member joins, syncs, heartbeats, commits and leaves."""
+    offered = {api: group.offered_versions(api) for api in REQUIREMENT_BY_API}
+    lives = [
+        live_in_versions(
+            group.for_group(number), {api: each[min(number, len(each) - 1)] for api, each in offered.items() if each}
+        )
+        for number in range(max(map(len, offered.values())))
+    ]
+    for outcome in await asyncio.gather(*lives, return_exceptions=True):
+        if isinstance(outcome, BaseException):
+            raise outcome
+
+
+async def live_in_versions(group: ScenarioContext, version: Mapping[str, int]) -> None:
+    """Check the requests of a lone member in these versions, by API."""
+    a = group.member("A")
+    await group.check("JOIN-06", await group.join_new(a, version=version.get("JoinGroup")), fields="error")
+    await group.check("SYNC-11", group.sync(a, {a.id: b"plan"}, version=version.get("SyncGroup")))
+    await group.check("HB-05", group.heartbeat(a, version=version.get("Heartbeat")))
+    await group.check("COMMIT-01", group.commit(a, {0: 7}, version=version.get("OffsetCommit")))
+    await group.check("LEAVE-04", group.leave(a, version=version.get("LeaveGroup")))
 
 
 def send_minimal(group: ScenarioContext, api: str, version: int) -> Call:
