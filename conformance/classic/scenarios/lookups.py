@@ -179,6 +179,7 @@ REQUIREMENT_BY_API = {
 CHECKED_FIELDS = {
     "OffsetFetch": ("error", "offset", "partitions", "groups"),
     "DescribeGroups": ("error", "state", "members", "groups", "message"),
+    "ListGroups": ("error",),
 }
 """The fields that the requirement is about, by API; others: all of them."""
 
