@@ -16,6 +16,8 @@ from fencepost.traces.events import Body, Kind
 # -- the plain data of a scenario -------------------------------------------------------------------------------------
 
 CONSUMER, RANGE = "consumer", "range"
+CLIENT_ID = "fencepost"
+"""The client id of every request."""
 FIRST_VERSIONS = {"OffsetCommit": 1, "OffsetFetch": 1}
 """The lowest versions that store offsets in the group, by API; lower ones used ZooKeeper."""
 RESPONSE_TIMEOUT_MS = 10_000
@@ -250,7 +252,6 @@ class RequestSender:
         *,
         version: int | None = None,
         member: str = "",
-        client_id: str = "fencepost",
         broker: int | None = None,
         timeout: int = RESPONSE_TIMEOUT_MS,
     ) -> Call:
@@ -261,12 +262,10 @@ class RequestSender:
         number = self.highest_version(api) if version is None else self.highest_version(api, version, version)
         carried = fit_body(f"{api}Request", number, body)
         node = self.broker if broker is None else broker
-        exchange = self.channel.send(api, number, carried, SendOptions(member, client_id, node, self.share))
+        exchange = self.channel.send(api, number, carried, SendOptions(member, CLIENT_ID, node, self.share))
 
         def send_in(another: int) -> Call:
-            return self.send(
-                api, body, version=another, member=member, client_id=client_id, broker=broker, timeout=timeout
-            )
+            return self.send(api, body, version=another, member=member, broker=broker, timeout=timeout)
 
         return Call(api, number, exchange, timeout, send_in)
 
