@@ -20,6 +20,8 @@ CLIENT_ID = "fencepost"
 """The client id of every request."""
 FIRST_VERSIONS = {"OffsetCommit": 1, "OffsetFetch": 1}
 """The lowest versions that store offsets in the group, by API; lower ones used ZooKeeper."""
+CLIENT_ID = "fencepost"
+"""The client id of every request."""
 RESPONSE_TIMEOUT_MS = 10_000
 """How long a scenario waits for an immediate response."""
 
@@ -167,7 +169,7 @@ class RequestSender:
         """The node that gets the requests; None: the coordinator of their group."""
         self.restart_hook = restart
         self.move_hook = move
-        topics: dict[str, Body] = {"topics": {description.topic: 4}}
+        topics: dict[str, Any] = {"topics": {description.topic: 4}, "client_id": CLIENT_ID}
         if description.topic_id is not None:
             topics["ids"] = {description.topic: description.topic_id}
         recorder.record(Kind.INTERNAL, "topics", 0, topics)

@@ -124,10 +124,12 @@ class GroupProtocol(Generic[World, Moment]):
 class Cluster:
     """The target around the group: its settings, the topics that exist (None: not known), and their names by id.
 
-    `missing` are partitions that do not exist, where the topics are not known.
+    `missing` are partitions that do not exist, where the topics are not known. `client` is the client id of every
+    request, None where it is not known.
     """
 
     settings: Settings
     topics: Topics | None = None
     names: TopicNames = field(default_factory=dict, hash=False)
     missing: frozenset[Partition] = frozenset()
+    client: str | None = None

@@ -126,7 +126,7 @@ WIRE_NAMES = {
 
 
 def describe_differences(
-    group: str, part: GroupOperation, mismatch: Mismatch, names: TopicNames
+    group: str, part: GroupOperation, mismatch: Mismatch, names: TopicNames, client: str | None
 ) -> tuple[FieldDifference, ...]:
     """The wrong fields of a response: why it should not have come, or not so late, and errors first."""
     operation = part.operation
@@ -138,7 +138,7 @@ def describe_differences(
     found = list(describe_time(operation, mismatch)) if "time" in mismatch.fields else []
     if mismatch.expected is not None and not isinstance(mismatch.expected, NoResponse):
         seen = ObservedResponse(
-            operation.api, operation.version, operation.body, operation.response or {}, group, names
+            operation.api, operation.version, operation.body, operation.response or {}, group, names, client
         )
         difference = DetailedDifference()
         fill_difference(mismatch.expected, seen, difference)
@@ -236,11 +236,16 @@ def is_waiting_for_ids(group: Group) -> bool:
 
 
 def build_violation(
-    group: str, part: GroupOperation, mismatch: Mismatch, rules: frozenset[str], names: TopicNames = NO_TOPIC_NAMES
+    group: str,
+    part: GroupOperation,
+    mismatch: Mismatch,
+    rules: frozenset[str],
+    names: TopicNames = NO_TOPIC_NAMES,
+    client: str | None = None,
 ) -> Violation:
     """The violation that a mismatch is; `rules` are those that explain the operation as far as it is settled.
 
-    `names` are those of topics by their ids.
+    `names` are those of topics by their ids, `client` is the client id of all members.
     """
     operation = part.operation
     # What parked a request long ago is settled, and the search has forgotten it.
@@ -277,7 +282,7 @@ def build_violation(
         else other_guards(operation.api, body, applied),
         requirements=requirements,
         kind=violation_kind(operation, mismatch, rule, requirements),
-        differences=describe_differences(group, part, mismatch, names),
+        differences=describe_differences(group, part, mismatch, names, client),
         state=format_state(mismatch.world),
     )
 

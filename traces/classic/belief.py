@@ -164,9 +164,11 @@ def is_detail_for_the_client(mismatch: Mismatch) -> bool:
     """Whether a response is wrong only in what it tells the member, and the coordinator does not go by it.
 
     That is the selected protocol beside an assignment, a list of members for one that does not lead and is not told
-    that it does, or a detail of the list.
+    that it does, a detail of the list, or the ids beside the errors of a LeaveGroup.
     """
     expected = mismatch.expected
+    if isinstance(expected, LeaveResponse):
+        return mismatch.fields == {"echo"}
     if isinstance(expected, SyncResponse):
         return mismatch.fields <= SHOWN_FIELDS | {"protocol"}
     if not isinstance(expected, JoinResponse) or expected.error != Error.NONE:

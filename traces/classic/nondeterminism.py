@@ -190,6 +190,8 @@ class KnownTopics:
         self.names: dict[str, str] = {}
         self.has_all_ids = False
         """The schedule gave the ids of all topics."""
+        self.client: str | None = None
+        """The client id of every request, where the schedule gave it."""
         self.revision = 0
         """How often something was learned."""
 
@@ -197,6 +199,7 @@ class KnownTopics:
         """Learn topics from an annotation of the schedule."""
         self.revision += 1
         self.partition_counts = {**(self.partition_counts or {}), **body["topics"]}
+        self.client = body.get("client_id", self.client)
         if "ids" in body:
             self.has_all_ids = True
             self.names |= {topic_id: name for name, topic_id in body["ids"].items()}
@@ -219,7 +222,7 @@ class KnownTopics:
 
     def cluster(self, settings: Settings) -> Cluster:
         """A target with these topics; what is learned of names later counts too."""
-        return Cluster(settings, self.partition_counts, self.names)
+        return Cluster(settings, self.partition_counts, self.names, client=self.client)
 
 
 def topic_ids_in(value: Any) -> Iterator[str]:

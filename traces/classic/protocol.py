@@ -117,7 +117,7 @@ class ClassicProtocol(JudgedProtocol):
 
     def build_violation(self, group: str, part: GroupOperation, mismatch: Mismatch, rules: frozenset[str]) -> Violation:
         """The mismatch in words, and the requirements that it violates."""
-        violation = build_violation(group, part, mismatch, rules, self.topics.names)
+        violation = build_violation(group, part, mismatch, rules, self.topics.names, self.topics.client)
         return self.lifetimes.attribute(violation, part.operation)
 
     def believe(self, diagnosis: Diagnosis, part: GroupOperation, search: Search, time: int) -> Belief | None:

@@ -28,6 +28,7 @@ from fencepost.traces.classic.matching import (
     offset_fetch_rows,
 )
 from fencepost.traces.classic.nondeterminism import (
+    DialectProbe,
     StepFunction,
     Unseen,
     outcomes_over_choices,
@@ -342,6 +343,8 @@ class CoordinatorStepper(Stepper, ABC):
         def run(choices: Choices, dialect: Dialect) -> StepResult:
             context = self.step_context(now, choices, dialect)
             settle_question_of_room(context, configuration.world, request)
+            if isinstance(dialect, DialectProbe) and not self.is_superseded_answered(configuration.world, request):
+                dialect.settle("superseded_stays_silent")
             return handle_request(configuration.world, request, context, cluster)
 
         operation = part.operation
@@ -350,6 +353,14 @@ class CoordinatorStepper(Stepper, ABC):
             cluster = evolve(cluster, missing=missing_partitions(operation.response, cluster.names))
         kind = operation.handle if request is part.request else None
         return self.step_over_choices(configuration, run, kind, operation.handle, self.member_id_for(operation), now)
+
+    def is_superseded_answered(self, state: GroupState, request: Any) -> bool:
+        """Whether a response was seen to the parked request that a member's next one supersedes, if it is one."""
+        if state.group is None or not isinstance(request, JoinGroup | SyncGroup):
+            return False
+        slot = next((slot for slot in state.group.slots if slot.id == request.core.member), FREE)
+        part = self.open_operations.get(slot.join if isinstance(request, JoinGroup) else slot.sync)
+        return part is not None and part.operation.response is not None
 
     def handle_timer(self, configuration: Configuration, timer: Any, now: Instant) -> Iterator[Configuration]:
         """The configurations after the model fires a timer."""
@@ -458,7 +469,13 @@ class CoordinatorStepper(Stepper, ABC):
         operation = part.operation
         assert operation.response is not None
         seen = ObservedResponse(
-            operation.api, operation.version, operation.body, operation.response, self.group, self.cluster.names
+            operation.api,
+            operation.version,
+            operation.body,
+            operation.response,
+            self.group,
+            self.cluster.names,
+            self.cluster.client,
         )
         for difference in compare_responses(expected, seen):
             if operation.api == "JoinGroup" and not operation.body.get("member_id"):

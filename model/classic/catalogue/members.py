@@ -204,7 +204,7 @@ api Heartbeat
 
 api LeaveGroup
   leave.invalid-group INVALID_GROUP_ID: the group id is empty [LEAVE-01]
-  leave.unknown-group NONE: the group does not exist [LEAVE-02]
-  leave.member NONE: some entry names a member or a pending id [LEAVE-04 LEAVE-11; fields join]
-  leave.nobody NONE: no entry names a member or a pending id [LEAVE-03]
+  leave.unknown-group NONE: the group does not exist [LEAVE-02; echo LEAVE-11]
+  leave.member NONE: some entry names a member or a pending id [LEAVE-04 LEAVE-11; fields join, echo LEAVE-11]
+  leave.nobody NONE: no entry names a member or a pending id [LEAVE-03; echo LEAVE-11]
 """

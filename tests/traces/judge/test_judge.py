@@ -379,3 +379,39 @@ def test_a_join_where_there_is_room_needs_no_answer(seed: int, monkeypatch: pyte
     verdict = Judge(header).judge_events(events)
     monkeypatch.setattr(stepping, "settle_question_of_room", ignore_room)
     assert Judge(header).judge_events(events) == verdict
+
+
+# --- What a response says of its members beside their state: ids in the rows of LeaveGroup, clients in a description.
+
+
+@pytest.mark.parametrize(("echoed", "violated"), [("a", []), ("", ["LEAVE-11"]), ("b", ["LEAVE-11"])])
+def test_rows_of_a_leave_echo_their_ids(echoed: str, violated: list[str]) -> None:
+    trace = OneMemberTrace(Order.TOTAL).form_stable_group()
+    row = {"member_id": echoed, "group_instance_id": None, "error_code": 0}
+    leaving = {"members": [{"member_id": "a", "group_instance_id": None}]}
+    trace.exchange(30, "LeaveGroup", leaving, {"error_code": 0, "members": [row]}, 3)
+    trace.heartbeat(40, Error.UNKNOWN_MEMBER_ID)
+    verdict = trace.verdict()
+    assert [id for each in verdict.violations for id in each.requirements] == violated
+    assert verdict.inconclusive == ()
+
+
+@pytest.mark.parametrize(
+    ("client", "host", "wrong"),
+    [("c", "10.0.0.7", []), ("", "10.0.0.7", ["client_id"]), ("a", "host", ["client_id"]), ("c", "", ["client_host"])],
+)
+@pytest.mark.parametrize("known", [True, False])
+def test_members_are_described_with_their_clients(client: str, host: str, wrong: list[str], known: bool) -> None:
+    """The host in any form; nothing is said where the trace does not tell the client id."""
+    trace = OneMemberTrace(Order.TOTAL)
+    if known:
+        trace.events[0] = replace(trace.events[0], body={**trace.events[0].body, "client_id": "c"})
+    trace.form_stable_group()
+    member = {"member_id": "a", "member_metadata": b"m", "member_assignment": b"plan"}
+    row = {"error_code": 0, "group_id": "g", "group_state": "Stable", "protocol_type": "x", "protocol_data": "p"}
+    asked = trace.add_event(Kind.REQUEST, 40, "DescribeGroups", {"groups": ["g"]}, version=1)
+    described = {**row, "members": [{**member, "client_id": client, "client_host": host}]}
+    trace.send_response(41, asked, {"groups": [described]})
+    violations = trace.verdict().violations
+    assert [each.requirements for each in violations] == [("ADMIN-03",)] * bool(wrong and known)
+    assert [field for each in violations for field in each.fields] == wrong * known
