@@ -22,7 +22,6 @@ from fencepost.adapters.in_process import OFFERED
 from fencepost.adapters.serve import cluster, server
 from fencepost.adapters.serve.cluster import ServedCluster
 from fencepost.adapters.serve.coordination import LOCAL, Node, Request, Response
-from fencepost.adapters.serve.record_apis import OFFERED_VERSIONS
 from fencepost.adapters.serve.server import Server
 from fencepost.adapters.target import Description, SettingOrigin
 from fencepost.conformance.classic.zoo.bugs.environments import ENVIRONMENTS, PLAIN, CrashingTarget, Environment
@@ -48,8 +47,8 @@ def describe_as(disguise: Disguise, change: Callable[[Description], Description]
 def offer_versions(disguise: Disguise, versions: Mapping[str, tuple[int, int]]) -> None:
     """Have the target offer these versions of the APIs in `OFFERED` at most, in this process and over the network."""
     disguise.patch.replace(in_process, "OFFERED", limit_versions(in_process.OFFERED, versions))
-    served = limit_versions(OFFERED_VERSIONS, versions)
     for module in (cluster, server):
+        served = limit_versions(vars(module)["OFFERED_VERSIONS"], versions)
         disguise.patch.replace(module, "OFFERED_VERSIONS", served)
 
 
@@ -139,8 +138,9 @@ def tell_no_settings(told: Value, disguise: Disguise) -> None:
         return replace(description, settings=Settings(**values), origins=origins)
 
     describe_as(disguise, forget)
-    untold = {api: bounds for api, bounds in OFFERED_VERSIONS.items() if api != "DescribeConfigs"}
     for module in (cluster, server):
+        offered = vars(module)["OFFERED_VERSIONS"]
+        untold = {api: bounds for api, bounds in offered.items() if api != "DescribeConfigs"}
         disguise.patch.replace(module, "OFFERED_VERSIONS", untold)
 
 
@@ -151,7 +151,7 @@ def accept_what_exists(value: Value, disguise: Disguise) -> None:
     def create(served: ServedCluster, body: Mapping[str, Any]) -> Mapping[str, Any]:
         rows = shipped(served, body)["topics"]
         exists = Error.TOPIC_ALREADY_EXISTS
-        return {"topics": [{**row, "error_code": 0} if row["error_code"] == exists else row for row in rows]}
+        return {"topics": [{**row, "error_code": 0} if row.get("error_code") == exists else row for row in rows]}
 
     disguise.patch.replace(ServedCluster, "create_topics", create)
 

@@ -45,13 +45,16 @@ class Answer:
 
 @cache
 def names_of(faults: tuple[CoordinatorFault, ...]) -> FaultNames | None:
-    """The names of some faults together; None if they show in no scenario."""
+    """The names of some faults together; None if they show in no scenario, or nothing can be played as they hang."""
     environment: Environment = next((each.setting for each in faults if each.setting is not PLAIN), PLAIN)
     shipped = [shipped_trace(environment, scenario) for scenario in compared_scenarios()]
     with Patch() as patch:
         for fault in faults:
             fault.apply(patch)
-        faulty = [trace_of(environment, scenario) for scenario in compared_scenarios()]
+        try:
+            faulty = [trace_of(environment, scenario) for scenario in compared_scenarios()]
+        except CpuLimitExceeded:
+            return None
     told = FaultNames(frozenset(id for fault in faults for id in (*fault.breaks, *names_by_field(fault))))
     if not told.own and faulty == shipped:
         return None
@@ -94,7 +97,8 @@ def shipped_trace(environment: Environment, scenario: Scenario) -> tuple[Header,
 
 
 def trace_of(environment: Environment, scenario: Scenario) -> tuple[Header, tuple[Event, ...]]:
-    """The trace of the coordinator that is active in this process, as long as it could be played; not judged."""
+    """The trace of the coordinator that is active in this process, not judged; empty if it cannot be played. Raises
+    `CpuLimitExceeded` if the coordinator hangs."""
     settings = BUNDLED_SETTINGS
     if "no-initial-delay" in required_capabilities(scenario):
         settings = replace(settings, initial_rebalance_delay=0)
@@ -102,7 +106,7 @@ def trace_of(environment: Environment, scenario: Scenario) -> tuple[Header, tupl
     try:
         with cpu_limit(MAX_SECONDS):
             run = run_virtual(player.play(scenario, scenario.name, skip_judging))
-    except (Exception, CpuLimitExceeded):  # a mutant may raise anything, and never end
+    except Exception:  # a mutant may raise anything
         return Header("", Order.TOTAL, "virtual", settings, 0), ()
     return run.header, run.events
 
