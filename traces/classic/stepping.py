@@ -78,11 +78,10 @@ def states_after_cleanup(
     # A transaction whose pending offsets were deleted keeps the group on the older coordinator alone.
     empty = world.group.phase is Phase.EMPTY and not any(world.pending.values())
     unseen = unseen_of(configuration)
-    due = unseen.last_cleanup is None or now >= unseen.last_cleanup + settings.retention_check_interval
     if not empty and not isinstance(request, OffsetFetch):
         return
     doubtful = unseen.maybe_expired | expired_offsets(world, now, settings.offsets_retention, CLASSIC_GROUP)
-    if empty and due and doubtful.issuperset(world.offsets):
+    if empty and doubtful.issuperset(world.offsets):  # a pass may come sooner than after the interval that is told
         yield GroupState(deleted=world.deleted)
     gone = missing_offsets(part, request, doubtful, cluster.names) if isinstance(request, OffsetFetch) else frozenset()
     if gone:
