@@ -142,11 +142,12 @@ def names_of_difference(
 ) -> Iterator[str]:
     """The requirements that the shipped response to a request is there for; of one that differs in some fields alone,
     those that speak of these, if there are any."""
-    fields = fields_that_differ(answers_in(shipped)[request], answers_in(faulty)[request])
+    known, seen = answers_in(shipped)[request], answers_in(faulty)[request]
+    fields = fields_that_differ(known, seen)
     checks = [event for event in shipped if is_check(event) and event.of == request]
     rules = list(rules_of_response(header, shipped, request))
     of_fields = [rule.fields[field] for rule in rules for field in fields if field in rule.fields]
-    of_fields += [check.body["requirement"] for check in checks if fields & set(check.body["fields"])]
+    of_fields += [check.body["requirement"] for check in checks if fields and is_about(check, known, seen)]
     everything = [check.body["requirement"] for check in checks] + [id for rule in rules for id in rule.requirements]
     yield from of_fields or everything
 
