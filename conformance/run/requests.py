@@ -16,8 +16,6 @@ from fencepost.traces.events import Body, Kind
 # -- the plain data of a scenario -------------------------------------------------------------------------------------
 
 CONSUMER, RANGE = "consumer", "range"
-CLIENT_ID = "fencepost"
-"""The client id of every request."""
 FIRST_VERSIONS = {"OffsetCommit": 1, "OffsetFetch": 1}
 """The lowest versions that store offsets in the group, by API; lower ones used ZooKeeper."""
 CLIENT_ID = "fencepost"
