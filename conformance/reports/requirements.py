@@ -56,9 +56,11 @@ def explain_requirement(
 
 
 def describe_difference(difference: SpecifiedDifference) -> str:
-    """What either reference coordinator does."""
+    """What either reference coordinator does, or a release before a change and one since."""
+    since = getattr(difference, "since", "")
+    who = f"Apache Kafka before and since {since}" if since else "Apache Kafka's two coordinators"
     sides = [f"{side}: {getattr(difference, side)}" for side in ("older", "newer") if hasattr(difference, side)]
-    return f"{difference.id}, Apache Kafka's two coordinators: {'; '.join(sides)}"
+    return f"{difference.id}, {who}: {'; '.join(sides)}"
 
 
 def describe_capabilities() -> dict[str, str]:

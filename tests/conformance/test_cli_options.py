@@ -222,6 +222,12 @@ def test_explain(id: str, capsys: Capture) -> None:
     assert main(["explain", "JOIN-99"]) == 2
 
 
+def test_explain_names_the_change_that_brought_a_difference(capsys: Capture) -> None:
+    assert main(["explain", "JOIN-51"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "DIV-23, Apache Kafka before and since KAFKA-20938: older: a parked request" in text
+
+
 def test_explain_names_the_remedy_and_the_two_sides_of_kafka(capsys: Capture) -> None:
     assert main(["explain", "FAILOVER-01"]) == 0
     text = " ".join(capsys.readouterr().out.split())
