@@ -22,6 +22,7 @@ COMMANDS = {
     "test": ("test", "test a target and report"),
     "test-client": ("test", "test a client program and report"),
     "test-assignor": ("test", "test the assignor in a program and report"),
+    "compare": ("test", "tell what two targets do differently"),
     "swarm": ("test", "run many members in one group on a broker"),
     "report": ("report", "show and compare reports; tell the story of traces"),
     "badge": ("report", "make a badge of a report, or check one"),

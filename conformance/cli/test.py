@@ -1,6 +1,7 @@
 """The commands that test something that runs: `test` a coordinator, `test-client`, `test-assignor`, and `swarm`."""
 
 import argparse
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import fields, replace
@@ -15,6 +16,7 @@ from fencepost.conformance.cli.options import (
     LOUDNESS,
     NO_TARGET,
     PROFILE,
+    QUIET,
     REPORT_FILES,
     SECONDS,
     SELECTION,
@@ -126,6 +128,40 @@ def take_target(options: argparse.Namespace) -> str:
 def is_target(word: str) -> bool:
     """Whether a word is a target and no pattern of requirements."""
     return word == "bundled" or "://" in word
+
+
+# --- compare
+
+
+def run_compare(options: argparse.Namespace, console: Console) -> int:
+    """Test two targets by the same schedules, and print what they do differently."""
+    from fencepost.conformance.cli.console import terminal_columns
+    from fencepost.conformance.cli.files import check_outputs, write_output
+    from fencepost.conformance.reports.comparison import comparison_to_json, render_comparison
+    from fencepost.conformance.run.comparing import compare_targets
+    from fencepost.conformance.run.stream import progress_consumer
+
+    one, other = (plan_for(options, word) for word in (options.one, options.other))
+    check_outputs({"--json": options.json}, inputs=[one.profile, other.profile])
+    with console.progress() as progress:
+        shown = () if options.quiet else (progress_consumer(progress),)
+        comparison = run_interruptible(compare_targets(one, other, *shown))
+    console.print(render_comparison(comparison, width=terminal_columns(sys.stdout)))
+    if options.json is not None and not write_output(options.json, comparison_to_json(comparison), console):
+        return 2
+    return comparison.exit_code()
+
+
+def plan_for(options: argparse.Namespace, word: str) -> "Plan":
+    """The plan that the options describe, for the target or the profile that a word stands for. Raises `TargetError`
+    for what is neither."""
+    if word.endswith(".toml"):
+        return replace(plan_of(options, ""), profile=Path(word))
+    if not is_target(word):
+        from fencepost.adapters.address import parse_target
+
+        parse_target(word)
+    return plan_of(options, word)
 
 
 # --- test-client
@@ -267,6 +303,22 @@ COMMANDS = {
             LOUDNESS,
         ),
         usage="%(prog)s [TARGET] [options]",
+    ),
+    "compare": Command(
+        run_compare,
+        (
+            Option("one", "A", "a target: bundled, an address, or a profile that starts one (.toml)"),
+            Option("other", "B", "another target"),
+            *SELECTION,
+            Option("--smoke", help="play only the smoke scenarios"),
+            Option("--seed", "S", "seed of the random schedules", int, 0),
+            Option("--schedules", "N", "play N random schedules as well", whole, 0, tells_default=False),
+            Option("--seconds", "S", "end the run on each after S seconds, with exit code 3", duration),
+            Option("--shrink-seconds", "S", "shrink failing random schedules for S seconds in all", duration, 20.0),
+            Option("--json", "F", "write the differences as JSON", Path),
+            QUIET,
+        ),
+        usage="%(prog)s A B [options]",
     ),
     "test-client": Command(
         run_test_client,

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.target import Description, Target
@@ -23,6 +24,9 @@ from fencepost.conformance.subject import Scenario, ScenarioRun, Selection, requ
 from fencepost.model.catalogue.requirement import Requirement
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Kind
+
+if TYPE_CHECKING:
+    from fencepost.conformance.run.schedule import ScheduleScope
 
 # -- a run on the bundled coordinator ---------------------------------------------------------------------------------
 
@@ -63,6 +67,8 @@ class BundledRun:
         self.scenarios = tuple(scenarios)
         self.can_configure = can_configure
         self.protocol = DEFAULT_PROTOCOL if protocol is None else protocol
+        self.scope: ScheduleScope | None = None
+        """What random schedules are drawn for: the target, unless it is given."""
 
     async def run(self, requirements: Sequence[Requirement], emit: Emit) -> Report:
         """Play everything, one scenario after the other, emitting events. However it ends, there is a report."""
@@ -124,7 +130,7 @@ class BundledRun:
         from fencepost.conformance.run.schedule import ScheduleScope
 
         plan, settings = self.plan, description.settings
-        scope = ScheduleScope(
+        self.scope = scope = self.scope or ScheduleScope(
             settings,
             restarts=description.can_restart,
             transactions="TxnOffsetCommit" in description.versions,

@@ -67,6 +67,8 @@ class RemoteRun:
         self.grace = profile.grace if profile.grace is not None else DEFAULT_GRACE_MS
         self.target = self.protocol.make_target(plan.target, profile)
         self.judges = JudgePool()
+        self.scope: ScheduleScope | None = None
+        """What random schedules are drawn for: the target, unless it is given."""
 
     async def run(self, requirements: Sequence[Requirement], emit: Emit) -> Report:
         """Play everything, then replay what failed, emitting events. However it ends once the target was reached, there
@@ -263,7 +265,7 @@ class RemoteRun:
         """Play random schedules; `finish` ends the scenarios that are played beside them."""
         from fencepost.conformance.run.schedule import ScheduleScope
 
-        scope = ScheduleScope(
+        self.scope = scope = self.scope or ScheduleScope(
             pool.description.settings,
             restarts="restart" in offered,
             transactions="transactions" in offered,
