@@ -32,8 +32,15 @@ from fencepost.traces.judge.groups.group_judge import SILENCE_GRACE_MS
 
 OneOrMore = str | tuple[str, ...]
 
-REJOIN_ERRORS = {Error.MEMBER_ID_REQUIRED, Error.UNKNOWN_MEMBER_ID, Error.REBALANCE_IN_PROGRESS, *TRANSIENT_ERRORS}
-"""After these errors to a JoinGroup a client sends it again."""
+REJOIN_ERRORS = TRANSIENT_ERRORS | {
+    Error.MEMBER_ID_REQUIRED,
+    Error.UNKNOWN_MEMBER_ID,
+    Error.ILLEGAL_GENERATION,
+    Error.REBALANCE_IN_PROGRESS,
+}
+"""After these errors to a JoinGroup or SyncGroup a client joins again."""
+MAX_ROUNDS = 3
+"""How often members that are told to rejoin when they sync are brought together."""
 PREPARING = "PreparingRebalance"
 """The state in which a group waits for JoinGroup requests, as DescribeGroups names it."""
 MAX_STATE_POLLS = 8
@@ -88,15 +95,15 @@ class ScenarioContext(MembershipRequests, OffsetRequests, AdminRequests):
     # --- states of the group ------------------------------------------------------------------------------------
 
     async def form_generation(self, *members: Member) -> tuple[Member, ...]:
-        """Bring new members into one generation that awaits SyncGroup; returns them, the leader first.
+        """Bring members, new ones or not, into one generation that awaits SyncGroup; returns them, the leader first.
 
         Raises `Blocked` if they do not reach one generation with one leader.
         """
         if len(members) > self.settings.max_group_size:
             raise Unsupported(f"groups of {len(members)} members")
-        calls = await asyncio.gather(*(self.join_new(member) for member in members))
+        calls = await asyncio.gather(*(self.join_or_rejoin(member) for member in members))
         for _ in range(3 * len(members)):
-            if all(call.done for call in calls) and len({member.generation for member in members}) == 1:
+            if all(call.done for call in calls) and not self.find_behind(members, calls):
                 break
             waiting = [call.exchange.response for call in calls if not call.done]
             if waiting:
@@ -104,9 +111,9 @@ class ScenarioContext(MembershipRequests, OffsetRequests, AdminRequests):
                     waiting, timeout=(self.initial_delay + 500) / 1000, return_when=asyncio.FIRST_COMPLETED
                 )
             await self.sleep(self.short_pause)
-            done = [index for index, call in enumerate(calls) if call.done and call.exchange.response.result()]
-            for index in [index for index in done if self.is_behind(members, index, calls)]:
-                calls[index] = self.join_again(members[index], calls[index])
+            for index in self.find_behind(members, calls):
+                self.heed(members[index], calls[index])
+                calls[index] = self.join(members[index])
         for call in calls:
             body = await call
             self.require(
@@ -116,18 +123,28 @@ class ScenarioContext(MembershipRequests, OffsetRequests, AdminRequests):
         self.require(sum(member.is_leader for member in members) == 1, "not exactly one member was told that it leads")
         return tuple(sorted(members, key=lambda member: not member.is_leader))
 
-    @staticmethod
-    def is_behind(members: Sequence[Member], index: int, calls: Sequence[Call]) -> bool:
-        """Whether the member was told to rejoin, or a newer generation has formed or begun without it."""
-        newest = max(member.generation for member in members)
-        was_refused = calls[index].error in REJOIN_ERRORS
-        return was_refused or members[index].generation < newest or any(not call.done for call in calls)
+    async def join_or_rejoin(self, member: Member) -> Call:
+        """Join as a new member if it has no id, else with its id; returns the call, to await."""
+        return self.join(member) if member.id else await self.join_new(member)
 
-    def join_again(self, member: Member, last: Call) -> Call:
-        """Rejoin as any client does after the last response: as a new member if that does not know its id."""
-        if last.error == Error.UNKNOWN_MEMBER_ID:
+    @staticmethod
+    def find_behind(members: Sequence[Member], calls: Sequence[Call]) -> list[int]:
+        """Which members were told to rejoin, or have a response while a newer generation has formed or begun."""
+        newest = max(member.generation for member in members)
+        is_under_way = any(not call.done for call in calls)
+        return [
+            index
+            for index, (member, call) in enumerate(zip(members, calls, strict=True))
+            if call.done
+            and call.exchange.response.result()
+            and (call.error in REJOIN_ERRORS or member.generation < newest or is_under_way)
+        ]
+
+    @staticmethod
+    def heed(member: Member, call: Call) -> None:
+        """Have a member forget its id, as any client does, if a response does not know it."""
+        if call.error == Error.UNKNOWN_MEMBER_ID:
             member.id = ""
-        return self.join(member)
 
     async def form_led_generation(self, leader: Member, follower: Member) -> None:
         """Bring two new members into one generation that awaits SyncGroup, the first of them as its leader.
@@ -143,23 +160,43 @@ class ScenarioContext(MembershipRequests, OffsetRequests, AdminRequests):
         self.require(leader.is_leader and not follower.is_leader, "the first member does not lead")
 
     async def form_stable_group(self, *members: Member) -> tuple[Member, ...]:
-        """Bring new members into one Stable generation; returns them, the leader first."""
-        ordered = await self.form_generation(*members)
-        await self.sync_all(*ordered)
+        """Bring new members into one Stable generation; returns them, the leader first.
+
+        Members that are told to rejoin when they sync do so. Raises `Blocked` if they are told so again and again.
+        """
+        for _ in range(MAX_ROUNDS):
+            ordered = await self.form_generation(*members)
+            calls = await self.sync_members(*ordered)
+            if not any(call.error in REJOIN_ERRORS for call in calls):
+                break
+            for member, call in zip((*ordered[1:], ordered[0]), calls, strict=True):
+                self.heed(member, call)
+        self.require_synced(calls)
         return ordered
 
     async def sync_all(self, leader: Member, *followers: Member, plan: Mapping[str, bytes] | None = None) -> None:
-        """Send SyncGroup for all members of a completed join phase, the leader last, and await the responses.
+        """Send SyncGroup for all members of a completed join phase, the leader last, and await successes.
 
         `plan` is the assignment by member id (None: the labels of the members).
         """
+        self.require_synced(await self.sync_members(leader, *followers, plan=plan))
+
+    async def sync_members(
+        self, leader: Member, *followers: Member, plan: Mapping[str, bytes] | None = None
+    ) -> list[Call]:
+        """Send SyncGroup for all members, the leader last, and await the responses; returns the calls in this order."""
         calls = [self.sync(follower) for follower in followers]
         if followers:
             await self.sleep(self.short_pause)
         calls.append(self.sync_leader(leader, *followers) if plan is None else self.sync(leader, plan))
         for call in calls:
-            body = await call
-            self.require(body["error_code"] == 0, f"SyncGroup got {error_name(body['error_code'])}")
+            await call
+        return calls
+
+    def require_synced(self, calls: Iterable[Call]) -> None:
+        """Raise `Blocked` unless each SyncGroup succeeded."""
+        for call in calls:
+            self.require(call.error == 0, f"SyncGroup got {error_name(call.error)}")
 
     async def rebalance(self, leader: Member, *followers: Member) -> list[Call]:
         """Run another join phase of a Stable group, begun by its leader; returns the calls, all with responses."""
