@@ -1,6 +1,5 @@
 """Runs on many strangers in processes of their own, each of which ends, whatever the kit does in it."""
 
-import resource
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -38,6 +37,8 @@ class Bounds:
 
 def play_within(stranger: Stranger, cpu: int) -> StrangerOutcome:
     """Play a run on a stranger; the system ends this process once it has taken so many seconds of one core."""
+    import resource  # Windows has none
+
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
     signal.signal(signal.SIGXCPU, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + cpu + 1, hard))
