@@ -63,17 +63,25 @@ class Slot:
         """The outcome, if there is one by now."""
         assert self.stranger is not None and self.future is not None
         seconds = time.monotonic() - self.begun
+        if not self.future.done() and seconds < bounds.wall:
+            return None
         try:
-            if not self.future.done() and seconds < bounds.wall:
-                return None
             outcome = self.future.result(timeout=0)
-        except (BrokenProcessPool, TimeoutError) as error:
-            took = f"{bounds.cpu} s of one core" if isinstance(error, BrokenProcessPool) else f"{bounds.wall:g} s"
-            self.pool.end()
-            self.pool = WorkerPool(1, MAX_MEMORY_BYTES)
-            outcome = StrangerOutcome(self.stranger, f"no end within {took}", seconds=seconds)
+        except BrokenProcessPool:
+            outcome = self.replace_process(f"no end within {bounds.cpu} s of one core")
+        except TimeoutError:
+            outcome = self.replace_process(f"no end within {bounds.wall:g} s")
+        except Exception as error:  # of the kit, which is what is measured
+            outcome = StrangerOutcome(self.stranger, f"{type(error).__name__}: {error}")
         self.stranger = self.future = None
         return outcome
+
+    def replace_process(self, reason: str) -> StrangerOutcome:
+        """Begin with a new process, as the run did not end for this reason."""
+        assert self.stranger is not None
+        self.pool.end()
+        self.pool = WorkerPool(1, MAX_MEMORY_BYTES)
+        return StrangerOutcome(self.stranger, reason, seconds=time.monotonic() - self.begun)
 
 
 def play_strangers(strangers: Sequence[Stranger], workers: int, bounds: Bounds) -> Iterator[StrangerOutcome]:

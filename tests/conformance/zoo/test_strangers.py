@@ -182,14 +182,21 @@ def test_the_interval_of_wilson() -> None:
 # --- runs that do not end, and shrinking
 
 
-@pytest.mark.parametrize(("dies", "reason"), [(True, "120 s of one core"), (False, "900 s")])
-def test_a_run_that_takes_too_long_did_not_end(dies: bool, reason: str) -> None:
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (BrokenProcessPool(), "no end within 120 s of one core"),
+        (None, "no end within 900 s"),
+        (KeyError("missing"), "KeyError: 'missing'"),
+    ],
+)
+def test_a_run_that_takes_too_long_or_fails_did_not_end(error: Exception | None, reason: str) -> None:
     future: Future[StrangerOutcome] = Future()
-    if dies:
-        future.set_exception(BrokenProcessPool())
+    if error is not None:
+        future.set_exception(error)
     slot = Slot(stranger=PLAIN, future=future, begun=monotonic() - 1_000)
     outcome = slot.take(Bounds())
-    assert outcome is not None and outcome.ended == f"no end within {reason}"
+    assert outcome is not None and outcome.ended == reason
     assert slot.future is None
     slot.pool.end()
 
