@@ -96,6 +96,8 @@ MAX_PASS_DELAY_MS = 5_000
 """How late a pass may be where time is not virtual, beyond the grace of the trace."""
 READING_APIS = frozenset({"DescribeGroups", "ListGroups", "Heartbeat", "OffsetFetch"})
 """Requests that do not keep a group."""
+STAYS = ("ADMIN-35",)
+"""The requirement that a group breaks which clean-up passes should have removed."""
 
 
 @dataclass(slots=True)
@@ -112,7 +114,16 @@ class CleanupWatch:
         self.last_use[group] = max(self.last_use.get(group, -inf), until)
 
     def is_overdue(self, configuration: Configuration, group: str, settings: Settings, now: Instant) -> bool:
-        """Whether the group, if it is as this configuration has it, has to be gone by now.
+        """Whether the group, if it is as this configuration has it, has to be gone by now."""
+        state = configuration.world
+        if not can_be_removed(state):
+            return False
+        cleanup = unseen_of(configuration).last_cleanup
+        return self.is_idle(group, settings, now, max(high(state.emptied_at), -inf if cleanup is None else cleanup))
+
+    def is_idle(self, group: str, settings: Settings, now: Instant, since: float = -inf) -> bool:
+        """Whether the group was not used in so many clean-up passes, counted from `since`, that it is gone if it may
+        go.
 
         Who told the period of clean-up passes told another than the default one.
         """
@@ -121,16 +132,7 @@ class CleanupWatch:
         is_virtual = self.header.clock == "virtual"
         if not is_virtual and settings.retention_check_interval == Settings().retention_check_interval:
             return False
-        state = configuration.world
-        if not can_be_removed(state):
-            return False
-        cleanup = unseen_of(configuration).last_cleanup
-        idle_since = max(
-            self.last_use.get(group, inf),
-            self.restarted_at,
-            high(state.emptied_at),
-            -inf if cleanup is None else cleanup,
-        )
+        idle_since = max(self.last_use.get(group, inf), self.restarted_at, since)
         late = self.header.grace if is_virtual else 2 * self.header.grace + MAX_PASS_DELAY_MS
         return low(now) > idle_since + MAX_CLEANUP_PASSES * settings.retention_check_interval + late
 

@@ -1,6 +1,7 @@
 """The classic protocol as the judge of a trace sees it: topics, lookups, and the steps that coordinators log."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from fencepost.model.classic.catalogue import CLASSIC, RULES
 from fencepost.model.classic.messages import Request, read_requests
@@ -14,7 +15,7 @@ from fencepost.traces.classic.calm_group import CALM_APIS, transition_fields
 from fencepost.traces.classic.failover import LookupCheck, unusual_lookup_fields
 from fencepost.traces.classic.log_steps import LogStepCheck
 from fencepost.traces.classic.nondeterminism import GroupLifetimes, KnownTopics
-from fencepost.traces.classic.overdue import READING_APIS, CleanupWatch
+from fencepost.traces.classic.overdue import READING_APIS, STAYS, CleanupWatch
 from fencepost.traces.classic.partial_trace import ClassicPartialGroup
 from fencepost.traces.classic.stepper import ClassicStepper, KnownProducers
 from fencepost.traces.events import Body, Event, Header, Operation, Order
@@ -118,6 +119,10 @@ class ClassicProtocol(JudgedProtocol):
     def build_violation(self, group: str, part: GroupOperation, mismatch: Mismatch, rules: frozenset[str]) -> Violation:
         """The mismatch in words, and the requirements that it violates."""
         violation = build_violation(group, part, mismatch, rules, self.topics.names, self.topics.client)
+        is_shown = violation.rule in ("describe.unknown-group", "list.unknown-group")
+        was_deleted = group in self.lifetimes.gone
+        if is_shown and not was_deleted and self.cleanups.is_idle(group, self.header.settings, part.operation.sent_at):
+            return replace(violation, requirements=STAYS)
         return self.lifetimes.attribute(violation, part.operation)
 
     def believe(self, diagnosis: Diagnosis, part: GroupOperation, search: Search, time: int) -> Belief | None:
