@@ -60,9 +60,10 @@ def names_of(faults: tuple[CoordinatorFault, ...]) -> FaultNames | None:
         return None
     own: set[str] = set()
     later: set[str] = set()
-    for (header, before), (_, after) in zip(shipped, faulty, strict=True):
+    for scenario, (_, before), (_, after) in zip(compared_scenarios(), shipped, faulty, strict=True):
         for request in first_difference(before, after):
-            own |= set(names_of_difference(header, before, after, request))
+            rules = rules_of_response(environment, scenario, request)
+            own |= set(names_of_difference(rules, before, after, request))
         later |= set(broken_checks(before, after))
     return told | FaultNames(frozenset(own), frozenset(later - own))
 
@@ -138,14 +139,13 @@ def time_of(one: Answer, other: Answer) -> int:
 
 
 def names_of_difference(
-    header: Header, shipped: tuple[Event, ...], faulty: tuple[Event, ...], request: int
+    rules: Sequence[Rule], shipped: Sequence[Event], faulty: Sequence[Event], request: int
 ) -> Iterator[str]:
     """The requirements that the shipped response to a request is there for; of one that differs in some fields alone,
     those that speak of these, if there are any."""
     known, seen = answers_in(shipped)[request], answers_in(faulty)[request]
     fields = fields_that_differ(known, seen)
     checks = [event for event in shipped if is_check(event) and event.of == request]
-    rules = list(rules_of_response(header, shipped, request))
     of_fields = [rule.fields[field] for rule in rules for field in fields if field in rule.fields]
     of_fields += [check.body["requirement"] for check in checks if fields and is_about(check, known, seen)]
     everything = [check.body["requirement"] for check in checks] + [id for rule in rules for id in rule.requirements]
@@ -188,14 +188,15 @@ def names_that_differ(one: Any, other: Any) -> Iterator[str]:
             yield from names_that_differ(left, right)
 
 
-def rules_of_response(header: Header, events: tuple[Event, ...], request: int) -> Iterator[Rule]:
-    """The rules by which the model explains the response to a request, or that there is none."""
+@cache
+def rules_of_response(environment: Environment, scenario: Scenario, request: int) -> tuple[Rule, ...]:
+    """The rules by which the model explains the shipped response to a request of a scenario, or that there is none."""
+    header, events = shipped_trace(environment, scenario)
     answered = (event.sequence for event in events if event.kind is Kind.RESPONSE and event.of == request)
     ends = next(answered, request) + 1
     before, after = (judge(header, events[:end]).rules for end in (request, ends))
-    for name, count in after.items():
-        if count > before.get(name, 0) and CLASSIC.rules[name].api == events[request].api:
-            yield CLASSIC.rules[name]
+    added = (CLASSIC.rules[name] for name, count in after.items() if count > before.get(name, 0))
+    return tuple(rule for rule in added if rule.api == events[request].api)
 
 
 def is_check(event: Event) -> bool:
