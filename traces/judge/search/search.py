@@ -483,7 +483,16 @@ class SilenceSearch:
             if len(known) > MAX_SILENT_CONFIGURATIONS:
                 self.is_futile = True
                 return None
-        return min(found, key=lambda overdue: steps_before(overdue.configuration.path, self.handle), default=None)
+        return min(found, key=lambda overdue: self.unlikeliness(overdue.configuration.path), default=None)
+
+    def unlikeliness(self, path: Path | None) -> tuple[int, int]:
+        """How unlikely a path is: the timers that were due already when the operation was handled and had not fired,
+        then the steps before it."""
+        step = path
+        while step is not None and step.handle != self.handle:
+            step = step.previous
+        armed = self.stepper.armed_deadlines(step.start) if step is not None and step.start is not None else ()
+        return sum(high(deadline) <= self.sent_at for deadline in armed), steps_before(path, self.handle)
 
     def response_in(self, configuration: Configuration) -> GivenResponse | None:
         """The response that the operation has in a configuration."""
