@@ -234,6 +234,16 @@ def without_place(group: Group, handle: int) -> Group:
     return evolve(group, slots=slots)
 
 
+NOBODYS_REQUEST = -1
+"""The handle of a JoinGroup that was never sent."""
+
+
+def with_all_joined(group: Group) -> Group:
+    """The group in which every member waits for the end of the join phase."""
+    slots = (evolve(slot, join=slot.join or NOBODYS_REQUEST) if is_member(slot) else slot for slot in group.slots)
+    return evolve(group, slots=tuple(slots))
+
+
 def with_group(configuration: Configuration, group: Group | None) -> Configuration:
     """The configuration with the group in another state."""
     return evolve(configuration, world=evolve(configuration.world, group=group))
@@ -310,13 +320,16 @@ class BelievedStates:
             yield configuration
 
     def end_join_phase(self, configuration: Configuration, body: Body) -> Iterator[Configuration]:
-        """The join phase is over with the round that the response tells of."""
+        """The join phase is over with the round that the response tells of: those that have not joined are dropped, or
+        stay as if they had."""
         group, told = configuration.world.group, body.get("generation_id")
-        before = group.generation
-        for generation in dict.fromkeys((before, told - 1 if isinstance(told, int) else before)):
-            after, outputs = complete_join(evolve(group, generation=generation), self.context(body))
-            for one in self.take(configuration, Step(after, outputs, "timer.rebalance"), body):
-                yield with_group(one, adopt_round(one.world.group, body))
+        for joined in dict.fromkeys((group, with_all_joined(group))):
+            for generation in dict.fromkeys(
+                (group.generation, told - 1 if isinstance(told, int) else group.generation)
+            ):
+                after, outputs = complete_join(evolve(joined, generation=generation), self.context(body))
+                for one in self.take(configuration, Step(after, outputs, "timer.rebalance"), body):
+                    yield with_group(one, adopt_round(one.world.group, body))
 
     def end_sync_phase(self, configuration: Configuration, group: Group, body: Body) -> Iterator[Configuration]:
         """The member has its assignment; either so has everybody, or the others wait on."""

@@ -103,11 +103,18 @@ class Diagnoser:
         self.stepper.allow_mismatches = True
         try:
             found = self.fewest_mismatches(part, time)
-            if found is None or self.is_linearized_late(found, part):
+            if found is None or self.is_early_success(found, part) or self.is_linearized_late(found, part):
                 found = Diagnosis(self.premature_response(part))
             return replace(found, is_state_ambiguous=len({one.world for one in self.search.configurations}) > 1)
         finally:
             self.stepper.allow_mismatches = False
+
+    def is_early_success(self, found: Diagnosis, part: GroupOperation) -> bool:
+        """Whether the diagnosis takes the request to be refused, although it parks if it is handled at once and was not
+        refused. Then its response is rather too early than that of a state in which nobody has seen the group."""
+        is_own = found.mismatch.handle == part.operation.handle
+        is_success = not errors_in(part.operation.response or {}) - {0}
+        return is_own and is_success and "error" in found.mismatch.fields and self.parks_at_once(part)
 
     def is_linearized_late(self, found: Diagnosis, part: GroupOperation) -> bool:
         """Whether the diagnosis takes the request to be handled only after a timer fired, past the grace, although
