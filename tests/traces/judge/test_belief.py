@@ -49,7 +49,7 @@ def ids_with(report: Report, verdict: Verdict) -> set[str]:
         (show_otherwise("SyncGroup", {"protocol_type": None, "protocol_name": None}), {"SYNC-21"}, 0),
         (show_otherwise("SyncGroup", {"assignment": b""}), {"SYNC-12", "SYNC-14", "SYNC-15", "GEN-16"}, 5),
         (replace_error("SyncGroup", 16, 25), {"SYNC-02", "SYNC-03"}, 0),
-        (replace_error("LeaveGroup", 0, 25), {"LEAVE-02"}, 0),
+        (replace_error("LeaveGroup", 0, 25), {"LEAVE-02", "LEAVE-03"}, 0),
     ],
 )
 def test_what_does_not_depend_on_a_wrong_response_stays_decided(
