@@ -12,7 +12,13 @@ from fencepost.conformance.analysis.causes import (
     schedule_length,
 )
 from fencepost.conformance.analysis.failures import Origin, failure_in, keep_excerpts
-from fencepost.conformance.analysis.root_cause import BLOCKED_BY, Attribution, RootCauses, find_root_causes
+from fencepost.conformance.analysis.root_cause import (
+    BLOCKED_BY,
+    Attribution,
+    RootCauses,
+    chargeable_requirements,
+    find_root_causes,
+)
 from fencepost.conformance.results import (
     Coverage,
     Ending,
@@ -350,7 +356,9 @@ class ReportBuilder:
     ) -> None:
         """Add all runs of a subject: causes are looked for among them. `confirmed` has, by scenario, the requirements
         that its replay violated."""
-        causes = find_root_causes(subject, runs)
+        requirements = {id: self.specification.requirements[id] for id in self.findings}
+        chargeable = chargeable_requirements(requirements, self.left_out, self.not_told)
+        causes = find_root_causes(subject, runs, chargeable)
         for run in runs:
             for each in causes.attributions_in(run):
                 if each.requirement in self.findings or each.requirement == UNCLASSIFIED:

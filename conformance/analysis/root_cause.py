@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from fencepost.conformance.analysis.causes import NO_ERROR, is_error_code
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.conformance.subject import ScenarioRun, Subject
+from fencepost.model.catalogue.requirement import Requirement
 from fencepost.model.catalogue.specification import Rule, Specification
 from fencepost.model.errors import Error, error_name
 from fencepost.traces.events import Kind
@@ -166,12 +167,19 @@ class RootCauses:
     """The violations of all runs, and their causes.
 
     A random schedule has no requirements of its own: its violations follow from those of the nearest scenario.
+    Nothing follows from a requirement that is not `chargeable`, for no report says that it failed.
     """
 
-    def __init__(self, runs: Sequence[ScenarioRun], specification: Specification = DEFAULT_SPECIFICATION) -> None:
+    def __init__(
+        self,
+        runs: Sequence[ScenarioRun],
+        specification: Specification = DEFAULT_SPECIFICATION,
+        chargeable: frozenset[str] | None = None,
+    ) -> None:
         self.specification = specification
+        self.chargeable = frozenset(specification.requirements) if chargeable is None else chargeable
         self.satisfied = satisfied_requirements(runs)
-        self.owners = find_owners(runs, self.satisfied)
+        self.owners = find_owners(runs, self.satisfied, self.chargeable)
         self.checked: dict[Hashable, list[str]] = {}
         """By wrong answer, the requirements whose checks it failed."""
         self.crash_violations: list[str] = []
@@ -182,7 +190,7 @@ class RootCauses:
         """The independent violations of the scenarios' own requirements."""
         found = [(each, played) for played in runs for each in violations_in(played.verdict)]
         for each, played in found:
-            if each.is_checked and each.violation is not None:
+            if each.is_checked and each.violation is not None and each.requirement in self.chargeable:
                 self.checked.setdefault(wrong_answer(each.violation), []).append(each.requirement)
                 if is_crash(each.violation, played):
                     self.crash_violations.append(each.requirement)
@@ -192,7 +200,8 @@ class RootCauses:
 
     def find_independent(self, found: Iterable[tuple[CheckResult, ScenarioRun]]) -> frozenset[str]:
         """The requirements with a violation that follows from no other one, as far as is known."""
-        return frozenset(each.requirement for each, run in found if self.causes_of(each, run) == frozenset())
+        independent = (each.requirement for each, run in found if self.causes_of(each, run) == frozenset())
+        return self.chargeable.intersection(independent)
 
     def find_shown(
         self, found: Iterable[tuple[CheckResult, ScenarioRun]], runs: Iterable[ScenarioRun]
@@ -201,7 +210,7 @@ class RootCauses:
         breadth = Counter(id for run in runs for id in dict.fromkeys(run.scenario.requirements))
         for each, run in found:
             fault, id = each.violation, each.requirement
-            is_own = each.is_checked or id in run.scenario.requirements
+            is_own = id in self.chargeable and (each.is_checked or id in run.scenario.requirements)
             if fault is not None and run.scenario.requirements and is_own and self.causes_of(each, run) == frozenset():
                 yield ViolationOnPath(id, fault, run.verdict.rules, breadth[id])
 
@@ -215,7 +224,16 @@ class RootCauses:
 
     def causes_of(self, violation: CheckResult, run: ScenarioRun) -> frozenset[str] | None:
         """The requirements that a violation follows from: none if it is independent, None if it follows from another
-        one of no requirement in particular."""
+        one of no requirement in particular.
+
+        A circle ends at a violation that a scenario checks: what follows from nothing independent is so itself.
+        """
+        causes = self.find_causes(violation, run)
+        is_circle = causes and violation.is_checked and self.independent and self.independent.isdisjoint(causes)
+        return frozenset() if is_circle else causes
+
+    def find_causes(self, violation: CheckResult, run: ScenarioRun) -> frozenset[str] | None:
+        """The requirements that a violation follows from by itself, independent or not."""
         id, fault = violation.requirement, violation.violation
         if id == UNCLASSIFIED and fault is not None and not run.scenario.requirements:
             return self.errors_known_until(fault, run) | self.timers_known_before(fault, run)
@@ -302,9 +320,22 @@ class RootCauses:
         return note
 
 
-def find_root_causes(subject: Subject, runs: Sequence[ScenarioRun]) -> RootCauses:
+def find_root_causes(
+    subject: Subject, runs: Sequence[ScenarioRun], chargeable: frozenset[str] | None = None
+) -> RootCauses:
     """The causes of the violations of some runs. What a subject does that is watched follows from nothing else."""
-    return RootCauses(() if subject.is_watched else runs, subject.specification)
+    return RootCauses(() if subject.is_watched else runs, subject.specification, chargeable)
+
+
+def chargeable_requirements(
+    requirements: Mapping[str, Requirement], left_out: Mapping[str, str], not_told: frozenset[str]
+) -> frozenset[str]:
+    """The requirements that a violation can be charged to: those whose needs are offered and whose settings are told.
+
+    `left_out` has the reasons why no scenario checks some of them. One that needs nothing is judged in passing.
+    """
+    unsupported = {id for id, reason in left_out.items() if reason and id in requirements and requirements[id].needs}
+    return frozenset(requirements) - unsupported - not_told
 
 
 def is_crash(fault: Violation | None, run: ScenarioRun) -> bool:
@@ -339,8 +370,10 @@ def satisfied_requirements(runs: Sequence[ScenarioRun]) -> frozenset[str]:
     )
 
 
-def find_owners(runs: Sequence[ScenarioRun], satisfied: frozenset[str]) -> dict[Hashable, str]:
-    """By wrong answer the requirement about it, if it is violated somewhere and satisfied nowhere.
+def find_owners(
+    runs: Sequence[ScenarioRun], satisfied: frozenset[str], chargeable: frozenset[str]
+) -> dict[Hashable, str]:
+    """By wrong answer the chargeable requirement about it, if it is violated somewhere and satisfied nowhere.
 
     The same wrong answer elsewhere is a consequence, whatever else a scenario wanted to show by it.
     """
@@ -349,7 +382,7 @@ def find_owners(runs: Sequence[ScenarioRun], satisfied: frozenset[str]) -> dict[
         marked = {(mark.sequence, mark.requirement) for mark in played.verdict.check_results}
         for violation in violations_in(played.verdict):
             fault, owner = violation.violation, violation.requirement
-            if fault is None or owner not in fault.requirements:
+            if fault is None or owner not in fault.requirements or owner not in chargeable:
                 continue
             is_own, is_broken = (violation.sequence, owner) in marked, owner not in satisfied
             if fault.fields == ("time",):

@@ -14,6 +14,7 @@ from fencepost.conformance.analysis.report_builder import ReportBuilder, confirm
 from fencepost.conformance.analysis.root_cause import (
     RootCauses,
     ViolationOnPath,
+    chargeable_requirements,
     family_of,
     find_root_causes,
     is_crash,
@@ -372,7 +373,10 @@ class RunState:
 
     def causes_among(self, runs: Sequence[ScenarioRun]) -> RootCauses:
         """The causes of the violations of some runs."""
-        return find_root_causes(self.subject, runs)
+        chosen = self.selection
+        requirements = {each.id: each for each in chosen.requirements}
+        chargeable = chargeable_requirements(requirements, chosen.left_out, chosen.not_told)
+        return find_root_causes(self.subject, runs, chargeable)
 
     def origin_of(self, run: ScenarioRun, requirement: str) -> Origin:
         """Where the trace of a run that violates a requirement is saved, and the command that runs it again."""
@@ -484,6 +488,7 @@ async def shrink_failures(state: RunState, engine: ScheduleEngine) -> bool:
     limits = RunLimits(limits.share(2))
     found = await engine.confirm_violations(left, limits.share(1))
     cut_short += await shrink_confirmed(state, engine, found, limits)
+    cut_short = [each for each in cut_short if each in state.failed]
     if cut_short:
         state.add_remarks(
             f"no time to shrink the schedules further that violate {', '.join(cut_short)} (--shrink-seconds)"

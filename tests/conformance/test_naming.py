@@ -15,6 +15,7 @@ from fencepost.conformance.analysis.root_cause import (
     Attribution,
     RootCauses,
     ViolationOnPath,
+    chargeable_requirements,
     name_requirement,
     nearness,
 )
@@ -28,6 +29,7 @@ from fencepost.conformance.run.engine import Candidate, RunStatistics
 from fencepost.conformance.run.play import most_specific
 from fencepost.conformance.run.run_state import RunState
 from fencepost.conformance.run.schedule import Schedule
+from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.conformance.subject import Scenario, ScenarioRun, select_requirements, select_scenarios
 from fencepost.conformance.zoo.hunt import HuntTask
 from fencepost.conformance.zoo.registry import run_hunt
@@ -170,6 +172,23 @@ def test_what_fails_only_because_a_round_ends_late_follows_from_the_requirement_
     assert RootCauses([*runs, passed]).independent == {"JOIN-27", "JOIN-43"}
     of_another = replace(LATE, requirements=("JOIN-26",), kind="another")
     assert RootCauses([*runs, run_of("JOIN-44", violation=of_another)]).independent == {"JOIN-27", "JOIN-44"}
+
+
+def test_nothing_follows_from_a_requirement_that_cannot_fail() -> None:
+    """A static newcomer is told an id at once: STATIC-01 speaks of it, and TIMER-16 where there is an initial delay."""
+    refusal = FieldDifference("error_code", "NONE", "MEMBER_ID_REQUIRED")
+    early = replace(LATE, fields=("error", "time"), requirements=("TIMER-16",), kind="early", differences=(refusal,))
+    runs = [run_of("STATIC-01", violation=early)]
+    everything = frozenset(DEFAULT_SPECIFICATION.requirements)
+    shown_elsewhere = [*runs, run_of("JOIN-55", violation=replace(early, kind="early"))]
+    for told in (runs, shown_elsewhere):
+        assert "STATIC-01" in RootCauses(told, chargeable=everything - {"TIMER-16"}).independent
+
+
+def test_what_needs_nothing_can_fail_without_a_scenario() -> None:
+    requirements = {id: DEFAULT_SPECIFICATION.requirements[id] for id in ("JOIN-01", "TIMER-16", "TIMER-17")}
+    left_out = {"JOIN-01": "no scenario shows it", "TIMER-16": "needs an initial delay"}
+    assert chargeable_requirements(requirements, left_out, frozenset({"TIMER-17"})) == {"JOIN-01"}
 
 
 def test_a_violated_prerequisite_names_what_a_schedule_finds() -> None:
