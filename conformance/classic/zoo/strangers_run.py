@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -11,9 +11,10 @@ from typing import Any
 from fencepost.adapters.address import format_address
 from fencepost.adapters.serve.server import Server, start_server
 from fencepost.adapters.target import Target
+from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.analysis.causes import find_causes
 from fencepost.conformance.classic.zoo.bugs.environments import PLAIN, CrashingTarget
-from fencepost.conformance.classic.zoo.coordinator_stand import CoordinatorFault
+from fencepost.conformance.classic.zoo.coordinator_stand import CoordinatorFault, skip_judging
 from fencepost.conformance.classic.zoo.strangers import DIFFERENCES
 from fencepost.conformance.classic.zoo.strangers_faults import fault_pools
 from fencepost.conformance.classic.zoo.strangers_names import names_of
@@ -22,7 +23,7 @@ from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import EndKind, Report, Verdict
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS, BundledRun
-from fencepost.conformance.run.play import DEFAULT_GRACE_MS
+from fencepost.conformance.run.play import DEFAULT_GRACE_MS, NewTarget
 from fencepost.conformance.run.remote import RemoteRun
 from fencepost.conformance.run.runner import requirements_of
 from fencepost.conformance.testing.threads import enter_in_thread
@@ -35,9 +36,11 @@ from fencepost.conformance.zoo.strangers import (
     Stranger,
     StrangerKind,
     StrangerOutcome,
+    hold_against,
 )
 from fencepost.model.classic.catalogue import CLASSIC
 from fencepost.model.settings import Settings
+from fencepost.traces.events import Event
 
 
 def goes_with(fault: Fault[Any], others: Sequence[Fault[Any]], differences: Sequence[str]) -> bool:
@@ -55,17 +58,46 @@ def play_stranger(stranger: Stranger) -> StrangerOutcome:
     if len(faults) > 1:
         names[TOGETHER] = names_of(faults) or FaultNames()
     begun = time.process_time()
-    differences = {each.name: each for each in DIFFERENCES}
     with Patch() as patch:
-        disguise = Disguise(patch)
-        for name, value in stranger.differences:
-            differences[name].put_in(value, disguise)
+        disguise = put_in_differences(stranger, patch)
         for fault in faults:
             fault.apply(patch)
             disguise.allow(fault.setting.grace, fault.setting.order)
         test = test_over_network if stranger.is_remote else test_disguised
         report = test(stranger, disguise)
-    return replace(outcome_of(stranger, report, time.process_time() - begun), names=names)
+    outcome = replace(outcome_of(stranger, report, time.process_time() - begun), names=names)
+    missed = hold_against(outcome).missed
+    shown = tuple(id for id in names if id in stranger.faults and (id not in missed or shows_on(stranger, id)))
+    return replace(outcome, stranger=replace(stranger, faults=shown))
+
+
+def put_in_differences(stranger: Stranger, patch: Patch) -> Disguise:
+    """Put the differences of a stranger into this process."""
+    disguise, known = Disguise(patch), {each.name: each for each in DIFFERENCES}
+    for name, value in stranger.differences:
+        known[name].put_in(value, disguise)
+    return disguise
+
+
+def shows_on(stranger: Stranger, id: str) -> bool:
+    """Whether a fault changes anything that scenarios see of a stranger with these differences and no other fault."""
+    fault = fault_with(id)
+    with Patch() as patch:
+        disguise = put_in_differences(stranger, patch)
+        disguise.allow(fault.setting.grace, fault.setting.order)
+        fault.setting.install(patch)
+        run = make_run(stranger, disguise)
+        before = list(traces_on(run))
+        fault.apply(patch)
+        return list(traces_on(run)) != before
+
+
+def traces_on(run: BundledRun) -> Iterator[tuple[Event, ...]]:
+    """What the scenarios of a run see, not judged."""
+    description = run_virtual(run.describe_target())
+    for scenario in run.select(tuple(CLASSIC.requirements.values()), description).scenarios:
+        player = NewTarget(partial(run.make_target, run.settings), run.grace)
+        yield run_virtual(player.play(scenario, scenario.name, skip_judging)).events
 
 
 def fault_with(id: str) -> CoordinatorFault:
@@ -79,12 +111,17 @@ def plan_for(stranger: Stranger, target: str) -> Plan:
     return Plan(target, patterns=stranger.only, seed=seed, schedules=stranger.schedules, shrink_seconds=0.0)
 
 
-def test_disguised(stranger: Stranger, disguise: Disguise) -> Report:
-    """The report of a run on the bundled coordinator as it is in this process at present."""
-    plan = plan_for(stranger, BUNDLED)
+def make_run(stranger: Stranger, disguise: Disguise) -> BundledRun:
+    """A run on the bundled coordinator as it is in this process at present."""
     profile = Profile(grace=disguise.grace, settings=disguise.settings)
-    run = BundledRun(plan, profile, partial(make_disguised, disguise), can_configure=False)
-    return asyncio.run(run.run(requirements_of(plan), drop_event))
+    make_target = partial(make_disguised, disguise)
+    return BundledRun(plan_for(stranger, BUNDLED), profile, make_target, can_configure=False)
+
+
+def test_disguised(stranger: Stranger, disguise: Disguise) -> Report:
+    """The report of a run in this process."""
+    run = make_run(stranger, disguise)
+    return asyncio.run(run.run(requirements_of(run.plan), drop_event))
 
 
 def test_over_network(stranger: Stranger, disguise: Disguise) -> Report:

@@ -22,7 +22,9 @@ from fencepost.conformance.classic.zoo.strangers_faults import (
     shifted,
 )
 from fencepost.conformance.classic.zoo.strangers_names import names_of
-from fencepost.conformance.classic.zoo.strangers_run import CLASSIC_STRANGERS
+from fencepost.conformance.classic.zoo.strangers_run import CLASSIC_STRANGERS, shows_on
+from fencepost.conformance.run.bundled import BundledRun
+from fencepost.conformance.subject import Selection
 from fencepost.conformance.zoo import strangers_run
 from fencepost.conformance.zoo.fault import INVENTED, Fault, Side
 from fencepost.conformance.zoo.strangers import (
@@ -98,6 +100,14 @@ def test_a_fault_is_found_and_taken_out_again(few_scenarios: None) -> None:
     judged = hold_against(CLASSIC_STRANGERS.play(faulty))
     assert judged.found == ("BUG-16",) and judged.is_first_right and not judged.outside
     assert not CLASSIC_STRANGERS.play(replace(faulty, faults=())).failed
+
+
+def test_a_fault_that_a_difference_hides_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = tuple(each for each in ALL if "ADMIN-25" in each.requirements)
+    monkeypatch.setattr(BundledRun, "select", lambda self, *given: Selection((), few, {}))
+    fault = "OffsetDelete GROUP_SUBSCRIBED_TO_TOPIC told as NONE"
+    assert shows_on(PLAIN, fault)
+    assert not shows_on(replace(PLAIN, differences=(("missing APIs", "OffsetDelete"),)), fault)
 
 
 def test_names_are_those_of_the_response_that_differs_first(few_scenarios: None) -> None:
