@@ -16,8 +16,6 @@ from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.subject import Selection, select_requirements
 from fencepost.model.catalogue.requirement import Requirement
 
-SHRINK_SECONDS = 10.0
-
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -50,7 +48,7 @@ class PartialRun(BundledRun):
 def run_deviation(fault: CoordinatorFault, seed: int, schedules: int = 0) -> Outcome:
     """Play all scenarios, or so many random schedules of a seed, on a coordinator with a fault."""
     logging.getLogger("fencepost").setLevel(logging.CRITICAL)
-    plan = Plan(BUNDLED, seed=seed, schedules=schedules, shrink_seconds=SHRINK_SECONDS)
+    plan = Plan(BUNDLED, seed=seed, schedules=schedules)
     with fault.activate():
         run = PartialRun(plan, Profile(grace=fault.setting.grace), fault.setting.make_target)
         report = asyncio.run(run.run(select_requirements(()), ignore_event))
