@@ -6,25 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from fencepost.conformance.analysis.failures import MemberLabels
+from fencepost.conformance.analysis.failures import TOLD_APIS, MemberLabels
 from fencepost.conformance.results import ExitCode, Report, RequirementResult, Verdict
 from fencepost.model.errors import error_name
 from fencepost.traces.events import Body, Event, Kind
 
-COMPARED_APIS = frozenset(
-    {
-        "JoinGroup",
-        "SyncGroup",
-        "Heartbeat",
-        "LeaveGroup",
-        "OffsetCommit",
-        "OffsetFetch",
-        "OffsetDelete",
-        "TxnOffsetCommit",
-        "DescribeGroups",
-        "DeleteGroups",
-    }
-)
+MORE_APIS = frozenset({"OffsetDelete", "TxnOffsetCommit", "DescribeGroups", "DeleteGroups"})
+COMPARED_APIS = TOLD_APIS - {"FindCoordinator"} | MORE_APIS
 """The requests whose responses depend on the group alone."""
 OTHERS_FIELDS = frozenset(
     {"throttle_time_ms", "group_id", "client_host", "error_message", "authorized_operations", "topic_id"}

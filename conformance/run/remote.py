@@ -2,10 +2,10 @@
 
 import asyncio
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from fencepost.adapters.address import TargetError
 from fencepost.adapters.target import Description, SettingOrigin
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from fencepost.conformance.run.engines import ConcurrentEngine
     from fencepost.conformance.run.schedule import ScheduleScope
 
+Prepared = TypeVar("Prepared")
 MAX_CONCURRENT_SCHEDULES = 400
 """How many random schedules are in flight."""
 CLEAN_UP_S = 20.0
@@ -77,11 +78,11 @@ class RemoteRun:
         lag_monitor = LoopLagMonitor()
         watching = asyncio.create_task(lag_monitor.watch())
         try:
-            opened = await self.open_target(limits)
+            opened = await self.within(limits, self.open_target())
             pool = self.scenario_pool(opened, lag_monitor)
             advertised = pool.description.versions
             self.judges.start()
-            first = await pool.play(self.protocol.versions_scenario, "versions")
+            first = await self.within(limits, pool.play(self.protocol.versions_scenario, "versions"))
             description = replace(pool.description, versions=usable_versions(pool.description.versions, first.events))
             pool = replace(pool, description=description)
             offered = offered_capabilities(
@@ -118,12 +119,16 @@ class RemoteRun:
             await self.target.close()
             self.judges.close()
 
-    async def open_target(self, limits: RunLimits) -> Description:
-        """Reach the target and mark the run there. Raises `TargetError`, also if no seconds are left."""
+    async def open_target(self) -> Description:
+        """Reach the target, and mark the run there. Raises `TargetError`."""
+        opened = await self.target.open()
+        return replace(opened, topic_id=await self.target.mark_run(self.token))
+
+    async def within(self, limits: RunLimits, preparing: Awaitable[Prepared]) -> Prepared:
+        """Await a step before the first scenario. Raises `TargetError` if no seconds are left for it."""
         try:
             async with asyncio.timeout(limits.share(1)):
-                opened = await self.target.open()
-                return replace(opened, topic_id=await self.target.mark_run(self.token))
+                return await preparing
         except TimeoutError:
             told = f"{self.plan.target or 'the target'}: could not be prepared within --seconds {limits.seconds:g}"
             raise TargetError(told) from None

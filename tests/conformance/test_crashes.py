@@ -168,7 +168,7 @@ async def mark_on(broker: FakeBroker) -> None:
     async with asyncio.timeout(20), serve_brokers(broker):
         run = RemoteRun(Plan(f"kafka://127.0.0.1:{broker.port}"), Profile(settings={"offsets_partitions": 1}))
         try:
-            await run.open_target(RunLimits())
+            await run.open_target()
         finally:
             await run.target.close()
 
@@ -184,7 +184,7 @@ async def open_within(broker: FakeBroker, seconds: float) -> None:
     async with asyncio.timeout(20), serve_brokers(broker):
         run = RemoteRun(Plan(f"kafka://127.0.0.1:{broker.port}"), Profile())
         try:
-            await run.open_target(RunLimits(seconds))
+            await run.within(RunLimits(seconds), run.open_target())
         finally:
             await run.target.close()
 
