@@ -32,7 +32,7 @@ class Bounds:
     """What a run may take before it counts as one that does not end: seconds of one core, and seconds at all."""
 
     cpu: int = 120
-    wall: float = 900.0
+    wall: float = 3_600.0
 
 
 def play_within(stranger: Stranger, cpu: int) -> StrangerOutcome:
