@@ -114,7 +114,8 @@ def leave_out_apis(apis: Value, disguise: Disguise) -> None:
 def have_nodes(count: Value, disguise: Disguise) -> None:
     """So many nodes make the cluster."""
     disguise.nodes = int(count)
-    nodes = tuple(Node(LOCAL.node_id + each, LOCAL.host, LOCAL.port + each) for each in range(disguise.nodes))
+    others = (Node(LOCAL.node_id + each, LOCAL.host, LOCAL.port + each) for each in range(1, disguise.nodes))
+    nodes = (LOCAL, *others)  # a coordinator knows the first one by its identity
     disguise.patch.replace(in_process, "NODES", nodes)
     if len(nodes) == 1:
         describe_as(disguise, lambda description: replace(description, can_move=False))
