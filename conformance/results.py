@@ -1,5 +1,6 @@
 """The results of a run, as plain data: a verdict for each requirement, its failures, and coverage of the model."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -68,16 +69,18 @@ class ExitCode(IntEnum):
 
 
 WENT_DOWN = "the target went down"
+ERROR_NAME = re.compile(r"[A-Z][A-Z_]+\b")
+"""An error at the beginning of a response in words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
     """One violation: the observed response, the allowed ones, and how to reproduce it.
 
-    `trace` names the trace, `step` is the sequence number of the offending event in it, `guard` is the
-    condition that was false, `schedule` the shortest schedule known to show the violation, a step a line,
-    `replay` the command that runs it again ("" if there is none), and `replayed` whether it was confirmed that way.
-    `title` says in a line what is wrong, and `differences` which fields are; `rule` is the rule of the model that
+    `trace` names the trace, `step` is the sequence number of the offending event in it, `guard` is the condition
+    under which the response would be right, `schedule` the shortest schedule known to show the violation, a step a
+    line, `replay` the command that runs it again ("" if there is none), and `replayed` whether it was confirmed that
+    way. `title` says in a line what is wrong, and `differences` which fields are; `rule` is the rule of the model that
     applies, with its guard, and `state` the state of the group; `wrong_step` counts the step of the schedule that gets
     the wrong response from 1 and is 0 if it is not in the schedule; failures that are alike have the same `kind`;
     `excerpt` is a trace that shows it, as text ("" if that is too long, or another failure of the requirement is
@@ -104,6 +107,17 @@ class Failure:
     def is_harm(self) -> bool:
         """Whether the target went down instead of responding."""
         return self.observed == WENT_DOWN
+
+    def describe_model(self) -> str:
+        """What the model would have done, and why, in a sentence; "" if no rule of it applies."""
+        rule, _, guard = self.rule.partition(": ")
+        if not guard or not self.allowed:
+            return ""
+        error = ERROR_NAME.match(self.allowed[0])
+        does = f"answers {error[0]}" if error is not None else "waits"
+        if self.allowed[0].startswith(("listed", "not listed")):
+            does = "lists the group" if self.allowed[0].startswith("listed") else "does not list the group"
+        return f"{does}, since {guard} (rule {rule})"
 
     def numbered_steps(self) -> Iterator[str]:
         """The steps of the schedule, numbered, with a mark behind the one that gets the wrong response."""

@@ -63,10 +63,13 @@ COORDINATOR_NOT_READY = frozenset(
 TRANSIENT_ERRORS = COORDINATOR_NOT_READY | {Error.CONCURRENT_TRANSACTIONS}
 """Errors of a coordinator that is not ready yet: it loads or moves, or a transaction is still ending."""
 
+OTHER_NAMES = {48: "INVALID_TXN_STATE", 90: "PRODUCER_FENCED", 105: "TRANSACTIONAL_ID_NOT_FOUND"}
+"""Names of codes that no coordinator should give to a request about a classic group, as some do."""
+
 
 def error_name(code: int) -> str:
-    """The name of an error code, or its number if `Error` lacks it."""
+    """The name of an error code, or its number if none is known here."""
     try:
         return Error(code).name
     except ValueError:
-        return str(code)
+        return OTHER_NAMES.get(code, str(code))

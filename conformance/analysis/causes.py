@@ -1,8 +1,10 @@
 """Causes: which failed requirements are one, and which failure an undecided requirement follows from."""
 
 import re
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import TypeAlias
 
 from fencepost.conformance.results import Failure, Remark, RemarkKind, Report, RequirementResult, Verdict
@@ -24,6 +26,20 @@ TIMES = frozenset({"early", "late"})
 """Differences in when a response comes; the values are those of one run alone."""
 
 
+class Harm(StrEnum):
+    """What a cause does to those who use the target, the worst first."""
+
+    DOWN = "target down"
+    LOSS = "data lost or revived"
+    SHARING = "partitions given to two or to none"
+    STUCK = "no response"
+    FENCING = "stale request accepted"
+    REFUSAL = "right request refused"
+    VALUE = "wrong value"
+    TIMING = "wrong time"
+    ADMINISTRATION = "wrong report to administrators"
+
+
 @dataclass(frozen=True, slots=True)
 class Cause:
     """One thing that a target does wrong: the failure that shows it best, and the requirements that it violates.
@@ -37,6 +53,35 @@ class Cause:
     alike: frozenset[str] = frozenset()
     title: str = ""
     """What is wrong, in a line."""
+    harm: Harm = Harm.VALUE
+
+
+LOOKING_APIS = frozenset({"DescribeGroups", "ListGroups", "FindCoordinator"})
+DELETING_APIS = frozenset({"DeleteGroups", "OffsetDelete"})
+OFFSETS = frozenset({"committed_offset", "number of rows for the partition"})
+SHARES = frozenset({"assignment", "leader", "members", "protocol_name"})
+
+
+def harm_of(failure: Failure | None) -> Harm:
+    """The harm of what a failure shows, by the API and the first wrong field of its response."""
+    if failure is None or not failure.differences:
+        return Harm.DOWN if failure is not None and failure.is_harm else Harm.VALUE
+    first, api = failure.differences[0], failure.title.partition(" ")[0]
+    if first.name == NO_RESPONSE:
+        return Harm.DOWN if first.observed == CLOSED else Harm.STUCK
+    if first.name in OFFSETS or (api in DELETING_APIS and is_error_code(first) and first.observed == NO_ERROR):
+        return Harm.LOSS
+    if api in LOOKING_APIS:
+        return Harm.ADMINISTRATION
+    if first.name in SHARES:
+        return Harm.SHARING
+    if first.name in TIMES:
+        return Harm.TIMING
+    if not is_error_code(first):
+        return Harm.VALUE
+    if first.observed == NO_ERROR:
+        return Harm.FENCING
+    return Harm.REFUSAL if first.expected == NO_ERROR else Harm.VALUE
 
 
 ShownResult: TypeAlias = tuple[RequirementResult, Failure | None]
@@ -44,12 +89,15 @@ ShownResult: TypeAlias = tuple[RequirementResult, Failure | None]
 
 
 def find_causes(results: Iterable[RequirementResult]) -> tuple[Cause, ...]:
-    """The causes of all failed requirements, in the order in which they are met.
+    """The causes of all failed requirements: the most harmful first, of those as harmful the one that most
+    requirements depend on, then the one that the shortest schedule shows.
 
     Failures have one cause if any of their traits is the same, directly or by others between them.
     """
     members: dict[int, list[ShownResult]] = {}
     cause_of: dict[Hashable, int] = {}
+    results = tuple(results)
+    undecided = Counter(id for result in results for id in result.causes)
     failed = (result for result in results if result.verdict is Verdict.FAIL)
     for place, result in enumerate(failed):
         shown = next(iter(result.failures_by_length()), None)
@@ -60,7 +108,12 @@ def find_causes(results: Iterable[RequirementResult]) -> tuple[Cause, ...]:
         cause_of.update(dict.fromkeys(traits, first))
         cause_of = {trait: first if cause in others else cause for trait, cause in cause_of.items()}
         members.setdefault(first, []).append((result, shown))
-    return tuple(map(build_cause, members.values()))
+
+    def place_of(cause: Cause) -> tuple[int, int, tuple[bool, int]]:
+        reach = sum(1 + undecided[id] for id in cause.requirements)
+        return list(Harm).index(harm_of(cause.failure)), -reach, schedule_length(cause.failure)
+
+    return tuple(sorted(map(build_cause, members.values()), key=place_of))
 
 
 def traits_of(id: str, failure: Failure) -> tuple[Hashable, ...]:
@@ -69,21 +122,21 @@ def traits_of(id: str, failure: Failure) -> tuple[Hashable, ...]:
     - The kind.
     - The first wrong value of a response to the same API, in place of the same one. An API may have several reasons to
       refuse what is to succeed with the same error, so that counts only for errors in place of others.
-    - A wrong error in the same state, whatever the API. Where there are members, the same error may have to do with
+    - A wrong error of the same API in the same state. Where there are members, the same error may have to do with
       different ones, so that counts only in states without.
     - The guard of a rule that the requirement is itself about, if its error does not come: the same check, whatever the
       API.
     """
     traits: list[Hashable] = [failure.kind or failure.title or failure.observed]
+    api = failure.title.partition(" ")[0]  # of the wrong response
     for first in failure.differences[:1]:
         is_error = is_error_code(first)
         is_refusal = is_error and first.expected == NO_ERROR
         if first.name not in TIMES and not is_refusal:
-            api = failure.title.partition(" ")[0]  # of the wrong response
             traits.append((api, first.name, expected_value(first), first.observed))
         has_members = "members" in failure.state and NO_MEMBERS not in failure.state
         if is_error and first.observed != NO_ERROR and not has_members:
-            traits.append((failure.state, first.name, first.observed))
+            traits.append((api, failure.state, first.name, first.observed))
         guard = failure.rule.partition(": ")[2]
         if is_error and not is_refusal and guard and repr(id) in failure.kind:
             traits.append((guard, first.name, first.expected))
@@ -104,12 +157,20 @@ def is_error_code(difference: FieldDifference) -> bool:
 
 
 def build_cause(members: list[ShownResult]) -> Cause:
-    """The cause of failures that belong together; the shortest one shows it."""
-    best = min(range(len(members)), key=lambda place: schedule_length(members[place][1]))
+    """The cause of failures that belong together: one shows it whose requirement speaks of the very response, the
+    shortest of these."""
+
+    def place_of(place: int) -> tuple[bool, tuple[bool, int]]:
+        result, shown = members[place]
+        return shown is None or repr(result.id) not in shown.kind, schedule_length(shown)
+
+    best = min(range(len(members)), key=place_of)
     ordered = [members[best], *members[:best], *members[best + 1 :]]
     shown = ordered[0][1]
     alike = (result.id for result, other in ordered[1:] if other is None or (shown and other.kind == shown.kind))
-    return Cause(tuple(result.id for result, _ in ordered), shown, frozenset(alike), describe_cause(ordered))
+    return Cause(
+        tuple(result.id for result, _ in ordered), shown, frozenset(alike), describe_cause(ordered), harm_of(shown)
+    )
 
 
 def describe_cause(members: Sequence[ShownResult]) -> str:

@@ -1,6 +1,8 @@
 """Failures for reports: the wrong fields of a response, and the schedule that leads to it in words."""
 
+import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,8 +20,13 @@ from fencepost.traces.verdict import CheckResult, FieldDifference, Violation
 
 # -- the schedule of a failure in words -------------------------------------------------------------------------------
 
-HIDDEN_FIELDS = frozenset({"group_id", "protocol_type", "retention_time_ms", "reason"})
-"""Fields that a schedule leaves out: they tell nothing, or the same in each of its requests."""
+COMMON_FIELDS = frozenset({"group_id", "protocol_type"})
+"""Fields that a schedule leaves out where they tell the same in each of its requests."""
+KEY_FIELDS = frozenset({"member_id", "generation_id", "producer_epoch", "topics"})
+"""Fields that a schedule shows whether or not they have their defaults, except for `NO_GENERATION`."""
+NO_GENERATION = -1
+MAX_LATER = 8
+"""How many requests are told that came while a wrong one was parked, or after one without a response."""
 TOLD_APIS = frozenset(
     {"FindCoordinator", "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch"}
 )
@@ -61,37 +68,50 @@ class MemberLabels:
 
 
 def schedule_lines(events: Sequence[Event], last: int, labels: MemberLabels) -> tuple[tuple[str, ...], int]:
-    """The requests and faults of a trace up to sequence number `last`, a line each, and the place of the request
-    `last` among them, counted from 1 (0 if it is not there)."""
+    """The requests and faults of a trace up to the response to the request with sequence number `last`, a line each,
+    and the place of that request among them, counted from 1 (0 if it is not there)."""
     lines: list[str] = []
-    place = 0
+    place = later = 0
     routes = {event.of: f" to node {event.body['broker']}" for event in events if event.api == "routed"}
+    hidden = common_values(events)
+    end = next((event.sequence for event in events if event.of == last and event.kind is Kind.RESPONSE), math.inf)
     for event in events:
-        if event.sequence > last:
-            continue
+        if event.sequence > end or later >= MAX_LATER:
+            break
         if event.kind is Kind.REQUEST:
             who = f"{event.member}: " if event.member else ""
             sent = f"{event.api} v{event.version}{routes.get(event.sequence, '')}"
-            lines.append(labels.rename(f"at {event.time} ms {who}{sent} {describe_fields(event)}".rstrip()))
+            lines.append(labels.rename(f"at {event.time} ms {who}{sent} {describe_fields(event, hidden)}".rstrip()))
         elif event.kind is Kind.FAULT:
             lines.append(f"at {event.time} ms {describe_fault(event)}")
         else:
             continue
-        if event.sequence == last:
-            place = len(lines)
+        place = len(lines) if event.sequence == last else place
+        later += event.sequence > last
+    if end == math.inf and place:
+        lines.append(f"until {events[-1].time} ms there is no response")
     return tuple(lines), place
+
+
+def common_values(events: Iterable[Event]) -> frozenset[tuple[str, str]]:
+    """The values of `COMMON_FIELDS` that most requests have; an empty text is always told."""
+    sent = [event.body for event in events if event.kind is Kind.REQUEST]
+    counts = (Counter(str(body[name]) for body in sent if body.get(name)) for name in sorted(COMMON_FIELDS))
+    common = zip(sorted(COMMON_FIELDS), (count.most_common(1) for count in counts), strict=True)
+    return frozenset((name, first[0][0]) for name, first in common if first)
 
 
 def client_steps(events: Sequence[Event], last: int, labels: MemberLabels) -> Iterator[str]:
     """What passed between a client and its cluster up to the event with number `last`, a line for each request, with
     its response if that came."""
     responses = {event.of: event for event in events if event.kind is Kind.RESPONSE}
+    hidden = common_values(events)
     for event in events:
         if event.sequence > last:
             return
         if event.kind is Kind.REQUEST and (event.api in TOLD_APIS or event.sequence == last):
             mark = "   <-- wrong" if event.sequence == last else describe_response(responses.get(event.sequence))
-            told = f"at {event.time} ms {event.member}: {event.api} v{event.version} {describe_fields(event)}"
+            told = f"at {event.time} ms {event.member}: {event.api} v{event.version} {describe_fields(event, hidden)}"
             yield labels.rename(told.rstrip()) + mark
         elif event.kind is Kind.INTERNAL and event.api == "script":
             yield f"at {event.time} ms script: {event.body['step']}"
@@ -114,15 +134,18 @@ def describe_fault(fault: Event) -> str:
     return f"moved from node {fault.body['old']} to node {fault.body['new']}"
 
 
-def describe_fields(request: Event, hidden: frozenset[str] = HIDDEN_FIELDS) -> str:
-    """The fields of a request that differ from the defaults of their version, the ids of its sender first."""
+def describe_fields(request: Event, hidden: frozenset[tuple[str, str]] = frozenset()) -> str:
+    """The fields of a request that differ from the defaults of their version, the ids of its sender first; the values
+    in `hidden` are left out."""
     defaults = default_body(request)
-    names = sorted(request.body.keys() - hidden, key=[*SENDER_FIELDS, *request.body].index)
-    told = {name: request.body[name] for name in names}
+    names = sorted(request.body.keys(), key=[*SENDER_FIELDS, *request.body].index)
+    told = {name: request.body[name] for name in names if (name, str(request.body[name])) not in hidden}
     return ", ".join(
         f"{name}={describe_value(name, value)}"
         for name, value in told.items()
-        if name == "member_id" or (value is not None and value != defaults.get(name))
+        if (name in KEY_FIELDS and value != NO_GENERATION)
+        or (name in COMMON_FIELDS and value == "")
+        or value != defaults.get(name)
     )
 
 
@@ -142,7 +165,7 @@ def describe_value(name: str, value: Any) -> str:
         return f"[{', '.join(repr(row.get('member_id')) for row in value)}]"
     if name in ("topics", "groups") and isinstance(value, list | tuple):
         return f"[{', '.join(map(describe_row, value))}]"
-    return format_field(name, value)
+    return "null" if value is None else format_field(name, value)
 
 
 def describe_row(row: Any) -> str:
@@ -164,6 +187,8 @@ def describe_partition(partition: Any) -> str:
     told = str(partition.get("partition_index"))
     if "committed_offset" in partition:
         told += f" at {partition['committed_offset']}"
+    if partition.get("committed_leader_epoch", -1) != -1:
+        told += f" of epoch {partition['committed_leader_epoch']}"
     if partition.get("committed_metadata"):
         told += f" with metadata {describe_text(partition['committed_metadata'])}"
     return told

@@ -5,10 +5,10 @@ The fields of the classes are its fields; what follows from others is checked wh
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, get_args
 
-from fencepost.conformance.analysis.causes import find_causes
+from fencepost.conformance.analysis.causes import Harm, find_causes
 from fencepost.conformance.provenance import Kit, Provenance, describe_kit
 from fencepost.conformance.reports.html import embedded_json
 from fencepost.conformance.reports.typed import (
@@ -34,7 +34,7 @@ from fencepost.conformance.results import (
     Verdict,
 )
 from fencepost.conformance.specification import specification_named
-from fencepost.model.catalogue.requirement import Level, Requirement, Tier
+from fencepost.model.catalogue.requirement import Level, Tier
 from fencepost.model.catalogue.specification import Specification
 from fencepost.model.errors import FencepostError
 from fencepost.traces.history.builder import TraceHistory
@@ -62,16 +62,18 @@ Subject = Literal["coordinator", "client", "push coordinator", "consistent regio
 
 @dataclass(frozen=True, slots=True)
 class RootCause:
-    """What is wrong with the target, and the requirements that fail by it."""
+    """What is wrong with the target, the requirements that fail by it, and the harm that it does."""
 
     title: str
     requirements: tuple[str, ...]
+    harm: Harm | None
 
 
 @dataclass(frozen=True, slots=True)
 class RequirementEntry:
     """A requirement in the words of the catalogue, and the verdict on it.
 
+    `links` has the addresses where sources can be read, by their names, or by files and methods that they stand for.
     `since` is the release of Apache Kafka that it holds from, "" if all of them. `note` gives the reason; `remark`
     tells of a requirement that is kept in an unusual way, or on which the sources differ; `causes` are the failed
     requirements that an inconclusive one follows from; `checks` counts the responses that were checked for it.
@@ -84,6 +86,7 @@ class RequirementEntry:
     title: str
     sentence: str
     source: str
+    links: Mapping[str, str] | None
     since: str
     verdict: Verdict
     note: str
@@ -134,7 +137,6 @@ class ReportDocument:
 
 def make_document(report: Report, histories: Sequence[TraceHistory] | None = None) -> ReportDocument:
     """The document of a report, with the histories of groups that were told of its traces."""
-    requirements = report.specification.requirements
     verdicts = {str(verdict): count for verdict, count in report.summary().items()}
     code: Literal[0, 1, 2, 3] = report.exit_code().value
     return ReportDocument(
@@ -144,8 +146,8 @@ def make_document(report: Report, histories: Sequence[TraceHistory] | None = Non
         target=report.target,
         outcome=Outcome(code, outcome_line(report), report.scope, report.checked_count(), verdicts),
         tiers=count_tiers(report),
-        causes=tuple(RootCause(cause.title, cause.requirements) for cause in find_causes(report.results)),
-        requirements=tuple(make_entry(result, requirements[result.id]) for result in report.results),
+        causes=tuple(RootCause(cause.title, cause.requirements, cause.harm) for cause in find_causes(report.results)),
+        requirements=tuple(make_entry(result, report.specification) for result in report.results),
         unclassified=report.unclassified,
         idle_findings=report.idle_findings,
         undecided=report.undecided,
@@ -177,8 +179,9 @@ def count_tiers(report: Report) -> dict[str, dict[str, int]]:
     }
 
 
-def make_entry(result: RequirementResult, requirement: Requirement) -> RequirementEntry:
+def make_entry(result: RequirementResult, specification: Specification) -> RequirementEntry:
     """A result with the words of its requirement."""
+    requirement = specification.requirements[result.id]
     return RequirementEntry(
         id=result.id,
         level=requirement.level,
@@ -187,6 +190,7 @@ def make_entry(result: RequirementResult, requirement: Requirement) -> Requireme
         title=requirement.title,
         sentence=requirement.sentence,
         source=requirement.source,
+        links={name: address for name, address in specification.links_of(result.id) if address} or None,
         since="" if requirement.since is None else str(requirement.since),
         verdict=result.verdict,
         note=result.note,
@@ -301,19 +305,19 @@ def check_derived(document: ReportDocument, expected: ReportDocument, *, is_own:
     """Raises `ReportError` if something in the document does not follow from the rest of it.
 
     Another release of the kit, of which the document is not its own, may word things otherwise and sort them into other
-    tiers.
+    tiers and causes.
     """
     given, wanted = _derived(document, is_own), _derived(expected, is_own)
     for name in DERIVED_FIELDS:
         if given[name] != wanted[name]:
             raise ReportError(f"{name}: does not agree with the rest of the report")
     for number, (entry, other) in enumerate(zip(document.requirements, expected.requirements, strict=True)):
-        if is_own and entry != other:
+        if is_own and replace(entry, links=other.links) != other:
             raise ReportError(f"requirements[{number}]: {entry.id} is not worded as in the catalogue")
 
 
 def _derived(document: ReportDocument, is_own: bool) -> dict[str, Any]:
     derived = {name: to_plain(getattr(document, name)) for name in DERIVED_FIELDS}
     if not is_own:
-        derived["outcome"]["headline"] = derived["tiers"] = None
+        derived["outcome"]["headline"] = derived["tiers"] = derived["causes"] = None
     return derived

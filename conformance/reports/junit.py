@@ -103,7 +103,7 @@ def _add_case(suite: ElementTree.Element, requirement: Requirement, result: Requ
 
 def _failure_lines(failure: Failure) -> Iterator[str]:
     yield from _difference_lines(failure)
-    for label, text in (("false guard", failure.guard), ("rule", failure.rule), ("state", failure.state)):
+    for label, text in (("model", failure.describe_model()), ("state", failure.state)):
         if text:
             yield f"{label}: {text}"
     yield from failure.numbered_steps()

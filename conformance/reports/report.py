@@ -89,6 +89,8 @@ TONES = {
 }
 REPLAY_TONES = {ReplayOutcome.FIXED: Verdict.PASS, ReplayOutcome.INCONCLUSIVE: Verdict.INCONCLUSIVE}
 Rows = list[tuple[str, tuple[Text, ...]]]
+Links = Sequence[tuple[str, str | None]]
+"""Names of sources with their addresses, None where none is known."""
 
 
 def render_report(report: Report, *, colour: bool = False, width: int | None = None) -> str:
@@ -119,7 +121,10 @@ def render_replay(replay: ReplayResult, *, colour: bool = False, width: int | No
     if replay.failure is not None:
         requirement = replay.specification.requirements.get(replay.requirement)
         result = RequirementResult(replay.requirement, Verdict.FAIL, failures=(replay.failure,))
-        blocks.append(unclassified_part(replay.failure) if requirement is None else failure_part(result, requirement))
+        if requirement is None:
+            blocks.append(unclassified_part(replay.failure))
+        else:
+            blocks.append(failure_part(result, requirement, replay.specification.links_of(requirement.id)))
     elif replay.note:
         outcome.append(Span(f": {replay.note}"))
     blocks += [Paragraph(f"Violated beside it: {', '.join(replay.others)}")] if replay.others else []
@@ -421,28 +426,29 @@ def violation_parts(report: Report, *, is_drawn: bool = True) -> Iterator[Part]:
     requirements, causes = report.specification.requirements, find_causes(report.results)
     yield from (unclassified_part(failure) for failure in report.unclassified if failure.is_harm)
     if len(causes) > 1:
-        lines = tuple(f"{', '.join(cause.requirements)}: {shorten(cause.title)}" for cause in causes)
+        lines = tuple(f"{', '.join(each.requirements)}: {each.harm}. {shorten(each.title)}" for each in causes)
         yield Part("Causes", (Bullets(lines, is_numbered=True),))
     by_id = {result.id: result for result in report.results}
     for number, cause in enumerate(causes):
         first, *others = cause.requirements
-        yield failure_part(by_id[first], requirements[first], is_drawn=is_drawn and number < MAX_DRAWN)
+        links = report.specification.links_of
+        yield failure_part(by_id[first], requirements[first], links(first), is_drawn=is_drawn and number < MAX_DRAWN)
         for id in others:
             as_first = first if id in cause.alike else ""
-            yield failure_part(by_id[id], requirements[id], as_first)
+            yield failure_part(by_id[id], requirements[id], links(id), as_first)
     for number, failure in enumerate(each for each in report.unclassified if not each.is_harm):
         yield unclassified_part(failure, is_drawn=is_drawn and number < MAX_DRAWN)
 
 
 def failure_part(
-    result: RequirementResult, requirement: Requirement, as_first: str = "", *, is_drawn: bool = False
+    result: RequirementResult, requirement: Requirement, links: Links, as_first: str = "", *, is_drawn: bool = False
 ) -> Part:
     """A failed requirement with its shortest failure, or with the requirement whose part shows the same response."""
     shown = next(iter(result.failures_by_length()), None)
     since = str(requirement.since) if requirement.since is not None else ""
     words = [
         *row("requirement", requirement.sentence),
-        *row("source", requirement.source),
+        *source_rows(links),
         *row("since", since),
         *row("note", result.comment),
     ]
@@ -455,6 +461,13 @@ def failure_part(
     others = len(result.failures) + result.more_failures - 1
     further = row("further", pluralize(others, "other failure") if others else "")
     return Part(title, failure_blocks(shown, words, further, requirement.title if is_drawn else ""))
+
+
+def source_rows(links: Links) -> Rows:
+    """The sources of a requirement, with the addresses where they can be read."""
+    told = ((name, address or "", f", {address}" if address else "") for name, address in links)
+    texts = ((Span(name, href=href), Span(shown, Style.CODE, media=Medium.TERMINAL)) for name, href, shown in told)
+    return [("source", tuple(texts))]
 
 
 def unclassified_part(failure: Failure, *, is_drawn: bool = False) -> Part:
@@ -478,8 +491,7 @@ def failure_blocks(
         (
             *difference_rows(failure),
             *words,
-            *row("false guard", failure.guard),
-            *row("rule", failure.rule),
+            *row("model", failure.describe_model()),
             *row("state", failure.state),
             ("schedule", tuple(failure.numbered_steps())),
             *trace_rows(failure),

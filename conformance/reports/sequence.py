@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from fencepost.conformance.analysis.failures import (
-    HIDDEN_FIELDS,
+    COMMON_FIELDS,
     MemberLabels,
     describe_fault,
     describe_fields,
@@ -29,7 +29,13 @@ MAX_TEXT = 90
 """The longest text of a step, in characters."""
 LONG_PAUSE = 400
 """A time without a step that is told, in milliseconds."""
-BARE_FIELDS = HIDDEN_FIELDS | {"session_timeout_ms", "rebalance_timeout_ms", "protocol_name"}
+BARE_FIELDS = COMMON_FIELDS | {
+    "retention_time_ms",
+    "reason",
+    "session_timeout_ms",
+    "rebalance_timeout_ms",
+    "protocol_name",
+}
 """Fields of requests that a diagram has no room for."""
 
 
@@ -146,7 +152,8 @@ def describe_request(request: Event, labels: MemberLabels) -> str:
     body = dict(request.body)
     if labels.labels.get(str(body.get("member_id"))) == request.member:
         body.pop("member_id")
-    told = describe_fields(replace(request, body=body), BARE_FIELDS)
+    shown = {name: value for name, value in body.items() if name not in BARE_FIELDS or value == ""}
+    told = describe_fields(replace(request, body=shown))
     return f"{request.api} v{request.version} {told}".rstrip()
 
 

@@ -145,8 +145,8 @@ def difference_lines(failure: Failure) -> Iterator[str]:
         yield from wrapped_lines("observed", failure.observed)
         for label, allowed in zip(label_once("allowed"), failure.allowed, strict=False):
             yield from wrapped_lines(label, allowed)
-    if failure.guard:
-        yield from wrapped_lines("not true", failure.guard)
+    if model := failure.describe_model():
+        yield from wrapped_lines("model", model)
     if failure.state:
         yield from wrapped_lines("state", failure.state)
 

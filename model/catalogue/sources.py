@@ -1,79 +1,54 @@
-"""Where the sources of requirements can be read: the address of a proposal, a ticket, or a test of Apache Kafka.
+"""Where the sources of requirements can be read: the address of a proposal, a ticket, or a file of Apache Kafka.
 
 A source without an address has none here: a book, a source file as a whole, a page whose address was not looked up.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 
 TICKET = "https://issues.apache.org/jira/browse/"
 PROPOSAL = "https://cwiki.apache.org/confluence/display/KAFKA/"
 TEST = "https://github.com/apache/kafka/blob/3.8.0/"
+SCHEMAS = "clients/src/main/resources/common/message/"
+COORDINATOR = "group-coordinator/src/main/java/org/apache/kafka/coordinator/group/GroupCoordinatorShard.java"
 _PROPOSALS = """
-KIP-41%3A+KafkaConsumer+Max+Records
-KIP-54+-+Sticky+Partition+Assignment+Strategy
-KIP-62%3A+Allow+consumer+to+send+heartbeats+from+a+background+thread
-KIP-74%3A+Add+Fetch+Response+Size+Limit+in+Bytes
-KIP-88%3A+OffsetFetch+Protocol+Update
-KIP-134%3A+Delay+initial+consumer+group+rebalance
-KIP-227%3A+Introduce+Incremental+FetchRequests+to+Increase+Partition+Scalability
-KIP-229%3A+DeleteGroups+API
-KIP-320%3A+Allow+fetchers+to+detect+and+handle+log+truncation
-KIP-341%3A+Update+Sticky+Assignor%27s+User+Data+Protocol
+KIP-41%3A+KafkaConsumer+Max+Records KIP-54+-+Sticky+Partition+Assignment+Strategy
+KIP-62%3A+Allow+consumer+to+send+heartbeats+from+a+background+thread KIP-74%3A+Add+Fetch+Response+Size+Limit+in+Bytes
+KIP-88%3A+OffsetFetch+Protocol+Update KIP-134%3A+Delay+initial+consumer+group+rebalance
+KIP-227%3A+Introduce+Incremental+FetchRequests+to+Increase+Partition+Scalability KIP-229%3A+DeleteGroups+API
+KIP-320%3A+Allow+fetchers+to+detect+and+handle+log+truncation KIP-341%3A+Update+Sticky+Assignor%27s+User+Data+Protocol
 KIP-345%3A+Introduce+static+membership+protocol+to+reduce+consumer+rebalances
-KIP-394%3A+Require+member.id+for+initial+join+group+request
-KIP-429%3A+Kafka+Consumer+Incremental+Rebalance+Protocol
-KIP-430+-+Return+Authorized+Operations+in+Describe+Responses
-KIP-447%3A+Producer+scalability+for+exactly+once+semantics
-KIP-496%3A+Administrative+API+to+delete+consumer+offsets
-KIP-518%3A+Allow+listing+consumer+groups+per+state
-KIP-559%3A+Make+the+Kafka+Protocol+Friendlier+with+L7+Proxies
-KIP-568%3A+Explicit+rebalance+triggering+on+the+Consumer
+KIP-394%3A+Require+member.id+for+initial+join+group+request KIP-429%3A+Kafka+Consumer+Incremental+Rebalance+Protocol
+KIP-430+-+Return+Authorized+Operations+in+Describe+Responses KIP-447%3A+Producer+scalability+for+exactly+once+semantics
+KIP-496%3A+Administrative+API+to+delete+consumer+offsets KIP-518%3A+Allow+listing+consumer+groups+per+state
+KIP-559%3A+Make+the+Kafka+Protocol+Friendlier+with+L7+Proxies KIP-568%3A+Explicit+rebalance+triggering+on+the+Consumer
 KIP-699%3A+Update+FindCoordinator+to+resolve+multiple+Coordinators+at+a+time
 KIP-800%3A+Add+reason+to+JoinGroupRequest+and+LeaveGroupRequest
 KIP-814%3A+Static+membership+protocol+should+let+the+leader+skip+assignment
 KIP-848%3A+The+Next+Generation+of+the+Consumer+Rebalance+Protocol
-KIP-881%3A+Rack-aware+Partition+Assignment+for+Kafka+Consumers
-KIP-1043%3A+Administration+of+groups
+KIP-881%3A+Rack-aware+Partition+Assignment+for+Kafka+Consumers KIP-1043%3A+Administration+of+groups
 """
 _TESTS = """
 clients/src/test/java/org/apache/kafka/clients/consumer/
-  CooperativeStickyAssignorTest.java
-  KafkaConsumerTest.java
-  RangeAssignorTest.java
-  RoundRobinAssignorTest.java
+  CooperativeStickyAssignorTest.java KafkaConsumerTest.java RangeAssignorTest.java RoundRobinAssignorTest.java
   StickyAssignorTest.java
 clients/src/test/java/org/apache/kafka/clients/consumer/internals/
-  AbstractCoordinatorTest.java
-  AbstractStickyAssignorTest.java
-  ConsumerCoordinatorTest.java
-  ConsumerProtocolTest.java
-  FetcherTest.java
-  HeartbeatTest.java
+  AbstractCoordinatorTest.java AbstractStickyAssignorTest.java ConsumerCoordinatorTest.java
+  ConsumerProtocolTest.java FetcherTest.java HeartbeatTest.java
 core/src/test/scala/integration/kafka/api/
   PlaintextConsumerPollTest.scala
 core/src/test/scala/unit/kafka/coordinator/group/
   GroupCoordinatorTest.scala
 core/src/test/scala/unit/kafka/server/
-  DeleteGroupsRequestTest.scala
-  DescribeGroupsRequestTest.scala
-  HeartbeatRequestTest.scala
-  JoinGroupRequestTest.scala
-  LeaveGroupRequestTest.scala
-  ListGroupsRequestTest.scala
-  OffsetCommitRequestTest.scala
-  OffsetDeleteRequestTest.scala
-  OffsetFetchRequestTest.scala
-  SyncGroupRequestTest.scala
+  DeleteGroupsRequestTest.scala DescribeGroupsRequestTest.scala HeartbeatRequestTest.scala
+  JoinGroupRequestTest.scala LeaveGroupRequestTest.scala ListGroupsRequestTest.scala OffsetCommitRequestTest.scala
+  OffsetDeleteRequestTest.scala OffsetFetchRequestTest.scala SyncGroupRequestTest.scala
 group-coordinator/src/test/java/org/apache/kafka/coordinator/group/
-  GroupCoordinatorServiceTest.java
-  GroupCoordinatorShardTest.java
-  GroupMetadataManagerTest.java
+  GroupCoordinatorServiceTest.java GroupCoordinatorShardTest.java GroupMetadataManagerTest.java
   OffsetMetadataManagerTest.java
 group-coordinator/src/test/java/org/apache/kafka/coordinator/group/classic/
-  ClassicGroupMemberTest.java
-  ClassicGroupTest.java
+  ClassicGroupMemberTest.java ClassicGroupTest.java
 """
 
 
@@ -83,6 +58,18 @@ def links_of(source: str) -> tuple[tuple[str, str | None], ...]:
     return tuple(
         (name, f"{TICKET}{name}" if name.startswith("KAFKA-") else addresses.get(name)) for name in source.split(", ")
     )
+
+
+def links_for(source: str, apis: Collection[str]) -> tuple[tuple[str, str | None], ...]:
+    """Each source that a requirement about some APIs names, with its address; for the message schemas of Apache Kafka
+    the file of each API, for its source the class that every request about a group comes to."""
+    found: dict[str, str | None] = {}
+    for name, address in links_of(source):
+        if name == "Kafka message schema" and apis:
+            found |= {f"{api}Request.json": f"{TEST}{SCHEMAS}{api}Request.json" for api in apis}
+        else:
+            found[name] = f"{TEST}{COORDINATOR}" if name == "Apache Kafka source" and apis else address
+    return tuple(found.items())
 
 
 @cache

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from fencepost.model.catalogue.requirement import Level, Requirement
+from fencepost.model.catalogue.sources import links_for
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -74,3 +75,8 @@ class Specification:
     def is_recommendation(self, id: str) -> bool:
         """Whether the requirement only says what should be: to do otherwise is unusual, and violates nothing."""
         return id in self.requirements and self.requirements[id].level is Level.SHOULD
+
+    def links_of(self, id: str) -> tuple[tuple[str, str | None], ...]:
+        """The sources of a requirement, each with the address where it can be read; None where none is known."""
+        rules = (rule for rule in self.rules.values() if id in (*rule.requirements, *rule.fields.values()))
+        return links_for(self.requirements[id].source, dict.fromkeys(rule.api for rule in rules if rule.api))

@@ -10,7 +10,7 @@ from fencepost.adapters.classic.group import Group, State
 from fencepost.adapters.classic.membership import Heartbeats, Syncing
 from fencepost.adapters.classic.rebalance import Rebalancer
 from fencepost.adapters.serve.coordination import Request, Response
-from fencepost.conformance.analysis.causes import UNCONFIRMED, find_causes, resolve_causes
+from fencepost.conformance.analysis.causes import UNCONFIRMED, Harm, find_causes, resolve_causes
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import Failure, RequirementResult, Verdict
@@ -111,7 +111,7 @@ def test_an_api_may_have_several_reasons_to_refuse_what_is_to_succeed() -> None:
         fail("COMMIT-08", "OffsetCommit", "error_code", "NONE", "UNKNOWN_MEMBER_ID", "Empty, no members"),
         fail("COMMIT-14", "OffsetCommit", "error_code", "UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_MEMBER_ID"),
         fail("COMMIT-19", "OffsetCommit", "error_code", "NONE", "UNKNOWN_MEMBER_ID"),
-    ) == [("COMMIT-08",), ("COMMIT-14",), ("COMMIT-19",)]
+    ) == [("COMMIT-08",), ("COMMIT-19",), ("COMMIT-14",)]
 
 
 def test_a_wrong_error_among_members_may_have_to_do_with_different_ones() -> None:
@@ -120,7 +120,7 @@ def test_a_wrong_error_among_members_may_have_to_do_with_different_ones() -> Non
         fail("COMMIT-14", "OffsetCommit", "error_code", "UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_MEMBER_ID", stable),
         fail("COMMIT-19", "OffsetCommit", "error_code", "NONE", "UNKNOWN_MEMBER_ID", stable),
     )
-    assert causes_of(*commits) == [("COMMIT-14",), ("COMMIT-19",)]
+    assert causes_of(*commits) == [("COMMIT-19",), ("COMMIT-14",)]
 
 
 def test_a_check_that_is_missing_is_one_cause_whatever_the_api_and_its_response() -> None:
@@ -137,14 +137,14 @@ def test_a_check_that_is_missing_is_one_cause_whatever_the_api_and_its_response(
     ) == [("JOIN-01", "SYNC-01"), ("HB-09",)]
 
 
-def test_a_wrong_error_in_one_state_is_one_cause_whatever_the_api() -> None:
+def test_wrong_errors_of_several_apis_are_several_causes() -> None:
     gone = "the group does not exist"
     assert causes_of(
         fail("HB-01", "Heartbeat", "error_code", "INVALID_GROUP_ID", "GROUP_ID_NOT_FOUND", gone),
         fail("SYNC-02", "SyncGroup", "error_code", "UNKNOWN_MEMBER_ID", "GROUP_ID_NOT_FOUND", gone),
         fail("COMMIT-11", "OffsetCommit", "error_code", "ILLEGAL_GENERATION", "NONE", gone),
         fail("JOIN-05", "JoinGroup", "error_code", "UNKNOWN_MEMBER_ID", "NONE", gone),
-    ) == [("HB-01", "SYNC-02"), ("COMMIT-11",), ("JOIN-05",)]
+    ) == [("COMMIT-11",), ("JOIN-05",), ("HB-01",), ("SYNC-02",)]
 
 
 def test_a_wrong_value_is_one_cause_if_the_same_is_expected() -> None:
@@ -166,10 +166,38 @@ def test_moments_are_those_of_one_run() -> None:
 def test_causes_meet_over_a_failure_that_is_like_both() -> None:
     gone = "the group does not exist"
     assert causes_of(
-        fail("HB-02", "Heartbeat", "error_code", "UNKNOWN_MEMBER_ID", "GROUP_ID_NOT_FOUND", gone),
+        fail("SYNC-01", "SyncGroup", "error_code", "ILLEGAL_GENERATION", "GROUP_ID_NOT_FOUND", gone),
         fail("SYNC-06", "SyncGroup", "error_code", "UNKNOWN_MEMBER_ID", "GROUP_ID_NOT_FOUND"),
         fail("SYNC-02", "SyncGroup", "error_code", "UNKNOWN_MEMBER_ID", "GROUP_ID_NOT_FOUND", gone),
-    ) == [("HB-02", "SYNC-06", "SYNC-02")]
+    ) == [("SYNC-01", "SYNC-06", "SYNC-02")]
+
+
+def test_the_most_harmful_cause_comes_first_then_the_one_that_reaches_furthest() -> None:
+    waiting = replace(undecided("HB-05", "blocked by JOIN-24"), causes=("JOIN-24",))
+    silent = fail("LEAVE-09", "JoinGroup", "response", "UNKNOWN_MEMBER_ID", "none")
+    results = (
+        fail("ADMIN-03", "DescribeGroups", "client_id", "'a'", "''"),
+        fail("COMMIT-18", "OffsetFetch", "committed_leader_epoch", "7", "-1"),
+        fail("JOIN-24", "JoinGroup", "generation_id", "1", "2"),
+        fail("COMMIT-01", "OffsetCommit", "error_code", "NONE", "UNKNOWN_MEMBER_ID"),
+        fail("HB-04", "Heartbeat", "error_code", "ILLEGAL_GENERATION", "NONE"),
+        silent,
+        fail("SYNC-08", "SyncGroup", "assignment", "1 bytes", "no bytes"),
+        fail("ADMIN-32", "DeleteGroups", "error_code", "INVALID_GROUP_ID", "NONE"),
+        waiting,
+    )
+    ids = [id for (id,) in causes_of(*results)]
+    assert ids == ["ADMIN-32", "SYNC-08", "LEAVE-09", "HB-04", "COMMIT-01", "JOIN-24", "COMMIT-18", "ADMIN-03"]
+    closed = fail("JOIN-37", "JoinGroup", "response", "a response", "the connection was closed")
+    assert find_causes([*results, closed])[0].harm is Harm.DOWN
+
+
+def test_the_requirement_that_speaks_of_the_very_response_shows_a_cause() -> None:
+    looked_at = fail("JOIN-23", "JoinGroup", "error_code", "UNKNOWN_MEMBER_ID", "NONE")
+    named = fail("JOIN-05", "JoinGroup", "error_code", "UNKNOWN_MEMBER_ID", "NONE")
+    (failure,) = named.failures
+    exact = replace(failure, kind="join.unknown ['error'] [0] ('JOIN-05',)", schedule=("one", "two", "three"))
+    assert causes_of(looked_at, replace(named, failures=(exact,))) == [("JOIN-05", "JOIN-23")]
 
 
 def test_a_failed_check_alone_is_a_cause_of_its_own_kind() -> None:

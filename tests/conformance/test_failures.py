@@ -115,8 +115,44 @@ def test_a_schedule_has_the_fields_that_differ_from_their_defaults() -> None:
         "at 10 ms OffsetCommit v6 member_id='', topics=[t/3 at 7 with metadata 'note']",
         "at 20 ms A: LeaveGroup v3 members=[{member_id='a', group_instance_id='i'}]",
         "at 30 ms A: ListGroups v4 states_filter=['Empty']",
+        "at 40 ms A: ListGroups v4",
+        "until 40 ms there is no response",
     )
     assert place == 5
+
+
+def test_a_schedule_shows_the_fields_that_differ_between_its_requests() -> None:
+    def heartbeat(sequence: int, group: str) -> tuple[Event, Event]:
+        body = {"group_id": group, "member_id": "a", "generation_id": 0}
+        asked = Event(sequence, sequence, 0, "A", Kind.REQUEST, "Heartbeat", 0, body)
+        return asked, Event(sequence + 1, sequence, 0, "A", Kind.RESPONSE, "Heartbeat", 0, {"error_code": 0}, sequence)
+
+    fetches = [
+        Event(number, number, 0, "A", Kind.REQUEST, "OffsetFetch", 6, {"group_id": "g", "topics": topics})
+        for number, topics in ((7, None), (8, []))
+    ]
+    row = {"partition_index": 0, "committed_offset": 7, "committed_leader_epoch": 5}
+    commit = {"group_id": "g", "topics": [{"name": "t", "partitions": [row]}], "producer_epoch": 0}
+    committed = Event(9, 9, 0, "A", Kind.REQUEST, "TxnOffsetCommit", 3, commit)
+    events = [*heartbeat(1, "g"), *heartbeat(3, ""), *heartbeat(5, "h"), *fetches, committed]
+    lines, _ = schedule_lines(events, 9, MemberLabels(events))
+    assert [line.partition("A: ")[2] for line in lines[:-1]] == [
+        "Heartbeat v0 member_id='a', generation_id=0",
+        "Heartbeat v0 member_id='a', group_id='', generation_id=0",
+        "Heartbeat v0 member_id='a', group_id='h', generation_id=0",
+        "OffsetFetch v6 topics=null",
+        "OffsetFetch v6 topics=[]",
+        "TxnOffsetCommit v3 topics=[t/0 at 7 of epoch 5], producer_epoch=0",
+    ]
+
+
+def test_a_schedule_goes_on_to_the_response_of_a_request_that_waits() -> None:
+    leave = Event(2, 50, 0, "B", Kind.REQUEST, "LeaveGroup", 0, {"group_id": "g", "member_id": "a"})
+    parked = Event(1, 0, 0, "A", Kind.REQUEST, "SyncGroup", 0, {"group_id": "g", "member_id": "a"})
+    answered = Event(3, 90, 0, "A", Kind.RESPONSE, "SyncGroup", 0, {"error_code": 25}, 1)
+    later = Event(4, 95, 0, "B", Kind.REQUEST, "ListGroups", 0, {})
+    lines, place = schedule_lines([parked, leave, answered, later], 1, MemberLabels([]))
+    assert len(lines) == 2 and "LeaveGroup" in lines[1] and place == 1
 
 
 def test_a_long_text_is_told_by_its_beginning() -> None:

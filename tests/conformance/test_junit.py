@@ -73,8 +73,7 @@ source: GroupMetadataManagerTest
 
 JoinGroup response has the wrong generation_id
 generation_id: expected 1, observed -1
-false guard: the protocols differ from the stored ones
-rule: join.completing.same-protocols: a member asks again
+model: answers NONE, since a member asks again (rule join.completing.same-protocols)
 state: Completing, generation 1, members A, B
 1. A: JoinGroup v5
 2. A: JoinGroup v5 with the id given

@@ -10,11 +10,13 @@ from fencepost.conformance.reports.layout import escape_unprintable
 from fencepost.conformance.reports.report import render_replay, render_report
 from fencepost.conformance.reports.words import fold_ids, outcome_line
 from fencepost.conformance.results import ExitCode, Report, RequirementResult, Scope, Verdict
+from fencepost.model.catalogue.sources import links_of
 from fencepost.model.classic.catalogue import CATALOGUE
 from fencepost.traces.verdict import UNCLASSIFIED, FieldDifference
 from tests.support.sample_reports import JOIN_29, KEPT, VIOLATED
 
-VIOLATED_TEXT = """\
+TEST = dict(links_of("GroupMetadataManagerTest"))["GroupMetadataManagerTest"]
+VIOLATED_TEXT = f"""\
 Target: kafka://127.0.0.1:9092 (implementation made up 4.1, clock wall)
 
 FAIL JOIN-29 MUST: Matching rejoin in CompletingRebalance
@@ -24,9 +26,8 @@ FAIL JOIN-29 MUST: Matching rejoin in CompletingRebalance
   requirement   In CompletingRebalance, a member that rejoins with identical protocols is answered
                 at once with the current generation and without a rebalance; the leader gets the
                 members again.
-  source        GroupMetadataManagerTest
-  false guard   the protocols differ from the stored ones
-  rule          join.completing.same-protocols: a member asks again
+  source        GroupMetadataManagerTest, {TEST}
+  model         answers NONE, since a member asks again (rule join.completing.same-protocols)
   state         Completing, generation 1, members A, B
   schedule      1. A: JoinGroup v5
                 2. A: JoinGroup v5 with the id given
@@ -83,7 +84,7 @@ Target: bundled
 INCONCLUSIVE: the run was cut short.
 """
 
-STILL_FAILS_TEXT = """\
+STILL_FAILS_TEXT = f"""\
 FAIL JOIN-29 MUST: Matching rejoin in CompletingRebalance
   JoinGroup response has the wrong generation_id
   expected      NONE, generation=1
@@ -91,7 +92,7 @@ FAIL JOIN-29 MUST: Matching rejoin in CompletingRebalance
   requirement   In CompletingRebalance, a member that rejoins with identical protocols is answered
                 at once with the current generation and without a rebalance; the leader gets the
                 members again.
-  source        GroupMetadataManagerTest
+  source        GroupMetadataManagerTest, {TEST}
   trace         not saved, event 11
   replayed      no
 
@@ -184,8 +185,8 @@ def test_requirements_that_fail_by_the_same_response_are_one_cause() -> None:
         RequirementResult("SYNC-10", Verdict.FAIL, failures=(replace(JOIN_29, kind="another", differences=other),)),
     )
     text = render_report(replace(KEPT, results=results, scope=Scope.FULL))
-    assert "   1. JOIN-32, JOIN-29: JoinGroup response has the wrong generation_id: expected 1, observed -1" in text
-    assert "   2. SYNC-10: JoinGroup response" in text
+    assert "   1. JOIN-32, JOIN-29: wrong value. JoinGroup response has the wrong generation_id: expected 1" in text
+    assert "   2. SYNC-10: wrong value. JoinGroup response" in text
     assert "  as            JOIN-32: the same wrong response of the same rule" in text
     assert text.count("expected      generation_id = 1") == 2
     assert outcome_line(replace(KEPT, results=results, scope=Scope.FULL)).startswith("NOT CONFORMANT: 2 causes, 3 ")
@@ -252,7 +253,7 @@ def test_the_head_says_what_the_profile_says_about_the_target(tmp_path: Path) ->
 def test_lines_are_as_wide_as_the_terminal_within_reason(columns: int | None, longest: int) -> None:
     """But for lines that are there to be copied, and the outcome."""
     lines = render_report(VIOLATED, width=columns).splitlines()[:-1]
-    copied = ("  trace", "  replay", "FAIL")
+    copied = ("  source", "  trace", "  replay", "FAIL")
     widths = [len(line) for line in lines if not line.startswith(copied)]
     assert longest - 16 < max(widths) <= longest
     assert " ".join(render_report(VIOLATED, width=columns).split()) == " ".join(VIOLATED_TEXT.split())

@@ -60,6 +60,10 @@ KEPT_FORM = """\
       "title": "Heartbeat in Stable",
       "sentence": "In Stable a Heartbeat of a member succeeds.",
       "source": "HeartbeatRequestTest",
+      "links": {
+        "HeartbeatRequestTest": "https://github.com/apache/kafka/blob/3.8.0/core/src/test/scala/unit/kafka/server/\
+HeartbeatRequestTest.scala"
+      },
       "since": "",
       "verdict": "pass",
       "note": "",
@@ -117,6 +121,7 @@ def test_failures_and_rules_are_written_by_their_contract_names() -> None:
         {
             "title": "JoinGroup response has the wrong generation_id: expected 1, observed -1",
             "requirements": ["JOIN-29"],
+            "harm": "wrong value",
         }
     ]
     assert document["rules"] == {

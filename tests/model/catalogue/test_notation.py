@@ -4,7 +4,7 @@ import pytest
 
 from fencepost.model.catalogue.notation import TableError, read_holes, read_requirements, read_rules
 from fencepost.model.catalogue.requirement import Change, Level, Requirement, Verifiability
-from fencepost.model.catalogue.sources import links_of
+from fencepost.model.catalogue.sources import links_for, links_of
 from fencepost.model.catalogue.specification import Hole, Rule
 from fencepost.model.classic.catalogue import CATALOGUE
 from fencepost.model.classic.catalogue.client import CLIENT_CATALOGUE
@@ -177,3 +177,11 @@ def test_the_address_of_a_source_belongs_to_it() -> None:
         for name, address in links_of(requirement.source):
             assert address is None or name in address, requirement.id
             assert address is not None or not name.endswith("Test"), requirement.id
+
+
+def test_sources_without_a_name_of_their_own_are_files_of_the_apis() -> None:
+    links = dict(links_for("Kafka message schema, Apache Kafka source, A book", ("JoinGroup",)))
+    schema, source, book = links.values()
+    assert schema is not None and schema.endswith("/common/message/JoinGroupRequest.json")
+    assert source is not None and source.endswith("/GroupCoordinatorShard.java") and book is None
+    assert dict(links_for("Apache Kafka source", ())) == {"Apache Kafka source": None}
