@@ -249,9 +249,11 @@ def build_violation(
     """
     operation = part.operation
     # What parked a request long ago is settled, and the search has forgotten it.
-    rule = mismatch.rule or min(rules, default="")
-    applied = RULES.get(rule)
     body = operation.response or {}
+    rule = mismatch.rule or min(rules, default="")
+    if is_refused_at_last(mismatch, body):
+        rule = min((each for each in rules if each in RULES and RULES[each].api == operation.api), default=rule)
+    applied = RULES.get(rule)
     allowed = format_expected(mismatch.expected)
     if "closed" in mismatch.fields:
         allowed = "an answer"
@@ -285,6 +287,14 @@ def build_violation(
         differences=describe_differences(group, part, mismatch, names, client),
         state=format_state(mismatch.world),
     )
+
+
+def is_refused_at_last(mismatch: Mismatch, body: Body) -> bool:
+    """Whether a request that was to wait is refused: the rule that has it wait says more of that than the timer that
+    ends the wait."""
+    applied = RULES.get(mismatch.rule)
+    is_by_timer = applied is not None and not applied.api
+    return is_by_timer and mismatch.fields == {"error"} and bool(errors_in(body) - {Error.NONE})
 
 
 def partition_requirements(

@@ -298,13 +298,17 @@ class CoordinatorStepper(Stepper, ABC):
         return group is not None and any(handle in (slot.join, slot.sync) for slot in group.slots)
 
     def is_unlikely(self, mismatch: Mismatch) -> bool:
-        """Whether the coordinator says that it does not know the group, in a state in which it exists; or accepts what
-        is to be refused, where the response may be that of another state."""
+        """Whether the coordinator says that it does not know the group, in a state in which it exists, or names another
+        state; or accepts what is to be refused, where the response may be that of another state."""
         part = self.open_operations.get(mismatch.handle)
         seen = errors_in(part.operation.response or {}) if part is not None else set()
         is_refusal = getattr(mismatch.expected, "error", Error.NONE) != Error.NONE
         is_admitted = is_refusal and seen == {Error.NONE}
-        return is_admitted or (Error.GROUP_ID_NOT_FOUND in seen and mismatch.world.group is not None)
+        return (
+            is_admitted
+            or "state" in mismatch.fields
+            or (Error.GROUP_ID_NOT_FOUND in seen and mismatch.world.group is not None)
+        )
 
     def may_be_missing(self, expected: Response) -> bool:
         """A request that has lost its place need not get a response (LAT-09, LAT-10)."""

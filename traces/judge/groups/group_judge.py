@@ -517,11 +517,11 @@ class GroupJudge:
             self.doubt = None
 
     def charge(
-        self, part: GroupOperation, mismatch: Mismatch, timers: tuple[str, ...] = (), *, is_explained: bool = False
+        self, part: GroupOperation, mismatch: Mismatch, path: Path | None = None, *, is_explained: bool = False
     ) -> None:
         """Put a mismatch on record after which the state is a guess; in doubt it is undecided, unless it is of a kind
         that was seen before."""
-        violation = self.build_violation(part, mismatch, timers)
+        violation = self.build_violation(part, mismatch, path)
         record = self.trace.records.of(mismatch.handle)
         record.is_explained = is_explained or mismatch.expected is not None
         if self.doubt is None or violation.kind in {each.kind for each in self.findings.violations}:
@@ -562,13 +562,15 @@ class GroupJudge:
         if self.excuse is not None and self.excuse(part, diagnosis.mismatch, time):
             return
         belief = self.trace.protocol.believe(diagnosis, part, search, time)
-        timers = timers_on(diagnosis.path)
         if belief is not None and belief.is_certain and self.doubt is None:
             for mismatch in diagnosis.mismatches:
                 tolerated = mismatch in belief.tolerated
-                self.record_violation(mismatch, self.build_violation(part, mismatch, timers, tolerated=tolerated))
+                self.record_violation(
+                    mismatch, self.build_violation(part, mismatch, diagnosis.path, tolerated=tolerated)
+                )
         else:
-            self.charge(part, diagnosis.mismatch, timers, is_explained=belief is not None and belief.is_explained)
+            is_explained = belief is not None and belief.is_explained
+            self.charge(part, diagnosis.mismatch, diagnosis.path, is_explained=is_explained)
             self.leave_undecided(part, diagnosis, belief)
         # Of a group that the trace does not show in full, too little is known to guess.
         is_followed = belief is not None and (belief.is_certain or self.excuse is None)
@@ -604,14 +606,14 @@ class GroupJudge:
                 record.undecided_reason = blocked_by(self.doubt)
 
     def build_violation(
-        self, part: GroupOperation, mismatch: Mismatch, timers: tuple[str, ...] = (), *, tolerated: bool = False
+        self, part: GroupOperation, mismatch: Mismatch, path: Path | None = None, *, tolerated: bool = False
     ) -> Violation:
-        """The violation that a mismatch is, with the timers before it; a tolerated one leaves what else the response
-        shows as it is."""
-        rules = self.trace.records.of(mismatch.handle).rules
+        """The violation that a mismatch is, at the end of a path that is not settled; a tolerated one leaves what else
+        the response shows as it is."""
+        rules = self.trace.records.of(mismatch.handle).rules | rules_of(path, mismatch.handle)
         wrong = self.search.open_operations.get(mismatch.handle, part)
         violation = self.trace.protocol.build_violation(self.group, wrong, mismatch, rules)
-        return evolve(violation, tolerated=tolerated, timers=timers)
+        return evolve(violation, tolerated=tolerated, timers=timers_on(path))
 
     def record_violation(self, mismatch: Mismatch, violation: Violation) -> None:
         """Put a violation on record."""
@@ -627,6 +629,16 @@ class GroupJudge:
 def blocked_by(violation: Violation) -> str:
     """Why nothing is decided that may follow from a violation."""
     return "blocked by " + ", ".join(violation.requirements) + f" at request {violation.sequence}"
+
+
+def rules_of(path: Path | None, handle: int) -> frozenset[str]:
+    """The rules by which the steps of a path handle an operation."""
+    found: set[str] = set()
+    while path is not None:
+        if path.handle == handle and path.rule:
+            found.add(path.rule)
+        path = path.previous
+    return frozenset(found)
 
 
 def timers_on(path: Path | None) -> tuple[str, ...]:
