@@ -27,7 +27,7 @@ from fencepost.conformance.run.run_state import (
     replay_failures,
     run_schedules,
 )
-from fencepost.conformance.run.stream import Emit, RunLimits
+from fencepost.conformance.run.stream import Emit, RunLimits, TimeUp
 from fencepost.conformance.run.workers import JudgePool
 from fencepost.conformance.subject import Scenario, ScenarioRun, required_capabilities, select_scenarios
 from fencepost.model.catalogue.requirement import Requirement
@@ -45,6 +45,8 @@ CLEAN_UP_S = 20.0
 """How long the removal of what the kit created may take, in seconds."""
 MEASURING_S = 30.0
 """How long the second measurement of settings may take, in seconds."""
+PARTS_WITH_REPLAYS = 4
+"""Of so many parts of the seconds of a run, one is kept for replays."""
 RETRY_NAMES = ("again", "at-last")
 """The further attempts of an inconclusive scenario: mostly the machine stalled, and a session expired."""
 
@@ -226,13 +228,28 @@ class RemoteRun:
     async def play_and_confirm(
         self, state: RunState, pool: ScenarioPool, versions_run: ScenarioRun, scenarios: Sequence[Scenario]
     ) -> None:
-        """Play scenarios, play the inconclusive ones again, then replay what failed."""
+        """Play scenarios, play the inconclusive ones again, then replay what failed.
+
+        Of the seconds of a run, some are kept for the replays: what was seen once only is no failure in the report.
+        """
         rest = [each for each in scenarios if each != versions_run.scenario]
         if len(rest) < len(scenarios):
             state.add_run(versions_run)
             rest += [versions_run.scenario] if is_inconclusive(versions_run) else []
-        await self.play_until_conclusive(state, pool, rest)
+        kept = state.limits.share(PARTS_WITH_REPLAYS)
+        playing = asyncio.timeout(None if kept is None else kept * (PARTS_WITH_REPLAYS - 1))
+        try:
+            async with playing:
+                await self.play_until_conclusive(state, pool, rest)
+        except TimeoutError:
+            if not playing.expired():
+                raise
+        during = state.work.describe()
+        if playing.expired():
+            pool.playing.clear()
         await self.replay_failures(state, pool, versions_run)
+        if playing.expired():
+            raise TimeUp(during)
 
     async def play_until_conclusive(self, state: RunState, pool: ScenarioPool, scenarios: Sequence[Scenario]) -> None:
         """Play scenarios, and the inconclusive ones again."""

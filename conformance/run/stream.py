@@ -32,6 +32,10 @@ class StopRequest:
 INTERRUPTED = StopRequest(EndKind.INTERRUPTED, "interrupted")
 
 
+class TimeUp(Exception):
+    """The seconds of a run for playing are over; the message says what was being played."""
+
+
 class RunLimits:
     """The clock of a run and what ends it early: `seconds` after its start (None: no limit), and `stop`."""
 
@@ -65,16 +69,21 @@ class RunLimits:
         except asyncio.CancelledError as error:
             request = error.args[0] if error.args and isinstance(error.args[0], StopRequest) else INTERRUPTED
             return self.ending(request, current.describe())
+        except TimeUp as up:
+            return self.ending(self.time_is_up(), str(up))
         except TargetGone as gone:
             return self.target_down(gone, current)
         except TargetError as error:
             return self.ending(StopRequest(EndKind.TARGET_DOWN, str(error)), current.describe())
         except Exception as error:
             if self.timeout.expired():
-                time_limit = StopRequest(EndKind.STOPPED, f"the time is up: --seconds {self.seconds or 0:g}")
-                return self.ending(self.request or time_limit, current.describe())
+                return self.ending(self.request or self.time_is_up(), current.describe())
             return self.harness_failed(error, current)
         return None
+
+    def time_is_up(self) -> StopRequest:
+        """The end of the run by its limit."""
+        return StopRequest(EndKind.STOPPED, f"the time is up: --seconds {self.seconds or 0:g}")
 
     def ending(self, request: StopRequest, during: str) -> Ending:
         """The end of the run at this moment."""
