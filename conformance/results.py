@@ -109,7 +109,9 @@ class Failure:
         return self.observed == WENT_DOWN
 
     def describe_model(self) -> str:
-        """What the model would have done, and why, in a sentence; "" if no rule of it applies."""
+        """What the model would have done, and why, in a sentence; without a rule the reason alone."""
+        if not self.rule:
+            return self.guard
         rule, _, guard = self.rule.partition(": ")
         if not guard or not self.allowed:
             return ""

@@ -88,7 +88,8 @@ def schedule_lines(events: Sequence[Event], last: int, labels: MemberLabels) -> 
             continue
         place = len(lines) if event.sequence == last else place
         later += event.sequence > last
-    if end == math.inf and place:
+    sent_at = next((event.time for event in events if event.sequence == last), 0)
+    if end == math.inf and place and events[-1].time > sent_at:
         lines.append(f"until {events[-1].time} ms there is no response")
     return tuple(lines), place
 

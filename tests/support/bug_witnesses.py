@@ -33,7 +33,7 @@ WITNESSES: Mapping[str, tuple[str, str]] = {
     "BUG-22": ("commit-without-generation-in-empty", "COMMIT-08"),
     "BUG-23": ("refused-offset-is-not-under-way", "COMMIT-15"),
     "BUG-24": ("answers-from-the-first-moment", "FAILOVER-01"),
-    "BUG-25": ("newcomer-in-completing", "TIMER-01"),
+    "BUG-25": ("newcomer-in-completing", "SYNC-18"),
     "BUG-26": ("dropped-connection-still-counts", "JOIN-52"),
     "BUG-27": ("parked-join-protects-the-session", "TIMER-03"),
     "BUG-28": ("leader-rejoins-in-stable", "JOIN-31"),

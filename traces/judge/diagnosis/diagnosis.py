@@ -110,9 +110,12 @@ class Diagnoser:
             self.stepper.allow_mismatches = False
 
     def is_early_success(self, found: Diagnosis, part: GroupOperation) -> bool:
-        """Whether the diagnosis takes the request to be refused, although it parks if it is handled at once and was not
-        refused. Then its response is rather too early than that of a state in which nobody has seen the group."""
-        is_own = found.mismatch.handle == part.operation.handle
+        """Whether the diagnosis takes the request to be refused as it is handled, although it parks if it is handled at
+        once and was not refused. Then its response is rather too early than that of a state which nobody has seen."""
+        handle, step = part.operation.handle, found.path
+        while step is not None and step.handle != handle:
+            step = step.previous
+        is_own = found.mismatch.handle == handle and step is not None and step.rule == found.mismatch.rule
         is_success = not errors_in(part.operation.response or {}) - {0}
         return is_own and is_success and "error" in found.mismatch.fields and self.parks_at_once(part)
 
