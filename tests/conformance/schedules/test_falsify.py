@@ -130,12 +130,12 @@ def test_a_bug_is_found_and_made_short(bug: str) -> None:
     assert not CORRECT.play(found.shrunk).verdict.violated
 
 
-def test_a_wrong_error_is_found_with_a_single_request() -> None:
+def test_a_wrong_error_is_found_with_hardly_a_request() -> None:
     wrong = altering_coordinator(replace_error("Heartbeat", 22, 25))
     found = find_and_shrink(bench_with(wrong), 1)
     assert isinstance(found, Counterexample)
     assert found.requirement.startswith("HB-")
-    assert found.requests == 1
+    assert found.requests <= (1 if found.requirement == "HB-02" else 3), "a group has to be there first, or not"
 
 
 @pytest.mark.slow
