@@ -60,9 +60,8 @@ class Member:
 
     @property
     def is_leader(self) -> bool:
-        """Whether its last JoinGroup response named it the leader, or listed the members and named none of them."""
-        is_named = self.leader is not None and self.leader == self.id
-        return is_named or (bool(self.members) and self.leader not in {row.get("member_id") for row in self.members})
+        """Whether its last JoinGroup response named it the leader."""
+        return self.leader is not None and self.leader == self.id
 
 
 def send_nothing(version: int) -> "Call":
