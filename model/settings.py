@@ -56,7 +56,7 @@ no such value: one that is lost within the minutes of a run is lost."""
 
 
 def without_guesses(settings: Settings, not_told: Collection[str]) -> Settings:
-    """The settings with the most lenient values for those that nobody told."""
+    """The settings with the most lenient value in place of each that nobody told."""
     return replace(settings, **{name: value for name, value in MOST_LENIENT.items() if name in not_told})
 
 

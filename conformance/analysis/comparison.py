@@ -1,5 +1,5 @@
-"""What two targets do differently that were tested by the same schedules: by a fault of one, by their versions, or
-where the protocol leaves it open."""
+"""The differences of two targets that were tested by the same schedules: the fault of one, versions, or latitude of the
+protocol."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -84,7 +84,8 @@ class TargetComparison:
 
 def compare_played(one: PlayedTarget, other: PlayedTarget) -> TargetComparison:
     """Compare two targets that were tested by the same schedules."""
-    pairs = [(each, found) for each in one.report.results if (found := _result(other.report, each.id)) is not None]
+    others = {each.id: each for each in other.report.results}
+    pairs = [(each, others[each.id]) for each in one.report.results if each.id in others]
     undecided = [each.id for each, found in pairs if Verdict.INCONCLUSIVE in (each.verdict, found.verdict)]
     differences = (
         *_faults(pairs, one.report),
@@ -99,10 +100,6 @@ def compare_played(one: PlayedTarget, other: PlayedTarget) -> TargetComparison:
 # -- faults -----------------------------------------------------------------------------------------------------------
 
 
-def _result(report: Report, id: str) -> RequirementResult | None:
-    return next((each for each in report.results if each.id == id), None)
-
-
 def _faults(pairs: Iterable[tuple[RequirementResult, RequirementResult]], report: Report) -> Iterator[TargetDifference]:
     """The requirements that one target breaks and the other keeps."""
     for one, other in pairs:
@@ -110,10 +107,11 @@ def _faults(pairs: Iterable[tuple[RequirementResult, RequirementResult]], report
         if len(broken) == 1 and Verdict.PASS in (one.verdict, other.verdict):
             title = report.specification.requirements[one.id].title
             where = broken[0].failures_by_length()[0].trace
-            yield TargetDifference(DifferenceKind.FAULT, one.id, title, _told(one), _told(other), where=where)
+            first, second = _describe_result(one), _describe_result(other)
+            yield TargetDifference(DifferenceKind.FAULT, one.id, title, first, second, where=where)
 
 
-def _told(result: RequirementResult) -> str:
+def _describe_result(result: RequirementResult) -> str:
     if not result.failures:
         return "keeps it"
     return f"breaks it: {result.failures_by_length()[0].title}"

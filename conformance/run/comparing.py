@@ -1,4 +1,4 @@
-"""The same schedules on two targets, one after the other, and what these do differently."""
+"""Runs of the same schedules on two targets, one after the other, and the comparison of what they show."""
 
 import tempfile
 from collections.abc import Callable

@@ -112,7 +112,7 @@ class ScenarioContext(MembershipRequests, OffsetRequests, AdminRequests):
                 )
             await self.sleep(self.short_pause)
             for index in self.find_behind(members, calls):
-                self.heed(members[index], calls[index])
+                self.forget_unknown_id(members[index], calls[index])
                 calls[index] = self.join(members[index])
         for call in calls:
             body = await call
@@ -141,7 +141,7 @@ class ScenarioContext(MembershipRequests, OffsetRequests, AdminRequests):
         ]
 
     @staticmethod
-    def heed(member: Member, call: Call) -> None:
+    def forget_unknown_id(member: Member, call: Call) -> None:
         """Have a member forget its id, as any client does, if a response does not know it."""
         if call.error == Error.UNKNOWN_MEMBER_ID:
             member.id = ""
@@ -170,7 +170,7 @@ class ScenarioContext(MembershipRequests, OffsetRequests, AdminRequests):
             if not any(call.error in REJOIN_ERRORS for call in calls):
                 break
             for member, call in zip((*ordered[1:], ordered[0]), calls, strict=True):
-                self.heed(member, call)
+                self.forget_unknown_id(member, call)
         self.require_synced(calls)
         return ordered
 

@@ -58,7 +58,7 @@ class CutRequest:
 
     def describe(self) -> str:
         """The request with all of its fields."""
-        fields = (f"{name}={shorten(value)}" for name, value in self.request.body.items())
+        fields = (f"{name}={abbreviate_value(value)}" for name, value in self.request.body.items())
         return f"{self.request.api} v{self.request.version} {', '.join(fields)}"
 
     def signature(self) -> tuple[str, int, str]:
@@ -76,7 +76,7 @@ class Crash:
     culprit: CutRequest | None = None
 
 
-def shorten(value: object) -> str:
+def abbreviate_value(value: object) -> str:
     """A value of a request as it is written in Python; the beginning of a long one, and how long that is."""
     text = repr(value)
     return text if len(text) <= MAX_VALUE else f"{text[:MAX_VALUE]}... ({len(text):,} characters)"
@@ -262,8 +262,8 @@ ANY_RESPONSE = "any response: no request may bring a coordinator down"
 
 
 def failures_of(crashes: Sequence[Crash], origins: Mapping[str, Origin]) -> tuple[Failure, ...]:
-    """What a target is told that went down, and was seen to go down again: a failure for each API of a request that
-    brings it down alone, that with the fewest fields; else one for the scenario with the fewest requests unanswered.
+    """The failures of a target that went down, and was seen to go down again: one for each API of a request that brings
+    it down alone, that with the fewest fields; else one for the scenario with the fewest requests unanswered.
     `origins` has where a scenario is found, by its name."""
     culprits = sorted((crash.culprit for crash in crashes if crash.culprit), key=lambda each: len(each.describe()))
     found = {culprit.request.api: culprit for culprit in reversed(culprits)}

@@ -1,4 +1,4 @@
-"""Strangers: implementations that nobody has met, drawn by a seed, and what a run on one of them was worth.
+"""Strangers: implementations that nobody has met, drawn by a seed, and the worth of a run on one of them.
 
 A stranger is a bundled implementation with differences that are allowed and faults that are not. The kit is right
 about it if the run ends, says nothing against what is allowed, finds each fault, and calls it by a name of its own.
@@ -240,7 +240,7 @@ def measure(judged: Sequence[Judged]) -> dict[str, Share]:
     several = [each for each in ended if len(each.outcome.stranger.faults) > 1]
     named = [each for each in ended if each.is_first_right is not None]
 
-    def undecided(some: Sequence[Judged]) -> Share:
+    def share_of_undecided(some: Sequence[Judged]) -> Share:
         return Share(sum(len(each.outcome.undecided) for each in some), sum(each.outcome.offered for each in some))
 
     return {
@@ -254,8 +254,8 @@ def measure(judged: Sequence[Judged]) -> dict[str, Share]:
         "failures that only follow from the faults": Share(
             sum(len(each.consequences) for each in ended), sum(len(each.outcome.failed) for each in ended)
         ),
-        "undecided without a fault": undecided(plain),
-        "undecided with faults": undecided(faulty),
+        "undecided without a fault": share_of_undecided(plain),
+        "undecided with faults": share_of_undecided(faulty),
         "single faults found": Share(sum(len(each.found) for each in single), sum(each.faults for each in single)),
         "of several faults at once found": Share(
             sum(len(each.found) for each in several), sum(each.faults for each in several)

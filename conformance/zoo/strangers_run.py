@@ -1,4 +1,4 @@
-"""Runs on many strangers in processes of their own, each of which ends, whatever the kit does in it."""
+"""Runs on many strangers, each in a process of its own that ends, whatever the kit does in it."""
 
 import signal
 import time

@@ -4,7 +4,7 @@ Some wrong responses leave no doubt about the state. Nothing depends on them; or
 now on: it counts from another generation, or has let a member in without an id (`certain_belief`).
 
 After all others the state is a guess. The judge then takes every state in which the target may be if it means what it
-has said, and later responses tell which of them it is (`believed_states`):
+has said, and later responses tell which of them it is (`BelievedStates`):
 
 * A request that was refused has done nothing, or as much as if it had been accepted; who is told to be unknown may be
   no member any more, who is told to rejoin may be in a rebalance.
@@ -14,9 +14,9 @@ has said, and later responses tell which of them it is (`believed_states`):
 * A response that tells other values than the model tells those of the target, or shows them otherwise than they are.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import Any
 
 from fencepost.model.classic.coordinator.dispatch import apply_core_step, with_free_slot
 from fencepost.model.classic.coordinator.state import GroupState
@@ -64,18 +64,18 @@ from fencepost.model.groups.offsets import add_pending
 from fencepost.model.sorts import MemberId
 from fencepost.traces.classic.attribution import OFFSET_DETAIL_FIELDS
 from fencepost.traces.classic.nondeterminism import unseen_of
-from fencepost.traces.classic.stepping import CoordinatorStepper
+from fencepost.traces.classic.stepping import CoordinatorStepper, sender_of
 from fencepost.traces.events import Body
-from fencepost.traces.judge.diagnosis.diagnosis import Belief, Diagnosis, errors_in
+from fencepost.traces.judge.diagnosis.diagnosis import Belief, Diagnoser, Diagnosis, errors_in, is_accepted
 from fencepost.traces.judge.search.configuration import (
     Configuration,
     GroupOperation,
     Instant,
     Mismatch,
-    Path,
     TimeInterval,
     high,
     low,
+    step_that_responds,
 )
 from fencepost.traces.judge.search.search import Search
 
@@ -194,9 +194,6 @@ def is_refused(expected: object, body: Body) -> bool:
 
 # --- Believed states.
 
-Adoption: TypeAlias = Callable[[Group, Body], Group]
-"""The group that a response tells of, made of the group that the model has."""
-
 
 def adopt_round(group: Group, body: Body) -> Group:
     """The group with the generation, the leader, the protocol and the members that a JoinGroup response tells, as far
@@ -249,15 +246,6 @@ def with_group(configuration: Configuration, group: Group | None) -> Configurati
     return evolve(configuration, world=evolve(configuration.world, group=group))
 
 
-def step_that_responds(path: Path | None, handle: int) -> Path | None:
-    """The step on a path that gives the response to an operation."""
-    while path is not None:
-        if path.outcome is not None and any(reply.handle == handle for reply in path.outcome.replies):
-            return path
-        path = path.previous
-    return None
-
-
 class BelievedStates:
     """The configurations in which a target may be that means what it has told in a wrong response."""
 
@@ -298,26 +286,15 @@ class BelievedStates:
 
     def after_early_response(self) -> Iterator[Configuration]:
         """The configurations after a response to a request that the model has wait."""
-        operation = self.part.operation
-        body, handle = operation.response or {}, operation.handle
+        body, diagnoser = self.part.operation.response or {}, Diagnoser(self.search)
         for before in self.search.configurations[:MAX_STARTS]:
-            parked = [one for one in self.handled(before) if self.stepper.is_parked(one.world, handle)]
-            for one in parked[:MAX_STARTS]:
-                group = one.world.group
-                if errors_in(body) - {Error.NONE}:
-                    yield from self.after_refusal(one, body)
+            for parked in islice(diagnoser.parked_after(before, self.part), MAX_STARTS):
+                if not is_accepted(body):
+                    yield from self.after_refusal(parked, body)
                 elif isinstance(self.part.request, JoinGroup):
-                    yield from self.end_join_phase(one, body)
+                    yield from self.end_join_phase(parked, body)
                 else:
-                    yield from self.end_sync_phase(one, group, body)
-
-    def handled(self, configuration: Configuration) -> Iterator[Configuration]:
-        """The configurations once the request was handled."""
-        operation = self.part.operation
-        if operation.handle in configuration.waiting:
-            yield from self.stepper.linearize(configuration, operation.handle, operation.responded_at or 0)
-        else:
-            yield configuration
+                    yield from self.end_sync_phase(parked, body)
 
     def end_join_phase(self, configuration: Configuration, body: Body) -> Iterator[Configuration]:
         """The join phase is over with the round that the response tells of: those that have not joined are dropped, or
@@ -331,9 +308,9 @@ class BelievedStates:
                 for one in self.take(configuration, Step(after, outputs, "timer.rebalance"), body):
                     yield with_group(one, adopt_round(one.world.group, body))
 
-    def end_sync_phase(self, configuration: Configuration, group: Group, body: Body) -> Iterator[Configuration]:
+    def end_sync_phase(self, configuration: Configuration, body: Body) -> Iterator[Configuration]:
         """The member has its assignment; either so has everybody, or the others wait on."""
-        handle = self.part.operation.handle
+        group, handle = configuration.world.group, self.part.operation.handle
         slots = tuple(
             evolve(slot, sync=0, assignment=body.get("assignment") or None) if slot.sync == handle else slot
             for slot in group.slots
@@ -399,8 +376,7 @@ class BelievedStates:
                 group = adopt_member_id(group, mismatch.expected.member, body.get("member_id"))
             yield with_group(after, adopt_round(group, body))
         elif isinstance(mismatch.expected, SyncResponse) and group is not None:
-            sender = getattr(getattr(self.part.request, "core", None), "member", None)
-            index = find(group, sender, Holder.MEMBER)
+            index = find(group, sender_of(self.part.request), Holder.MEMBER)
             if index != NOWHERE and "assignment" in mismatch.fields:
                 told = evolve(group.slots[index], assignment=body.get("assignment") or None)
                 yield with_group(after, with_slot(group, index, told))
@@ -425,7 +401,7 @@ class BelievedStates:
                 left = {where: offset for where, offset in world.offsets.items() if where not in asked}
                 yield evolve(before, world=evolve(world, offsets=left))
             case SyncGroup() if world.group is not None and world.group.phase is Phase.COMPLETING:
-                yield from self.end_sync_phase(before, world.group, body)
+                yield from self.end_sync_phase(before, body)
 
     def store(self, world: GroupState, request: OffsetCommit | TxnOffsetCommit) -> GroupState:
         """The state with the offsets of a commit, whoever sent it."""
@@ -455,17 +431,15 @@ class BelievedStates:
 
     def after_refusal(self, before: Configuration, body: Body) -> Iterator[Configuration]:
         """The configurations in which a refusal tells how the group stands."""
-        group, errors = before.world.group, errors_in(body)
-        handle = self.part.operation.handle
-        if group is None:
+        if before.world.group is None:
             return
-        yield with_group(before, without_place(group, handle))
-        sender = getattr(getattr(self.part.request, "core", None), "member", None)
-        index = find(group, sender, Holder.MEMBER)
+        group, errors = without_place(before.world.group, self.part.operation.handle), errors_in(body)
+        yield with_group(before, group)
+        index = find(group, sender_of(self.part.request), Holder.MEMBER)
         if Error.UNKNOWN_MEMBER_ID in errors and index != NOWHERE:
-            yield from self.remove(with_group(before, without_place(group, handle)), index, body)
+            yield from self.remove(with_group(before, group), index, body)
         elif Error.REBALANCE_IN_PROGRESS in errors and group.phase in (Phase.STABLE, Phase.COMPLETING):
-            after, outputs = prepare_rebalance(without_place(group, handle), self.context(body))
+            after, outputs = prepare_rebalance(group, self.context(body))
             yield from self.take(before, Step(after, outputs, "timer.session"), body)
 
     def remove(self, before: Configuration, index: int, body: Body) -> Iterator[Configuration]:
@@ -480,11 +454,6 @@ class BelievedStates:
 def extend(deadline: Instant, delay: int) -> Instant:
     """The deadline, which may be as much later, in milliseconds."""
     return TimeInterval(low(deadline), high(deadline) + delay)
-
-
-def is_accepted(body: Body) -> bool:
-    """Whether a response has no error."""
-    return not errors_in(body) - {Error.NONE}
 
 
 def is_success(expected: Any) -> bool:

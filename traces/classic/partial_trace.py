@@ -6,7 +6,7 @@ flight. Until then nothing is said about it. Offsets are taken as they are first
 show at all make everything about their group uncertain.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +19,7 @@ from fencepost.model.groups.messages import Offset, OffsetCommit, OffsetFetch, P
 from fencepost.model.sorts import Assignment, AssignmentBytes, MemberId
 from fencepost.traces.classic.matching import offset_fetch_bodies, offset_fetch_rows
 from fencepost.traces.classic.nondeterminism import NOTHING_UNSEEN
-from fencepost.traces.classic.stepping import CoordinatorStepper, is_offset_unset
+from fencepost.traces.classic.stepping import CoordinatorStepper, is_offset_unset, sender_of
 from fencepost.traces.events import Body, Operation
 from fencepost.traces.judge.diagnosis.diagnosis import errors_in
 from fencepost.traces.judge.groups.group_judge import MISSING, GroupJudge, TraceContext
@@ -144,14 +144,12 @@ FIRST_EPOCH_VERSION = 5
 """The first version of OffsetFetch that shows an offset in full."""
 MAX_MEMBER_IDS = 10_000
 """How many member ids of a group are remembered."""
-SETTINGS_ERRORS = frozenset(
-    {
-        Error.INVALID_SESSION_TIMEOUT,
-        Error.GROUP_MAX_SIZE_REACHED,
-        Error.OFFSET_METADATA_TOO_LARGE,
-    }
-)
-"""Errors that depend on how the target is set."""
+LIMITS_OF_ERRORS: Mapping[int, tuple[str, ...]] = {
+    Error.INVALID_SESSION_TIMEOUT: ("min_session_timeout", "max_session_timeout"),
+    Error.GROUP_MAX_SIZE_REACHED: ("max_group_size",),
+    Error.OFFSET_METADATA_TOO_LARGE: ("max_offset_metadata",),
+}
+"""By error that depends on how the target is set, the settings without which nobody can say whether it is right."""
 ASSUMED_SETTINGS_REASON = "what it shows depends on settings of the target, which the trace does not tell"
 UNKNOWN_PAST_REASON = "what was before is not known, and no round was seen from its beginning to its end"
 OLDER_CAUSE_REASON = "an answer may be owed to what was before the trace"
@@ -227,14 +225,14 @@ class ClassicPartialGroup(PartialGroup):
         """Why a response without an explanation is no violation; None if it is one."""
         errors = errors_in(part.operation.response or {})
         if mismatch is None:
-            sender = getattr(getattr(part.request, "core", None), "member", None)
+            sender = sender_of(part.request)
             if part.operation.response and errors <= COORDINATOR_NOT_READY:
                 return ""
             unseen = sender is not None and sender not in self.member_ids
             return UNSEEN_MEMBERS_REASON if unseen or self.has_unseen_members(judge, part.operation) else None
         depends_on_time = mismatch.fields & {"time", "state", MISSING}
         errors = errors | {getattr(mismatch.expected, "error", 0)}
-        if self.gap.settings_assumed and (depends_on_time or errors & SETTINGS_ERRORS or may_be_timed(judge)):
+        if self.gap.settings_assumed and (depends_on_time or errors & LIMITS_OF_ERRORS.keys() or may_be_timed(judge)):
             return ASSUMED_SETTINGS_REASON
         if time <= self.gap.time + MAX_UNSEEN_SESSION_MS and (isinstance(part.request, OffsetFetch) or depends_on_time):
             # A rebalance may have waited for an id issued before, an offset may be of an older transaction.

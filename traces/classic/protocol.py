@@ -1,6 +1,6 @@
 """The classic protocol as the judge of a trace sees it: topics, lookups, and the steps that coordinators log."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from fencepost.model.classic.catalogue import CLASSIC, RULES
@@ -16,7 +16,7 @@ from fencepost.traces.classic.failover import LookupCheck, unusual_lookup_fields
 from fencepost.traces.classic.log_steps import LogStepCheck
 from fencepost.traces.classic.nondeterminism import GroupLifetimes, KnownTopics
 from fencepost.traces.classic.overdue import READING_APIS, STAYS, CleanupWatch
-from fencepost.traces.classic.partial_trace import ClassicPartialGroup
+from fencepost.traces.classic.partial_trace import LIMITS_OF_ERRORS, ClassicPartialGroup
 from fencepost.traces.classic.stepper import ClassicStepper, KnownProducers
 from fencepost.traces.events import Body, Event, Header, Operation, Order
 from fencepost.traces.judge.diagnosis.diagnosis import Belief, Diagnosis, errors_in
@@ -33,14 +33,6 @@ UNAVAILABLE_REQUIREMENTS = frozenset(
     requirement for name in UNAVAILABLE_RULES for requirement in RULES[name].requirements
 ) | {"FAILOVER-11"}
 """The requirements that responses by these rules put to the test."""
-
-
-LIMITS_OF_ERRORS: Mapping[int, tuple[str, ...]] = {
-    Error.INVALID_SESSION_TIMEOUT: ("min_session_timeout", "max_session_timeout"),
-    Error.GROUP_MAX_SIZE_REACHED: ("max_group_size",),
-    Error.OFFSET_METADATA_TOO_LARGE: ("max_offset_metadata",),
-}
-"""The settings without which nobody can say whether an error is right."""
 
 
 class ClassicProtocol(JudgedProtocol):

@@ -20,6 +20,7 @@ from fencepost.model.groups.messages import OffsetFetch, Partition, TopicNames
 from fencepost.model.groups.offsets import expired_offsets
 from fencepost.model.groups.protocol import Cluster
 from fencepost.model.settings import Settings
+from fencepost.model.sorts import MemberId
 from fencepost.traces.classic.matching import (
     PARTITION_APIS,
     ObservedResponse,
@@ -254,6 +255,11 @@ IMMEDIATE_JOIN_ERRORS = frozenset(
     }
 )
 """Errors that refuse a JoinGroup at once or not at all."""
+
+
+def sender_of(request: Any) -> MemberId | None:
+    """The member id that a request comes with, None if it has none or is not a member's."""
+    return getattr(getattr(request, "core", None), "member", None)
 
 
 KnownStep: TypeAlias = tuple[GroupState, list[tuple[StepResult, Decisions]]]

@@ -67,17 +67,17 @@ def hold_open(
 
 
 def cross(builder: ScheduleBuilder, held: HeldOperation, subject: HeldOpen) -> None:
-    """Let something happen beside the operation that is held open: as often as not a second one is held open."""
+    """Make a crossing beside the operation that is held open: as often as not a second one is held open."""
     further = [each for each, when in HELD.items() if each is not held and when(builder)]
     if builder.draw.number(0, 3) == 0:
         with builder.draw.choose(further)(builder) as second:
-            happen(builder, builder.draw.choose((subject, second)))
+            make_crossing(builder, builder.draw.choose((subject, second)))
     else:
-        happen(builder, subject)
+        make_crossing(builder, subject)
 
 
-def happen(builder: ScheduleBuilder, subject: HeldOpen) -> None:
-    """One of the crossings that are possible."""
+def make_crossing(builder: ScheduleBuilder, subject: HeldOpen) -> None:
+    """Make one of the crossings that are possible."""
     builder.draw.choose([each for each, when in CROSSINGS.items() if when(builder)])(builder, subject)
 
 

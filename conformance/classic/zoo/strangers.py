@@ -1,4 +1,4 @@
-"""Strangers that speak the classic protocol: what a coordinator may do otherwise than the bundled one.
+"""Strangers of the classic protocol: the differences that a correct coordinator may have from the bundled one.
 
 None of these differences breaks a requirement, so that a run that fails for one of them is a false alarm. Where the
 catalogue leaves something to a coordinator, or two of its sentences apply at once, there is a difference for it.

@@ -242,19 +242,19 @@ DEADLY: Mapping[str, tuple[str, Callable[[Body], bool]]] = {
 """Requests that a coordinator goes down at."""
 
 
-def emptied(value: Any) -> Any:
+def empty_value(value: Any) -> Any:
     """The empty value of the same type."""
     return None if value is None else type(value)()
 
 
-def shifted(value: Any) -> Any:
+def shift_number(value: Any) -> Any:
     """A number that is higher by a constant, unless it stands for none."""
     return value + 7 if value >= 0 else value
 
 
 def rewrites() -> Iterator[tuple[str, Injection]]:
     """Every rewrite by its id."""
-    for how, change, table in (("emptied", emptied, EMPTIED), ("shifted", shifted, SHIFTED)):
+    for how, change, table in (("emptied", empty_value, EMPTIED), ("shifted", shift_number, SHIFTED)):
         for api, paths in table.items():
             for path in paths:
                 send = send_changed(partial(change_field, path=path.split("."), change=change))

@@ -28,6 +28,7 @@ from fencepost.conformance.zoo.strangers import FaultNames
 from fencepost.conformance.zoo.strategies import SCENARIOS
 from fencepost.model.catalogue.specification import Rule
 from fencepost.model.classic.catalogue import CLASSIC
+from fencepost.traces.classic.attribution import WIRE_NAMES
 from fencepost.traces.events import Body, Event, Header, Kind, Order
 from fencepost.traces.judge.judge import judge
 
@@ -153,17 +154,7 @@ def names_of_difference(
 
 
 WORDS: Mapping[str, str] = MappingProxyType(
-    {
-        "generation_id": "generation",
-        "group_instance_id": "instances",
-        "member_id": "member",
-        "protocol_name": "protocol",
-        "protocol_data": "protocol",
-        "group_state": "state",
-        "group_type": "type",
-        "committed_leader_epoch": "epoch",
-        "committed_offset": "offset",
-    }
+    {wire: word for word, wire in WIRE_NAMES.items() if word != "error"} | {"protocol_data": "protocol"}
 )
 """What the rules of the model call fields of responses that have another name on the wire."""
 

@@ -1,4 +1,4 @@
-"""Correct coordinators that are unlike the shipped one: what the protocol leaves open, done otherwise.
+"""Correct variants of the shipped coordinator, each with another choice where the protocol leaves one.
 
 A variant is written as a fault is, and its `breaks` are the sentences that it does break, by the letter, without harm
 to a client. No other requirement may fail on it. Strangers draw from them as their allowed differences.

@@ -16,10 +16,10 @@ from fencepost.conformance.classic.zoo.strangers import DIFFERENCES
 from fencepost.conformance.classic.zoo.strangers_faults import (
     change_errors,
     change_field,
-    emptied,
+    empty_value,
     fault_pools,
     has_error,
-    shifted,
+    shift_number,
 )
 from fencepost.conformance.classic.zoo.strangers_names import names_of
 from fencepost.conformance.classic.zoo.strangers_run import CLASSIC_STRANGERS, shows_on
@@ -131,11 +131,11 @@ def test_a_mutant_is_put_into_the_shipped_function() -> None:
 
 def test_rewrites_change_every_row_of_a_response() -> None:
     body = {"groups": [{"error_code": 25, "id": "g", "rows": [{"error_code": 25, "n": -1}, {"error_code": 0, "n": 3}]}]}
-    rows = change_field(body, ("groups", "rows", "n"), shifted)["groups"][0]["rows"]
+    rows = change_field(body, ("groups", "rows", "n"), shift_number)["groups"][0]["rows"]
     assert [row["n"] for row in rows] == [-1, 10]
-    assert change_field(body, ("groups", "id"), emptied)["groups"][0]["id"] == ""
+    assert change_field(body, ("groups", "id"), empty_value)["groups"][0]["id"] == ""
     assert has_error(body, 25) and not has_error(change_errors(body, 25, 22), 25)
-    assert change_field(body, ("nothing", "here"), emptied) == body
+    assert change_field(body, ("nothing", "here"), empty_value) == body
 
 
 @pytest.mark.slow

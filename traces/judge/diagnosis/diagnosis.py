@@ -8,7 +8,14 @@ from typing import Any
 
 from fencepost.model.errors import error_name
 from fencepost.traces.events import Body
-from fencepost.traces.judge.search.configuration import Configuration, GroupOperation, Mismatch, Path, low
+from fencepost.traces.judge.search.configuration import (
+    Configuration,
+    GroupOperation,
+    Mismatch,
+    Path,
+    low,
+    step_that_handles,
+)
 from fencepost.traces.judge.search.search import Search
 
 # --- Words for a response that was seen, for any protocol.
@@ -50,6 +57,11 @@ def errors_in(body: Body) -> set[int]:
                 found.add(value["error_code"])
             stack.extend(value.values())
     return found - {0} or found
+
+
+def is_accepted(body: Body) -> bool:
+    """Whether a response has no error."""
+    return not errors_in(body) - {0}
 
 
 MAX_EXPANSIONS = 400
@@ -112,21 +124,19 @@ class Diagnoser:
     def is_early_success(self, found: Diagnosis, part: GroupOperation) -> bool:
         """Whether the diagnosis takes the request to be refused as it is handled, although it parks if it is handled at
         once and was not refused. Then its response is rather too early than that of a state which nobody has seen."""
-        handle, step = part.operation.handle, found.path
-        while step is not None and step.handle != handle:
-            step = step.previous
+        handle = part.operation.handle
+        step = step_that_handles(found.path, handle)
         is_own = found.mismatch.handle == handle and step is not None and step.rule == found.mismatch.rule
-        is_success = not errors_in(part.operation.response or {}) - {0}
-        return is_own and is_success and "error" in found.mismatch.fields and self.parks_at_once(part)
+        is_admitted = is_accepted(part.operation.response or {}) and "error" in found.mismatch.fields
+        return is_own and is_admitted and self.parks_at_once(part)
 
     def is_linearized_late(self, found: Diagnosis, part: GroupOperation) -> bool:
         """Whether the diagnosis takes the request to be handled only after a timer fired, past the grace, although
         it parks if it is handled at once. Then its response is rather too early."""
-        handle, path = part.operation.handle, found.path
+        handle = part.operation.handle
         if found.mismatch.handle != handle or not self.parks_at_once(part):
             return False
-        while path is not None and path.handle != handle:
-            path = path.previous
+        path = step_that_handles(found.path, handle)
         latest = part.operation.sent_at + self.stepper.grace
         while path is not None:
             path = path.previous
@@ -138,11 +148,13 @@ class Diagnoser:
 
     def parks_at_once(self, part: GroupOperation) -> bool:
         """Whether the request is parked in some configuration, or would be if it were handled now."""
-        return any(
-            self.stepper.is_parked(one.world, part.operation.handle)
-            for before in self.search.configurations
-            for one in (before, *self.handle_waiting(before, part))
-        )
+        return any(True for before in self.search.configurations for _ in self.parked_after(before, part))
+
+    def parked_after(self, before: Configuration, part: GroupOperation) -> Iterator[Configuration]:
+        """The configuration, and those once the request is handled, in which it is parked."""
+        for one in (before, *self.handle_waiting(before, part)):
+            if self.stepper.is_parked(one.world, part.operation.handle):
+                yield one
 
     def start_configurations(self, part: GroupOperation) -> list[Configuration]:
         """Where to look from: for a trace seen at the coordinator the request may just have been handled."""
@@ -209,11 +221,9 @@ class Diagnoser:
         """The mismatch of a request that should have no response yet, with the rule that handled it."""
         handle = part.operation.handle
         for one in self.search.configurations:
-            path = one.path
-            while path is not None:
-                if path.handle == handle:
-                    return Mismatch(handle, frozenset(fields), None, path.rule, one.world)
-                path = path.previous
+            step = step_that_handles(one.path, handle)
+            if step is not None:
+                return Mismatch(handle, frozenset(fields), None, step.rule, one.world)
             for after in self.handle_waiting(one, part):
                 if after.path is not None:
                     return Mismatch(handle, frozenset(fields), None, after.path.rule, after.world)

@@ -28,6 +28,7 @@ from fencepost.traces.judge.search.configuration import (
     Path,
     Request,
     State,
+    rules_of,
 )
 from fencepost.traces.judge.search.search import (
     GivenResponse,
@@ -543,7 +544,7 @@ class GroupJudge:
             record = self.trace.records.of(part.operation.handle)
             if excuse is None or not (excuse(part, None, time) or excuse(part, mismatch, time)):
                 self.commit_history()
-                for rule in overdue.rules_of(part.operation.handle):
+                for rule in rules_of(overdue.configuration.path, part.operation.handle):
                     record.add_rule(rule)
                 self.charge(part, mismatch)
                 del self.silence.unanswered[part.operation.handle]
@@ -629,16 +630,6 @@ class GroupJudge:
 def blocked_by(violation: Violation) -> str:
     """Why nothing is decided that may follow from a violation."""
     return "blocked by " + ", ".join(violation.requirements) + f" at request {violation.sequence}"
-
-
-def rules_of(path: Path | None, handle: int) -> frozenset[str]:
-    """The rules by which the steps of a path handle an operation."""
-    found: set[str] = set()
-    while path is not None:
-        if path.handle == handle and path.rule:
-            found.add(path.rule)
-        path = path.previous
-    return frozenset(found)
 
 
 def timers_on(path: Path | None) -> tuple[str, ...]:

@@ -165,6 +165,32 @@ class Path:
     """What was handled; None for a timer."""
 
 
+def step_that_handles(path: Path | None, handle: int) -> Path | None:
+    """The last step of a path that handles an operation."""
+    while path is not None and path.handle != handle:
+        path = path.previous
+    return path
+
+
+def step_that_responds(path: Path | None, handle: int) -> Path | None:
+    """The last step of a path that gives the response to an operation."""
+    while path is not None:
+        if path.outcome is not None and any(reply.handle == handle for reply in path.outcome.replies):
+            return path
+        path = path.previous
+    return None
+
+
+def rules_of(path: Path | None, handle: int) -> frozenset[str]:
+    """The rules by which the steps of a path handle an operation."""
+    found: set[str] = set()
+    while path is not None:
+        if path.handle == handle and path.rule:
+            found.add(path.rule)
+        path = path.previous
+    return frozenset(found)
+
+
 @fast_frozen
 @dataclass(frozen=True, slots=True)
 class Configuration:

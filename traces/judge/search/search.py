@@ -60,6 +60,8 @@ from fencepost.traces.judge.search.configuration import (
     high,
     low,
     merge_decisions,
+    step_that_handles,
+    step_that_responds,
 )
 from fencepost.traces.judge.search.stepper import MAX_CONFIGURATIONS, RepeatedStep, SearchLimitExceeded, Stepper
 
@@ -412,33 +414,20 @@ class Overdue:
     given: GivenResponse
     configuration: Configuration
 
-    def rules_of(self, handle: int) -> Iterator[str]:
-        """The rules by which the steps that are not settled yet handle an operation."""
-        path = self.configuration.path
-        while path is not None:
-            if path.handle == handle and path.rule:
-                yield path.rule
-            path = path.previous
-
 
 def response_given(path: Path | None, handle: int) -> GivenResponse | None:
     """The response to an operation that the steps of a path give, None if they give none."""
-    while path is not None:
-        for reply in path.outcome.replies if path.outcome is not None else ():
-            if reply.handle == handle:
-                return GivenResponse(path.rule, reply.response)
-        path = path.previous
-    return None
+    step = step_that_responds(path, handle)
+    if step is None:
+        return None
+    return GivenResponse(step.rule, next(each.response for each in step.outcome.replies if each.handle == handle))
 
 
 def steps_before(path: Path | None, handle: int) -> int:
     """How many of the steps of a path come before an operation is handled; 0 if it was handled before them."""
-    steps = 0
-    while path is not None and path.handle != handle:
-        steps, path = steps + 1, path.previous
-    before = 0
-    while path is not None and path.previous is not None:
-        before, path = before + 1, path.previous
+    step, before = step_that_handles(path, handle), 0
+    while step is not None and step.previous is not None:
+        before, step = before + 1, step.previous
     return before
 
 
@@ -488,9 +477,7 @@ class SilenceSearch:
     def unlikeliness(self, path: Path | None) -> tuple[int, int]:
         """How unlikely a path is: the timers that were due already when the operation was handled and had not fired,
         then the steps before it."""
-        step = path
-        while step is not None and step.handle != self.handle:
-            step = step.previous
+        step = step_that_handles(path, self.handle)
         armed = self.stepper.armed_deadlines(step.start) if step is not None and step.start is not None else ()
         return sum(high(deadline) <= self.sent_at for deadline in armed), steps_before(path, self.handle)
 
