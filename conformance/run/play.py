@@ -2,9 +2,10 @@
 and on virtual time, until one fails twice, which is shrunk."""
 
 import asyncio
+import math
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
@@ -216,18 +217,31 @@ class LoopLagMonitor:
             if now - due >= MIN_LAG_SECONDS:
                 self.lags.append((now, now - due))
 
-    def worst_since(self, since: float, window_s: float = 0.0) -> int:
-        """The longest delay in milliseconds since `since`, a time of the loop in seconds: of those that follow each
-        other within `window_s` seconds the sum."""
+    def worst_since(self, since: float, window_s: float = 0.0, until: float = math.inf) -> int:
+        """The longest delay in milliseconds that ends after `since` and begins before `until`, times of the loop in
+        seconds: of those that follow each other within `window_s` seconds the sum."""
         worst, total, recent = 0.0, 0.0, deque[tuple[float, float]]()
         for at, late in self.lags:
-            if at >= since:
+            if at >= since and at - late <= until:
                 recent.append((at, late))
                 total += late
                 while recent[0][0] < at - window_s:
                     total -= recent.popleft()[1]
                 worst = max(worst, total)
         return round(1000 * worst)
+
+
+def doubtful_spans(run: ScenarioRun) -> Iterator[tuple[int, int]]:
+    """The times of a trace, in milliseconds, in which a delay of the kit itself may make a violation of the run: around
+    the request, and before the response, or before the end of a trace without one."""
+    requests = {event.sequence: event.time for event in run.events if event.kind is Kind.REQUEST}
+    responses = {event.of: event.time for event in run.events if event.kind is Kind.RESPONSE}
+    grace = run.header.grace
+    for violation in violations_in(run.verdict):
+        asked = requests.get(violation.sequence, 0)
+        answered = responses.get(violation.sequence, run.events[-1].time)
+        yield asked - grace, min(asked + grace, answered)
+        yield answered - grace, answered
 
 
 def discard_if_lagging(run: ScenarioRun) -> ScenarioRun:

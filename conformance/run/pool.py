@@ -13,14 +13,20 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, 
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import count
+from itertools import count, starmap
 from types import MappingProxyType
 from typing import Any
 
 from fencepost.adapters.address import TargetError
 from fencepost.adapters.target import Description
 from fencepost.conformance.run.crashes import CrashMonitor, TargetGone, connection_losses
-from fencepost.conformance.run.play import JudgeFunction, LoopLagMonitor, discard_if_lagging, record_scenario
+from fencepost.conformance.run.play import (
+    JudgeFunction,
+    LoopLagMonitor,
+    discard_if_lagging,
+    doubtful_spans,
+    record_scenario,
+)
 from fencepost.conformance.run.protocol import RemoteTarget
 from fencepost.conformance.subject import Scenario, ScenarioRun, required_capabilities
 
@@ -89,15 +95,19 @@ MAX_WAIT_SECONDS = 2.0
 """The longest delay of a start."""
 
 
-async def zero_lag() -> float:
-    """A response time of 0 s, for a target that is never busy."""
-    return 0.0
+async def measure_turn() -> float:
+    """How many seconds the event loop takes at present to do all that is due: scenarios that begin in one moment have
+    the responses in one, and the kit is late for all of them."""
+    loop = asyncio.get_running_loop()
+    begun = loop.time()
+    await asyncio.sleep(0)
+    return loop.time() - begun
 
 
 class Pacer:
     """Starts scenarios one after the other. `lag` measures how many seconds a response takes at present."""
 
-    def __init__(self, lag: Callable[[], Awaitable[float]] = zero_lag) -> None:
+    def __init__(self, lag: Callable[[], Awaitable[float]] = measure_turn) -> None:
         self.lag = lag
         self.min_lag = float("inf")
         self.lock = asyncio.Lock()
@@ -245,17 +255,23 @@ class ScenarioPool:
             scenario, self.target, self.description, group, grace=self.grace, restart=restart, watch=watch
         )
         self.playing.discard(scenario.name)
-        return run, begun
+        return replace(run, loop_lag=self.worst_lag(begun)), begun
+
+    def worst_lag(self, since: float, until: float = math.inf) -> int:
+        """How late the kit itself was between two times of the event loop, in milliseconds."""
+        return self.lag_monitor.worst_since(since, self.lag_window_s, until)
 
     async def judge_run(self, run: ScenarioRun, begun: float) -> ScenarioRun:
-        """The run with its verdict, and with whether it brought the target down."""
+        """The run with its verdict, and with whether it brought the target down. How late the kit was counts where it
+        may have made a violation; nothing counts that happens while the trace waits for its judge."""
         if self.judge is not None:
             run = replace(run, verdict=await self.judge(run.header, run.events))
+            spans = [(begun + first / 1000, begun + last / 1000) for first, last in doubtful_spans(run)]
+            run = replace(run, loop_lag=max(starmap(self.worst_lag, spans), default=run.loop_lag))
         crashed = self.crash_monitor.is_down
         if crashed:
             self.crash_monitor.crashing_scenarios.add(run.scenario.name)
-        loop_lag = self.lag_monitor.worst_since(begun, self.lag_window_s)
-        return discard_if_lagging(replace(run, crashed=crashed, loop_lag=loop_lag))
+        return discard_if_lagging(replace(run, crashed=crashed))
 
     async def play_all(self, scenarios: Sequence[Scenario], attempt: str, on_run: RunCallback) -> None:
         """Play scenarios side by side, then those that need a restart, then those that move groups, each alone, for

@@ -34,7 +34,7 @@ from fencepost.conformance.subject import Scenario, ScenarioRun, select_scenario
 from fencepost.conformance.zoo.registry import fault_named
 from fencepost.model.classic.catalogue import CATALOGUE
 from fencepost.model.settings import Settings
-from fencepost.traces.events import Order
+from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.verdict import CheckResult, CheckStatus, TraceVerdict
 from tests.support.served_coordinator import serve_in_thread
 
@@ -80,6 +80,51 @@ def test_delays_that_follow_each_other_add_up() -> None:
     monitor.lags.extend([(1.0, 0.5), (2.0, 0.4), (2.5, 0.3), (9.0, 0.2)])
     assert [monitor.worst_since(0, window) for window in (0.0, 0.5, 1.0, 2.0, 9.0)] == [500, 700, 900, 1_200, 1_400]
     assert monitor.worst_since(2.0, 2.0) == 700
+
+
+def test_delays_before_and_after_do_not_count() -> None:
+    monitor = LoopLagMonitor()
+    monitor.lags.extend([(2.0, 0.5), (6.0, 2.5), (9.0, 0.3)])
+    assert [monitor.worst_since(3.0, until=until) for until in (3.4, 3.6, 9.0)] == [0, 2_500, 2_500]
+    assert monitor.worst_since(7.0, until=8.0) == 0
+
+
+async def judge_late(monitor: LoopLagMonitor, run: ScenarioRun, at: float, judged_at: float) -> ScenarioRun:
+    """The run as a pool returns it if the kit is 3 s late at one time of the run and while the trace is judged."""
+
+    async def judge(header: Header, events: tuple[Event, ...]) -> TraceVerdict:
+        monitor.lags.append((judged_at, 3.0))
+        return run.verdict
+
+    monitor.lags.append((at, 3.0))
+    pool = ScenarioPool(None, DESCRIPTION, CrashMonitor(None, can_restart=False), monitor, judge, "token", 2_000)  # type: ignore[arg-type]
+    return await pool.judge_run(replace(run, verdict=TraceVerdict((), (), {}, events=0)), 0.0)
+
+
+def test_only_delays_around_a_violation_make_it_doubtful(run_with_violation: ScenarioRun) -> None:
+    (commit,) = (each for each in run_with_violation.events if each.api == "OffsetCommit" and each.kind is Kind.REQUEST)
+    wrong_at = commit.time / 1000
+    assert wrong_at > 5, "a session before"
+    for at, is_doubtful in ((wrong_at - 2.1, False), (wrong_at - 1.9, True), (wrong_at + 1, True)):
+        judged = run_virtual(judge_late(LoopLagMonitor(), run_with_violation, at, judged_at=wrong_at + 9))
+        assert bool(judged.blocked) is is_doubtful
+        assert bool(judged.verdict.violated) is not is_doubtful
+
+
+def test_scenarios_begin_where_the_loop_is_not_held_up() -> None:
+    async def story() -> tuple[float, float]:
+        loop, pacer = asyncio.get_running_loop(), Pacer()
+        assert isinstance(loop, VirtualClock)
+        begun = loop.time()
+        await pacer.wait()
+        calm = loop.time() - begun
+        loop.call_soon(loop.jump, 0.6)  # as a crowd of responses would take
+        await pacer.wait()
+        return calm, loop.time() - begun
+
+    calm, busy = run_virtual(story())
+    assert calm == 0
+    assert busy > 0.6, "it waits another moment"
 
 
 def test_what_the_kit_was_too_late_for_is_told(run_with_violation: ScenarioRun) -> None:
