@@ -32,9 +32,10 @@ class Harm(StrEnum):
     DOWN = "target down"
     LOSS = "data lost or revived"
     SHARING = "partitions given to two or to none"
-    STUCK = "no response"
     FENCING = "stale request accepted"
+    STUCK = "no response"
     REFUSAL = "right request refused"
+    EARLY = "rebalance ends too early"
     VALUE = "wrong value"
     TIMING = "wrong time"
     ADMINISTRATION = "wrong report to administrators"
@@ -45,7 +46,7 @@ class Cause:
     """One thing that a target does wrong: the failure that shows it best, and the requirements that it violates.
 
     The requirement of that failure comes first; `alike` are those that are violated by the same wrong response of the
-    same rule.
+    same rule. What brings a target down violates no requirement in particular.
     """
 
     requirements: tuple[str, ...]
@@ -58,88 +59,115 @@ class Cause:
 
 LOOKING_APIS = frozenset({"DescribeGroups", "ListGroups", "FindCoordinator"})
 DELETING_APIS = frozenset({"DeleteGroups", "OffsetDelete"})
+NOTHING_THERE = frozenset({"GROUP_ID_NOT_FOUND", "UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_ID"})
+"""Errors that say that a request names nothing that exists: one that succeeds instead harms nothing."""
+UNFINISHED = "UNSTABLE_OFFSET_COMMIT"
+"""The error of a fetch of offsets that a transaction may change yet; who gets offsets instead reads the old ones."""
+REMOVED = "UNKNOWN_MEMBER_ID"
+"""The error that a member gets once it is removed."""
+ONLY_REBALANCING = frozenset({NO_ERROR, "REBALANCE_IN_PROGRESS"})
+"""The errors of a member that is not removed."""
 OFFSETS = frozenset({"committed_offset", "number of rows for the partition"})
 SHARES = frozenset({"assignment", "leader", "members", "protocol_name"})
+LASTING = frozenset({"restart", "graceful-move", "second-node"})
+"""Capabilities that requirements need which are about what a group keeps."""
 
 
-def harm_of(failure: Failure | None) -> Harm:
-    """The harm of what a failure shows, by the API and the first wrong field of its response."""
+def harm_of(failure: Failure | None, needs: Iterable[str] = ()) -> Harm:
+    """The harm of what a failure shows, by the API and the first wrong field of its response, and by the capabilities
+    that its requirement needs."""
     if failure is None or not failure.differences:
         return Harm.DOWN if failure is not None and failure.is_harm else Harm.VALUE
-    first, api = failure.differences[0], failure.title.partition(" ")[0]
+    first, api = failure.differences[0], api_of(failure)
     if first.name == NO_RESPONSE:
         return Harm.DOWN if first.observed == CLOSED else Harm.STUCK
-    if first.name in OFFSETS or (api in DELETING_APIS and is_error_code(first) and first.observed == NO_ERROR):
+    if not LASTING.isdisjoint(needs) and first.name not in TIMES:
+        return Harm.LOSS
+    if is_error_code(first):
+        return harm_of_error(api, first)
+    if first.name in OFFSETS:
         return Harm.LOSS
     if api in LOOKING_APIS:
         return Harm.ADMINISTRATION
     if first.name in SHARES:
         return Harm.SHARING
     if first.name in TIMES:
-        return Harm.TIMING
-    if not is_error_code(first):
-        return Harm.VALUE
-    if first.observed == NO_ERROR:
-        return Harm.FENCING
-    return Harm.REFUSAL if first.expected == NO_ERROR else Harm.VALUE
+        return Harm.EARLY if first.name == "early" else Harm.TIMING
+    return Harm.VALUE
+
+
+def harm_of_error(api: str, wrong: FieldDifference) -> Harm:
+    """The harm of a wrong error in the response of an API."""
+    is_accepted, expected = wrong.observed == NO_ERROR, frozenset(wrong.expected.split(" or "))
+    if api in LOOKING_APIS or (is_accepted and expected <= NOTHING_THERE):
+        return Harm.ADMINISTRATION
+    if is_accepted:
+        return Harm.LOSS if api in DELETING_APIS or UNFINISHED in expected else Harm.FENCING
+    is_refused = NO_ERROR in expected or (wrong.observed == REMOVED and expected <= ONLY_REBALANCING)
+    return Harm.REFUSAL if is_refused else Harm.VALUE
+
+
+def api_of(failure: Failure) -> str:
+    """The API of the wrong response."""
+    return failure.title.partition(" ")[0]
 
 
 ShownResult: TypeAlias = tuple[RequirementResult, Failure | None]
 """A failed requirement and its shortest failure, if any is shown."""
 
 
-def find_causes(results: Iterable[RequirementResult]) -> tuple[Cause, ...]:
-    """The causes of all failed requirements: the most harmful first, of those as harmful the one that most
-    requirements depend on, then the one that the shortest schedule shows.
+def find_causes(report: Report) -> tuple[Cause, ...]:
+    """The causes of all failed requirements, and what brought the target down: the most harmful first, of those as
+    harmful the one that most requirements depend on, then the one that the shortest schedule shows.
 
     Failures have one cause if any of their traits is the same, directly or by others between them.
     """
     members: dict[int, list[ShownResult]] = {}
     cause_of: dict[Hashable, int] = {}
-    results = tuple(results)
-    undecided = Counter(id for result in results for id in result.causes)
-    failed = (result for result in results if result.verdict is Verdict.FAIL)
-    for place, result in enumerate(failed):
+    requirements = report.specification.requirements
+    needs = {id: requirement.needs for id, requirement in requirements.items()}
+    undecided = Counter(id for result in report.results for id in result.causes)
+    for place, result in enumerate(report.failed_results()):
         shown = next(iter(result.failures_by_length()), None)
-        traits = traits_of(result.id, shown) if shown is not None else (result.id,)
+        traits = traits_of(shown, needs.get(result.id, ())) if shown is not None else (result.id,)
         first, *others = sorted({cause_of[each] for each in traits if each in cause_of}) or [place]
         for other in others:
             members[first] += members.pop(other)
         cause_of.update(dict.fromkeys(traits, first))
         cause_of = {trait: first if cause in others else cause for trait, cause in cause_of.items()}
         members.setdefault(first, []).append((result, shown))
+    harmful = (Cause((), each, title=each.title, harm=Harm.DOWN) for each in report.unclassified if each.is_harm)
 
     def place_of(cause: Cause) -> tuple[int, int, tuple[bool, int]]:
         reach = sum(1 + undecided[id] for id in cause.requirements)
-        return list(Harm).index(harm_of(cause.failure)), -reach, schedule_length(cause.failure)
+        return list(Harm).index(cause.harm), -reach, schedule_length(cause.failure)
 
-    return tuple(sorted(map(build_cause, members.values()), key=place_of))
+    found = (build_cause(each, needs) for each in members.values())
+    return tuple(sorted((*harmful, *found), key=place_of))
 
 
-def traits_of(id: str, failure: Failure) -> tuple[Hashable, ...]:
-    """What failures of one cause have in common, as hashable traits of the failure of a requirement.
+def traits_of(failure: Failure, needs: tuple[str, ...]) -> tuple[Hashable, ...]:
+    """What failures of one cause have in common, as hashable traits of the failure of a requirement with these needs.
+    Those of several APIs, or of what happens with and without a restart, are several things to mend.
 
     - The kind.
-    - The first wrong value of a response to the same API, in place of the same one. An API may have several reasons to
-      refuse what is to succeed with the same error, so that counts only for errors in place of others.
-    - A wrong error of the same API in the same state. Where there are members, the same error may have to do with
-      different ones, so that counts only in states without.
-    - The guard of a rule that the requirement is itself about, if its error does not come: the same check, whatever the
-      API.
+    - The first wrong value in place of the same one. An API may have several reasons to refuse what is to succeed with
+      the same error, so that counts only for errors in place of others; a number has the same value for many reasons,
+      so that counts under the same rule alone.
+    - A wrong error in the same state. Where there are members, the same error may have to do with different ones, so
+      that counts only in states without.
     """
-    traits: list[Hashable] = [failure.kind or failure.title or failure.observed]
-    api = failure.title.partition(" ")[0]  # of the wrong response
+    is_lasting = not LASTING.isdisjoint(needs)
+    about: tuple[Hashable, ...] = api_of(failure), is_lasting
+    traits: list[Hashable] = [(is_lasting, failure.kind or failure.title or failure.observed)]
     for first in failure.differences[:1]:
         is_error = is_error_code(first)
-        is_refusal = is_error and first.expected == NO_ERROR
-        if first.name not in TIMES and not is_refusal:
-            traits.append((api, first.name, expected_value(first), first.observed))
+        rule = failure.rule if first.observed.isdigit() else ""
+        if first.name not in TIMES and not (is_error and first.expected == NO_ERROR):
+            traits.append((*about, first.name, rule, expected_value(first), first.observed))
         has_members = "members" in failure.state and NO_MEMBERS not in failure.state
         if is_error and first.observed != NO_ERROR and not has_members:
-            traits.append((api, failure.state, first.name, first.observed))
-        guard = failure.rule.partition(": ")[2]
-        if is_error and not is_refusal and guard and repr(id) in failure.kind:
-            traits.append((guard, first.name, first.expected))
+            traits.append((*about, failure.state, first.name, first.observed))
     return tuple(traits)
 
 
@@ -156,7 +184,7 @@ def is_error_code(difference: FieldDifference) -> bool:
     return difference.name.rpartition(".")[2] == "error_code"
 
 
-def build_cause(members: list[ShownResult]) -> Cause:
+def build_cause(members: list[ShownResult], needs: Mapping[str, tuple[str, ...]]) -> Cause:
     """The cause of failures that belong together: one shows it whose requirement speaks of the very response, the
     shortest of these."""
 
@@ -168,9 +196,8 @@ def build_cause(members: list[ShownResult]) -> Cause:
     ordered = [members[best], *members[:best], *members[best + 1 :]]
     shown = ordered[0][1]
     alike = (result.id for result, other in ordered[1:] if other is None or (shown and other.kind == shown.kind))
-    return Cause(
-        tuple(result.id for result, _ in ordered), shown, frozenset(alike), describe_cause(ordered), harm_of(shown)
-    )
+    ids = tuple(result.id for result, _ in ordered)
+    return Cause(ids, shown, frozenset(alike), describe_cause(ordered), harm_of(shown, needs.get(ids[0], ())))
 
 
 def describe_cause(members: Sequence[ShownResult]) -> str:

@@ -15,6 +15,7 @@ from fencepost.model.errors import error_name
 from fencepost.model.wire.codec import complete_body
 from fencepost.traces.events import Event, Header, Kind
 from fencepost.traces.files.jsonl import encode_event, encode_header
+from fencepost.traces.judge.checks import DIFFERS_IN
 from fencepost.traces.judge.diagnosis.diagnosis import format_field, format_observed
 from fencepost.traces.verdict import CheckResult, FieldDifference, Violation
 
@@ -254,14 +255,16 @@ def build_failure(
         excerpt=excerpt if header is None else excerpt_of(header, events),
     )
     if violation is None:
-        return failure
+        told = tuple(unusual_differences(events, result))
+        api = next((event.api for event in events if event.sequence == sequence), "")
+        return replace(failure, differences=told, title=name_differences(api, told)) if told else failure
     rename, rules = labels.rename if violation.title else str, specification.rules
     return replace(
         failure,
         observed=rename(violation.observed),
         allowed=tuple(map(rename, violation.allowed)),
         guard=labels.rename(violation.guard) if "error" in violation.fields or not violation.state else "",
-        title=violation.title or describe_violation(violation),
+        title=violation.title or name_differences(violation.api, violation.differences),
         differences=tuple(rename_members(each, labels) for each in violation.differences),
         rule=f"{violation.rule}: {rules[violation.rule].guard}" if violation.rule in rules else violation.rule,
         state=labels.rename(violation.state),
@@ -316,18 +319,46 @@ def keep_excerpts(results: Iterable[RequirementResult]) -> Iterator[RequirementR
         yield replace(result, failures=tuple(failures))
 
 
-def describe_violation(violation: Violation) -> str:
-    """What is wrong with a response, in a line."""
-    names = tuple(dict.fromkeys(each.name for each in violation.differences))
+def name_differences(api: str, differences: Sequence[FieldDifference]) -> str:
+    """What is wrong with a response of an API, in a line."""
+    names = tuple(dict.fromkeys(each.name for each in differences))
     match names:
         case ():
-            return f"{violation.api} has a wrong response"
+            return f"{api} has a wrong response"
         case ("response", *_):
-            return f"{violation.api} has no response"
+            return f"{api} has no response"
         case ("early" | "late" as when, *_):
-            return f"{violation.api} response is too {when}"
+            return f"{api} response is too {when}"
         case _:
-            return f"{violation.api} response has the wrong {' and '.join(names)}"
+            return f"{api} response has the wrong {' and '.join(names)}"
+
+
+def unusual_differences(events: Sequence[Event], result: CheckResult) -> Iterator[FieldDifference]:
+    """The fields that a failed check says a response differs in, as far as the messages have them: what the request has
+    in such a field, or a text, is expected."""
+    names = result.note.removeprefix(DIFFERS_IN).split(", ") if result.note.startswith(DIFFERS_IN) else []
+    request = next((event.body for event in events if event.sequence == result.sequence), {})
+    response = next((event.body for event in events if event.of == result.sequence and event.kind is Kind.RESPONSE), {})
+    for name in names:
+        found = dict(field_values(response, (name, f"{name}_id", f"error_{name}")))
+        for field, value in found.items():
+            if field in request and request[field] != value:
+                yield FieldDifference(field, format_field(field, request[field]), format_field(field, value))
+            elif not value and field not in request:
+                yield FieldDifference(field, "a text", format_field(field, value))
+
+
+def field_values(body: Any, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    """The values of these fields anywhere in a message; of several with one name those that are empty come last."""
+    rows: list[Any] = [body]
+    found: list[tuple[str, Any]] = []
+    for row in rows:
+        if isinstance(row, Mapping):
+            found += ((name, row[name]) for name in names if name in row)
+            rows += row.values()
+        elif isinstance(row, list | tuple):
+            rows += row
+    yield from sorted(found, key=lambda each: not each[1])
 
 
 def rename_members(difference: FieldDifference, labels: MemberLabels) -> FieldDifference:

@@ -169,7 +169,7 @@ def detail_sections(report: Report) -> Iterator[Section | Only]:
 
 def result_sections(report: Report, *, is_drawn: bool = True) -> Iterator[Section]:
     """What came of the requirements of a report."""
-    causes = len(find_causes(report.results)) + len(report.unclassified)
+    causes = len(find_causes(report)) + sum(not each.is_harm for each in report.unclassified)
     if causes:
         title = f"Violations: {pluralize(causes, 'cause')}"
         yield Section("violations", title, tuple(violation_parts(report, is_drawn=is_drawn)))
@@ -421,15 +421,16 @@ def open_blocks(report: Report) -> Iterator[Block]:
 
 
 def violation_parts(report: Report, *, is_drawn: bool = True) -> Iterator[Part]:
-    """What brought the target down, the causes in a list if there are several, then each failed requirement, and what
+    """The causes in a list if there are several, what brought the target down, then each failed requirement, and what
     no requirement speaks of."""
-    requirements, causes = report.specification.requirements, find_causes(report.results)
-    yield from (unclassified_part(failure) for failure in report.unclassified if failure.is_harm)
+    requirements, causes = report.specification.requirements, find_causes(report)
     if len(causes) > 1:
-        lines = tuple(f"{', '.join(each.requirements)}: {each.harm}. {shorten(each.title)}" for each in causes)
-        yield Part("Causes", (Bullets(lines, is_numbered=True),))
+        names = (", ".join(each.requirements) or "UNCLASSIFIED" for each in causes)
+        told = (f"{each.harm}. {shorten(each.title)}" for each in causes)
+        yield Part("Causes", (Bullets(tuple(map(": ".join, zip(names, told, strict=True))), is_numbered=True),))
+    yield from (unclassified_part(failure) for failure in report.unclassified if failure.is_harm)
     by_id = {result.id: result for result in report.results}
-    for number, cause in enumerate(causes):
+    for number, cause in enumerate(each for each in causes if each.requirements):
         first, *others = cause.requirements
         links = report.specification.links_of
         yield failure_part(by_id[first], requirements[first], links(first), is_drawn=is_drawn and number < MAX_DRAWN)

@@ -50,7 +50,7 @@ def violated_words(report: Report, failed: int, checked: int) -> list[str]:
     """What is violated, by the target and by the members of its groups."""
     told = []
     if failed:
-        causes = pluralize(len(find_causes(report.results)), "cause")
+        causes = pluralize(sum(bool(each.requirements) for each in find_causes(report)), "cause")
         told.append(f"{causes}, {pluralize(failed, 'requirement')} violated of {checked} checked")
     if report.unclassified:
         told.append(pluralize(len(report.unclassified), "unclassified violation"))

@@ -52,7 +52,7 @@ def run_deviation(fault: CoordinatorFault, seed: int, schedules: int = 0) -> Out
     with fault.activate():
         run = PartialRun(plan, Profile(grace=fault.setting.grace), fault.setting.make_target)
         report = asyncio.run(run.run(select_requirements(()), ignore_event))
-    causes = [id for cause in find_causes(report.results) for id in cause.requirements]
+    causes = [id for cause in find_causes(report) for id in cause.requirements]
     failed = dict.fromkeys([*causes, *(result.id for result in report.failed_results())])
     undecided = tuple(result.id for result in report.results if result.verdict is Verdict.INCONCLUSIVE)
     return Outcome(tuple(failed), len(report.unclassified), undecided)

@@ -10,10 +10,10 @@ from fencepost.adapters.classic.group import Group, State
 from fencepost.adapters.classic.membership import Heartbeats, Syncing
 from fencepost.adapters.classic.rebalance import Rebalancer
 from fencepost.adapters.serve.coordination import Request, Response
-from fencepost.conformance.analysis.causes import UNCONFIRMED, Harm, find_causes, resolve_causes
+from fencepost.conformance.analysis.causes import UNCONFIRMED, Cause, Harm, find_causes, resolve_causes
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
-from fencepost.conformance.results import Failure, RequirementResult, Verdict
+from fencepost.conformance.results import WENT_DOWN, Failure, Report, RequirementResult, Verdict
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.subject import select_requirements
 from fencepost.model.errors import Error
@@ -68,7 +68,7 @@ def test_notes(
 
 def test_the_requirement_with_the_shortest_schedule_shows_a_cause() -> None:
     other = RequirementResult("JOIN-32", Verdict.FAIL, failures=(LONGER,))
-    (cause, alone) = find_causes([FAILED, other, PASSED])
+    (cause, alone) = find_causes_of(FAILED, other, PASSED)
     assert (cause.requirements, alone.requirements) == (("JOIN-29",), ("JOIN-32",))
     assert cause.title.endswith("expected 1, observed -1")
 
@@ -90,7 +90,12 @@ def fail(id: str, api: str, name: str, expected: str, observed: str, state: str 
 
 def causes_of(*results: RequirementResult) -> list[tuple[str, ...]]:
     """The requirements of each cause."""
-    return [cause.requirements for cause in find_causes(results)]
+    return [cause.requirements for cause in find_causes_of(*results)]
+
+
+def find_causes_of(*results: RequirementResult, unclassified: tuple[Failure, ...] = ()) -> tuple[Cause, ...]:
+    """The causes in a report on these results."""
+    return find_causes(Report({"name": "target"}, 0, results, unclassified=unclassified))
 
 
 def test_a_wrong_error_of_an_api_in_place_of_the_same_error_is_one_cause() -> None:
@@ -101,7 +106,7 @@ def test_a_wrong_error_of_an_api_in_place_of_the_same_error_is_one_cause() -> No
         fail("COMMIT-05", "OffsetCommit", "error_code", "UNKNOWN_MEMBER_ID", "NONE"),
     )
     assert causes_of(*results) == [("JOIN-05", "JOIN-23"), ("JOIN-07",), ("COMMIT-05",)]
-    first = find_causes(results)[0]
+    first = find_causes_of(*results)[0]
     assert first.title.endswith("expected UNKNOWN_MEMBER_ID, observed NONE")
     assert first.alike == frozenset()
 
@@ -123,18 +128,66 @@ def test_a_wrong_error_among_members_may_have_to_do_with_different_ones() -> Non
     assert causes_of(*commits) == [("COMMIT-19",), ("COMMIT-14",)]
 
 
-def test_a_check_that_is_missing_is_one_cause_whatever_the_api_and_its_response() -> None:
-    def fail_for_lack_of_check(id: str, api: str, observed: str, requirement: str) -> RequirementResult:
-        result = fail(id, api, "error_code", "INVALID_GROUP_ID", observed)
-        guard = f"{api}.invalid-group: the group id is empty"
+def test_a_check_that_several_apis_lack_is_a_cause_for_each() -> None:
+    def fail_for_lack_of_check(id: str, api: str) -> RequirementResult:
+        result = fail(id, api, "error_code", "INVALID_GROUP_ID", "GROUP_ID_NOT_FOUND")
         (failure,) = result.failures
-        return replace(result, failures=(replace(failure, rule=guard, kind=f"{guard} ('{requirement}',)"),))
+        return replace(result, failures=(replace(failure, rule="any.invalid-group: the group id is empty"),))
 
     assert causes_of(
-        fail_for_lack_of_check("JOIN-01", "JoinGroup", "NONE", "JOIN-01"),
-        fail_for_lack_of_check("SYNC-01", "SyncGroup", "GROUP_ID_NOT_FOUND", "SYNC-01"),
-        fail_for_lack_of_check("HB-09", "Heartbeat", "REBALANCE_IN_PROGRESS", "HB-01"),
-    ) == [("JOIN-01", "SYNC-01"), ("HB-09",)]
+        fail_for_lack_of_check("JOIN-01", "JoinGroup"),
+        fail_for_lack_of_check("SYNC-01", "SyncGroup"),
+        fail_for_lack_of_check("SYNC-06", "SyncGroup"),
+        fail_for_lack_of_check("HB-01", "Heartbeat"),
+    ) == [("SYNC-01", "SYNC-06"), ("JOIN-01",), ("HB-01",)]
+
+
+def test_what_a_restart_loses_and_what_is_wrong_without_one_are_two_causes() -> None:
+    results = (
+        fail("ADMIN-01", "DescribeGroups", "error_code", "GROUP_ID_NOT_FOUND", "NONE"),
+        fail("FAILOVER-15", "DescribeGroups", "error_code", "GROUP_ID_NOT_FOUND", "NONE"),
+    )
+    assert [(each.requirements, each.harm) for each in find_causes_of(*results)] == [
+        (("FAILOVER-15",), Harm.LOSS),
+        (("ADMIN-01",), Harm.ADMINISTRATION),
+    ]
+
+
+def test_the_same_number_under_different_rules_is_no_evidence_of_one_cause() -> None:
+    def count_rows(id: str, rule: str) -> RequirementResult:
+        result = fail(id, "ListGroups", "number of rows for the group", "0", "1")
+        return replace(result, failures=(replace(result.failures[0], rule=rule),))
+
+    listed, filtered = count_rows("ADMIN-15", "list.unknown: no group"), count_rows("ADMIN-14", "list.filter: another")
+    assert causes_of(listed, filtered) == [("ADMIN-15",), ("ADMIN-14",)]
+    assert causes_of(listed, replace(listed, id="ADMIN-10")) == [("ADMIN-15", "ADMIN-10")]
+
+
+def test_what_brought_the_target_down_comes_first_among_the_causes() -> None:
+    down = Failure("trace", 3, WENT_DOWN, ("a response",), "", title="the target went down by one request: JoinGroup")
+    harm, other = find_causes_of(FAILED, unclassified=(down, replace(down, observed="NONE")))
+    assert (harm.harm, harm.title, harm.requirements) == (Harm.DOWN, down.title, ())
+    assert other.requirements == ("JOIN-29",)
+
+
+@pytest.mark.parametrize(
+    ("api", "field", "expected", "observed", "harm"),
+    [
+        ("DeleteGroups", "error_code", "GROUP_ID_NOT_FOUND", "NONE", Harm.ADMINISTRATION),
+        ("OffsetDelete", "error_code", "GROUP_SUBSCRIBED_TO_TOPIC", "NONE", Harm.LOSS),
+        ("OffsetCommit", "error_code", "UNKNOWN_TOPIC_OR_PARTITION", "NONE", Harm.ADMINISTRATION),
+        ("OffsetCommit", "error_code", "ILLEGAL_GENERATION", "NONE", Harm.FENCING),
+        ("OffsetFetch", "error_code", "UNSTABLE_OFFSET_COMMIT", "NONE", Harm.LOSS),
+        ("Heartbeat", "error_code", "REBALANCE_IN_PROGRESS", "UNKNOWN_MEMBER_ID", Harm.REFUSAL),
+        ("Heartbeat", "error_code", "ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", Harm.VALUE),
+        ("DescribeGroups", "error_code", "NONE", "GROUP_ID_NOT_FOUND", Harm.ADMINISTRATION),
+        ("JoinGroup", "early", "no response yet", "NONE at 9 ms", Harm.EARLY),
+        ("JoinGroup", "late", "9 ms at the latest", "99 ms", Harm.TIMING),
+    ],
+)
+def test_harm_is_what_users_suffer(api: str, field: str, expected: str, observed: str, harm: Harm) -> None:
+    (cause,) = find_causes_of(fail("HB-05", api, field, expected, observed))
+    assert cause.harm is harm
 
 
 def test_wrong_errors_of_several_apis_are_several_causes() -> None:
@@ -187,9 +240,9 @@ def test_the_most_harmful_cause_comes_first_then_the_one_that_reaches_furthest()
         waiting,
     )
     ids = [id for (id,) in causes_of(*results)]
-    assert ids == ["ADMIN-32", "SYNC-08", "LEAVE-09", "HB-04", "COMMIT-01", "JOIN-24", "COMMIT-18", "ADMIN-03"]
+    assert ids == ["ADMIN-32", "SYNC-08", "HB-04", "LEAVE-09", "COMMIT-01", "JOIN-24", "COMMIT-18", "ADMIN-03"]
     closed = fail("JOIN-37", "JoinGroup", "response", "a response", "the connection was closed")
-    assert find_causes([*results, closed])[0].harm is Harm.DOWN
+    assert find_causes_of(*results, closed)[0].harm is Harm.DOWN
 
 
 def test_the_requirement_that_speaks_of_the_very_response_shows_a_cause() -> None:
@@ -205,8 +258,8 @@ def test_a_failed_check_alone_is_a_cause_of_its_own_kind() -> None:
         shown = Failure("trace", 1, f"(differs in {note})", (), "", title=f"differs in {note}", kind=note)
         return RequirementResult(id, Verdict.FAIL, failures=(shown,))
 
-    found = find_causes(
-        [differing("JOIN-01", "member"), differing("JOIN-05", "member"), differing("FETCH-02", "offset")]
+    found = find_causes_of(
+        differing("JOIN-01", "member"), differing("JOIN-05", "member"), differing("FETCH-02", "offset")
     )
     assert [(cause.requirements, cause.alike) for cause in found] == [
         (("JOIN-01", "JOIN-05"), {"JOIN-05"}),

@@ -15,7 +15,7 @@ from fencepost.conformance.analysis.failures import (
     Origin,
     build_failure,
     describe_text,
-    describe_violation,
+    name_differences,
     schedule_lines,
 )
 from fencepost.conformance.classic.scenarios import ALL
@@ -30,7 +30,7 @@ from fencepost.conformance.subject import Scenario
 from fencepost.model.errors import Error
 from fencepost.traces.events import Event, Kind, Order
 from fencepost.traces.judge.judge import judge
-from fencepost.traces.verdict import FieldDifference, TraceVerdict, Violation, violations_in
+from fencepost.traces.verdict import CheckResult, CheckStatus, FieldDifference, TraceVerdict, Violation, violations_in
 from tests.support.faulty_coordinators import altering_coordinator, install
 from tests.support.trace_builder import OneMemberTrace, sync_response
 
@@ -71,6 +71,32 @@ def test_a_response_that_comes_too_late_says_by_how_much() -> None:
     (failure, *_) = failures_of(trace)
     assert failure.title == "Heartbeat response is too late"
     assert failure.differences == (FieldDifference("late", "100 ms at the latest", "900 ms, 800 ms late"),)
+
+
+def test_a_check_of_a_field_shows_what_the_request_has_there() -> None:
+    asked = {"group_id": "", "member_id": "nobody", "protocols": []}
+    events = [
+        Event(1, 0, 0, "A", Kind.REQUEST, "JoinGroup", 9, asked),
+        Event(2, 1, 0, "A", Kind.RESPONSE, "JoinGroup", 9, {"error_code": 24, "member_id": "", "members": []}, of=1),
+    ]
+    check = CheckResult("JOIN-01", 1, CheckStatus.FAIL, "differs in member")
+    failure = build_failure(events, check, ORIGIN, replayed=True)
+    assert failure.title == "JoinGroup response has the wrong member_id"
+    assert failure.differences == (FieldDifference("member_id", "'nobody'", "''"),)
+    unknown = build_failure(events, replace(check, note="differs in generation"), ORIGIN, replayed=True)
+    assert (unknown.title, unknown.differences) == ("differs in generation", ())
+
+
+def test_a_check_of_a_field_that_only_responses_have_shows_the_row_without_it() -> None:
+    partitions = [{"partition_index": 0, "metadata": "kept"}, {"partition_index": 1, "metadata": None}]
+    body = {"error_code": 0, "topics": [{"name": "t", "partitions": partitions}]}
+    events = [
+        Event(1, 0, 0, "A", Kind.REQUEST, "OffsetFetch", 5, {"group_id": "g", "topics": None}),
+        Event(2, 1, 0, "A", Kind.RESPONSE, "OffsetFetch", 5, body, of=1),
+    ]
+    check = CheckResult("COMMIT-16", 1, CheckStatus.FAIL, "differs in metadata")
+    failure = build_failure(events, check, ORIGIN, replayed=True)
+    assert failure.differences == (FieldDifference("metadata", "a text", "None"),)
 
 
 def test_members_have_their_labels_and_a_second_id_a_number() -> None:
@@ -173,7 +199,7 @@ def test_a_long_text_is_told_by_its_beginning() -> None:
 )
 def test_titles(names: tuple[str, ...], title: str) -> None:
     differences = tuple(FieldDifference(name, "x", "y", str(n)) for n, name in enumerate(names))
-    assert describe_violation(replace(VIOLATION, differences=differences)) == title
+    assert name_differences(VIOLATION.api, differences) == title
 
 
 # --- Transactional offsets that a coordinator forgets long before their retention is over.

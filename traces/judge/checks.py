@@ -10,6 +10,9 @@ from fencepost.traces.judge.groups.group_judge import MISSING, OperationRecord
 from fencepost.traces.judge.groups.judged_protocol import JudgedProtocol
 from fencepost.traces.verdict import CheckResult, CheckStatus, Violation
 
+DIFFERS_IN = "differs in "
+"""How the note on a check begins that fails by fields that are unusual."""
+
 
 def checked_sequence(check: Event) -> int:
     """The sequence number of the request whose response is checked, -1 if there is none."""
@@ -112,7 +115,7 @@ RULES_BY_RECORD = (
 )
 """Rules for what is on record at once, the first that applies counts."""
 RULES_BY_HISTORY = (
-    CheckRule(lambda of: of.unusual_fields, CheckStatus.FAIL, lambda of: "differs in " + ", ".join(of.unusual_fields)),
+    CheckRule(lambda of: of.unusual_fields, CheckStatus.FAIL, lambda of: DIFFERS_IN + ", ".join(of.unusual_fields)),
     CheckRule(lambda of: of.is_excused, CheckStatus.INCONCLUSIVE, lambda of: "the target said that it was not ready"),
     CheckRule(
         lambda of: not of.body.get("met", True),

@@ -154,7 +154,7 @@ def make_disguised(disguise: Disguise, settings: Settings) -> Target:
 
 def outcome_of(stranger: Stranger, report: Report, seconds: float) -> StrangerOutcome:
     """What a report says of a stranger."""
-    causes = find_causes(report.results)
+    causes = find_causes(report)
     failed = dict.fromkeys(each for cause in causes for each in cause.requirements)
     titles = {id: cause.title for cause in causes for id in cause.requirements}
     if report.unclassified:
