@@ -34,7 +34,7 @@ def _settings_line(line: str) -> str:
 
 REMEDIES: Mapping[str, str] = MappingProxyType(
     {
-        "restart": "[target] start = 'COMMAND'",
+        "restart": "[target] start = 'COMMAND', with keeps_storage = false if a start forgets everything",
         "second-node": "a cluster of several nodes (Metadata names one)",
         "graceful-move": "[target] move = 'COMMAND {group}', on a cluster of several nodes",
         "resize": "[capabilities] offers = ['resize']",

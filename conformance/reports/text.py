@@ -102,13 +102,15 @@ class Terminal:
                     yield from wrapped_lines(once, plain_text(text), indent, self.columns)
 
     def bullet_lines(self, items: Sequence[Text], indent: int, is_numbered: bool) -> Iterator[str]:
-        """Numbered texts are wrapped; others are long lines of programs."""
+        """Texts with a hanging indent, with numbers or not; what is to be copied stays in a line."""
         for number, item in enumerate(items, 1):
-            if is_numbered:
-                first, rest = f"{'':{indent}}{number:>2}. ", " " * (indent + 4)
-                yield from wrap_text(first, plain_text(item), rest, self.columns)
-            else:
-                yield f"{'':{max(indent, 2)}}{plain_text(item)}"
+            mark = f"{'':{indent}}{number:>2}. " if is_numbered else " " * max(indent, 2)
+            rest = " " * (len(mark) if is_numbered else len(mark) + 2)
+            yield from (
+                [f"{mark}{plain_text(item)}"]
+                if is_code(item)
+                else wrap_text(mark, plain_text(item), rest, self.columns)
+            )
 
     def stacked_lines(self, table: Table, indent: int) -> Iterator[str]:
         """Rows of two cells, the second one below the first."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from fencepost.adapters.address import TargetError
 from fencepost.adapters.target import Description, SettingOrigin
 from fencepost.conformance.capabilities import describe_facts, offered_capabilities, requirements_not_told
+from fencepost.conformance.events import ScheduleShrunk
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import Report
@@ -177,10 +178,16 @@ class RemoteRun:
                 state.add_remarks(*told)
 
     def tell_crashes(self, state: RunState, crashes: Sequence[Crash]) -> None:
-        """Have the report say what brought the target down: as a failure if it was seen again, else as left open."""
+        """Have the report say what brought the target down: as a failure if it was seen again, else as left open. The
+        trace that a failure names is saved, for the scenario itself may violate nothing."""
         runs = {request.run.scenario.name: request.run for crash in crashes for request in crash.requests}
-        state.harm = failures_of(crashes, {name: state.origin_of(run, UNCLASSIFIED) for name, run in runs.items()})
+        origins = {name: state.origin_of(run, UNCLASSIFIED) for name, run in runs.items()}
+        state.harm = failures_of(crashes, origins)
         state.undecided = describe_unexplained(crashes)
+        named = {each.trace for each in state.harm}
+        for name, run in runs.items():
+            if origins[name].trace in named:
+                state.emit(ScheduleShrunk(name, UNCLASSIFIED, run.header, run.events, confirmed=True))
 
     async def clean_up(self, state: RunState, pool: ScenarioPool) -> None:
         """Remove what the run created on the target, and note in the report what stays."""

@@ -381,8 +381,9 @@ class BrokerRun:
     def run_batch(self, batch: int, size: int, seed: int) -> tuple[FailedRequirement, ...]:
         """As `SessionRun.run_batch`: what the run found with the schedules of the batch."""
         report = self.whole_report()
-        # A random schedule is named schedule-SEED-BATCH-NUMBER, and maybe a requirement.
-        shown = {event.requirement for event in self.shrunk if int(event.name.split("-")[2]) == batch}
+        # A random schedule is named schedule-SEED-BATCH-NUMBER, and maybe a requirement; what is not brought it down.
+        drawn = (event for event in self.shrunk if event.name.startswith("schedule-"))
+        shown = {event.requirement for event in drawn if int(event.name.split("-")[2]) == batch}
         failed = [each for each in report.failed_results() if each.id in shown]
         return tuple(FailedRequirement(each.id, each.failures_by_length()[0]) for each in failed)
 

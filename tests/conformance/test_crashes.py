@@ -19,11 +19,19 @@ from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import WENT_DOWN
 from fencepost.conformance.run import crashes
-from fencepost.conformance.run.crashes import CrashMonitor, TargetGone, describe_unexplained, failures_of
+from fencepost.conformance.run.crashes import (
+    Crash,
+    CrashMonitor,
+    CutRequest,
+    TargetGone,
+    describe_unexplained,
+    failures_of,
+)
 from fencepost.conformance.run.pool import RestartBarrier
 from fencepost.conformance.run.remote import RemoteRun
-from fencepost.conformance.run.stream import RunLimits
-from fencepost.conformance.subject import Scenario, ScenarioRun
+from fencepost.conformance.run.run_state import RunState
+from fencepost.conformance.run.stream import RunLimits, TraceSaver
+from fencepost.conformance.subject import Scenario, ScenarioRun, select_scenarios
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Body, Event, Header, Kind, Order
 from fencepost.traces.verdict import TraceVerdict
@@ -196,6 +204,19 @@ def test_preparing_a_target_heeds_the_seconds_of_the_run() -> None:
         asyncio.run(open_within(broker, 0.2))
 
 
+def test_the_trace_of_what_brought_a_target_down_is_saved(tmp_path: Path) -> None:
+    nothing = select_scenarios([], [], frozenset(), smoke=False)
+    state = RunState(Plan("kafka://127.0.0.1:1", save=tmp_path), nothing, TraceSaver(tmp_path))
+    remote = RemoteRun(state.plan, Profile())
+    culprit = CutRequest(RUNS[0], RUNS[0].events[1], 0.0)
+    try:
+        remote.tell_crashes(state, [Crash((culprit,), culprit)])
+    finally:
+        remote.judges.close()
+    (failure,) = state.harm
+    assert Path(failure.trace).is_file()
+
+
 # --- whole runs
 
 
@@ -215,9 +236,12 @@ def test_a_target_that_dies_of_a_request_fails_for_that(
     words = ["env", path, sys.executable, "-m", "tests.support.foreground_broker", str(tmp_path), manner]
     profile, report = tmp_path / "p.toml", tmp_path / "r.json"
     profile.write_text(f"[target]\nstart = {json.dumps(shlex.join(words))}\n")
-    assert main(["test", "--profile", str(profile), *options, "--json", str(report), "--seconds", "300"]) == 1
+    files = ["--json", str(report), "--save", str(tmp_path / "saved")]
+    assert main(["test", "--profile", str(profile), *options, *files, "--seconds", "300"]) == 1
     document = json.loads(report.read_text())
     assert "ended" not in document
     (failure,) = document["unclassified"]
     assert failure["title"].startswith("the target went down by one request: JoinGroup") and value in failure["title"]
+    assert Path(failure["trace"]).is_file()
+    assert {"title": failure["title"], "requirements": [], "harm": "target down"} in document["causes"]
     assert "UNCLASSIFIED no request may bring a target down" in capsys.readouterr().out

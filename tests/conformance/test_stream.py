@@ -202,7 +202,7 @@ def test_the_head_of_every_report_has_the_facts() -> None:
     assert properties["setting.max_group_size"] == "not told"
     assert properties["setting.offsets_partitions"] == "50 (kit)"
     assert properties["api.JoinGroup"] == "0-9"
-    assert properties["capability.restart"] == "off: [target] start = 'COMMAND'"
+    assert "off: [target] start = 'COMMAND'" in str(properties["capability.restart"])
     assert properties["remark.1"] == "DescribeConfigs: the target closed the connection"
 
 
