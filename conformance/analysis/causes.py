@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TypeAlias
 
+from fencepost.conformance.analysis.failures import TIMES
 from fencepost.conformance.results import Failure, Remark, RemarkKind, Report, RequirementResult, Verdict
 from fencepost.model.catalogue.requirement import Requirement
 from fencepost.model.catalogue.specification import Specification
@@ -22,8 +23,6 @@ CLOSED = "the connection was closed"
 """How a difference shows that the target closed the connection instead of responding."""
 NO_MEMBERS = "no members"
 """How a state in words says so."""
-TIMES = frozenset({"early", "late"})
-"""Differences in when a response comes; the values are those of one run alone."""
 
 
 class Harm(StrEnum):

@@ -33,6 +33,8 @@ TOLD_APIS = frozenset(
 )
 """The requests of a client that a schedule tells; others only if they are what is wrong."""
 SENDER_FIELDS = ("member_id", "group_instance_id")
+TIMES = frozenset({"early", "late"})
+"""Differences in when a response comes; the values are those of one run alone."""
 QUOTED = re.compile(r"(?<!\w)'([^']+)'(?!\w)")
 ISSUED_ID = re.compile(r"FreshId\(handle=(\d+)\)")
 MAX_TEXT, BEGINNING = 40, 16
@@ -259,13 +261,15 @@ def build_failure(
         api = next((event.api for event in events if event.sequence == sequence), "")
         return replace(failure, differences=told, title=name_differences(api, told)) if told else failure
     rename, rules = labels.rename if violation.title else str, specification.rules
+    # A time is that of one run; the value that is wrong beside it says more.
+    differences = sorted(violation.differences, key=lambda each: each.name in TIMES)
     return replace(
         failure,
         observed=rename(violation.observed),
         allowed=tuple(map(rename, violation.allowed)),
         guard=labels.rename(violation.guard) if "error" in violation.fields or not violation.state else "",
-        title=violation.title or name_differences(violation.api, violation.differences),
-        differences=tuple(rename_members(each, labels) for each in violation.differences),
+        title=violation.title or name_differences(violation.api, differences),
+        differences=tuple(rename_members(each, labels) for each in differences),
         rule=f"{violation.rule}: {rules[violation.rule].guard}" if violation.rule in rules else violation.rule,
         state=labels.rename(violation.state),
         kind=violation.kind,
@@ -329,6 +333,8 @@ def name_differences(api: str, differences: Sequence[FieldDifference]) -> str:
             return f"{api} has no response"
         case ("early" | "late" as when, *_):
             return f"{api} response is too {when}"
+        case (*wrong, "early" | "late" as when):
+            return f"{api} response has the wrong {' and '.join(wrong)}, and is too {when}"
         case _:
             return f"{api} response has the wrong {' and '.join(names)}"
 

@@ -104,10 +104,11 @@ class Pairs:
 
 @dataclass(frozen=True, slots=True)
 class Bullets:
-    """Texts in a list."""
+    """Texts in a list. On a terminal they are wrapped if they are sentences, numbered or not."""
 
     items: tuple[Text, ...]
     is_numbered: bool = False
+    is_wrapped: bool = False
 
 
 @dataclass(frozen=True, slots=True)

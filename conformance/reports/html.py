@@ -81,7 +81,7 @@ def block_element(block: Block) -> str:
             return element("p", inline_element(text), class_="banner" if is_banner else "")
         case Pairs(rows):
             return pairs_element(rows)
-        case Bullets(items, is_numbered):
+        case Bullets(items=items, is_numbered=is_numbered):
             lines = "".join(element("li", inline_element(item)) for item in items)
             return element("ol" if is_numbered else "ul", lines)
         case Table():

@@ -51,7 +51,7 @@ def markdown_of(block: Block) -> Iterator[str]:
             yield inline_markdown(text)
         case Pairs(rows):
             yield "\n".join(f"- {escape(label)}: {lines_markdown(texts)}" for label, texts in rows if texts)
-        case Bullets(items, is_numbered):
+        case Bullets(items=items, is_numbered=is_numbered):
             signs = (f"{number}." if is_numbered else "-" for number in range(1, len(items) + 1))
             yield "\n".join(f"{sign} {inline_markdown(item)}" for sign, item in zip(signs, items, strict=True))
         case Table(_, columns, rows):

@@ -410,7 +410,7 @@ def open_blocks(report: Report) -> Iterator[Block]:
     if report.undecided:
         more = len(report.undecided) - MAX_OPEN_SHOWN
         lines = (*report.undecided[:MAX_OPEN_SHOWN], *([f"and {more} more"] if more > 0 else []))
-        yield Part("Left open", (Bullets(lines),))
+        yield Part("Left open", (Bullets(lines, is_wrapped=True),))
     if report.ended is not None:
         yield Only(Medium.TERMINAL, (Paragraph(f"Cut short: {describe_ending(report.ended)}"),))
     if report.idle_findings:

@@ -71,8 +71,8 @@ class Terminal:
                 return (f"{'':{indent}}{plain_text(text)}",) if is_code(text) else self.wrap(indent, text)
             case Pairs(rows):
                 return self.pair_lines(rows, indent)
-            case Bullets(items, is_numbered):
-                return self.bullet_lines(items, indent, is_numbered)
+            case Bullets():
+                return self.bullet_lines(block, indent)
             case Table():
                 return self.stacked_lines(block, indent) if block.is_stacked else table_lines(block, indent)
             case FamilyMap(rows):
@@ -101,15 +101,14 @@ class Terminal:
                 else:
                     yield from wrapped_lines(once, plain_text(text), indent, self.columns)
 
-    def bullet_lines(self, items: Sequence[Text], indent: int, is_numbered: bool) -> Iterator[str]:
-        """Texts with a hanging indent, with numbers or not; what is to be copied stays in a line."""
-        for number, item in enumerate(items, 1):
-            mark = f"{'':{indent}}{number:>2}. " if is_numbered else " " * max(indent, 2)
-            rest = " " * (len(mark) if is_numbered else len(mark) + 2)
+    def bullet_lines(self, bullets: Bullets, indent: int) -> Iterator[str]:
+        """Texts that are numbered or wrapped have a hanging indent; others are long lines of programs."""
+        for number, item in enumerate(bullets.items, 1):
+            mark = f"{'':{indent}}{number:>2}. " if bullets.is_numbered else " " * max(indent, 2)
+            rest = " " * (len(mark) if bullets.is_numbered else len(mark) + 2)
+            is_wrapped = bullets.is_numbered or bullets.is_wrapped
             yield from (
-                [f"{mark}{plain_text(item)}"]
-                if is_code(item)
-                else wrap_text(mark, plain_text(item), rest, self.columns)
+                wrap_text(mark, plain_text(item), rest, self.columns) if is_wrapped else [f"{mark}{plain_text(item)}"]
             )
 
     def stacked_lines(self, table: Table, indent: int) -> Iterator[str]:

@@ -99,6 +99,14 @@ def test_a_check_of_a_field_that_only_responses_have_shows_the_row_without_it() 
     assert failure.differences == (FieldDifference("metadata", "a text", "None"),)
 
 
+def test_a_response_that_is_late_and_wrong_is_told_by_what_is_wrong_in_it() -> None:
+    late, other = FieldDifference("late", "100 ms at the latest", "900 ms"), FieldDifference("generation_id", "1", "0")
+    check = CheckResult("GEN-01", 1, CheckStatus.FAIL, violation=replace(VIOLATION, differences=(late, other)))
+    failure = build_failure([], check, ORIGIN, replayed=True)
+    assert failure.title == "Heartbeat response has the wrong generation_id, and is too late"
+    assert failure.differences == (other, late)
+
+
 def test_members_have_their_labels_and_a_second_id_a_number() -> None:
     events = [
         Event(1, 0, 0, "B", Kind.REQUEST, "JoinGroup", 4, {"group_id": "g", "member_id": ""}),
