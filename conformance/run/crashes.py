@@ -126,9 +126,10 @@ class CrashMonitor:
         """Look whether the target is down, if a trace has a fault that says so, and nobody is looking."""
         is_looking = self._looking is not None and not self._looking.done()
         if fault.api in DISCONNECT_FAULTS and not (is_looking or self.is_down or self._is_restarting):
-            self._looking = asyncio.create_task(self._look())
+            self._looking = asyncio.create_task(self.look())
 
-    async def _look(self) -> None:
+    async def look(self) -> None:
+        """Note that the target is down if it does not respond."""
         if not await self.target.is_alive() and not self._is_restarting:
             self.is_gone.set()
 

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from fencepost.conformance.run.schedule import ScheduleScope
 
 Prepared = TypeVar("Prepared")
-MAX_CONCURRENT_SCHEDULES = 400
-"""How many random schedules are in flight."""
 CLEAN_UP_S = 20.0
 """How long the removal of what the kit created may take, in seconds."""
 MEASURING_S = 30.0
@@ -202,7 +200,10 @@ class RemoteRun:
         state.add_remarks(*self.target.idle_remarks, *stays)
 
     def scenario_pool(self, description: Description, lag_monitor: LoopLagMonitor) -> ScenarioPool:
-        """A pool that plays scenarios and has them judged as they end."""
+        """A pool that plays scenarios at the pace of the target, and has them judged as they end.
+
+        Those that begin in one moment have their responses in one, and the kit would be late for all of them.
+        """
         return ScenarioPool(
             target=self.target,
             description=description,
@@ -211,22 +212,17 @@ class RemoteRun:
             judge=self.judges.judge,
             token=self.token,
             grace=self.grace,
+            pacer=Pacer(self.target.measure_response_time),
         )
 
     def schedule_engine(
         self, pool: ScenarioPool, scope: "ScheduleScope", decisions: Mapping[str, bool]
     ) -> "ConcurrentEngine":
-        """The engine of random schedules on the target of `pool`: more of them at once, judged by the engine."""
+        """The engine of random schedules on the target of `pool`, which it judges itself."""
         # Imported late: Hypothesis is for those who ask for random schedules.
         from fencepost.conformance.run.engines import ConcurrentEngine
 
-        schedule_pool = replace(
-            pool,
-            judge=None,
-            lag_window_s=self.grace / 1000,
-            max_concurrency=MAX_CONCURRENT_SCHEDULES,
-            pacer=Pacer(self.target.measure_response_time),
-        )
+        schedule_pool = replace(pool, judge=None, lag_window_s=self.grace / 1000)
         plan, schedules = self.plan, self.protocol.make_schedules(scope)
         return ConcurrentEngine(
             schedule_pool, self.judges, schedules, plan.seed, plan.schedules, dict(decisions), plan.traces
@@ -272,7 +268,11 @@ class RemoteRun:
             scenarios = inconclusive
 
     async def replay_failures(self, state: RunState, pool: ScenarioPool, versions_run: ScenarioRun) -> None:
-        """Replay the scenarios that failed until nothing is left to confirm."""
+        """Replay the scenarios that failed until nothing is left to confirm. What was played before may have ended in
+        the middle of a crash."""
+        if self.profile.can_restart:
+            await pool.crash_monitor.look()
+            await pool.crash_monitor.revive()
 
         async def play(scenarios: Sequence[Scenario], attempt: str, on_run: RunCallback) -> None:
             if versions_run.scenario in scenarios:

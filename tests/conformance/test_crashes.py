@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from fencepost.adapters.address import TargetError
-from fencepost.adapters.target import Exchange, TraceBuilder
+from fencepost.adapters.target import Description, Exchange, TraceBuilder
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.cli import main
 from fencepost.conformance.plan import Plan
@@ -27,7 +27,8 @@ from fencepost.conformance.run.crashes import (
     describe_unexplained,
     failures_of,
 )
-from fencepost.conformance.run.pool import RestartBarrier
+from fencepost.conformance.run.play import LoopLagMonitor
+from fencepost.conformance.run.pool import RestartBarrier, ScenarioPool
 from fencepost.conformance.run.remote import RemoteRun
 from fencepost.conformance.run.run_state import RunState
 from fencepost.conformance.run.stream import RunLimits, TraceSaver
@@ -38,6 +39,7 @@ from fencepost.traces.verdict import TraceVerdict
 from tests.support.fake_broker import FakeBroker, serve_brokers
 
 ROOT = Path(__file__).parents[2]
+DESCRIPTION = Description("target", Order.INTERVALS, "monotonic", {}, Settings(), "topic")
 Requests = list[tuple[str, Body]]
 
 
@@ -215,6 +217,19 @@ def test_the_trace_of_what_brought_a_target_down_is_saved(tmp_path: Path) -> Non
         remote.judges.close()
     (failure,) = state.harm
     assert Path(failure.trace).is_file()
+
+
+def test_a_target_that_is_down_when_a_limit_ends_the_scenarios_is_started_again_for_the_replays() -> None:
+    target: Any = Fragile(lambda api, body: False)
+    remote = RemoteRun(Plan(""), Profile(start=("start",)))
+    state = RunState(remote.plan, select_scenarios([], [], frozenset(), smoke=False), lambda _: None)
+    monitor = CrashMonitor(target, can_restart=True)
+    pool = ScenarioPool(target, DESCRIPTION, monitor, LoopLagMonitor(), None, "token", 0)
+    try:
+        run_virtual(remote.replay_failures(state, pool, RUNS[0]))
+    finally:
+        remote.judges.close()
+    assert (target.starts, monitor.is_down) == (1, False)
 
 
 # --- whole runs

@@ -111,20 +111,12 @@ def test_only_delays_around_a_violation_make_it_doubtful(run_with_violation: Sce
         assert bool(judged.verdict.violated) is not is_doubtful
 
 
-def test_scenarios_begin_where_the_loop_is_not_held_up() -> None:
-    async def story() -> tuple[float, float]:
-        loop, pacer = asyncio.get_running_loop(), Pacer()
-        assert isinstance(loop, VirtualClock)
-        begun = loop.time()
-        await pacer.wait()
-        calm = loop.time() - begun
-        loop.call_soon(loop.jump, 0.6)  # as a crowd of responses would take
-        await pacer.wait()
-        return calm, loop.time() - begun
-
-    calm, busy = run_virtual(story())
-    assert calm == 0
-    assert busy > 0.6, "it waits another moment"
+def test_scenarios_begin_at_the_pace_of_the_target() -> None:
+    run = RemoteRun(Plan("kafka://127.0.0.1:1"), Profile())
+    try:
+        assert run.scenario_pool(DESCRIPTION, LoopLagMonitor()).pacer.lag == run.target.measure_response_time
+    finally:
+        run.judges.close()
 
 
 def test_what_the_kit_was_too_late_for_is_told(run_with_violation: ScenarioRun) -> None:
