@@ -226,7 +226,7 @@ async def offsets_survive(group: ScenarioContext) -> None:
     await group.commit(a, {0: 5, 1: {"committed_offset": 7, "committed_metadata": "kept"}})
     await group.restart()
 
-    await group.check("FAILOVER-12", group.fetch((0, 1, 2)))
+    await group.check_versions("FAILOVER-12", group.fetch((0, 1, 2)))
 
 
 @failovers.add("FAILOVER-12", needs=RESTART)
@@ -284,7 +284,7 @@ async def deleted_offset_stays_deleted(group: ScenarioContext) -> None:
     group.require((await deleted)["error_code"] == 0, "no offset was deleted")
     await group.restart()
 
-    await group.check("FAILOVER-22", group.fetch([0, 1]), fields="offset", reached=stored)
+    await group.check_versions("FAILOVER-22", group.fetch([0, 1]), fields="offset", reached=stored)
 
 
 # --- Further failovers: static members, a smaller size limit, and requests while the coordinator is down.

@@ -206,7 +206,7 @@ async def instance_id_is_free_after_leaving(group: ScenarioContext) -> None:
     """After its owner has left, an instance id belongs to a new member, which begins a join phase."""
     (a,) = await group.form_stable_group(static_member(group, "A"))
     await group.leave({"member_id": "", "group_instance_id": a.instance, "reason": None}, version=leave_version(group))
-    await group.check("STATIC-23", group.join(group.replacement_of(a)))
+    await group.check("STATIC-23", await group.join_new(group.replacement_of(a)))
 
 
 @statics.add("STATIC-23")
@@ -214,7 +214,7 @@ async def instance_id_is_free_after_expiry(group: ScenarioContext) -> None:
     """After its owner has expired, an instance id belongs to a new member."""
     (a,) = await group.form_stable_group(expiring_static_member(group, "A"))
     await group.sleep_past(a.session_timeout)
-    await group.check("STATIC-23", group.join(group.replacement_of(a)))
+    await group.check("STATIC-23", await group.join_new(group.replacement_of(a)))
 
 
 @statics.add("STATIC-29")
