@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
-from fencepost.conformance.cli.console import Console
+from fencepost.conformance.cli.console import Console, UsageError
 from fencepost.conformance.cli.files import check_outputs
 from fencepost.conformance.results import ExitCode
 from fencepost.conformance.run.workers import WorkerPool
@@ -18,12 +18,16 @@ from fencepost.model.classic.explore.state_layout import COORDINATOR
 from fencepost.model.classic.proofs.induction import STATEMENTS, ProofSize
 from fencepost.model.classic.proofs.results import (
     LEMMA_ROOMS,
+    REPORTS,
     false_draining_results,
     false_theorem_results,
     prove_room,
     share_sentence,
     start_inductions,
+    theorem_sentences,
 )
+from fencepost.model.classic.theorems.non_theorems import FALSE_THEOREMS
+from fencepost.model.draining.non_theorems import FALSE_CLAIMS
 from fencepost.model.explore.engine import PathStep
 from fencepost.model.proofs.induction import Progress, TheoremResult
 
@@ -61,32 +65,28 @@ class Proof:
         return ExitCode.INCONCLUSIVE if self.cut_short or "undecided" in verdicts else ExitCode.CONFORMANT
 
 
-def prove(size: ProofSize, seed: int, limit: int, progress: Progress, show: Callable[[str], None]) -> Proof:
-    """Prove everything, showing each result as soon as it is there. Ctrl-C ends it early and keeps what was proved.
+def prove(
+    size: ProofSize, seed: int, limit: int, progress: Progress, show: Callable[[str], None], theorem: str = ""
+) -> Proof:
+    """Prove everything or one theorem, showing each result as soon as it is there. Ctrl-C ends it early and keeps what
+    was proved.
 
-    What is refuted is searched for real breaches, in each small instance among so many states as the limit says. It is
-    shown at the end: the real breaches, the refuted statements, and what rests on them.
+    What is refuted is searched for real breaches at the end, in each small instance among `limit` states at most.
     """
     began = perf_counter()
     results: list[TheoremResult] = []
-    late: list[TheoremResult] = []
     found, cut_short = None, True
     try:
-        with closing(prove_all(size, seed, progress)) as proving:
+        with closing(prove_all(size, seed, progress, theorem)) as proving:
             for result in proving:
                 results.append(result)
-                if result.verdict in ("refuted", "unproved"):
-                    late.append(result)
-                else:
-                    show(result_line(result))
+                show(result_line(result))
         found = search_counterexamples(results, limit, progress)
         cut_short = False
     except KeyboardInterrupt:
         pass
     if found is not None:
         show(describe_search(results, found))
-    for result in late:
-        show(result_line(result))
     return Proof(size, seed, tuple(results), perf_counter() - began, found, cut_short)
 
 
@@ -132,19 +132,31 @@ def group_summary(step: PathStep) -> dict[str, int | str]:
     return {"generation": group.generation, "phase": group.phase.name.capitalize()}
 
 
-def prove_all(size: ProofSize, seed: int, progress: Progress) -> Generator[TheoremResult, None, None]:
-    """The results in the order in which they are shown, the quick ones first."""
+def prove_all(
+    size: ProofSize, seed: int, progress: Progress, theorem: str = ""
+) -> Generator[TheoremResult, None, None]:
+    """The results in the order in which they are shown, the quick ones first; those of the theorem if there is one."""
+    chosen = [name for name, room in LEMMA_ROOMS.items() if not theorem or theorem in room.sentences]
+    reports = REPORTS if not theorem else tuple(filter(None, (report.only(theorem) for report in REPORTS)))
     with WorkerPool(WORKER_PROCESSES) as pool:
         # Nothing is proved in this process: Ctrl-C in the middle of one of the solver's objects may get lost.
-        rooms = {name: pool.submit(prove_room, name, seed) for name in LEMMA_ROOMS}
-        started = start_inductions(size, seed, pool.map)
+        rooms = {name: pool.submit(prove_room, name, seed) for name in chosen}
+        started = start_inductions(size, seed, pool.map, reports)
         for number, (name, room) in enumerate(rooms.items(), 1):
             progress(name, number, len(rooms))
-            yield from room.result()
+            yield from (result for result in room.result() if theorem in ("", result.id))
         for induction in started:
             yield from induction.results(progress)
-    yield from false_theorem_results()
-    yield from false_draining_results()
+    for false in (*false_theorem_results(), *false_draining_results()):
+        if theorem in ("", false.id):
+            yield false
+
+
+def provable_names() -> set[str]:
+    """What `--theorem` may name: every statement, theorem or lemma, and every wording that is false."""
+    statements = {report.name_of(one) for report in REPORTS for one in report.induction.statements}
+    false = {one.statement.id for one in FALSE_THEOREMS} | {one.id for one in FALSE_CLAIMS}
+    return statements | theorem_sentences().keys() | false
 
 
 def result_line(result: TheoremResult) -> str:
@@ -171,6 +183,9 @@ def summary(proof: Proof) -> str:
     text = f"{proved} theorems proved, {false} false wordings shown false"
     if rest:
         text += f", {rest} in doubt"
+    refuted = [result.id for result in proof.results if result.verdict == "refuted"]
+    if refuted:
+        text += f" (refuted: {', '.join(refuted)})"
     if proof.cut_short:
         text = f"interrupted: {text}"
     return f"{text}, in {proof.seconds:.1f} s, the longest query {proof.longest:.2f} s"
@@ -238,6 +253,8 @@ def real_run_length(found: ViolationSearchResult | None, statement: str) -> int 
 def prove_classic(options: argparse.Namespace, console: Console) -> int:
     """Prove every theorem, print each result as it comes, and write them to a file."""
     check_outputs({"--json": options.json})
+    if options.theorem is not None and options.theorem not in provable_names():
+        raise UsageError("prove", f"no theorem is called {options.theorem!r}; `fencepost prove` tells all names")
     status = console.status_line()
 
     def show_progress(doing: str, number: int, total: int) -> None:
@@ -248,9 +265,9 @@ def prove_classic(options: argparse.Namespace, console: Console) -> int:
         console.print_line(line)
 
     size = ProofSize(options.slots, options.partitions, options.protocols)
-    proof = prove(size, options.seed, options.states, show_progress, show_result)
+    proof = prove(size, options.seed, options.states, show_progress, show_result, options.theorem or "")
     status.clear()
-    if not proof.cut_short:
+    if not proof.cut_short and not options.theorem:
         console.print_line(share_sentence())
     console.print_line(summary(proof))
     if options.json is not None:

@@ -113,6 +113,7 @@ COMMANDS = {
             Option("--slots", "N", "places for members", count, 3),
             Option("--partitions", "N", "partitions", count, 3),
             Option("--protocols", "N", "protocols a member may offer", count, 2),
+            Option("--theorem", "T", "one theorem, such as T13, proved from all others"),
             Option("--seed", "S", "seed of the solver", int, 0),
             Option(
                 "--states",

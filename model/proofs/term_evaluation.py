@@ -112,6 +112,8 @@ def to_plain(
         return to_plain(value.flags, read, token, clean) if present else None
     if isinstance(value, tuple):
         return tuple(to_plain(item, read, token, clean) for item in value)
+    if isinstance(value, Mapping):
+        return {key: to_plain(item, read, token, clean) for key, item in value.items()}
     if is_dataclass(value) and not isinstance(value, type):
         return clean(type(value)(*(to_plain(getattr(value, f.name), read, token, clean) for f in fields(value))))
     return value

@@ -1,6 +1,7 @@
 """`fencepost prove`: its output, its saved files, and the exit code."""
 
 import json
+import pickle
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,10 @@ from fencepost.conformance.classic import proofs
 from fencepost.conformance.classic.proofs import Proof, real_run_length
 from fencepost.conformance.cli import main
 from fencepost.conformance.results import ExitCode
+from fencepost.model.classic.coordinator import dispatch
 from fencepost.model.classic.core import membership
-from fencepost.model.classic.proofs.induction import ProofSize
-from fencepost.model.classic.proofs.results import IN_ONE_TERM, prove_room, start_inductions
+from fencepost.model.classic.proofs.induction import EventProof, ProofSize, prove_named_event
+from fencepost.model.classic.proofs.results import IN_ONE_TERM, false_theorem_results, prove_room, start_inductions
 from fencepost.model.proofs import solver
 from fencepost.model.proofs.induction import InductionCounterexample, TheoremResult
 from tests.support.edits import mutant
@@ -47,7 +49,7 @@ def test_exit_codes(verdicts: tuple[str, ...], code: ExitCode) -> None:
 
 def test_what_is_in_doubt_is_counted() -> None:
     assert proofs.summary(proof("proved", "refuted")) == (
-        "1 theorems proved, 0 false wordings shown false, 1 in doubt, in 1.0 s, the longest query 0.20 s"
+        "1 theorems proved, 0 false wordings shown false, 1 in doubt (refuted: T), in 1.0 s, the longest query 0.20 s"
     )
 
 
@@ -131,6 +133,45 @@ def test_a_counterexample_without_a_real_trace_is_not_called_a_bug() -> None:
 
 def test_nothing_is_searched_where_nothing_is_refuted() -> None:
     assert proofs.search_counterexamples(proof("proved", "undecided").results, 1_000, ignore_progress) is None
+
+
+def test_a_counterexample_of_the_dispatcher_goes_from_a_worker_to_the_command() -> None:
+    with mutant(dispatch.unknown_entries_response, "Error.UNKNOWN_MEMBER_ID", "Error.NONE"):
+        outcome = prove_named_event(EventProof("dispatch", "leave", TINY, 0))
+    assert {one.statement for one in outcome.counterexamples} >= {"refusal"}
+    assert pickle.loads(pickle.dumps(outcome)) == outcome
+
+
+def test_a_false_wording_whose_script_breaks_on_a_changed_core_is_told() -> None:
+    with mutant(membership.commit, "group.phase == Phase.COMPLETING", "undefined_name"):
+        told = {one.id: one for one in false_theorem_results()}
+    assert told["T5"].verdict == "not broken" and told["T5"].covers.startswith("no run, for its script ends with Name")
+    assert told["T1-ids"].verdict == "false, as it should be"
+
+
+@pytest.mark.parametrize(
+    ("theorem", "verdict"), [("T45", "proved"), ("dispatch.room", "proved"), ("settles.end", "proved"), ("T5", "false")]
+)
+def test_one_theorem_is_proved_alone(theorem: str, verdict: str, capsys: pytest.CaptureFixture[str]) -> None:
+    small = ["--slots", "1", "--partitions", "1", "--protocols", "1"]
+    assert main(["prove", "--theorem", theorem, *small]) == ExitCode.CONFORMANT
+    first, last = capsys.readouterr().out.splitlines()
+    assert first.startswith(f"{verdict}") and f"  {theorem}: " in first
+    assert last.startswith("1 theorems" if verdict == "proved" else "0 theorems proved, 1 false")
+
+
+def test_a_theorem_that_is_refuted_alone_is_told_first_and_named_last(capsys: pytest.CaptureFixture[str]) -> None:
+    with mutant(membership.heartbeat, "request.generation != group.generation", "False"):
+        (started,) = start_inductions(TINY, 0, reports=[one for one in [IN_ONE_TERM.only("T15")] if one is not None])
+        (result,) = started.results(ignore_progress)
+    assert result.verdict == "refuted"
+    assert "the other statements are assumed before a step" in proofs.result_line(result)
+    assert IN_ONE_TERM.only("T99") is None
+
+
+def test_a_theorem_that_is_none_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["prove", "--theorem", "T99"]) == ExitCode.COULD_NOT_RUN
+    assert capsys.readouterr().err.count("no theorem is called 'T99'") == 1
 
 
 @pytest.mark.parametrize("arguments", [["--slots", "0"], ["--partitions", "x"], ["--states", "0"]])
