@@ -6,6 +6,7 @@ A source without an address has none here: a book, a source file as a whole, a p
 import re
 from collections.abc import Collection, Mapping
 from functools import cache
+from pathlib import PurePosixPath
 
 TICKET = "https://issues.apache.org/jira/browse/"
 PROPOSAL = "https://cwiki.apache.org/confluence/display/KAFKA/"
@@ -50,14 +51,39 @@ group-coordinator/src/test/java/org/apache/kafka/coordinator/group/
 group-coordinator/src/test/java/org/apache/kafka/coordinator/group/classic/
   ClassicGroupMemberTest.java ClassicGroupTest.java
 """
+_METHODS = """
+core/src/main/scala/kafka/server/KafkaApis.scala
+  getCoordinator 1668
+group-coordinator/src/main/java/org/apache/kafka/coordinator/group/GroupCoordinatorService.java
+  joinGroup 314
+group-coordinator/src/main/java/org/apache/kafka/coordinator/group/GroupCoordinatorShard.java
+  deleteGroups 379
+group-coordinator/src/main/java/org/apache/kafka/coordinator/group/GroupMetadataManager.java
+  classicGroupHeartbeatToClassicGroup 4292 classicGroupJoinExistingMember 3063 classicGroupLeaveToClassicGroup 4562
+  classicGroupSyncToClassicGroup 4028 describeGroups 565 expirePendingSync 3783 prepareRebalance 3556
+  removeMemberAndUpdateClassicGroup 3402 replay 2712 rescheduleClassicGroupMemberHeartbeat 3749
+  resetAndPropagateAssignmentWithError 3665 setAndPropagateAssignment 3681
+  tryCompleteInitialRebalanceElseSchedule 3625 validateSyncGroup 4200
+group-coordinator/src/main/java/org/apache/kafka/coordinator/group/OffsetAndMetadata.java
+  fromRequest 159
+group-coordinator/src/main/java/org/apache/kafka/coordinator/group/OffsetMetadataManager.java
+  commitOffset 447 fetchOffsets 732 validateOffsetCommit 300
+group-coordinator/src/main/java/org/apache/kafka/coordinator/group/classic/ClassicGroup.java
+  initNextGeneration 1309 remove 478 selectProtocol 1025 supportsProtocols 1110 updateMember 1215
+"""
+"""The methods of Apache Kafka 3.8.0 that requirements name, with the lines where they begin, below their file."""
+_OTHERS = {"client-side assignment proposal": f"{PROPOSAL}Kafka+Client-side+Assignment+Proposal"}
 
 
 def links_of(source: str) -> tuple[tuple[str, str | None], ...]:
     """Each source that a requirement names, with its address; None where none is known."""
-    addresses = _addresses()
-    return tuple(
-        (name, f"{TICKET}{name}" if name.startswith("KAFKA-") else addresses.get(name)) for name in source.split(", ")
-    )
+    return tuple((name, _address_of(name)) for name in source.split(", "))
+
+
+def _address_of(name: str) -> str | None:
+    if name.startswith("KAFKA-"):
+        return f"{TICKET}{name}"
+    return f"{TEST}{SCHEMAS}{name}" if name.endswith("Request.json") else _addresses().get(name)
 
 
 def links_for(source: str, apis: Collection[str]) -> tuple[tuple[str, str | None], ...]:
@@ -74,8 +100,8 @@ def links_for(source: str, apis: Collection[str]) -> tuple[tuple[str, str | None
 
 @cache
 def _addresses() -> Mapping[str, str]:
-    """The addresses of proposals by their number, and of tests by their class."""
-    found = {}
+    """The addresses of proposals by their number, of tests by their class, and of methods by their class and name."""
+    found = dict(_OTHERS)
     for page in _PROPOSALS.split():
         found["-".join(re.findall(r"\w+", page)[:2])] = f"{PROPOSAL}{page}"
     for line in _TESTS.split():
@@ -83,4 +109,10 @@ def _addresses() -> Mapping[str, str]:
             folder = line
         else:
             found[line.partition(".")[0]] = f"{TEST}{folder}{line}"
+    for line in _METHODS.splitlines():
+        words = line.split()
+        if len(words) == 1:
+            (path,) = words
+        for method, number in zip(words[::2], words[1::2], strict=False):
+            found[f"{PurePosixPath(path).stem}.{method}"] = f"{TEST}{path}#L{number}"
     return found

@@ -24,7 +24,7 @@ VIOLATED_TEXT = """\
       <properties>
         <property name="requirement" value="FIND-01" />
         <property name="tier" value="core" />
-        <property name="source" value="consumer group protocol chapter, Kafka message schema" />
+        <property name="source" value="consumer group protocol chapter, FindCoordinatorRequest.json" />
       </properties>
     </testcase>
     <testcase classname="fencepost.FIND" name="FIND-04 Node follows from the group id">
@@ -39,7 +39,7 @@ VIOLATED_TEXT = """\
       <properties>
         <property name="requirement" value="FIND-08" />
         <property name="tier" value="core" />
-        <property name="source" value="Kafka message schema, Apache Kafka source" />
+        <property name="source" value="FindCoordinatorRequest.json, KafkaApis.getCoordinator" />
       </properties>
       <skipped message="not-observed" />
     </testcase>

@@ -7,10 +7,10 @@ REQUIREMENTS = """
 # FindCoordinator
 FIND-01 MUST: Lookup names a usable node
   A lookup of key type 0 for any string succeeds and names a node that then accepts group requests for that group.
-  [consumer group protocol chapter, Kafka message schema]
+  [consumer group protocol chapter, FindCoordinatorRequest.json]
 FIND-02 MUST: Lookup creates nothing
   The answer to a lookup does not depend on whether the group exists, and looking a group up does not create it.
-  [Apache Kafka source] presumes ADMIN-01
+  [KafkaApis.getCoordinator] presumes ADMIN-01
 FIND-03 MUST: Lookups agree
   Lookups of the same group name the same node for as long as nothing moves, whichever node is asked.
   [consumer group protocol chapter]
@@ -22,14 +22,14 @@ FIND-05 MUST: Batched lookup
   [KIP-699, Kafka message schema]
 FIND-06 MUST: Answer layout by version
   A lookup is answered in top-level fields up to version 3, and in the list of coordinators from version 4 on.
-  [Kafka message schema]
+  [FindCoordinatorRequest.json]
 FIND-07 MUST: Unknown key type
-  A lookup with an unknown key type is refused with INVALID_REQUEST. [Apache Kafka source]
+  A lookup with an unknown key type is refused with INVALID_REQUEST. [KafkaApis.getCoordinator]
 FIND-08 MUST: No coordinator to name; in passing
   While no coordinator can be named, a lookup is answered COORDINATOR_NOT_AVAILABLE with node -1.
-  [Kafka message schema, Apache Kafka source]
+  [FindCoordinatorRequest.json, KafkaApis.getCoordinator]
 FIND-09 SHOULD: Lookup of the empty group id
-  A lookup of the empty group id should succeed like that of any other. [Apache Kafka source]
+  A lookup of the empty group id should succeed like that of any other. [KafkaApis.getCoordinator]
 FIND-10 MUST: Wrong node; needs second-node
   A group request sent to a node that is not the coordinator is answered NOT_COORDINATOR and changes nothing.
   [GroupCoordinatorTest]
@@ -45,7 +45,7 @@ JOIN-03 MUST: Session timeout checked before the group; needs session-bounds
   A bad session timeout is reported also for a group that does not exist, and does not create it.
   [Apache Kafka source] presumes JOIN-02
 JOIN-04 MUST: Rebalance timeout is not bounded
-  The session timeout limits do not apply to the rebalance timeout. [Apache Kafka source]
+  The session timeout limits do not apply to the rebalance timeout. [GroupCoordinatorService.joinGroup]
 JOIN-05 MUST: Member id in an unknown group
   A JoinGroup that brings a member id to an unknown group is refused with UNKNOWN_MEMBER_ID, echoes the id and does not
   create the group, with an instance id or without. [GroupMetadataManagerTest, GroupCoordinatorTest]
@@ -65,7 +65,7 @@ JOIN-11 MUST: Pending id joins
   A JoinGroup with a pending id is accepted as that of a new member under this id. [KIP-394, GroupMetadataManagerTest]
 JOIN-12 MUST: Second JoinGroup's protocols and timeouts apply
   For a member that joins in two steps, the protocols and timeouts of the second request are those that count.
-  [Apache Kafka source] presumes TIMER-01
+  [GroupMetadataManager.classicGroupJoinExistingMember] presumes TIMER-01
 JOIN-13 MUST: Pending id gone
   A pending id that left, expired or belongs to a deleted group is refused with UNKNOWN_MEMBER_ID.
   [GroupMetadataManagerTest, GroupCoordinatorTest] presumes TIMER-08, LEAVE-10
@@ -92,7 +92,7 @@ JOIN-20 MUST: Lone member changes its whole list
 JOIN-21 MUST: Refusal changes nothing
   A refused JoinGroup leaves the group as it was. [GroupMetadataManagerTest]
 JOIN-22 MUST: Emptied group takes another type
-  A group that is Empty again accepts a different protocol type. [Apache Kafka source]
+  A group that is Empty again accepts a different protocol type. [ClassicGroup.supportsProtocols]
 JOIN-23 MUST: Unknown member id
   A JoinGroup with an id that is neither a member's nor pending is refused with UNKNOWN_MEMBER_ID and echoes the id.
   [JoinGroupRequestTest]
@@ -128,7 +128,7 @@ JOIN-34 MUST: Protocol order counts
   The same protocols in another order count as different. [ClassicGroupMemberTest, Apache Kafka source]
 JOIN-35 MUST: Timeouts alone do not count
   A rejoin that changes nothing but a timeout counts as identical, and the new timeout is not stored.
-  [Apache Kafka source] presumes JOIN-32, TIMER-01
+  [GroupMetadataManager.classicGroupJoinExistingMember] presumes JOIN-32, TIMER-01
 JOIN-36 MUST: One round, one answer
   When a join phase completes, all members that rejoined get the same generation, protocol and leader.
   [GroupMetadataManagerTest, client-side assignment proposal]
@@ -147,7 +147,7 @@ JOIN-41 MUST: Shape of refusals
   A refusal carries generation -1 and no protocol name: empty up to version 6, null from version 7 on.
   [JoinGroupRequestTest] presumes JOIN-23
 JOIN-42 MUST: Version 0 rebalance timeout
-  In version 0 the session timeout serves as the rebalance timeout. [Kafka message schema] presumes JOIN-44, TIMER-27
+  In version 0 the session timeout serves as the rebalance timeout. [JoinGroupRequest.json] presumes JOIN-44, TIMER-27
 JOIN-43 MUST: Join reason is ignored
   The reason sent from version 8 on, whether null, empty or long, affects nothing. [KIP-800]
 JOIN-44 MUST: Rebalance timeout drops the absent
@@ -171,7 +171,7 @@ JOIN-50 MUST: Pending ids do not count; needs size-limit
   Pending ids do not count towards the size limit. [GroupMetadataManagerTest]
 JOIN-51 MUST: Second join while one is parked
   A second JoinGroup of the same member while one is parked does not count twice, and the newer one is answered.
-  [Apache Kafka source]
+  [ClassicGroup.updateMember]
 JOIN-52 MUST: Dropped connection still counts
   A parked JoinGroup whose connection dropped still counts as rejoined. [Apache Kafka source]
 JOIN-53 MUST: Former member of an Empty group

@@ -66,7 +66,7 @@ STATIC-21 MUST: Static session expiry
   [KIP-345, GroupMetadataManagerTest] presumes TIMER-01
 STATIC-22 MUST: Kept member that never syncs
   A kept static member that never syncs is removed at the sync timeout, even if it heartbeats.
-  [Apache Kafka source] presumes TIMER-12
+  [GroupMetadataManager.expirePendingSync] presumes TIMER-12
 STATIC-23 MUST: Instance id is freed
   An instance id is free again after its member left or expired. [Apache Kafka source] presumes TIMER-01, LEAVE-04
 STATIC-24 MUST: Replacement ids are fresh
@@ -84,7 +84,7 @@ STATIC-28 MUST: Replacement survives; needs restart; since 2.6.1, KAFKA-10284
 STATIC-29 MUST: Static member leaves
   A LeaveGroup by a static member removes it and starts a rebalance. [GroupMetadataManagerTest]
 STATIC-30 MUST: Instance id needs its version
-  Below the version that introduced it, an instance id is not required by any API. [Kafka message schema]
+  Below the version that introduced it, an instance id is not required by any API. [JoinGroupRequest.json]
 
 # Timers: sessions, the rebalance timeout, the sync timeout, the initial delay; none fires early
 TIMER-01 MUST: Session expiry
@@ -112,7 +112,8 @@ TIMER-09 MUST: Longest rebalance timeout
   The rebalance timeout of a round is the longest among the members at its start.
   [KIP-62, ClassicGroupTest] presumes JOIN-44
 TIMER-10 MUST: Later joiners do not extend
-  Members that join during a round do not extend its rebalance timeout. [Apache Kafka source] presumes JOIN-44
+  Members that join during a round do not extend its rebalance timeout. [GroupMetadataManager.prepareRebalance] presumes
+  JOIN-44
 TIMER-11 MUST: Sync timeout; since 2.8.1, KAFKA-12890
   Members that do not sync within the rebalance timeout after the join phase are removed and a rebalance starts, even
   while they heartbeat. [KAFKA-12890, GroupMetadataManagerTest, GroupCoordinatorTest]
@@ -137,16 +138,18 @@ TIMER-18 MUST: Initial delay is not cut short; needs initial-delay
 TIMER-19 MUST: Initial delay after emptying; needs initial-delay
   The initial delay applies again when an emptied group is joined. [KIP-134]
 TIMER-20 MUST: Pending id and initial delay; needs initial-delay
-  A pending id does not lengthen the initial delay. [Apache Kafka source] presumes JOIN-07
+  A pending id does not lengthen the initial delay. [GroupMetadataManager.tryCompleteInitialRebalanceElseSchedule]
+  presumes JOIN-07
 TIMER-21 MUST: Expiry during the join phase
   In PreparingRebalance, a member that neither heartbeats nor rejoins is removed at its session timeout, which completes
   the join phase if it was the last obstacle. [GroupMetadataManagerTest] presumes TIMER-01, TIMER-05, TIMER-24
 TIMER-22 MUST: Sessions are independent
-  Requests of one member do not extend the session of another. [Apache Kafka source] presumes TIMER-01
+  Requests of one member do not extend the session of another.
+  [GroupMetadataManager.rescheduleClassicGroupMemberHeartbeat] presumes TIMER-01
 TIMER-23 SHOULD: No initial delay; needs no-initial-delay
-  With an initial delay of 0 a lone member should be answered at once. [Apache Kafka source]
+  With an initial delay of 0 a lone member should be answered at once. [GroupMetadataManager.prepareRebalance]
 TIMER-24 MUST: Session timeout per member
-  Every member has its own session timeout. [Kafka message schema] presumes TIMER-01
+  Every member has its own session timeout. [JoinGroupRequest.json] presumes TIMER-01
 TIMER-25 MUST: Timers of members that are gone
   A timer of a member that was dropped, removed or has left has no effect. [KAFKA-7196]
 TIMER-26 MUST: Join timer ends with its phase
@@ -162,7 +165,7 @@ GEN-02 MUST: Generation counts rounds
   Every completed join phase raises the generation by exactly 1, phases that end Empty included.
   [GroupMetadataManagerTest]
 GEN-03 MUST: Only join phases raise the generation; in passing
-  Nothing but a completed join phase raises the generation. [Apache Kafka source]
+  Nothing but a completed join phase raises the generation. [ClassicGroup.initNextGeneration]
 GEN-04 MUST: One protocol, one leader; in passing
   Without a failover, the successful answers of one generation agree on the protocol and, static replacement apart, on
   the leader. [client-side assignment proposal]
@@ -187,7 +190,7 @@ GEN-11 MUST: Rolling upgrade
 GEN-12 MUST: Protocol type is the group's; in passing
   The protocol type in an answer is that of the group. [KIP-559]
 GEN-13 MUST: Recreated group starts over
-  After a group was deleted and created again its first generation is 1. [Apache Kafka source]
+  After a group was deleted and created again its first generation is 1. [GroupCoordinatorShard.deleteGroups]
 GEN-14 MUST: Emptied group counts on
   A group that emptied but was not deleted goes on counting generations. [GroupMetadataManagerTest]
 GEN-15 MUST: Previous generation is fenced; in passing
@@ -202,13 +205,13 @@ GEN-18 MUST: Kept member is fenced
   A static member kept without rejoining is fenced by the new generation like any other until it rejoins.
   [GroupMetadataManagerTest]
 GEN-19 MUST: Kept members vote
-  The votes of static members kept without rejoining count. [Apache Kafka source] presumes STATIC-18
+  The votes of static members kept without rejoining count. [ClassicGroup.selectProtocol] presumes STATIC-18
 GEN-20 MUST: Members of a round; in passing
   The members of a round are exactly those that rejoined and the static ones that were kept.
   [GroupMetadataManagerTest] presumes GEN-06, STATIC-18
 GEN-21 MUST: Pending ids are no members
   A group of which the last member leaves or expires in Stable or CompletingRebalance is Empty at once, whether ids are
-  pending or not. [Apache Kafka source]
+  pending or not. [GroupMetadataManager.prepareRebalance]
 
 # Failover: the state of a group after its coordinator was killed or has moved
 FAILOVER-01 MUST: Not ready yet; needs restart
@@ -231,12 +234,12 @@ FAILOVER-06 MUST: Unsynced round is lost; needs restart
   UNKNOWN_MEMBER_ID. [Apache Kafka source]
 FAILOVER-07 MUST: Members of the lost round; needs restart
   The members of the last stored generation are known afterwards, and those new in the lost round are not.
-  [Apache Kafka source] presumes FAILOVER-02
+  [GroupMetadataManager.replay] presumes FAILOVER-02
 FAILOVER-08 MUST: Pending ids are lost; needs restart
-  Pending ids are lost, so a JoinGroup with one is refused with UNKNOWN_MEMBER_ID. [Apache Kafka source]
+  Pending ids are lost, so a JoinGroup with one is refused with UNKNOWN_MEMBER_ID. [GroupMetadataManager.replay]
 FAILOVER-09 MAY: Generation number used again; needs restart
   The next round may be given the number of the lost one.
-  [Apache Kafka source] untestable: a permission: no response can break it
+  [GroupMetadataManager.replay] untestable: a permission: no response can break it
 FAILOVER-10 MUST: Generation does not fall back; needs restart
   The generation does not fall below the last one that was synced or ended Empty. [GroupMetadataManagerTest]
 FAILOVER-11 MUST: Parked requests end; needs graceful-move

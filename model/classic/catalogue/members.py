@@ -26,7 +26,7 @@ SYNC-07 MUST: Old versions need no protocol
   Up to version 4 a SyncGroup needs neither protocol type nor name. [GroupMetadataManagerTest, SyncGroupRequestTest]
 SYNC-08 MUST: Generation before protocol
   When both the generation and the protocol are wrong, the answer is ILLEGAL_GENERATION.
-  [Apache Kafka source] presumes SYNC-04, SYNC-05
+  [GroupMetadataManager.validateSyncGroup] presumes SYNC-04, SYNC-05
 SYNC-09 MUST: Sync in PreparingRebalance
   In PreparingRebalance, a SyncGroup with the current generation is answered REBALANCE_IN_PROGRESS at once.
   [GroupCoordinatorTest, GroupMetadataManagerTest]
@@ -42,7 +42,7 @@ SYNC-12 MUST: Assignments are handed on exactly
 SYNC-13 MUST: Member left out
   A member that the leader left out succeeds with an empty assignment. [GroupMetadataManagerTest, GroupCoordinatorTest]
 SYNC-14 MUST: Assignment for a stranger
-  Assignments for ids that are not members are ignored. [Apache Kafka source]
+  Assignments for ids that are not members are ignored. [GroupMetadataManager.setAndPropagateAssignment]
 SYNC-15 MUST: Assignments from a follower
   Assignments in the SyncGroup of a follower are ignored. [client-side assignment proposal]
 SYNC-16 MUST: Sync in Stable
@@ -54,7 +54,8 @@ SYNC-18 MUST: Interrupted sync phase
   A rebalance that starts in CompletingRebalance answers every parked SyncGroup with REBALANCE_IN_PROGRESS and no
   assignment. [GroupMetadataManagerTest, GroupCoordinatorTest]
 SYNC-19 MUST: Interrupted assignment is forgotten
-  An assignment from an interrupted round is never seen later. [Apache Kafka source]
+  An assignment from an interrupted round is never seen later.
+  [GroupMetadataManager.resetAndPropagateAssignmentWithError]
 SYNC-20 MUST: Previous generation after Stable
   Once Stable, a SyncGroup with the previous generation is still refused with ILLEGAL_GENERATION.
   [GroupMetadataManagerTest] presumes SYNC-04
@@ -65,10 +66,10 @@ SYNC-22 MUST: Errors carry no assignment; in passing
   An error answer to a SyncGroup carries an empty assignment. [Apache Kafka source]
 SYNC-23 MUST: Rebalance overtakes the leader; in passing
   If a rebalance begins before the leader's assignment is stored, the leader's SyncGroup is answered
-  REBALANCE_IN_PROGRESS and does not succeed. [Apache Kafka source]
+  REBALANCE_IN_PROGRESS and does not succeed. [GroupMetadataManager.classicGroupSyncToClassicGroup]
 SYNC-24 MUST: Second sync while one is parked
   When a member repeats a SyncGroup while one is parked, the newer one is answered; the older may never be.
-  [Apache Kafka source] presumes SYNC-10
+  [GroupMetadataManager.classicGroupSyncToClassicGroup] presumes SYNC-10
 SYNC-25 MUST: Answered assignment survives; needs restart
   A SyncGroup that succeeded means that the assignment survives a failover of the coordinator.
   [client-side assignment proposal] presumes FAILOVER-02
@@ -99,7 +100,8 @@ HB-09 MUST: Heartbeat extends the session
   A Heartbeat that succeeds or is answered REBALANCE_IN_PROGRESS extends the session by a full session timeout.
   [GroupMetadataManagerTest, GroupCoordinatorTest]
 HB-10 MUST: Refused Heartbeat does not extend
-  A Heartbeat refused with any other error does not extend the session. [Apache Kafka source] presumes TIMER-01
+  A Heartbeat refused with any other error does not extend the session.
+  [GroupMetadataManager.classicGroupHeartbeatToClassicGroup] presumes TIMER-01
 HB-11 MUST: Rebalance signalled until rejoin
   A member is told REBALANCE_IN_PROGRESS on every Heartbeat until it rejoins or is dropped.
   [client-side assignment proposal]
@@ -133,10 +135,11 @@ LEAVE-07 MUST: Leaving completes the join phase
   In PreparingRebalance, a leave completes the join phase if all remaining members have rejoined and no id is pending.
   [GroupMetadataManagerTest]
 LEAVE-08 MUST: Leaving keeps the initial delay; needs initial-delay
-  During the initial delay a leave does not cut the delay short. [Apache Kafka source]
+  During the initial delay a leave does not cut the delay short.
+  [GroupMetadataManager.tryCompleteInitialRebalanceElseSchedule]
 LEAVE-09 MUST: Parked join of the leaver
   The parked JoinGroup of a member that leaves is answered UNKNOWN_MEMBER_ID with an empty member id.
-  [Apache Kafka source]
+  [GroupMetadataManager.removeMemberAndUpdateClassicGroup]
 LEAVE-10 MUST: Pending id leaves
   A LeaveGroup of a pending id succeeds, and the id is unknown afterwards.
   [GroupMetadataManagerTest, GroupCoordinatorTest]
@@ -144,7 +147,8 @@ LEAVE-11 MUST: Entries answered one by one
   From version 3 on, entries are answered one by one and in order with their ids echoed, and a failing entry does not
   stop the others. [KIP-345, GroupMetadataManagerTest]
 LEAVE-12 MUST: Same member twice
-  A member named twice in one request gives success and then UNKNOWN_MEMBER_ID. [Apache Kafka source]
+  A member named twice in one request gives success and then UNKNOWN_MEMBER_ID.
+  [GroupMetadataManager.classicGroupLeaveToClassicGroup]
 LEAVE-13 MUST: Entry without any id
   An entry with neither member id nor instance id gives UNKNOWN_MEMBER_ID. [LeaveGroupRequestTest]
 LEAVE-14 MUST: Removal by instance id
@@ -154,9 +158,10 @@ LEAVE-15 MUST: Instance id mismatch; since 3.0.0, commit 5dae3648abd, pull reque
   In an entry, an unknown instance id gives UNKNOWN_MEMBER_ID and a known one with another member's id gives
   FENCED_INSTANCE_ID. [KIP-345, LeaveGroupRequestTest]
 LEAVE-16 MUST: Empty batch
-  An empty list of members succeeds without entries and changes nothing. [Apache Kafka source]
+  An empty list of members succeeds without entries and changes nothing.
+  [GroupMetadataManager.classicGroupLeaveToClassicGroup]
 LEAVE-17 MUST: Leader leaves
-  A leader that leaves is replaced by a member that rejoins. [Apache Kafka source]
+  A leader that leaves is replaced by a member that rejoins. [ClassicGroup.remove]
 LEAVE-18 MUST: Leave reason is ignored
   The reason sent from version 5 on affects nothing. [KIP-800]
 LEAVE-19 MUST: Leaving in CompletingRebalance
@@ -164,7 +169,7 @@ LEAVE-19 MUST: Leaving in CompletingRebalance
   [GroupCoordinatorTest, GroupMetadataManagerTest]
 LEAVE-20 MUST: Leaving needs no generation
   A LeaveGroup needs no generation, and up to version 2 it removes a static member that is named by its id.
-  [Kafka message schema, Apache Kafka source]
+  [LeaveGroupRequest.json, GroupMetadataManager.classicGroupLeaveToClassicGroup]
 LEAVE-21 MUST: Offsets outlive members
   Leaving does not delete committed offsets. [GroupCoordinatorTest]
 LEAVE-22 MUST: Batch empties the group

@@ -51,9 +51,9 @@ COMMIT-15 MUST: Metadata too long; needs metadata-limit; since 3.7.1, KAFKA-1637
   Metadata longer than the limit gets OFFSET_METADATA_TOO_LARGE for its own partition only, and the others are stored.
   [OffsetMetadataManagerTest]
 COMMIT-16 MUST: Null metadata
-  Null metadata comes back as an empty string. [Apache Kafka source]
+  Null metadata comes back as an empty string. [OffsetAndMetadata.fromRequest]
 COMMIT-17 MUST: Any offset
-  Every 64-bit offset is stored and returned, also one lower than before. [Apache Kafka source]
+  Every 64-bit offset is stored and returned, also one lower than before. [OffsetMetadataManager.commitOffset]
 COMMIT-18 MUST: Leader epoch
   A leader epoch committed from version 6 on is returned by OffsetFetch from version 5 on, and is -1 if none was given.
   [KIP-320, Kafka message schema]
@@ -61,7 +61,7 @@ COMMIT-19 MUST: Commit extends the session
   A commit accepted in Stable or PreparingRebalance extends the member's session.
   [GroupCoordinatorTest, OffsetMetadataManagerTest]
 COMMIT-20 MUST: Refused commit does not extend
-  A refused commit does not extend the session. [Apache Kafka source] presumes TIMER-01
+  A refused commit does not extend the session. [OffsetMetadataManager.validateOffsetCommit] presumes TIMER-01
 COMMIT-21 MUST: Instance id before generation; since 3.0.0, commit 5dae3648abd, pull request 9958
   From version 7 on, an instance id of another member gets FENCED_INSTANCE_ID and an unknown one UNKNOWN_MEMBER_ID, both
   before the generation is checked. [KIP-345, OffsetMetadataManagerTest] presumes STATIC-06, STATIC-07
@@ -72,7 +72,7 @@ COMMIT-23 MUST: Fenced by the next generation; in passing
   Once any member has been given the next generation, nobody's commit with the previous one succeeds.
   [consumer group protocol chapter]
 COMMIT-24 MUST: Commits leave the group alone
-  A commit changes neither state nor generation nor membership. [Apache Kafka source]
+  A commit changes neither state nor generation nor membership. [OffsetMetadataManager.commitOffset]
 COMMIT-25 MUST: Commits are durable; needs restart
   A commit that succeeded is visible to every later fetch and survives a failover. [consumer group protocol chapter]
 COMMIT-26 SHOULD: Explicit retention; needs retention
@@ -121,7 +121,7 @@ FETCH-07 MUST: No membership needed
   A fetch needs neither membership nor a generation, and works in every state.
   [OffsetFetchRequestTest, Apache Kafka source] presumes FETCH-01
 FETCH-08 MUST: Fetch does not extend a session
-  A fetch does not extend any session. [Apache Kafka source] presumes TIMER-01
+  A fetch does not extend any session. [OffsetMetadataManager.fetchOffsets] presumes TIMER-01
 FETCH-09 MUST: Member fields are ignored
   In version 9 the member id and epoch are ignored for classic groups. [OffsetFetchRequestTest] presumes FETCH-01
 FETCH-10 MUST: Stable fetch with a pending transaction; needs transactions
@@ -168,9 +168,10 @@ ADMIN-07 MUST: One description per group
 ADMIN-08 MUST: Authorized operations
   From version 3 on, authorized operations are -2147483648 unless they were asked for. [KIP-430]
 ADMIN-09 MUST: Pending ids are not described
-  Pending ids never show in a description. [Apache Kafka source]
+  Pending ids never show in a description. [GroupMetadataManager.describeGroups]
 ADMIN-10 MUST: Looking changes nothing
-  Describing and listing groups changes nothing and extends no session. [Apache Kafka source] presumes TIMER-01
+  Describing and listing groups changes nothing and extends no session. [GroupMetadataManager.describeGroups] presumes
+  TIMER-01
 ADMIN-11 MUST: Every group is listed
   A list contains every existing group of the node with its protocol type, Empty and simple ones too.
   [ListGroupsRequestTest]
@@ -199,7 +200,7 @@ ADMIN-21 MUST: Deleting a simple group
   A simple group can be deleted, and so can the one with the empty id. [GroupCoordinatorTest]
 ADMIN-22 MUST: Members of a deleted group
   After a deletion, a former member or pending id gets UNKNOWN_MEMBER_ID, and its commits ILLEGAL_GENERATION or
-  GROUP_ID_NOT_FOUND. [Apache Kafka source]
+  GROUP_ID_NOT_FOUND. [GroupCoordinatorShard.deleteGroups]
 ADMIN-23 MUST: Offset deletion without a group
   Deleting offsets gives INVALID_GROUP_ID for an empty group id and GROUP_ID_NOT_FOUND for an unknown group, at top
   level and without topics. [OffsetDeleteRequestTest]
