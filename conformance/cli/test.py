@@ -190,11 +190,14 @@ def run_test_client(options: argparse.Namespace, console: Console) -> int:
 def make_run(options: argparse.Namespace) -> "ClientRun":
     """The run that the options describe."""
     from fencepost.conformance.clients.run import ClientRun
+    from fencepost.conformance.plan import BUNDLED
     from fencepost.conformance.profile import CLIENT_SECTIONS, load_profile
 
     command = tuple(options.command)
     plan = plan_of(options, " ".join(command))
     profile = load_profile(options.profile, CLIENT_SECTIONS)
+    if command == (BUNDLED,):
+        options.driven, options.at_once = True, 1  # it takes the time that it computes
     player, protocol = make_player(command, options.driven, options.startup_seconds)
     if options.upstream is not None:
         player = play_upstream(player, options.upstream, profile)
@@ -226,12 +229,18 @@ def make_player(
 
     from fencepost.adapters.client.cluster import start_cluster
     from fencepost.adapters.client.program import ClientProgram, DrivenProgram
+    from fencepost.adapters.virtual_clock import run_virtual_in_thread
     from fencepost.conformance.clients.protocol import client_protocol
     from fencepost.conformance.clients.stage import ClientPlayer
+    from fencepost.conformance.plan import BUNDLED
 
     # Whatever a client does to its connections is judged, and no news for the operator.
     logging.getLogger("fencepost.adapters.serve").setLevel(logging.CRITICAL)
     protocol = client_protocol(is_driven=is_driven)
+    if command == (BUNDLED,) and protocol.bundled is not None:
+        client = protocol.bundled()
+        player = ClientPlayer(client, BUNDLED, protocol.judge, client.start_cluster, startup_seconds, "virtual")
+        return replace(player, is_driven=is_driven, run=run_virtual_in_thread), protocol
     subject = DrivenProgram(command) if is_driven else ClientProgram(command)
     name = " ".join(command)
     player = ClientPlayer(subject, name, protocol.judge, start_cluster, startup_seconds, is_driven=is_driven)
@@ -323,7 +332,7 @@ COMMANDS = {
     "test-client": Command(
         run_test_client,
         (
-            Option("command", "CMD", "the client and its arguments", nargs="*"),
+            Option("command", "CMD", "the client and its arguments, or bundled for the kit's own", nargs="*"),
             *SELECTION,
             Option("--driven", help="CMD is a driver: it takes commands and tells of callbacks and records"),
             Option("--startup-seconds", "S", "what CMD may take to its first JoinGroup", duration, START_S),

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from fencepost.conformance.cli.console import Console
-from fencepost.conformance.cli.options import Command, Option, count
+from fencepost.conformance.cli.options import Command, OneOf, Option, count
 from fencepost.conformance.zoo.strategies import STRATEGIES
 
 MOST_FREQUENT = 10
@@ -57,14 +57,15 @@ def run_strangers(options: argparse.Namespace, console: Console) -> int:
     """
     from fencepost.conformance.cli.files import check_outputs
     from fencepost.conformance.results import ExitCode
+    from fencepost.conformance.zoo.fault import Side
     from fencepost.conformance.zoo.strangers import RECORDED, count_kit_failures, figures_of, measure, row_of
     from fencepost.conformance.zoo.strangers_run import Measurement
 
     check_outputs({"--json": options.json})
     numbers = tuple(options.only or ())
-    measurement = Measurement(
-        options.seed, options.brokers, options.schedules, options.workers, numbers, options.network
-    )
+    side = Side.MEMBER if options.clients else Side.COORDINATOR
+    many, schedules = options.clients or options.brokers, options.schedules
+    measurement = Measurement(options.seed, many, schedules, options.workers, numbers, options.network, side)
     with console.progress() as progress:
         measurement.run(progress, options.shrink)
     for name, share in measure(measurement.judged).items():
@@ -82,7 +83,7 @@ def run_strangers(options: argparse.Namespace, console: Console) -> int:
     if options.record and not measurement.is_cut_short:
         drawn = {"seed": options.seed, "strangers": len(measurement.judged), "schedules": options.schedules}
         document = {**drawn, "figures": figures_of(measurement.judged)}
-        RECORDED.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        RECORDED[side].write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     if measurement.is_cut_short:
         return console.interrupt("interrupted: the table has what was measured before")
     return ExitCode.VIOLATION if failures else ExitCode.CONFORMANT
@@ -119,12 +120,17 @@ COMMANDS = {
     "strangers": Command(
         run_strangers,
         (
-            Option("--brokers", "N", "strangers to test", count, 100),
+            OneOf(
+                (
+                    Option("--brokers", "N", "strange coordinators to test", count, 100),
+                    Option("--clients", "N", "test N strange clients", count),
+                )
+            ),
             Option("--seed", "S", "what they are drawn by", int, 0),
             Option("--only", "K", "the strangers with these numbers alone", int, nargs="+", repeats=True),
             Option("--schedules", "N", "random schedules of each run", int, 10),
             Option("--workers", "N", "runs at a time", count, os.cpu_count() or 1, tells_default=False),
-            Option("--network", help="test them over the network, on loopback"),
+            Option("--network", help="test coordinators over the network, on loopback"),
             Option("--shrink", "N", "shrink the strangers of the N most frequent failures of the kit", int, 0),
             Option("--json", "F", "write the figures and every stranger as JSON", Path),
             Option("--record", help="save the figures as those that README tells"),

@@ -1,14 +1,17 @@
 """The interface of a protocol to runs against clients: one value that names its parts."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
-from fencepost.adapters.client.cluster import CLIENT_LABEL
+from fencepost.adapters.client.cluster import CLIENT_LABEL, ScriptedCluster
+from fencepost.adapters.client.program import ClientUnderTest
 from fencepost.conformance.run.schedule import Move, Schedule, ScheduleProtocol
 from fencepost.conformance.subject import NO_DECISIONS, Scenario, Subject
 from fencepost.model.catalogue.requirement import Requirement, Verifiability
 from fencepost.model.catalogue.specification import Specification
 from fencepost.model.protocols import default_protocol, load_part
+from fencepost.model.settings import Settings
 from fencepost.traces.client_judge.judge import FollowClient, judge_client
 from fencepost.traces.events import Body, Event, Header, Kind
 from fencepost.traces.verdict import TraceVerdict
@@ -42,6 +45,14 @@ def schedule_in(events: Iterable[Event]) -> Schedule | None:
 # -- runs -------------------------------------------------------------------------------------------------------------
 
 
+class BundledClient(ClientUnderTest, Protocol):
+    """A client in this process."""
+
+    async def start_cluster(self, settings: Settings) -> ScriptedCluster:
+        """A cluster that it can reach."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class ClientProtocol:
     """A protocol whose clients can be tested.
@@ -57,6 +68,8 @@ class ClientProtocol:
     out_of_reach: frozenset[str]
     schedules: ScheduleProtocol | None = None
     """Random schedules, if it has any."""
+    bundled: Callable[[], BundledClient] | None = None
+    """Makes the client that the kit brings along, if there is one: it runs in this process, on virtual time."""
 
     def judge(
         self, header: Header, events: Iterable[Event], decisions: Mapping[str, bool] = NO_DECISIONS

@@ -288,10 +288,14 @@ DOUBLED_END = "the program ended after a response that came twice, which no brok
 """A client may: Apache Kafka's fails then."""
 
 
+RunPlaying: TypeAlias = Callable[[Coroutine[Any, Any, ScenarioRun]], Awaitable[ScenarioRun]]
+
+
 @dataclass(frozen=True, slots=True)
 class ClientPlayer:
     """Plays scenarios with a client, of which `facts` are known. `start_cluster` starts a cluster that clients can
-    reach."""
+    reach. A client in this process is played on virtual time, if the loop that asks for it is on another one: `run`
+    runs it then."""
 
     subject: ClientUnderTest
     name: str
@@ -302,10 +306,13 @@ class ClientPlayer:
     is_driven: bool = False
     grace_ms: int = GRACE_MS
     facts: ClientFacts = ClientFacts()
+    run: RunPlaying | None = None
 
     async def play(self, scenario: Scenario, name: str = "", judge_trace: JudgeFunction | None = None) -> ScenarioRun:
         """Play a scenario from the start of a cluster to the end of the client, again if the kit was too late to blame
         anybody. Raises `TargetError`."""
+        if self.run is not None:
+            return await self.run(self._play_once(scenario, judge_trace))
         run = await self._play_once(scenario, judge_trace)
         for _ in range(MAX_REPEATS):
             if not (run.verdict.violated and explain_lag(run.loop_lag, run.header.grace)):

@@ -31,7 +31,7 @@ class ProtocolZoo:
     `bugs` are those that implementations shipped, by their numbers, and `not_put_back` says of others why they are not
     among them. `mutants` makes the systematic mutants by their names, whose results are recorded, `more_mutants` those
     that only tests hunt. `find_difference` compares a mutant with what is shipped: where they differ, "" if nowhere.
-    `strangers` are what it draws strangers from, if it has any.
+    `strangers` are what it draws strangers from.
     """
 
     bugs: Mapping[str, Fault[Any]]
@@ -40,7 +40,7 @@ class ProtocolZoo:
     mutants: Callable[[], Mapping[str, Fault[Any]]]
     more_mutants: Callable[[], Mapping[str, Fault[Any]]]
     find_difference: Callable[[Fault[Any]], str]
-    strangers: StrangerKind | None = None
+    strangers: tuple[StrangerKind, ...] = ()
 
 
 class UnknownFault(FencepostError):
@@ -53,9 +53,9 @@ def zoos() -> tuple[ProtocolZoo, ...]:
     return tuple(load_part(place) for place in protocols_with(lambda entry: entry.zoo).values())
 
 
-def stranger_kind() -> StrangerKind:
-    """What strangers are drawn from."""
-    return next(zoo.strangers for zoo in zoos() if zoo.strangers is not None)
+def stranger_kind(side: Side) -> StrangerKind:
+    """What strangers are drawn from that stand in for this side."""
+    return next(kind for zoo in zoos() for kind in zoo.strangers if kind.side is side)
 
 
 @cache

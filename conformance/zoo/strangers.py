@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, TypeAlias
 
-from fencepost.conformance.zoo.fault import Fault, Patch
+from fencepost.conformance.zoo.fault import Fault, Patch, Side
 from fencepost.traces.events import Order
 
 # --- a stranger
@@ -24,8 +24,8 @@ Value: TypeAlias = int | str
 @dataclass(frozen=True, slots=True)
 class Stranger:
     """A stranger as plain data: the number under which a seed draws it, its differences with their values, and the ids
-    of its faults. The run on it plays so many random `schedules`, and is about the requirements in `only` (none: all),
-    in the process of the stranger, or over the network.
+    of its faults. It stands in for a coordinator, or for a member. The run on it plays so many random `schedules`, and
+    is about the requirements in `only` (none: all), in the process of the stranger, or over the network.
     """
 
     seed: int
@@ -35,6 +35,7 @@ class Stranger:
     schedules: int = 0
     only: tuple[str, ...] = ()
     is_remote: bool = False
+    side: Side = Side.COORDINATOR
 
     def __str__(self) -> str:
         told = [f"{name} {value}".strip() for name, value in self.differences]
@@ -95,6 +96,7 @@ class StrangerKind:
     goes_with: Callable[[Fault[Any], Sequence[Fault[Any]], Sequence[str]], bool]
     play: Callable[[Stranger], "StrangerOutcome"]
     requirements: Callable[[], Collection[str]]
+    side: Side = Side.COORDINATOR
 
 
 DIFFERENCE_SHARE = 0.15
@@ -119,7 +121,7 @@ def draw_stranger(kind: StrangerKind, seed: int, number: int, schedules: int, is
         fault = chance.choice(chance.choices(pools, [min(len(each), FULL_POOL) for each in pools])[0])
         if fault not in chosen and kind.goes_with(fault, chosen, [name for name, _ in differences]):
             chosen.append(fault)
-    return Stranger(seed, number, differences, tuple(each.id for each in chosen), schedules, (), is_remote)
+    return Stranger(seed, number, differences, tuple(each.id for each in chosen), schedules, (), is_remote, kind.side)
 
 
 # --- what a run on it was worth
@@ -299,7 +301,10 @@ def count_kit_failures(judged: Iterable[Judged]) -> Counter[KitFailure]:
     return Counter(failure for each in judged for failure in set(kit_failures(each)))
 
 
-RECORDED = Path(__file__).with_name("strangers.json")
+RECORDED = {
+    Side.COORDINATOR: Path(__file__).with_name("strangers.json"),
+    Side.MEMBER: Path(__file__).with_name("strange_clients.json"),
+}
 """The figures of the last measurement that was recorded."""
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from fencepost.conformance.events import Progress
 from fencepost.conformance.run.workers import MAX_MEMORY_BYTES, WorkerPool
+from fencepost.conformance.zoo.fault import Side
 from fencepost.conformance.zoo.registry import stranger_kind
 from fencepost.conformance.zoo.strangers import (
     Judged,
@@ -42,7 +43,7 @@ def play_within(stranger: Stranger, cpu: int) -> StrangerOutcome:
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
     signal.signal(signal.SIGXCPU, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + cpu + 1, hard))
-    return stranger_kind().play(stranger)
+    return stranger_kind(stranger.side).play(stranger)
 
 
 @dataclass(slots=True)
@@ -116,6 +117,7 @@ class Measurement:
     workers: int
     numbers: tuple[int, ...] = ()
     is_remote: bool = False
+    side: Side = Side.COORDINATOR
     bounds: Bounds = Bounds()
     judged: list[Judged] = field(default_factory=list)
     smallest: dict[KitFailure, Stranger] = field(default_factory=dict)
@@ -124,7 +126,7 @@ class Measurement:
     def run(self, show: Callable[[Progress], None], shrink: int = 0) -> None:
         """Measure, and shrink the strangers of so many kinds of failures of the kit, the most frequent ones first.
         Ctrl-C ends it early, with what was measured so far."""
-        kind = stranger_kind()
+        kind = stranger_kind(self.side)
         numbers = self.numbers or range(self.strangers)
         drawn = [draw_stranger(kind, self.seed, each, self.schedules, self.is_remote) for each in numbers]
         begun = time.monotonic()

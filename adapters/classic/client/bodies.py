@@ -98,7 +98,7 @@ def read_join_response(request: Body, body: Body) -> ClientResponse:
     return JoinResponse(
         Error(body["error_code"]),
         body["generation_id"],
-        body["protocol_type"],
+        body.get("protocol_type"),
         body["protocol_name"],
         id_token(body["leader"]),
         id_token(body["member_id"]),
@@ -109,7 +109,7 @@ def read_join_response(request: Body, body: Body) -> ClientResponse:
 
 def read_sync(request: Body, body: Body) -> ClientResponse:
     """The response to SyncGroup."""
-    named = body["protocol_type"], body["protocol_name"]
+    named = body.get("protocol_type"), body.get("protocol_name")
     return SyncResponse(Error(body["error_code"]), *named, assignment=AssignmentBytes(body["assignment"]))
 
 

@@ -20,7 +20,7 @@ from fencepost.model.classic.member.client import (
     next_handle,
 )
 from fencepost.model.classic.member.commits import error_in
-from fencepost.model.classic.member.settings import ClientSettings
+from fencepost.model.classic.member.settings import RANGE, ROUND_ROBIN, ClientSettings, ResetPolicy
 from fencepost.model.classic.member.step import (
     AssignManually,
     ClientInput,
@@ -39,6 +39,15 @@ from fencepost.model.groups.messages import PartitionErrors
 from fencepost.model.settings import Settings
 from fencepost.traces.model_transitions import Transition
 
+BUNDLED_CLIENT = ClientSettings(
+    strategies=(RANGE, ROUND_ROBIN),
+    session_timeout=6_000,
+    heartbeat_interval=500,
+    max_poll_interval=6_000,
+    auto_commit_interval=1_000,
+    reset_policy=ResetPolicy.EARLIEST,
+)
+"""Those of the client that the kit brings along: an eager one whose timers are short."""
 LONG_POLL_MS = 2_000
 """A poll that may take as long returns as soon as there are records."""
 

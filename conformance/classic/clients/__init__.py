@@ -1,5 +1,8 @@
 """The scenarios for clients of the classic protocol, and the protocol's description for runs."""
 
+from functools import partial
+
+from fencepost.adapters.classic.client.driver import BUNDLED_CLIENT, ReferenceSubject
 from fencepost.conformance.classic.clients import (
     crossings,
     draining,
@@ -33,7 +36,13 @@ ALWAYS_OUT_OF_REACH = frozenset({"restart", "racks"})
 OUT_OF_REACH = ALWAYS_OUT_OF_REACH | {"driver", "poll-interval", "auto-commit", "manual-assignment", "pattern"}
 """The capabilities that no program has of which nothing is known but its command."""
 CLASSIC_CLIENTS = ClientProtocol(
-    CLIENT_SPECIFICATION, SCENARIOS, ClassicClient, CLIENT_CAPABILITIES, OUT_OF_REACH, ClassicClientSchedules()
+    CLIENT_SPECIFICATION,
+    SCENARIOS,
+    ClassicClient,
+    CLIENT_CAPABILITIES,
+    OUT_OF_REACH,
+    ClassicClientSchedules(),
+    partial(ReferenceSubject, BUNDLED_CLIENT),
 )
 """Clients of the classic protocol of which only requests are seen."""
 DRIVEN_CLIENTS = ClientProtocol(
@@ -43,5 +52,6 @@ DRIVEN_CLIENTS = ClientProtocol(
     CLIENT_CAPABILITIES,
     ALWAYS_OUT_OF_REACH,
     ClassicClientSchedules(is_driven=True),
+    partial(ReferenceSubject, BUNDLED_CLIENT, is_driven=True),
 )
 """Clients of the classic protocol with a driver."""

@@ -10,6 +10,7 @@ from fencepost.conformance.classic.zoo.client_stand import CLIENTS, ClientFault,
 from fencepost.conformance.classic.zoo.clients import CLIENT_BUGS, NOT_PUT_BACK, reference
 from fencepost.conformance.classic.zoo.comparison import find_difference
 from fencepost.conformance.classic.zoo.coordinator_stand import COORDINATORS, CoordinatorFault
+from fencepost.conformance.classic.zoo.strange_clients_run import STRANGE_CLIENTS
 from fencepost.conformance.classic.zoo.strangers_run import CLASSIC_STRANGERS
 from fencepost.conformance.zoo.fault import Side, mutant_fault
 from fencepost.conformance.zoo.hunt import hunt_fault
@@ -53,5 +54,5 @@ CLASSIC_ZOO = ProtocolZoo(
     coordinator_mutants,
     member_mutants,
     find_difference,
-    CLASSIC_STRANGERS,
+    (CLASSIC_STRANGERS, STRANGE_CLIENTS),
 )

@@ -225,7 +225,7 @@ def test_the_smallest_stranger_that_shows_something() -> None:
 
 def test_a_measurement_says_how_far_it_has_come(monkeypatch: pytest.MonkeyPatch) -> None:
     kind = StrangerKind((), lambda: {"pool": {"A": FAULT}}, lambda *given: True, StrangerOutcome, lambda: ())
-    monkeypatch.setattr(strangers_run, "stranger_kind", lambda: kind)
+    monkeypatch.setattr(strangers_run, "stranger_kind", lambda side: kind)
 
     def stop_after_two(strangers: Any, workers: int, bounds: Bounds) -> Any:
         yield from map(StrangerOutcome, strangers[:2])

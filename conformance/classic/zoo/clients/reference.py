@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from fencepost.adapters.classic.client.driver import ReferenceSubject
+from fencepost.adapters.classic.client.driver import BUNDLED_CLIENT, ReferenceSubject
 from fencepost.conformance.zoo.fault import FaultFamily, Injection, Patch, Side, owner_of
 from fencepost.conformance.zoo.fault import instead_of as stand_in_for
 from fencepost.conformance.zoo.mutants import Mutant, apply_mutant, load_changed, package_mutants, source_of
@@ -17,7 +17,6 @@ from fencepost.model.classic import member
 from fencepost.model.classic.member.settings import (
     COOPERATIVE_STICKY,
     RANGE,
-    ROUND_ROBIN,
     STICKY,
     ClientSettings,
     ResetPolicy,
@@ -25,15 +24,7 @@ from fencepost.model.classic.member.settings import (
 from fencepost.model.frozen import evolve
 from fencepost.model.sorts import InstanceId
 
-EAGER = ClientSettings(
-    strategies=(RANGE, ROUND_ROBIN),
-    session_timeout=6_000,
-    heartbeat_interval=500,
-    max_poll_interval=6_000,
-    auto_commit_interval=1_000,
-    reset_policy=ResetPolicy.EARLIEST,
-)
-"""An eager client whose timers are short."""
+EAGER = BUNDLED_CLIENT
 COOPERATIVE = evolve(EAGER, strategies=(COOPERATIVE_STICKY,))
 STICKY_ONLY = evolve(EAGER, strategies=(STICKY,))
 MIXED = evolve(EAGER, strategies=(COOPERATIVE_STICKY, RANGE))

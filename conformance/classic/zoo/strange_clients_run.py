@@ -1,0 +1,242 @@
+"""A run on a strange client, as `fencepost test-client bundled` has it, and the names that its faults may have.
+
+The names are measured without asking the judge for one. Every scenario is played with the fault and without it, and the
+steps that the client's model takes are laid side by side. The rules of the first step that differs have requirements:
+these are the fault's own names, beside those that the zoo knows for it and those that the changed function cites. The
+requirements of rules that apply more or less often from there on are broken as a consequence.
+"""
+
+import ast
+import asyncio
+import re
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import count
+from types import SimpleNamespace
+from typing import Any
+
+from fencepost.adapters.classic.client.driver import ReferenceDriver
+from fencepost.adapters.serve import server
+from fencepost.adapters.virtual_clock import run_virtual, run_virtual_in_thread
+from fencepost.conformance.classic.clients import CLASSIC_CLIENTS, DRIVEN_CLIENTS, SCENARIOS
+from fencepost.conformance.classic.zoo.client_stand import ClientFault, make_player
+from fencepost.conformance.classic.zoo.clients import CLIENT_BUGS, reference
+from fencepost.conformance.classic.zoo.coordinator_stand import skip_judging
+from fencepost.conformance.classic.zoo.strange_clients import CLIENT_DIFFERENCES, SETTINGS
+from fencepost.conformance.classic.zoo.strangers_faults import find_function, is_in_one_function
+from fencepost.conformance.classic.zoo.strangers_run import drop_event, outcome_of
+from fencepost.conformance.clients import stage
+from fencepost.conformance.clients.run import ClientRun
+from fencepost.conformance.clients.stage import ClientFacts, ClientPlayer
+from fencepost.conformance.plan import BUNDLED, Plan
+from fencepost.conformance.results import Report
+from fencepost.conformance.subject import Scenario
+from fencepost.conformance.zoo.fault import Fault, Patch, Side, mutant_fault
+from fencepost.conformance.zoo.measuring import CpuLimitExceeded, cpu_limit
+from fencepost.conformance.zoo.mutants import Mutant, apply_mutant, source_of
+from fencepost.conformance.zoo.strangers import (
+    TOGETHER,
+    Disguise,
+    FaultNames,
+    Stranger,
+    StrangerKind,
+    StrangerOutcome,
+    hold_against,
+)
+from fencepost.model.classic.catalogue.client import CLIENT_CATALOGUE, MEMBER_RULES
+from fencepost.model.classic.member.settings import ClientSettings
+from fencepost.traces.events import Event
+
+MAX_SECONDS = 5.0
+"""The seconds of one core that a scenario is played for."""
+CITED = re.compile(r"\b[A-Z]+\d?-\d+\b")
+
+# --- faults
+
+
+def put_in_mutant(mutant: Mutant, patch: Patch) -> None:
+    """Put one changed function into the shipped module, so that it goes together with every other fault. Raises any
+    exception if it cannot be made."""
+    module = sys.modules[mutant.module]
+    owner, _, name = mutant.function.rpartition(".")
+    node = find_function(apply_mutant(source_of(mutant.module), mutant), mutant.function)
+    made: dict[str, Any] = {}
+    exec(compile(ast.Module([node], []), module.__file__ or mutant.module, "exec"), module.__dict__, made)
+    reference.replace_function(patch, getattr(getattr(module, owner) if owner else module, name), made[name])
+
+
+@cache
+def client_pools() -> Mapping[str, Mapping[str, ClientFault]]:
+    """The faults of each origin by their ids."""
+    mutants = filter(is_in_one_function, reference.member_mutants())
+    faults = (mutant_fault(each, Side.MEMBER, reference.EAGER, put_in_mutant) for each in mutants)
+    return {"bugs": CLIENT_BUGS, "mutants": {fault.id: fault for fault in faults}}
+
+
+def fault_with(id: str) -> ClientFault:
+    """The fault with this id."""
+    return next(pool[id] for pool in client_pools().values() if id in pool)
+
+
+def goes_with(fault: Fault[Any], others: Sequence[Fault[Any]], differences: Sequence[str]) -> bool:
+    """Whether a fault fits beside others: all of them show in the same settings."""
+    needs = {each.setting for each in (fault, *others)} - {reference.EAGER}
+    return not needs or (len(needs) == 1 and not SETTINGS & set(differences))
+
+
+def base_settings(faults: Sequence[ClientFault]) -> ClientSettings:
+    """The settings in which some faults show."""
+    special = (fault.setting for fault in faults if fault.setting != reference.EAGER)
+    return replace(next(special, reference.EAGER), request_timeout=10_000)
+
+
+# --- what the client does, not judged
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """What a client does in a scenario: the steps of its model, each with its rules, and all events."""
+
+    steps: tuple[tuple[Any, ...], ...] = ()
+    events: tuple[Event, ...] = ()
+
+    def rules(self, begin: int) -> Counter[str]:
+        """How often each rule applies from a step on."""
+        return Counter(rule for _, rules, _ in self.steps[begin:] for rule in rules)
+
+
+def course_of(settings: ClientSettings, scenario: Scenario) -> Course:
+    """What the client that is active in this process does in a scenario. Raises `CpuLimitExceeded` if it hangs."""
+    steps: list[tuple[Any, ...]] = []
+    take, numbers = ReferenceDriver.take_step, count(1)
+
+    def take_step(driver: ReferenceDriver, given: Any) -> Any:
+        step = take(driver, given)
+        steps.append((given, step.rules, step.outputs))
+        return step
+
+    names = tuple(strategy.name for strategy in settings.strategies)
+    facts = ClientFacts(names, settings.session_timeout, settings.rebalance_timeout, settings.instance is not None)
+    with Patch() as patch:
+        patch.replace(ReferenceDriver, "take_step", take_step)
+        patch.replace(stage, "uuid4", lambda: SimpleNamespace(hex="00000000"))
+        patch.replace(server, "uuid", SimpleNamespace(uuid4=lambda: next(numbers)))
+        try:
+            with cpu_limit(MAX_SECONDS):
+                run = run_virtual(make_player(settings, facts).play(scenario, "", skip_judging))
+        except CpuLimitExceeded:
+            raise
+        except Exception:  # a mutant may raise anything
+            return Course()
+    return Course(tuple(steps), run.events)
+
+
+@cache
+def shipped_courses(settings: ClientSettings) -> tuple[Course, ...]:
+    """What the shipped client does in every scenario."""
+    return tuple(course_of(settings, scenario) for scenario in SCENARIOS)
+
+
+# --- names
+
+
+@cache
+def names_of(faults: tuple[ClientFault, ...]) -> FaultNames | None:
+    """The names of some faults together; None if they show in no scenario, or nothing can be played as they hang."""
+    settings = base_settings(faults)
+    shipped = shipped_courses(settings)
+    with Patch() as patch:
+        try:
+            for fault in faults:
+                fault.apply(patch)
+            faulty = tuple(course_of(settings, scenario) for scenario in SCENARIOS)
+        except Exception:  # it hangs, or cannot be made
+            return None
+    if all(before.events == after.events for before, after in zip(shipped, faulty, strict=True)):
+        return None
+    own = {id for fault in faults for id in (*fault.breaks, *cited_by(fault))}
+    later: set[str] = set()
+    for before, after in zip(shipped, faulty, strict=True):
+        pairs = enumerate(zip(before.steps, after.steps, strict=False))
+        first = next((place for place, (one, other) in pairs if one != other), None)
+        if first is not None:
+            own |= set(requirements_of((*before.steps[first][1], *after.steps[first][1])))
+            known, seen = before.rules(first), after.rules(first)
+            later |= set(requirements_of((known - seen) | (seen - known)))
+    return FaultNames(frozenset(own), frozenset(later - own))
+
+
+def requirements_of(rules: Any) -> Iterator[str]:
+    """The requirements of some rules."""
+    for rule in rules:
+        yield from MEMBER_RULES[rule].requirements
+
+
+def cited_by(fault: ClientFault) -> Iterator[str]:
+    """The requirements that the function cites which a mutant changes."""
+    if fault.mutant is not None:
+        tree = ast.parse(source_of(fault.mutant.module))
+        node = find_function(tree, fault.mutant.function)
+        lines = source_of(fault.mutant.module).splitlines()[node.lineno - 1 : node.end_lineno]
+        yield from (id for line in lines for id in CITED.findall(line) if id in CLIENT_CATALOGUE)
+
+
+# --- the run
+
+
+def play_stranger(stranger: Stranger) -> StrangerOutcome:
+    """Put differences and faults into this process, test, and take them out again."""
+    names = {id: measured for id in stranger.faults if (measured := names_of((fault_with(id),))) is not None}
+    stranger = replace(stranger, faults=tuple(names))
+    faults = tuple(map(fault_with, stranger.faults))
+    if len(faults) > 1:
+        names[TOGETHER] = names_of(faults) or FaultNames()
+    begun = time.process_time()
+    report = asyncio.run(test_disguised(stranger, faults))
+    outcome = replace(outcome_of(stranger, report, time.process_time() - begun), names=names)
+    missed = hold_against(outcome).missed
+    shown = tuple(id for id in stranger.faults if id not in missed or shows_on(stranger, faults, id))
+    return replace(outcome, stranger=replace(stranger, faults=shown))
+
+
+async def test_disguised(stranger: Stranger, faults: Sequence[ClientFault]) -> Report:
+    """The report of a run with the reference client as differences and faults make it."""
+    seed = stranger.seed * 1_000 + stranger.number
+    plan = Plan(BUNDLED, patterns=stranger.only, seed=seed, schedules=stranger.schedules, shrink_seconds=0.0)
+    with Patch() as patch:
+        put_in_differences(stranger, patch)
+        for fault in faults:
+            fault.apply(patch)
+        subject = reference.make_subject(base_settings(faults))
+        protocol = DRIVEN_CLIENTS if subject.is_driven else CLASSIC_CLIENTS
+        player = ClientPlayer(subject, BUNDLED, protocol.judge, subject.start_cluster, 30.0, "virtual")
+        player = replace(player, is_driven=subject.is_driven, run=run_virtual_in_thread)
+        run = ClientRun(plan, (BUNDLED,), protocol, player, at_once=1, is_driven=subject.is_driven)
+        return await run.run(drop_event)
+
+
+def put_in_differences(stranger: Stranger, patch: Patch) -> None:
+    """Put the differences of a stranger into this process."""
+    disguise, known = Disguise(patch), {each.name: each for each in CLIENT_DIFFERENCES}
+    for name, value in stranger.differences:
+        known[name].put_in(value, disguise)
+
+
+def shows_on(stranger: Stranger, faults: Sequence[ClientFault], id: str) -> bool:
+    """Whether a fault changes anything that scenarios see of a stranger with these differences and no other fault."""
+    settings, fault = base_settings(faults), fault_with(id)
+    with Patch() as patch:
+        put_in_differences(stranger, patch)
+        before = [course_of(settings, scenario).events for scenario in SCENARIOS]
+        fault.apply(patch)
+        return [course_of(settings, scenario).events for scenario in SCENARIOS] != before
+
+
+STRANGE_CLIENTS = StrangerKind(
+    CLIENT_DIFFERENCES, client_pools, goes_with, play_stranger, lambda: CLIENT_CATALOGUE, Side.MEMBER
+)
+"""Strange members of classic groups."""

@@ -1,0 +1,74 @@
+"""Strange clients: correct ones are blamed for nothing, faulty ones are named, and what can be said of a fault is
+measured."""
+
+from dataclasses import replace
+
+import pytest
+
+from fencepost.conformance.classic.zoo.clients import CLIENT_BUGS
+from fencepost.conformance.classic.zoo.clients.reference import COOPERATIVE, EAGER
+from fencepost.conformance.classic.zoo.strange_clients import CLIENT_DIFFERENCES
+from fencepost.conformance.classic.zoo.strange_clients_run import (
+    STRANGE_CLIENTS,
+    base_settings,
+    client_pools,
+    goes_with,
+    names_of,
+    play_stranger,
+)
+from fencepost.conformance.cli import main
+from fencepost.conformance.zoo.fault import Side
+from fencepost.conformance.zoo.registry import stranger_kind
+from fencepost.conformance.zoo.strangers import Difference, Stranger, draw_stranger, hold_against
+
+PLAIN = Stranger(1, 0, (), (), only=("MEMBER-02", "POLL-02"), side=Side.MEMBER)
+IDLE = {"no driver", "begins at"}
+"""The differences with which a client shows no records."""
+
+
+@pytest.mark.parametrize("difference", CLIENT_DIFFERENCES, ids=lambda each: each.name)
+def test_an_allowed_difference_takes_part_and_is_not_blamed(difference: Difference) -> None:
+    only = PLAIN.only[: 1 if difference.name in IDLE else 2]
+    for value in {difference.values[0], difference.values[-1]}:
+        outcome = play_stranger(replace(PLAIN, differences=((difference.name, value),), only=only))
+        assert (outcome.ended, outcome.failed, outcome.undecided) == ("", (), {}), value
+        assert outcome.passed == len(only), value
+
+
+def test_a_seed_draws_the_same_clients() -> None:
+    drawn = [draw_stranger(STRANGE_CLIENTS, 5, number, 0) for number in range(40)]
+    assert drawn == [draw_stranger(STRANGE_CLIENTS, 5, number, 0) for number in range(40)]
+    assert {each.side for each in drawn} == {Side.MEMBER} and len({each.differences for each in drawn}) > 20
+    assert stranger_kind(Side.MEMBER) is STRANGE_CLIENTS
+
+
+def test_a_fault_is_found_and_named() -> None:
+    outcome = play_stranger(replace(PLAIN, faults=("BUG-58",), only=("MEMBER-13",)))
+    judged = hold_against(outcome)
+    assert (judged.found, judged.outside, judged.is_first_right) == (("BUG-58",), (), True)
+
+
+def test_faults_that_need_other_settings_do_not_go_together() -> None:
+    by_hand, cooperative = (
+        CLIENT_BUGS["BUG-61"],
+        next(bug for bug in CLIENT_BUGS.values() if bug.setting == COOPERATIVE),
+    )
+    assert not goes_with(by_hand, [cooperative], ()) and not goes_with(by_hand, [], ["assignors"])
+    assert goes_with(by_hand, [CLIENT_BUGS["BUG-58"]], ["push"])
+    assert base_settings((CLIENT_BUGS["BUG-58"], cooperative)) == replace(COOPERATIVE, request_timeout=10_000)
+    assert base_settings(()) == replace(EAGER, request_timeout=10_000)
+
+
+@pytest.mark.slow
+def test_the_names_of_a_mutant_are_measured_from_the_steps_of_the_model() -> None:
+    mutants = client_pools()["mutants"]
+    fault = next(each for name, each in mutants.items() if name.startswith("leaving.close: always: client.closing"))
+    names = names_of((fault,))
+    assert names is not None and "MEMBER-22" in names.own
+
+
+def test_the_command_measures_strange_clients(capsys: pytest.CaptureFixture[str]) -> None:
+    plain = next(number for number in range(50) if not draw_stranger(STRANGE_CLIENTS, 1, number, 0).faults)
+    arguments = ["--seed", "1", "--only", str(plain), "--schedules", "0", "--workers", "1"]
+    assert main(["strangers", "--clients", "1", *arguments]) in (0, 1)
+    assert "runs that ended" in capsys.readouterr().out
