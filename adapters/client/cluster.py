@@ -2,11 +2,11 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias
 
 from fencepost.adapters.address import Address, TargetError
-from fencepost.adapters.serve.coordination import Request, refuse_elsewhere
+from fencepost.adapters.serve.coordination import Request, refuse_elsewhere, topic_id_of
 from fencepost.adapters.serve.server import Disconnect, Respond, ServeConnection, Server, serve_connection
 from fencepost.model.errors import Error, FencepostError
 from fencepost.model.settings import Settings
@@ -330,6 +330,8 @@ class ScriptedCluster:
         self.trace = WireTrace(self._record, self.now, labels=OneLabel())
         self._watchers: list[Watcher] = []
         self._connections: dict[asyncio.StreamWriter, int] = {}
+        self._names: dict[str, str] = {}
+        """The topics by their ids, which Fetch has in the place of names from version 13 on."""
         self.flooded = asyncio.Event()
         self.before_request: Callable[[], None] = lambda: None
         """Called before each request is recorded."""
@@ -347,6 +349,7 @@ class ScriptedCluster:
     async def create_topic(self, name: str, partitions: int, records: int) -> None:
         """Create a topic with so many records in each partition."""
         await self.brokers.create_topic(name, partitions)
+        self._names[topic_id_of(name)] = name
         for index in range(partitions if records else 0):
             await self.produce(name, index, [f"{name}-{index}-{number}" for number in range(records)])
         self.annotate("topics", {"topics": {name: partitions}})
@@ -445,7 +448,8 @@ class ScriptedCluster:
         errors: list[str] = []
         for topic in decode_response("Fetch", version, response).body.get("responses") or ():
             for row in topic["partitions"]:
-                name = f"{topic.get('topic', '')}/{row['partition_index']}"
+                known = topic["topic"] if "topic" in topic else self._names.get(topic["topic_id"], "")
+                name = f"{known}/{row['partition_index']}"
                 batches = decode_batches(row.get("records") or b"").batches
                 if row["error_code"]:
                     errors.append(name)
@@ -481,7 +485,16 @@ class ScriptedCluster:
             writer.write(len(response).to_bytes(4) + response)
         return response
 
+    def _name_topics(self, event: Event) -> Event:
+        """A Fetch in which each topic has its name."""
+        rows = event.body.get("topics") or ()
+        if event.api != "Fetch" or not any("topic_id" in row for row in rows):
+            return event
+        named = [{**row, "topic": self._names.get(row["topic_id"], "")} for row in rows]
+        return replace(event, body={**event.body, "topics": named})
+
     def _record(self, event: Event) -> None:
+        event = self._name_topics(event)
         self.events.append(event)
         if len(self.events) >= MAX_EVENTS:
             self.flooded.set()

@@ -73,6 +73,21 @@ class ServedCluster:
             ]
         }
 
+    def delete_topics(self, body: Body) -> Body:
+        """Respond to DeleteTopics. Offsets that groups have committed for a topic stay."""
+        rows = [{"name": name, "error_code": self.topics.delete(name)} for name in body["topic_names"]]
+        return {"responses": rows}
+
+    def create_partitions(self, body: Body) -> Body:
+        """Respond to CreatePartitions; where replicas are to be is ignored, as there is one of each partition."""
+        return {"results": [self._grow_topic(topic, body["validate_only"]) for topic in body["topics"]]}
+
+    def _grow_topic(self, topic: Body, validate_only: bool) -> Body:
+        error = self.topics.growth_error(topic["name"], topic["count"])
+        if error is Error.NONE and not validate_only:
+            self.topics.grow(topic["name"], topic["count"])
+        return {"name": topic["name"], "error_code": error, "error_message": None}
+
     def describe_configs(self, body: Body) -> Body:
         """Respond to DescribeConfigs with the coordinator's settings for the broker; topics have none."""
         return {"results": [self._describe_resource(resource) for resource in body["resources"]]}

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -55,15 +56,34 @@ class ReadResult:
 
 class Partition:
     """Batches in order of their offsets. `start_offset` is the first offset still there, `end_offset` the next to be
-    given."""
+    given. With a file, they survive a restart."""
 
-    def __init__(self) -> None:
+    def __init__(self, file: Path | None = None) -> None:
         self.start_offset = 0
         self.end_offset = 0
+        self._file = file
         self._size = 0
         self._stored: list[StoredBatch] = []
         self._open: dict[int, int] = {}
         self._aborted: list[AbortedTransaction] = []
+        if file is not None and file.exists():
+            self._restore(file.read_bytes())
+
+    def _restore(self, data: bytes) -> None:
+        """Take the batches of a file, up to one that was written in part."""
+        file, self._file = self._file, None
+        for batch in decode_batches(data).batches:
+            if not self._stored:
+                self.start_offset = self.end_offset = batch.base_offset
+            if batch.control:
+                (marker,), _ = records_of(batch)
+                self._end_open(batch.producer_id, committed=marker.key is not None and marker.key[-1] == 1)
+            elif batch.transactional:
+                self._open.setdefault(batch.producer_id, batch.base_offset)
+            self._store(StoredBatch(batch.base_offset, batch.next_offset, batch.max_timestamp, data[: batch.size]))
+            data = data[batch.size :]
+        self._file = file
+        self._write_anew()
 
     @property
     def last_stable_offset(self) -> int:
@@ -82,15 +102,19 @@ class Partition:
 
     def end_transaction(self, producer_id: int, producer_epoch: int, committed: bool, now: int) -> bool:
         """Mark the end of the producer's transaction at `now` (ms) if it wrote to this partition; True if it did."""
-        first = self._open.pop(producer_id, None)
-        if first is None:
+        if not self._end_open(producer_id, committed):
             return False
         marker = self.end_offset
-        if not committed:
-            self._aborted.append(AbortedTransaction(producer_id, first, marker))
         batch = control_batch(marker, producer_id, producer_epoch, committed, now)
         self._store(StoredBatch(marker, marker + 1, now, encode_batch(batch)))
         return True
+
+    def _end_open(self, producer_id: int, committed: bool) -> bool:
+        """Close the producer's transaction at the next offset; whether one is open."""
+        first = self._open.pop(producer_id, None)
+        if first is not None and not committed:
+            self._aborted.append(AbortedTransaction(producer_id, first, self.end_offset))
+        return first is not None
 
     def read(self, offset: int, max_bytes: int, *, committed_only: bool, at_least_one: bool) -> ReadResult:
         """Whole batches from the one that holds `offset`, `at_least_one` even if it is larger than `max_bytes`."""
@@ -126,11 +150,24 @@ class Partition:
         self._stored.append(stored)
         self.end_offset = stored.end
         self._size += len(stored.data)
+        if self._file is not None:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            with self._file.open("ab") as file:
+                file.write(stored.data)
         while self._size > MAX_LOG_BYTES and len(self._stored) > 1:
             oldest = self._stored.pop(0)
             self._size -= len(oldest.data)
             self.start_offset = oldest.end
             self._aborted = [one for one in self._aborted if one.last >= self.start_offset]
+        if self._file is not None and self._file.stat().st_size > 2 * MAX_LOG_BYTES:
+            self._write_anew()
+
+    def _write_anew(self) -> None:
+        """Write the file without what is not there any more."""
+        if self._file is not None and self._file.exists():
+            beside = self._file.with_suffix(".new")
+            beside.write_bytes(b"".join(stored.data for stored in self._stored))
+            os.replace(beside, self._file)
 
     def _batch_index(self, offset: int) -> int:
         """The index of the batch with `offset`, or of the first after it."""
@@ -162,13 +199,23 @@ class Topic:
 
 
 class TopicStore:
-    """All topics by name. With a file, they survive a restart, without their records."""
+    """All topics by name. With a file, they survive a restart; their records are in a folder beside it."""
 
     def __init__(self, file: Path | None = None) -> None:
         self._topics: dict[str, Topic] = {}
         self._file = file
         if file is not None and file.exists():
-            self._topics = _read_topics(file)
+            self._topics = {name: self._make_topic(name, count) for name, count in _read_topics(file).items()}
+
+    def _folder_of(self, name: str) -> Path | None:
+        """The folder with the records of a topic, if they are kept."""
+        return None if self._file is None else self._file.with_name("records") / name
+
+    def _make_topic(self, name: str, count: int, first: int = 0) -> Topic:
+        """A topic whose partitions begin with this number."""
+        folder = self._folder_of(name)
+        files = (None if folder is None else folder / f"{number}.log" for number in range(first, count))
+        return Topic(name, tuple(map(Partition, files)))
 
     @property
     def by_name(self) -> Mapping[str, Topic]:
@@ -215,16 +262,36 @@ class TopicStore:
         """Create a topic and return NONE, or only the error of `creation_error`."""
         error = self.creation_error(name, partitions)
         if error is Error.NONE:
-            self._topics[name] = _make_topic(name, partitions)
+            self._topics[name] = self._make_topic(name, partitions)
             self._save()
         return error
 
     def grow(self, name: str, partitions: int) -> None:
         """Add empty partitions to a topic, so that it has so many."""
-        topic = self._topics[name]
-        added = tuple(Partition() for _ in range(partitions - len(topic.partitions)))
-        self._topics[name] = Topic(name, (*topic.partitions, *added))
+        known = self._topics[name].partitions
+        added = self._make_topic(name, partitions, len(known)).partitions
+        self._topics[name] = Topic(name, (*known, *added))
         self._save()
+
+    def growth_error(self, name: str, partitions: int) -> Error:
+        """The error of having a topic grow to so many partitions, or NONE."""
+        if name not in self._topics:
+            return Error.UNKNOWN_TOPIC_OR_PARTITION
+        added = partitions - len(self._topics[name].partitions)
+        if added < 1:
+            return Error.INVALID_PARTITIONS
+        has_room = added + sum(len(topic.partitions) for topic in self._topics.values()) <= MAX_PARTITIONS
+        return Error.NONE if has_room else Error.POLICY_VIOLATION
+
+    def delete(self, name: str) -> Error:
+        """Delete a topic with its records."""
+        if self._topics.pop(name, None) is None:
+            return Error.UNKNOWN_TOPIC_OR_PARTITION
+        folder = self._folder_of(name)
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+        self._save()
+        return Error.NONE
 
     def _save(self) -> None:
         if self._file is None:
@@ -234,15 +301,11 @@ class TopicStore:
         os.replace(beside, self._file)
 
 
-def _read_topics(file: Path) -> dict[str, Topic]:
+def _read_topics(file: Path) -> dict[str, int]:
     try:
-        return {name: _make_topic(name, count) for name, count in json.loads(file.read_text()).items()}
+        return {name: int(count) for name, count in json.loads(file.read_text()).items()}
     except (ValueError, AttributeError, TypeError) as cause:
         raise CorruptLogError(f"{file}: damaged ({cause}); delete it, the topics then have to be made again") from None
-
-
-def _make_topic(name: str, partitions: int) -> Topic:
-    return Topic(name, tuple(Partition() for _ in range(partitions)))
 
 
 Body: TypeAlias = Mapping[str, Any]
@@ -320,15 +383,18 @@ def fetch(topics: TopicStore, body: Body) -> FetchResult:
     size, urgent, responses = 0, False, []
     for topic in body["topics"]:
         rows = []
+        name = topic["topic"] if "topic" in topic else topics.name_of(topic["topic_id"])
         for wanted in topic["partitions"]:
             most = min(wanted["partition_max_bytes"], most_answered - size)
-            partition = topics.partition(topic["topic"], wanted["partition"])
+            partition = None if name is None else topics.partition(name, wanted["partition"])
             # The first batch of an answer comes whatever its size, lest a reader get stuck before it (KIP-74).
             response = _read_partition(partition, wanted, most, committed_only, at_least_one=size == 0)
+            if name is None:
+                response["error_code"] = Error.UNKNOWN_TOPIC_ID
             size += len(response["records"])
             urgent |= response["error_code"] != Error.NONE
             rows.append(response)
-        responses.append({"topic": topic["topic"], "partitions": rows})
+        responses.append({**topic, "partitions": rows})
     return FetchResult({"responses": responses}, size, urgent)
 
 
@@ -444,13 +510,14 @@ def write_transaction(partition: Partition, batch: Batch, now: int) -> None:
 OFFERED_VERSIONS: Mapping[str, tuple[int, int]] = MappingProxyType(
     {
         **dialect_named(KAFKA).versions,
-        # Above these, partitions go by topic id or fetch sessions matter, which the in-memory log has no use for.
-        "Produce": (3, 9),
-        "Fetch": (4, 11),
+        "Produce": (3, 9),  # above it, a response names the leader of another epoch
+        "Fetch": (4, 13),
         "ListOffsets": (1, 7),
         "Metadata": (0, 12),
         "ApiVersions": (0, 4),
         "CreateTopics": (2, 7),
+        "DeleteTopics": (1, 5),
+        "CreatePartitions": (0, 3),
         "DescribeConfigs": (1, 4),
         "AddPartitionsToTxn": (0, 3),
         # Above these a client expects a new producer epoch with every transaction (KIP-890).

@@ -316,6 +316,10 @@ class Server:
                 return self._cluster.metadata(request.body, request.version, self._nodes_beside(node))
             case "CreateTopics":
                 return self._cluster.create_topics(request.body)
+            case "DeleteTopics":
+                return self._cluster.delete_topics(request.body)
+            case "CreatePartitions":
+                return self._cluster.create_partitions(request.body)
             case "DescribeConfigs":
                 return self._cluster.describe_configs(request.body)
             case "ListOffsets":

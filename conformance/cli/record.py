@@ -284,7 +284,7 @@ COMMANDS = {
         (
             Option("--host", "HOST", "address to listen on", default="127.0.0.1"),
             Option("--port", "PORT", "port to listen on, 0 for any", listening_port, 9092),
-            Option("--storage", "DIR", "keep groups and offsets here (default: in memory)", Path),
+            Option("--storage", "DIR", "keep groups, offsets, topics and records here (default: in memory)", Path),
             Option("--slow-storage", "MS", "delay every write by MS milliseconds", whole, 0),
             Option(
                 "--dialect",

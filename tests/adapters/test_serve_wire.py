@@ -9,13 +9,15 @@ import struct
 import subprocess
 import sys
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from fencepost.adapters.serve.coordination import OFFSETS_TOPIC
-from fencepost.adapters.serve.record_apis import OFFERED_VERSIONS
+from fencepost.adapters.serve.record_apis import OFFERED_VERSIONS, Partition
 from fencepost.adapters.serve.server import MAX_ARRAY_ITEMS, MAX_REQUEST_BYTES, start_server
 from fencepost.model.errors import Error
 from fencepost.model.wire.codec import VERSIONS, decode_response, encode_request, fit_body
@@ -94,7 +96,7 @@ async def test_versions_that_are_not_offered_are_refused(server: RunningServer) 
         refused = decode_response("ApiVersions", 4, await peer.read_frame())
         assert refused.body["error_code"] == Error.UNSUPPORTED_VERSION and refused.correlation_id == 77
         assert refused.body["api_keys"] == [{"api_key": 18, "min_version": 0, "max_version": 4}]
-    peer.write_frame(encode_request("Fetch", 12, 1, None, {}))
+    peer.write_frame(encode_request("Fetch", 14, 1, None, {}))
     assert await peer.read_frame() == b""
 
 
@@ -190,6 +192,70 @@ async def test_hostile_frames_do_not_bring_it_down(server: RunningServer, caplog
     assert (await (await server.connect()).request("ApiVersions", 4, {}))["error_code"] == Error.NONE
     assert any("closing the connection" in record.message for record in caplog.records)
     assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+async def test_records_outlive_the_server(tmp_path: Path) -> None:
+    async with running_server(tmp_path / "data") as server:
+        peer = await server.connect()
+        await create_topic(peer, "t")
+        assert (await produce_records(peer, encode_batch(make_batch([Record(b"a"), Record(b"b")]))))["base_offset"] == 0
+
+    with (tmp_path / "data" / "records" / "t" / "0.log").open("ab") as file:
+        file.write(b"written in part")
+    for offset, last in ((2, b"c"), (3, b"d")):
+        async with running_server(tmp_path / "data") as server:
+            peer = await server.connect()
+            found = await produce_records(peer, encode_batch(make_batch([Record(last)])))
+            assert found["base_offset"] == offset
+            peer.write_frame(encode_fetch(0))
+            records = offsets_and_values((await read_fetch_response(peer))["records"])
+            assert records == [(0, b"a"), (1, b"b"), (2, b"c"), (3, b"d")][: offset + 1]
+
+
+def test_transactions_outlive_the_server(tmp_path: Path) -> None:
+    batch = make_batch([Record(b"a")])
+    for producer, is_committed in ((1, True), (2, False), (3, None)):
+        partition = Partition(tmp_path / "0.log")
+        written = replace(batch, attributes=1 << 4, producer_id=producer, producer_epoch=0)
+        partition.append(written, encode_batch(written))
+        if is_committed is not None:
+            assert partition.end_transaction(producer, 0, is_committed, 0)
+    restored = Partition(tmp_path / "0.log")
+    found = restored.read(0, 1 << 20, committed_only=True, at_least_one=True)
+    assert [(one.producer_id, one.first, one.last) for one in found.aborted] == [(2, 2, 3)]
+    assert (restored.last_stable_offset, restored.end_offset) == (4, 5)
+
+
+async def test_records_are_fetched_by_the_id_of_their_topic(server: RunningServer) -> None:
+    peer = await server.connect()
+    await create_topic(peer, "t")
+    await produce_records(peer, encode_batch(make_batch([Record(b"a")])))
+    (topic,) = (await peer.request("Metadata", 12, {"topics": [{"name": "t"}]}))["topics"]
+    partition = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1_000}
+    body = {"max_wait_ms": 0, "min_bytes": 1}
+    for topic_id, error in ((topic["topic_id"], Error.NONE), (str(UUID(int=1)), Error.UNKNOWN_TOPIC_ID)):
+        rows = [{"topic_id": topic_id, "partitions": [partition]}]
+        (found,) = (await peer.request("Fetch", 13, {**body, "topics": rows}))["responses"]
+        assert (found["topic_id"], found["partitions"][0]["error_code"]) == (topic_id, error)
+
+
+async def test_topics_grow_and_are_deleted(tmp_path: Path) -> None:
+    async with running_server(tmp_path / "data") as server:
+        peer = await server.connect()
+        await create_topic(peer, "t")
+        await produce_records(peer, encode_batch(make_batch([Record(b"a")])))
+        for count, error in ((1, Error.INVALID_PARTITIONS), (3, Error.NONE), (10**6, Error.POLICY_VIOLATION)):
+            body = {"topics": [{"name": "t", "count": count, "assignments": None}]}
+            (row,) = (await peer.request("CreatePartitions", 3, body))["results"]
+            assert row["error_code"] == error
+        (topic,) = (await peer.request("Metadata", 12, {"topics": [{"name": "t"}]}))["topics"]
+        assert len(topic["partitions"]) == 3
+        for error in (Error.NONE, Error.UNKNOWN_TOPIC_OR_PARTITION):
+            (row,) = (await peer.request("DeleteTopics", 5, {"topic_names": ["t"]}))["responses"]
+            assert row["error_code"] == error
+        await create_topic(peer, "t")
+        peer.write_frame(encode_fetch(0))
+        assert (await read_fetch_response(peer))["records"] == b""
 
 
 async def test_records_come_back_under_their_offsets(server: RunningServer) -> None:

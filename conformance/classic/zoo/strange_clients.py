@@ -14,6 +14,7 @@ from fencepost.adapters.classic.client import client
 from fencepost.adapters.classic.client.client import ANY_NODE, AS_COORDINATOR, VERSIONS, Pace, ReferenceClient
 from fencepost.adapters.classic.client.driver import ReferenceDriver, ReferenceSubject
 from fencepost.adapters.classic.client.links import AwaitedResponse, Link, MemoryLink
+from fencepost.adapters.serve.coordination import topic_id_of
 from fencepost.conformance.classic.zoo.clients import reference
 from fencepost.conformance.zoo.strangers import Difference, Disguise, Value
 from fencepost.model.assignors.consumer_protocol import encode_subscription
@@ -32,7 +33,7 @@ from fencepost.model.classic.member.settings import (
 )
 from fencepost.model.classic.member.step import ClientInput, Poll
 from fencepost.model.sorts import InstanceId
-from fencepost.model.wire.codec import Body
+from fencepost.model.wire.codec import Body, DecodedResponse, decode_response, encode_request
 
 # --- settings
 
@@ -275,6 +276,7 @@ STATIC_FLOORS: Mapping[str, int] = {
 """The lowest versions of a static member."""
 
 
+FIRST_FETCH_BY_ID = 13
 FIRST_VERSIONS: Mapping[str, Mapping[str, int]] = {
     "JoinGroup": {"group_instance_id": 5, "reason": 8},
     "SyncGroup": {"group_instance_id": 3, "protocol_type": 5, "protocol_name": 5},
@@ -320,6 +322,30 @@ def speak_versions(drawn: Value, disguise: Disguise) -> None:
         shipped_send(self, api, write_body(api, versions[api], body), handle, node)
 
     disguise.patch.replace(ReferenceClient, "transmit", transmit)
+
+
+def fetch_by_id(version: Value, disguise: Disguise) -> None:
+    """It fetches by a newer version, from 13 on by the ids of topics."""
+    encode, decode = encode_request, decode_response
+    names: dict[str, str] = {}
+
+    def encode_with_ids(api: str, spoken: int, correlation_id: int, client_id: str | None, body: Body) -> bytes:
+        if api == "Fetch" and spoken >= FIRST_FETCH_BY_ID:
+            names.update({topic_id_of(row["topic"]): row["topic"] for row in body["topics"]})
+            rows = [{"topic_id": topic_id_of(row["topic"]), "partitions": row["partitions"]} for row in body["topics"]]
+            body = {**body, "topics": rows}
+        return encode(api, spoken, correlation_id, client_id, body)
+
+    def decode_with_names(api: str, spoken: int, frame: bytes) -> DecodedResponse:
+        found = decode(api, spoken, frame)
+        if api != "Fetch" or spoken < FIRST_FETCH_BY_ID:
+            return found
+        rows = [{**row, "topic": names[row["topic_id"]]} for row in found.body["responses"]]
+        return replace(found, body={**found.body, "responses": rows})
+
+    disguise.patch.replace(client, "VERSIONS", {**client.VERSIONS, "Fetch": int(version)})
+    disguise.patch.replace(client, "encode_request", encode_with_ids)
+    disguise.patch.replace(client, "decode_response", decode_with_names)
 
 
 def write_subscriptions(version: Value, disguise: Disguise) -> None:
@@ -418,6 +444,7 @@ CLIENT_DIFFERENCES: tuple[Difference, ...] = (
     Difference("ApiVersions", ("",), ask_for_versions),
     Difference("commits one by one", ("",), commit_one_by_one),
     Difference("versions", tuple(range(20)), speak_versions),
+    Difference("Fetch", (12, 13), fetch_by_id),
     Difference("subscriptions", (2, 1, 0), write_subscriptions),
     Difference("one connection", ("",), share_connection),
     Difference("reads slowly", (20, 100, 400), read_slowly),
