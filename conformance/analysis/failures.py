@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fencepost.conformance.results import Failure, RequirementResult
+from fencepost.conformance.results import ERROR_NAME, Failure, RequirementResult
 from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.conformance.subject import NO_DECISIONS, ScenarioRun, Subject
 from fencepost.model.catalogue.specification import Specification
@@ -37,6 +37,8 @@ TIMES = frozenset({"early", "late"})
 """Differences in when a response comes; the values are those of one run alone."""
 QUOTED = re.compile(r"(?<!\w)'([^']+)'(?!\w)")
 ISSUED_ID = re.compile(r"FreshId\(handle=(\d+)\)")
+MIN_SUBSCRIPTION = 10
+"""How many bytes a subscription has at least: a version, a number of topics, and user data."""
 MAX_TEXT, BEGINNING = 40, 16
 """How many characters a text is told with, and how many of a longer one."""
 
@@ -164,12 +166,20 @@ def default_body(request: Event) -> Mapping[str, Any]:
 def describe_value(name: str, value: Any) -> str:
     """A value in words; protocols by name, topics as `topic/0`, other rows by the values that they have."""
     if name == "protocols" and isinstance(value, list | tuple):
-        return f"[{', '.join(str(row.get('name')) for row in value)}]"
+        return f"[{', '.join(map(describe_protocol, value))}]"
     if name == "assignments" and isinstance(value, list | tuple):
         return f"[{', '.join(repr(row.get('member_id')) for row in value)}]"
     if name in ("topics", "groups") and isinstance(value, list | tuple):
         return f"[{', '.join(map(describe_row, value))}]"
     return "null" if value is None else format_field(name, value)
+
+
+def describe_protocol(row: Mapping[str, Any]) -> str:
+    """A protocol by its name, and its metadata where that is no subscription: it is what the request is about."""
+    name, metadata = str(row.get("name")), row.get("metadata")
+    if not isinstance(metadata, bytes) or (metadata.startswith(b"\0") and len(metadata) >= MIN_SUBSCRIPTION):
+        return name
+    return f"{name} with metadata {format_field('metadata', metadata)}"
 
 
 def describe_row(row: Any) -> str:
@@ -262,7 +272,8 @@ def build_failure(
         return replace(failure, differences=told, title=name_differences(api, told)) if told else failure
     rename, rules = labels.rename if violation.title else str, specification.rules
     # A time is that of one run; the value that is wrong beside it says more.
-    differences = sorted(violation.differences, key=lambda each: each.name in TIMES)
+    shown = violation.differences or tuple(differences_in_words(events, violation))
+    differences = sorted(shown, key=lambda each: each.name in TIMES)
     return replace(
         failure,
         observed=rename(violation.observed),
@@ -352,6 +363,18 @@ def unusual_differences(events: Sequence[Event], result: CheckResult) -> Iterato
                 yield FieldDifference(field, format_field(field, request[field]), format_field(field, value))
             elif not value and field not in request:
                 yield FieldDifference(field, "a text", format_field(field, value))
+
+
+def differences_in_words(events: Sequence[Event], violation: Violation) -> Iterator[FieldDifference]:
+    """What is wrong with a response whose fields were not compared one by one: its error, or the id of the member."""
+    response = next((each.body for each in events if each.of == violation.sequence and each.kind is Kind.RESPONSE), {})
+    found = dict(field_values(response, ("error_code", "member_id")))
+    allowed = ERROR_NAME.match(violation.allowed[0]) if violation.allowed else None
+    error = format_field("error_code", found.get("error_code"))
+    if allowed is not None and allowed[0] != error:
+        yield FieldDifference("error_code", allowed[0], error)
+    elif "member" in violation.fields:
+        yield FieldDifference("member_id", "a new id", format_field("member_id", found.get("member_id")))
 
 
 def field_values(body: Any, names: Sequence[str]) -> Iterator[tuple[str, Any]]:

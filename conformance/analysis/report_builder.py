@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import TypeAlias
 
 from fencepost.conformance.analysis.causes import (
     describe_older_kafka,
@@ -11,7 +12,7 @@ from fencepost.conformance.analysis.causes import (
     resolve_causes,
     schedule_length,
 )
-from fencepost.conformance.analysis.failures import Origin, failure_in, keep_excerpts
+from fencepost.conformance.analysis.failures import SENDER_FIELDS, Origin, failure_in, field_values, keep_excerpts
 from fencepost.conformance.analysis.root_cause import (
     BLOCKED_BY,
     Attribution,
@@ -142,6 +143,10 @@ def confirmed_requirements(confirmed: Mapping[str, frozenset[str]]) -> frozenset
     return frozenset[str]().union(*confirmed.values())
 
 
+Question: TypeAlias = tuple[str, str, tuple[tuple[str, str], ...]]
+"""The API of a request, the scenario that sends it, and the ids of senders in it: what is asked in several versions."""
+
+
 @dataclass(slots=True)
 class RequirementFindings:
     """What all traces show of one requirement."""
@@ -159,8 +164,8 @@ class RequirementFindings:
     """Why some of them could not go on to their end."""
     doubt: str = ""
     """Why a violation that nothing explains is no failure."""
-    versions: dict[tuple[str, int], bool] = field(default_factory=dict)
-    """By API and version, whether every check of a response held."""
+    versions: dict[Question, dict[int, bool]] = field(default_factory=dict)
+    """By question, whether every check of a response held in each version in which it was asked."""
 
     @property
     def undecided(self) -> str:
@@ -178,14 +183,13 @@ class RequirementFindings:
     @property
     def failing_versions(self) -> str:
         """In which versions of an API it fails, "" unless it holds in others."""
-        told = []
-        for api in dict.fromkeys(api for api, _ in self.versions):
+        told: dict[str, None] = {}
+        for (api, *_), asked in self.versions.items():
             failing, holding = (
-                [version for (name, version), holds in sorted(self.versions.items()) if name == api and holds is wanted]
-                for wanted in (False, True)
+                [version for version, holds in sorted(asked.items()) if holds is wanted] for wanted in (False, True)
             )
             if failing and holding:
-                told.append(f"{api} {join_numbers(failing)}, not {join_numbers(holding)}")
+                told[f"{api} {join_numbers(failing)}, not {join_numbers(holding)}"] = None
         return f"fails in {'; '.join(told)}" if told else ""
 
     def note_for(self, status: CheckStatus) -> str:
@@ -213,9 +217,11 @@ def note_versions(findings: Mapping[str, RequirementFindings], run: ScenarioRun)
     requests = {event.sequence: event for event in run.events if event.kind is Kind.REQUEST} if checks else {}
     for check in checks:
         if check.requirement in findings and check.sequence in requests:
-            request, versions = requests[check.sequence], findings[check.requirement].versions
-            key = (request.api, request.version)
-            versions[key] = versions.get(key, True) and check.status is not CheckStatus.FAIL
+            request = requests[check.sequence]
+            senders = tuple((name, str(value)) for name, value in field_values(request.body, SENDER_FIELDS) if value)
+            asked = findings[check.requirement].versions.setdefault((request.api, run.scenario.name, senders), {})
+            holds = asked.get(request.version, True)
+            asked[request.version] = holds and check.status is not CheckStatus.FAIL
 
 
 def explain_missing_checks(findings: Mapping[str, RequirementFindings], run: ScenarioRun, causes: RootCauses) -> None:

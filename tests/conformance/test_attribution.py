@@ -11,21 +11,21 @@ from fencepost.adapters.classic.coordinator import Coordinator
 from fencepost.adapters.serve.coordination import Request, Response
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.analysis.failures import Origin
-from fencepost.conformance.analysis.report_builder import ReportBuilder
+from fencepost.conformance.analysis.report_builder import ReportBuilder, RequirementFindings, note_versions
 from fencepost.conformance.classic.scenarios import ALL
 from fencepost.conformance.classic.zoo.bugs.environments import CrashingTarget
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import ExitCode, Report, Verdict
-from fencepost.conformance.run.bundled import BundledRun
+from fencepost.conformance.run.bundled import BUNDLED_SETTINGS, BundledRun
 from fencepost.conformance.run.context import ScenarioContext, ScenarioFunction
 from fencepost.conformance.run.registry import DEFAULT_PROTOCOL
 from fencepost.conformance.subject import Scenario, ScenarioRun, select_requirements
 from fencepost.conformance.zoo.registry import fault_named
 from fencepost.model.errors import Error
-from fencepost.traces.events import Kind
+from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.judge.judge import judge
-from fencepost.traces.verdict import UNCLASSIFIED, Violation
+from fencepost.traces.verdict import UNCLASSIFIED, CheckResult, CheckStatus, TraceVerdict, Violation
 from tests.support.faulty_coordinators import altering_coordinator, install, replace_error
 
 Patch = pytest.MonkeyPatch
@@ -78,6 +78,20 @@ def test_a_failure_names_its_versions(monkeypatch: Patch) -> None:
     report = run_altered(monkeypatch, altering_coordinator(forgive_in_old_versions), "HB-04", "HB-03")
     assert failed(report) == {"HB-04"}
     assert report.result("HB-04").note == "fails in Heartbeat v0 to v2, not v3 to v4"
+
+
+def test_versions_are_compared_where_they_are_asked_the_same() -> None:
+    asked = [(5, "A", "unknown", True), (3, "A", "unknown", True), (5, "nobody", "i", False), (4, "nobody", "i", True)]
+    events, checks = [], []
+    for number, (version, member, instance, holds) in enumerate(asked):
+        row = {"member_id": member, "group_instance_id": instance}
+        events.append(Event(number, 0, 0, "", Kind.REQUEST, "LeaveGroup", version, {"members": [row]}))
+        checks.append(CheckResult("LEAVE-15", number, CheckStatus.PASS if holds else CheckStatus.FAIL))
+    header = Header("s", Order.TOTAL, "virtual", BUNDLED_SETTINGS, 0)
+    scenario = next(each for each in ALL if "LEAVE-15" in each.requirements)
+    found = {"LEAVE-15": RequirementFindings()}
+    note_versions(found, ScenarioRun(scenario, header, tuple(events), TraceVerdict((), tuple(checks))))
+    assert found["LEAVE-15"].failing_versions == "fails in LeaveGroup v5, not v4"
 
 
 # --- allowed, and not as Apache Kafka 4.4

@@ -15,6 +15,7 @@ from fencepost.conformance.analysis.failures import (
     Origin,
     build_failure,
     describe_text,
+    describe_value,
     name_differences,
     schedule_lines,
 )
@@ -99,6 +100,30 @@ def test_a_check_of_a_field_that_only_responses_have_shows_the_row_without_it() 
     assert failure.differences == (FieldDifference("metadata", "a text", "None"),)
 
 
+def test_a_violation_without_values_shows_the_error_or_the_member_id() -> None:
+    events = [
+        Event(1, 0, 0, "A", Kind.REQUEST, "FindCoordinator", 4, {"key_type": 9}),
+        Event(2, 1, 0, "A", Kind.RESPONSE, "FindCoordinator", 4, {"coordinators": [{"error_code": 0}]}, of=1),
+    ]
+    lookup = replace(VIOLATION, api="FindCoordinator", allowed=("INVALID_REQUEST",))
+    failure = build_failure(
+        events, CheckResult("FIND-07", 1, CheckStatus.FAIL, violation=lookup), ORIGIN, replayed=True
+    )
+    assert failure.title == "FindCoordinator response has the wrong error_code"
+    assert failure.differences == (FieldDifference("error_code", "INVALID_REQUEST", "NONE"),)
+    joined = replace(VIOLATION, api="JoinGroup", fields=("member",), allowed=("NONE, generation=1",))
+    told = [replace(events[1], body={"error_code": 0, "member_id": "m"})]
+    failure = build_failure(
+        told, CheckResult("STATIC-24", 1, CheckStatus.FAIL, violation=joined), ORIGIN, replayed=True
+    )
+    assert failure.differences == (FieldDifference("member_id", "a new id", "'m'"),)
+
+
+def test_metadata_that_is_no_subscription_is_shown() -> None:
+    rows = [{"name": "range", "metadata": b"\0\0\0\0\0\0\xff\xff\xff\xff"}, {"name": "p", "metadata": b"\xff"}]
+    assert describe_value("protocols", rows) == "[range, p with metadata 1 bytes ff]"
+
+
 def test_a_response_that_is_late_and_wrong_is_told_by_what_is_wrong_in_it() -> None:
     late, other = FieldDifference("late", "100 ms at the latest", "900 ms"), FieldDifference("generation_id", "1", "0")
     check = CheckResult("GEN-01", 1, CheckStatus.FAIL, violation=replace(VIOLATION, differences=(late, other)))
@@ -122,7 +147,7 @@ def test_members_have_their_labels_and_a_second_id_a_number() -> None:
 
 
 def test_a_schedule_has_the_fields_that_differ_from_their_defaults() -> None:
-    protocols = [{"name": "range", "metadata": b"m"}, {"name": "sticky", "metadata": b"m"}]
+    protocols = [{"name": name, "metadata": b"\0\0\0\0\0\0\xff\xff\xff\xff"} for name in ("range", "sticky")]
     join = {
         "group_id": "g",
         "session_timeout_ms": 900,

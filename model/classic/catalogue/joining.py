@@ -218,12 +218,12 @@ api JoinGroup
     [JOIN-32; fields join, generation JOIN-32]
   join.stable.changed-protocols: a follower rejoins a stable group with other protocols [JOIN-33 JOIN-34; fields join]
   join.replace.preparing: a known instance id comes back without a member id during the join phase
-    [STATIC-16 STATIC-02; fields join]
+    [STATIC-16 STATIC-02; fields join, member STATIC-24]
   join.replace.completing: a known instance id comes back without a member id during the sync phase
-    [STATIC-15 STATIC-02; fields join]
+    [STATIC-15 STATIC-02; fields join, member STATIC-24]
   join.replace.stable NONE: a known instance id comes back to a stable group and the vote stays the same
     [STATIC-08 STATIC-02; fields join, generation STATIC-08, leader STATIC-12, members STATIC-12, member STATIC-24,
     skip_assignment STATIC-10]
   join.replace.stable.changed-vote: a known instance id comes back to a stable group and the vote changes
-    [STATIC-14; fields join]
+    [STATIC-14; fields join, member STATIC-24]
 """
