@@ -193,6 +193,7 @@ class Server:
         self._timer: asyncio.TimerHandle | None = None
         self._appended = asyncio.Event()
         self._connections: set[asyncio.Task[None]] = set()
+        self._is_down = False
         self._server: asyncio.Server | None = None
         self._others: list[asyncio.Server] = []
         """Where the nodes after the first listen, in their order."""
@@ -215,6 +216,17 @@ class Server:
         self._deliver(filter(None, ends))
         self._coordinator = self._start_coordinator()
         self._arm_timer()
+
+    def go_down(self) -> None:
+        """Be as a broker is that was killed: connections end, and new ones end at once; parked requests are lost."""
+        self._is_down = True
+        for conversation in self._connections:
+            conversation.cancel()
+
+    def come_back(self) -> None:
+        """Be as a broker is that was started again: groups are loaded from the log."""
+        self._is_down = False
+        self.move()
 
     @property
     def address(self) -> tuple[str, int]:
@@ -268,6 +280,9 @@ class Server:
 
     def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, node_id: int = NODE_ID) -> None:
         """Serve a connection to a node, in a task of its own; its `sockname` is the address that it came to."""
+        if self._is_down:
+            writer.transport.abort()
+            return
         host, port = writer.get_extra_info("sockname")[:2]
         # The address by which the client came is the one it can come back to.
         node = Node(node_id, host, port)

@@ -390,6 +390,7 @@ COMMANDS = {
             Option("--settle-seconds", "S", "what the group may take after", duration, 60.0),
             Option("--events", "N", "crashes and the like", int, 12),
             Option("--seed", "S", "what happens to whom", int, 0),
+            Option("--restart", "CMD", "halfway, have the shell run CMD, which kills and restarts the broker"),
             Option("--json", "F", "write the outcome as JSON", Path),
             Option("-v --verbose", help="a line for each event on standard error"),
         ),

@@ -20,6 +20,7 @@ from fencepost.conformance.classic.swarm.members import (
 from fencepost.conformance.classic.swarm.run import SwarmOutcome, outcome_as_json, render_outcome, run_bundled
 from fencepost.conformance.cli import main
 from fencepost.conformance.results import ExitCode
+from fencepost.model.settings import Settings
 
 P0 = ("t", 0)
 
@@ -33,7 +34,7 @@ def run_swarm(kind: SwarmKind, **fields: int) -> SwarmOutcome:
 def test_the_bundled_coordinator_keeps_a_swarm_safe(kind: SwarmKind) -> None:
     outcome = run_swarm(kind, events=5)
     assert (outcome.watch.violations, outcome.unsettled, outcome.stays) == ([], "", ())
-    assert sum(map(len, outcome.watch.returned.values())) == 4 * outcome.written
+    assert sum(map(len, outcome.watch.returned.values())) == outcome.written
     assert len(outcome.happened) >= 3
     assert outcome.watch.absences and all(absence.duration >= 0 for absence in outcome.watch.absences)
     text = render_outcome(outcome)
@@ -74,6 +75,23 @@ def test_a_whole_upgrade_ends_with_cooperative_members() -> None:
     outcome = run_swarm(SwarmKind.UPGRADE, events=2)
     steps = [line.rpartition(" ")[2] for line in outcome.happened if "upgrade of" in line]
     assert sorted(steps) == steps == ["1"] * 4 + ["2"] * 4
+
+
+def test_a_swarm_outlives_its_broker() -> None:
+    plan = SwarmPlan(members=4, partitions=4, seconds=80.0, records=3, events=2)
+    outcome = run_virtual(run_bundled(plan, lambda line: None, restarts=True))
+    assert (outcome.watch.violations, outcome.unsettled) == ([], "")
+    happened = "\n".join(outcome.happened)
+    assert "at 40.0 s restart of the broker" in happened and "at 45.0 s the broker was started again" in happened
+    assert "no records are written" in happened
+    assert sum(map(len, outcome.watch.returned.values())) == outcome.written >= 4 * 30
+
+
+def test_a_swarm_that_is_too_large_ends_at_once_and_says_how_many_fit() -> None:
+    plan = SwarmPlan(members=5, partitions=4, seconds=80.0)
+    outcome = run_virtual(run_bundled(plan, lambda line: None, Settings(max_group_size=3)))
+    assert outcome.seconds < 20 and "the group takes 3 members" in outcome.unsettled
+    assert "INCONCLUSIVE: the group takes 3 members" in render_outcome(outcome)
 
 
 # -- every rule can be broken -----------------------------------------------------------------------------------------

@@ -4,9 +4,11 @@ import argparse
 import asyncio
 import json
 import time
+from asyncio.subprocess import DEVNULL
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from statistics import median
 from types import MappingProxyType
 from typing import Any
@@ -32,7 +34,7 @@ from fencepost.conformance.results import ExitCode
 from fencepost.model.classic.member.client import assigned_partitions
 from fencepost.model.classic.member.member import MemberState
 from fencepost.model.classic.member.settings import ClientSettings, ResetPolicy
-from fencepost.model.errors import Error, error_name
+from fencepost.model.errors import Error, FencepostError, error_name
 from fencepost.model.frozen import evolve
 from fencepost.model.groups.messages import Partition
 from fencepost.model.settings import Settings
@@ -59,6 +61,8 @@ class SwarmAdmin:
     topic: str
     group: str
     leaders: dict[int, int] = field(default_factory=dict)
+    ends: dict[int, int] = field(default_factory=dict)
+    """The offset behind the last record that was written to each partition."""
     _links: dict[int, Link] = field(default_factory=dict)
     _count: int = 0
 
@@ -73,6 +77,7 @@ class SwarmAdmin:
             async with asyncio.timeout(TIMEOUT_S):
                 frame = await link.receive()
         except (ConnectionError, TimeoutError) as error:
+            self._links.pop(node).hang_up()
             raise TargetError(f"no response to {api}: {error or 'it takes too long'}; is the broker running?") from None
         return decode_response(api, VERSIONS[api], frame).body
 
@@ -110,6 +115,7 @@ class SwarmAdmin:
                 for row in response["partition_responses"]:
                     if row["error_code"]:
                         raise TargetError(f"cannot write to {self.topic!r}: {error_name(row['error_code'])}")
+                    self.ends[row["index"]] = row["base_offset"] + count
 
     async def clean_up(self) -> list[str]:
         """Remove the topic and the group; what could not be removed."""
@@ -161,7 +167,7 @@ class SwarmProcess:
 
 @dataclass(frozen=True, slots=True)
 class SwarmOutcome:
-    """What a run has shown. `written` counts the records of each partition; `unsettled` says what was missing at the
+    """What a run has shown. `written` counts the records; `unsettled` says what was missing at the
     end, "" if nothing was; `stays` are what could not be removed. Seconds."""
 
     plan: SwarmPlan
@@ -175,9 +181,14 @@ class SwarmOutcome:
     happened: tuple[str, ...] = ()
 
 
+class GroupIsFull(FencepostError):
+    """The group takes no more members; the message says how many it has."""
+
+
 @dataclass(slots=True)
 class SwarmRun:
-    """A run under way; `tell` gets a line for each thing that happens."""
+    """A run under way; `tell` gets a line for each thing that happens. `restart` kills the broker and starts it again,
+    which happens halfway."""
 
     plan: SwarmPlan
     network: Network
@@ -185,6 +196,7 @@ class SwarmRun:
     tell: Callable[[str], None]
     cleans_up: bool = True
     """Whether what was made has to be removed: what ends with the run has not."""
+    restart: Callable[[], Awaitable[None]] | None = None
     processes: list[SwarmProcess] = field(default_factory=list)
     members: dict[str, SwarmMember] = field(default_factory=dict)
     """All lives, by their names."""
@@ -205,23 +217,51 @@ class SwarmRun:
             await self.admin.create_topic(self.plan.partitions)
             self._began = asyncio.get_running_loop().time()
             self.processes = [SwarmProcess(number) for number in range(self.plan.members)]
-            async with asyncio.TaskGroup() as group:
-                group.create_task(self._start_all(watch))
-                group.create_task(self._write())
-                for event in self.plan.draw_events(SWARM_SETTINGS.session_timeout / 1000):
-                    group.create_task(self._play(event, watch))
-                if self.plan.kind is SwarmKind.UPGRADE:
-                    group.create_task(self._upgrade(watch))
-                measuring = group.create_task(self._measure_lag())
-                measuring_end = group.create_task(asyncio.sleep(self.plan.seconds))
-                measuring_end.add_done_callback(lambda _: measuring.cancel())
-            unsettled = await self._settle(watch)
+            try:
+                await self._play_all(watch)
+                unsettled = await self._settle(watch)
+            except* GroupIsFull as full:
+                unsettled = str(full.exceptions[0])
         finally:
             await self._end_all(watch)
             stays = await self.admin.clean_up() if self.cleans_up else []
-        seconds = self.now() / 1000
-        written = self.plan.records * WRITES
+        seconds, written = self.now() / 1000, sum(self.admin.ends.values())
         return SwarmOutcome(self.plan, watch, written, unsettled, seconds, self.lag, tuple(stays), tuple(self.happened))
+
+    async def _play_all(self, watch: SwarmWatch) -> None:
+        """Have everything happen that is to happen. Raises a group of `GroupIsFull`."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._start_all(watch))
+            group.create_task(self._write())
+            for event in self.plan.draw_events(SWARM_SETTINGS.session_timeout / 1000):
+                group.create_task(self._play(event, watch))
+            if self.plan.kind is SwarmKind.UPGRADE:
+                group.create_task(self._upgrade(watch))
+            if self.restart is not None:
+                group.create_task(self._restart_broker(self.restart))
+            for work in (self._measure_lag(), self._watch_size()):
+                task = group.create_task(work)
+                end = group.create_task(asyncio.sleep(self.plan.seconds))
+                end.add_done_callback(partial(end_task, task))
+
+    async def _restart_broker(self, restart: Callable[[], Awaitable[None]]) -> None:
+        """Have the broker die and come back, halfway."""
+        await self._sleep_until(self.plan.seconds / 2)
+        self._note("restart of the broker")
+        await restart()
+        self._note("the broker was started again")
+
+    async def _watch_size(self) -> None:
+        """Watch for members that the group has no place for. Raises `GroupIsFull` at the first one."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            lives = [process.member for process in self.processes if process.member is not None]
+            refused = sum(one.failure == Error.GROUP_MAX_SIZE_REACHED.name for one in lives)
+            if refused:
+                raise GroupIsFull(
+                    f"the group takes {len(lives) - refused} members, and refuses more with GROUP_MAX_SIZE_REACHED; "
+                    f"raise group.max.size, or run --members {len(lives) - refused}"
+                )
 
     async def _end_all(self, watch: SwarmWatch) -> None:
         """Have all members leave, and end those that do not in time."""
@@ -254,7 +294,23 @@ class SwarmRun:
         """Write records until things have stopped to happen."""
         for number in range(WRITES):
             await self._sleep_until(self.plan.seconds * (1 + number * 5 / WRITES) / 6)
-            await self.admin.produce(self.plan.records)
+            await self._write_once()
+
+    async def _write_once(self) -> None:
+        """Write records, again and again while the broker does not take them, as long as the group may take to settle;
+        what it has taken before it failed is written twice."""
+        begun, told = self.now(), ""
+        while self.now() - begun < self.plan.settle_seconds * 1000:
+            try:
+                if told:
+                    await self.admin.learn_leaders()
+                await self.admin.produce(self.plan.records)
+                return
+            except TargetError as error:
+                if str(error) != told:
+                    self._note(f"no records are written: {error}")
+                told = str(error)
+                await asyncio.sleep(LOOK_S)
 
     async def _play(self, event: SwarmEvent, watch: SwarmWatch) -> None:
         """An event, and what comes when it is over. Nothing happens to a process to which something happens already."""
@@ -363,9 +419,19 @@ class SwarmRun:
             return (
                 f"{len(everything - set(owned))} partitions have no owner, and {len(owned) - len(set(owned))} several"
             )
-        wanted = set(range(self.plan.records * WRITES))
-        behind = [partition for partition in everything if not wanted <= watch.returned.get(partition, set())]
-        return f"records of {len(behind)} partitions were not returned" if behind else ""
+        behind = [
+            partition
+            for partition in everything
+            if not watch.returned.get(partition, set()).issuperset(range(self.admin.ends.get(partition[1], 0)))
+        ]
+        if behind:
+            return f"records of {len(behind)} partitions were not returned"
+        return "" if len(self.admin.ends) == self.plan.partitions else "records could not be written to all partitions"
+
+
+def end_task(task: "asyncio.Task[None]", ended: "asyncio.Task[None]") -> None:
+    """End a task as another one has ended."""
+    task.cancel()
 
 
 def describe_failures(told: list[str]) -> str:
@@ -373,21 +439,43 @@ def describe_failures(told: list[str]) -> str:
     return f"; told {', '.join(told)}" if told else ""
 
 
-def make_run(plan: SwarmPlan, network: Network, tell: Callable[[str], None], *, cleans_up: bool = True) -> SwarmRun:
+def make_run(
+    plan: SwarmPlan,
+    network: Network,
+    tell: Callable[[str], None],
+    restart: Callable[[], Awaitable[None]] | None = None,
+    *,
+    cleans_up: bool = True,
+) -> SwarmRun:
     """A run on the nodes of a network, in a group and on a topic of its own."""
     unique = uuid4().hex[:8]
     admin = SwarmAdmin(network, f"fencepost-swarm-{unique}", f"fencepost-swarm-{unique}")
-    return SwarmRun(plan, network, admin, tell, cleans_up)
+    return SwarmRun(plan, network, admin, tell, cleans_up, restart)
 
 
 # --- Swarms on the bundled coordinator, in this process.
 
 
-async def run_bundled(plan: SwarmPlan, tell: Callable[[str], None]) -> SwarmOutcome:
+ROOMY = Settings()
+"""Those of a server that takes as many members as come."""
+DOWN_S = 5.0
+"""How long the bundled server is down."""
+
+
+async def run_bundled(
+    plan: SwarmPlan, tell: Callable[[str], None], settings: Settings = ROOMY, *, restarts: bool = False
+) -> SwarmOutcome:
     """Run a swarm on a server of its own, whose connections need no ports."""
-    server = Server(Settings(), None)
+    server = Server(settings, None)
+
+    async def restart() -> None:
+        server.go_down()
+        await asyncio.sleep(DOWN_S)
+        server.come_back()
+
+    network = MemoryNetwork(server.accept)
     try:
-        return await make_run(plan, MemoryNetwork(server.accept), tell, cleans_up=False).run()
+        return await make_run(plan, network, tell, restart if restarts else None, cleans_up=False).run()
     finally:
         await server.close()
 
@@ -411,7 +499,7 @@ def _lines(outcome: SwarmOutcome) -> Iterator[str]:
     )
     yield (
         f"{watch.accepted} commits accepted, {watch.refused} refused, {watch.stale_refused} of these of a generation "
-        f"that was over; {sum(map(len, watch.returned.values()))} of {outcome.written * plan.partitions} records "
+        f"that was over; {sum(map(len, watch.returned.values()))} of {outcome.written} records "
         f"returned, {watch.repeated} of them again"
     )
     yield f"the loop of the kit was {outcome.lag:.1f} s late at most"
@@ -422,6 +510,8 @@ def _lines(outcome: SwarmOutcome) -> Iterator[str]:
         yield f"could not be removed: {left}"
     if watch.violations:
         yield f"NOT CONFORMANT: {len(watch.violations)} violations."
+    elif outcome.seconds < plan.seconds:
+        yield f"INCONCLUSIVE: {outcome.unsettled}."
     elif outcome.unsettled:
         yield f"INCONCLUSIVE: after {plan.settle_seconds:g} s without events {outcome.unsettled}."
     else:
@@ -467,7 +557,7 @@ def outcome_as_json(outcome: SwarmOutcome) -> dict[str, Any]:
         "generation": watch.newest,
         "commits": {"accepted": watch.accepted, "refused": watch.refused, "stale_refused": watch.stale_refused},
         "records": {
-            "written": outcome.written * plan.partitions,
+            "written": outcome.written,
             "returned": sum(map(len, watch.returned.values())),
             "again": watch.repeated,
         },
@@ -492,7 +582,7 @@ def run_swarm(options: argparse.Namespace, console: Console) -> int:
         seed=options.seed,
         settle_seconds=options.settle_seconds,
     )
-    outcome = run_interruptible(start_swarm(options.target, plan, console, options.verbose))
+    outcome = run_interruptible(start_swarm(options.target, plan, console, options.verbose, options.restart))
     console.print(render_outcome(outcome))
     if options.json is not None:
         options.json.write_text(json.dumps(outcome_as_json(outcome), indent=1) + "\n", encoding="utf-8")
@@ -501,16 +591,26 @@ def run_swarm(options: argparse.Namespace, console: Console) -> int:
     return ExitCode.INCONCLUSIVE if outcome.unsettled else ExitCode.CONFORMANT
 
 
-async def start_swarm(target: str, plan: SwarmPlan, console: Console, is_verbose: bool) -> SwarmOutcome:
-    """Run a swarm on a target: the bundled coordinator on virtual time, or a broker. Raises `TargetError`."""
+async def start_swarm(
+    target: str, plan: SwarmPlan, console: Console, is_verbose: bool, command: str | None
+) -> SwarmOutcome:
+    """Run a swarm on a target: the bundled coordinator on virtual time, or a broker, which a command restarts. Raises
+    `TargetError`."""
 
     def tell(line: str) -> None:
         if is_verbose:
             console.log(line)
 
     if target == BUNDLED:
-        return await run_virtual_in_thread(run_bundled(plan, tell))
+        return await run_virtual_in_thread(run_bundled(plan, tell, restarts=command is not None))
+
+    async def restart() -> None:
+        shell = await asyncio.create_subprocess_shell(command or "", stdout=DEVNULL, stderr=DEVNULL)
+        if await shell.wait():
+            tell(f"exit code {shell.returncode} of {command}")
+
     bootstrap = parse_target(target)
     if bootstrap.wants_tls:
         raise UsageError("swarm", "the members of a swarm speak no TLS; name an address without it")
-    return await make_run(plan, TcpNetwork(bootstrap.addresses[0]), tell).run()
+    network = TcpNetwork(bootstrap.addresses[0])
+    return await make_run(plan, network, tell, restart if command else None).run()

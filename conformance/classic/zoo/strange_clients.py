@@ -149,12 +149,11 @@ def push_records(value: Value, disguise: Disguise) -> None:
         if command["do"] != "poll":
             await obey(driver, command)
             return
-        driver.failure = ""
         open_gates.add(id(driver.fetcher))
         await asyncio.sleep(command["ms"] / 1000)
         open_gates.discard(id(driver.fetcher))
-        done = {"error": driver.failure, "of": command["id"]} if driver.failure else {"done": command["id"]}
-        driver.say(done)
+        failure, driver.failure = driver.failure, ""  # of any time since the last one
+        driver.say({"error": failure, "of": command["id"]} if failure else {"done": command["id"]})
 
     disguise.patch.replace(ReferenceDriver, "run", run_pushing)
     disguise.patch.replace(ReferenceDriver, "obey", obey_pushing)
