@@ -403,3 +403,42 @@ async def subscribe(play: ScheduleUnderWay, move: Move) -> None:
     if other not in partition_counts(play.stage.cluster):
         await play.stage.cluster.create_topic(other, 2, 5)
     play.command("subscribe", topics=(([topic], [other], [topic, other])[move.number("topics", 0) % 3]))
+
+
+@kind("commit-async")
+async def commit_async(play: ScheduleUnderWay, move: Move) -> None:
+    """The application commits, and does not wait for it."""
+    play.command("commit_async")
+
+
+@kind("rejoin")
+async def rejoin(play: ScheduleUnderWay, move: Move) -> None:
+    """The application asks for a rebalance."""
+    play.command("rejoin")
+
+
+@kind("unsubscribe")
+async def unsubscribe(play: ScheduleUnderWay, move: Move) -> None:
+    """The application unsubscribes."""
+    play.command("unsubscribe")
+
+
+@kind("assign")
+async def assign(play: ScheduleUnderWay, move: Move) -> None:
+    """The application assigns itself a partition without the group, and gives up what it has subscribed to before."""
+    play.command("unsubscribe")
+    play.command("assign", partitions=[[play.stage.place.topic, move.number("partition", 0)]])
+
+
+@kind("listen")
+async def listen(play: ScheduleUnderWay, move: Move) -> None:
+    """From now on the listener raises in callbacks of a kind, commits in them, or takes its time."""
+    named = {each: [str(move.get(each))] for each in ("raises", "commits") if move.get(each)}
+    play.command("listener", **named, takes_ms=move.number("takes", 0))
+
+
+@kind("close")
+async def close(play: ScheduleUnderWay, move: Move) -> None:
+    """The application closes its client, whatever goes on."""
+    if play.stage.running is not None:
+        play.stage.start_task(play.stage.ask_to_end())
