@@ -218,13 +218,25 @@ async def produce(stage: ClientStage, count: int) -> None:
         await stage.cluster.produce(stage.place.topic, number, list(map(str, range(count))))
 
 
+FIRST_RECORD_S = 3.0
+"""How long a client may take to its first record, if it begins where there are some."""
+
+
+def is_return_of_records(event: Event) -> bool:
+    """Whether a poll has returned records."""
+    return event.kind is Kind.POLL
+
+
 async def consume(stage: ClientStage, count: int) -> None:
-    """Start the client, and wait until it has returned so many records of each partition. Raises `StageBlocked`."""
+    """Start the client, and wait until it has returned so many records of each partition. One that begins at the end
+    of a log gets them once it is there. Raises `StageBlocked`."""
     await stage.start_and_become_stable()
+    if await stage.cluster.wait_for(is_return_of_records, FIRST_RECORD_S) is None:
+        await produce(stage, count)
     left = dict.fromkeys((f"{stage.place.topic}/{number}" for number in range(PARTITIONS)), count)
     since = 0
     while any(each > 0 for each in left.values()):
-        event = await stage.wait_for("record", lambda event: event.kind is Kind.POLL, since=since)
+        event = await stage.wait_for("record", is_return_of_records, since=since)
         since = event.sequence + 1
         for name, returned in event.body["returned"].items():
             left[name] -= returned
