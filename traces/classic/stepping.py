@@ -266,6 +266,10 @@ KnownStep: TypeAlias = tuple[GroupState, list[tuple[StepResult, Decisions]]]
 """The state that a step was taken from, which keeps its identity, and the outcomes."""
 
 
+STATE_WEIGHT = 4
+"""How many wrong fields of its response a wrong name of the state of a group counts for."""
+
+
 @dataclass(slots=True)
 class CoordinatorStepper(Stepper, ABC):
     """Takes steps of the model of the coordinator."""
@@ -315,6 +319,10 @@ class CoordinatorStepper(Stepper, ABC):
             or "state" in mismatch.fields
             or (Error.GROUP_ID_NOT_FOUND in seen and mismatch.world.group is not None)
         )
+
+    def weight_of(self, name: str) -> int:
+        """What the target calls its state is believed rather than how it shows what is in it."""
+        return STATE_WEIGHT if name == "state" else 1
 
     def may_be_missing(self, expected: Response) -> bool:
         """A request that has lost its place need not get a response (LAT-09, LAT-10)."""

@@ -339,6 +339,9 @@ HANDLERS: Mapping[tuple[Kind, str], Callable[[Judge, Event, Operation | None], N
 """What to do at an event that is neither a request nor a response."""
 BEAM_WIDTHS = (12, 60, 400)
 """How many explanations of a response are kept in each pass; nearly always one of the first is what happened."""
+CONFIGURATIONS_PER_EXPLANATION = 100
+"""How many configurations a pass may look at for each explanation that it keeps: where a few explanations do not come
+to light soon, more of them may."""
 SETTLED_BEAM_WIDTH = 2
 """The width of a pass before these where the reference differences are settled, so that a pass need not decide any."""
 
@@ -353,13 +356,14 @@ def judge(
 ) -> TraceVerdict:
     """Judge one trace. `decisions` are reference differences already settled for the target (DIV-nn).
 
-    A few explanations of every response are enough to accept a trace; with `decisions` two of them come first, which
-    may leave a difference undecided that they do not settle. `eager` tries the likeliest ones first and gives
-    up sooner, which is quicker and decides no reference difference. To reject a trace all explanations have to be
-    tried: that is done in a last pass, for which `events` must be a sequence; a stream is then left inconclusive.
+    A few explanations of every response are enough to accept a trace. With `decisions` the likeliest ones come first,
+    which may leave a difference undecided that they do not settle; so they do if the judge is `eager`, which gives up
+    sooner, too. To reject a trace all explanations have to be tried: that is done in a last pass, for which `events`
+    must be a sequence; a stream is then left inconclusive.
     """
     is_repeatable = isinstance(events, Sequence)
-    if eager and header.order is Order.INTERVALS and is_repeatable:
+    is_seen_by_clients = header.order is Order.INTERVALS
+    if (eager or decisions) and is_seen_by_clients and is_repeatable:
         verdict = Judge(
             header,
             decisions,
@@ -370,8 +374,10 @@ def judge(
         ).judge_events(events)
         if not verdict.violations and not verdict.inconclusive:
             return verdict
-    for width in (SETTLED_BEAM_WIDTH, *BEAM_WIDTHS) if decisions and is_repeatable else BEAM_WIDTHS:
-        narrow = Judge(header, decisions, width, protocol=protocol)
+    is_settled = bool(decisions) and is_repeatable and not is_seen_by_clients
+    for width in (SETTLED_BEAM_WIDTH, *BEAM_WIDTHS) if is_settled else BEAM_WIDTHS:
+        limit = min(width * CONFIGURATIONS_PER_EXPLANATION, MAX_CONFIGURATIONS)
+        narrow = Judge(header, decisions, width, max_configurations=limit, protocol=protocol)
         verdict = narrow.judge_events(events)
         if not narrow.truncated or not (verdict.violations or verdict.inconclusive):
             return verdict

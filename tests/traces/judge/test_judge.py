@@ -23,7 +23,7 @@ from fencepost.model.settings import Settings
 from fencepost.traces.classic import stepping
 from fencepost.traces.events import Body, Event, Header, Kind, Order
 from fencepost.traces.files.trace_files import open_trace
-from fencepost.traces.judge.judge import BEAM_WIDTHS, Judge, judge
+from fencepost.traces.judge.judge import Judge, judge
 from fencepost.traces.judge.search import search
 from fencepost.traces.judge.search.configuration import high
 from fencepost.traces.verdict import CheckStatus, TraceVerdict
@@ -176,7 +176,7 @@ def test_without_that_the_same_trace_is_not_explained(monkeypatch: pytest.Monkey
 @pytest.mark.slow
 def test_what_few_explanations_leave_open_more_of_them_decide() -> None:
     header, events = read_regression("hidden-by-a-restart")
-    assert Judge(header, beam_width=BEAM_WIDTHS[0]).judge_events(events).violations
+    assert Judge(header, beam_width=2).judge_events(events).violations
     verdict = judge(header, events, eager=True)
     assert (verdict.violations, verdict.inconclusive) == ((), ())
 

@@ -193,9 +193,12 @@ class Diagnoser:
         return None
 
     def cost_of(self, configuration: Configuration) -> tuple[int, int]:
-        """How much is wrong on the path to a configuration; among equals, how much of it is unlikely."""
+        """How much is wrong on the path to a configuration: the different kinds of it, however often; among equals, how
+        much of it is unlikely."""
         unlikely = sum(self.stepper.is_unlikely(each) for each in configuration.mismatches)
-        return mismatch_cost(configuration), unlikely
+        found = (each for each in configuration.mismatches if not each.is_certain)
+        kinds = {(name, each.expected is None) for each in found for name in each.fields}
+        return sum(self.stepper.weight_of(name) for name, _ in kinds), unlikely
 
     def diagnosis_at(
         self, configuration: Configuration, settled: list[Configuration], part: GroupOperation
@@ -237,9 +240,3 @@ class Diagnoser:
         if operation.handle in configuration.waiting:
             time = operation.responded_at or operation.sent_at
             yield from self.stepper.linearize(configuration, operation.handle, time)
-
-
-def mismatch_cost(configuration: Configuration) -> int:
-    """How much is wrong on the path to a configuration: the different kinds of it, however often."""
-    found = (each for each in configuration.mismatches if not each.is_certain)
-    return len({(name, each.expected is None) for each in found for name in each.fields})

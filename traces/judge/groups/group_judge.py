@@ -279,6 +279,8 @@ MAX_PENDING_STEPS = 1_000
 """After how many events one of several configurations is taken for what happened, to forget the past."""
 MAX_DOUBTS = 24
 """How many wrong responses may follow from one before the group is not followed any more."""
+MAX_CONFIGURATIONS_IN_DOUBT = 2_000
+"""How many configurations a response may need after a violation: from a wrong state there may be no way to it."""
 CONFIRMATIONS = 3
 """After how many responses that a single state explains a group is no longer in doubt."""
 replace_history = evolver(Configuration, "path", "unusual")
@@ -620,6 +622,7 @@ class GroupJudge:
         """Put a violation on record."""
         record = self.trace.records.of(mismatch.handle)
         self.findings.violations.append(violation)
+        self.search.max_configurations = min(self.search.max_configurations, MAX_CONFIGURATIONS_IN_DOUBT)
         self.trace.found.append(violation)
         if violation.tolerated:
             record.tolerated += (violation,)

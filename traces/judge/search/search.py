@@ -258,7 +258,7 @@ class Search:
             known.update(after)
             stack.extend(reversed(after))
             if len(known) > self.max_configurations:
-                self.has_cut |= self.eager
+                self.has_cut |= self.max_configurations < MAX_CONFIGURATIONS
                 raise SearchLimitExceeded(f"more than {self.max_configurations} explanations of one answer")
         return merge_decisions(found)
 

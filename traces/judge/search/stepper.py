@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import dataclass, field
 from itertools import islice
+from operator import itemgetter
 from typing import NamedTuple, Protocol
 
 from fencepost.model.frozen import evolve
@@ -38,6 +39,8 @@ REORDER_WINDOW_MS = 100
 CLOCK_RESOLUTION_MS = 2
 """By how much a time between two requests may look too short, as clocks count whole milliseconds on both sides."""
 
+MAX_HANDLING_MS = 5_000
+"""How much longer than the grace of a trace a request waits to be handled at most, if its connection lasts."""
 MAX_CONFIGURATIONS = 20_000
 """How many configurations one response may need before the search gives up: inconclusive, never a verdict."""
 MAX_WAYS = 720
@@ -187,6 +190,10 @@ class Stepper(ABC):
         """Whether the wrong response itself speaks against the state in which the model gives another."""
         return False
 
+    def weight_of(self, name: str) -> int:
+        """How many other fields a wrong field of this name counts for."""
+        return 1
+
     def is_parked(self, state: State, handle: int) -> bool:
         """The request was handled and waits for its response."""
         return False
@@ -197,14 +204,21 @@ class Stepper(ABC):
 
     # --- when a step is taken -----------------------------------------------------------------------------------
 
+    def is_out_of_time(self, configuration: Configuration, moment: int) -> bool:
+        """Whether something had to happen before the moment: a timer to fire, or a request to be handled of which
+        nothing was seen since. (When those are handled whose response was seen, that response tells.)"""
+        if any(high(timer.deadline) + self.grace < moment for timer in self.armed_timers(configuration.world)):
+            return True
+        latest = moment - self.grace - MAX_HANDLING_MS
+        waiting = (self.open_operations[handle].operation for handle in configuration.waiting)
+        return any(each.sent_at < latest and each.response is None and not each.lost for each in waiting)
+
     def linearize(self, configuration: Configuration, handle: int, time: int) -> Iterator[Configuration]:
         """The configurations after a waiting request is handled; none if a timer must have fired before."""
         part = self.open_operations[handle]
         operation = part.operation
-        earliest = max(configuration.clock, operation.sent_at)
-        for timer in self.armed_timers(configuration.world):
-            if high(timer.deadline) + self.grace < earliest:
-                return
+        if self.is_out_of_time(configuration, max(configuration.clock, operation.sent_at)):
+            return
         now = self.handling_time(configuration, operation)
         yield from self.handle_request(evolve(configuration, waiting=configuration.waiting - {handle}), part, now)
 
@@ -223,9 +237,8 @@ class Stepper(ABC):
     def fire_timer(self, configuration: Configuration, timer: Timer, time: int) -> Iterator[Configuration]:
         """The configurations after a timer fires, no later than `time`; none if another must have fired before."""
         earliest = max(configuration.clock, low(timer.deadline))
-        for other in self.armed_timers(configuration.world):
-            if high(other.deadline) + self.grace < earliest:
-                return
+        if self.is_out_of_time(configuration, earliest):
+            return
         latest = max(earliest, min(time, high(timer.deadline) + self.grace))
         now: Instant = earliest if earliest == latest else TimeInterval(earliest, latest)
         yield from self.handle_timer(evolve(configuration, clock=earliest), timer, now)
@@ -280,7 +293,9 @@ class Stepper(ABC):
         """The configurations once the model has given a response, as far as it fits the one that was seen."""
         operation = part.operation
         if operation.response is None:
-            yield evolve(configuration, predicted=(*configuration.predicted, (operation.handle, expected)))
+            # In the order of the requests, so that paths in another order meet again.
+            predicted = sorted((*configuration.predicted, (operation.handle, expected)), key=itemgetter(0))
+            yield evolve(configuration, predicted=tuple(predicted))
             return
         late = self.is_late(operation, now)
         for difference in self.ways_to_match(part, expected):
