@@ -175,8 +175,6 @@ def run_test_client(options: argparse.Namespace, console: Console) -> int:
         raise UsageError("test-client", "name the command of a client behind --")
     if options.upstream is not None and options.schedules:
         raise UsageError("test-client", "--schedules moves groups, which a real cluster does not: leave out --upstream")
-    if options.no_scenarios and not options.schedules:
-        raise UsageError("test-client", "--no-scenarios leaves nothing to play without --schedules N")
     job = make_run(options)
     requirements = [each.id for each in job.requirements()]
     check_outputs(report_paths(options), {"--save": options.save, "--traces": options.traces}, [options.profile])
@@ -203,7 +201,7 @@ def make_run(options: argparse.Namespace) -> "ClientRun":
     player, protocol = make_player(command, options.driven, options.startup_seconds)
     if options.upstream is not None:
         player = play_upstream(player, options.upstream, profile)
-    return ClientRun(plan, command, protocol, player, profile, options.at_once, options.driven, options.no_scenarios)
+    return ClientRun(plan, command, protocol, player, profile, options.at_once, options.driven)
 
 
 def play_upstream(player: "ClientPlayer", upstream: "Bootstrap", profile: "Profile") -> "ClientPlayer":
@@ -347,7 +345,6 @@ COMMANDS = {
                 bootstrap,
             ),
             Option("--schedules", "N", "play N random schedules as well", whole, 0, tells_default=False),
-            Option("--no-scenarios", help="play the random schedules alone"),
             Option("--seed", "S", "the seed of random schedules", int, 0),
             Option("--shrink-seconds", "S", "how long the schedule of one violation is shrunk", duration),
             SECONDS,

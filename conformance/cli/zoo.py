@@ -11,8 +11,6 @@ from fencepost.conformance.zoo.strategies import STRATEGIES
 
 MOST_FREQUENT = 10
 """How many kinds of failures of the kit are told."""
-LONG_SECONDS = 600
-"""The seconds of one core that a run on a strange client may take, with the names of its faults."""
 
 
 def run_zoo(options: argparse.Namespace, console: Console) -> int:
@@ -61,14 +59,13 @@ def run_strangers(options: argparse.Namespace, console: Console) -> int:
     from fencepost.conformance.results import ExitCode
     from fencepost.conformance.zoo.fault import Side
     from fencepost.conformance.zoo.strangers import RECORDED, count_kit_failures, figures_of, measure, row_of
-    from fencepost.conformance.zoo.strangers_run import Bounds, Measurement
+    from fencepost.conformance.zoo.strangers_run import Measurement
 
     check_outputs({"--json": options.json})
     numbers = tuple(options.only or ())
     side = Side.MEMBER if options.clients else Side.COORDINATOR
     many, schedules = options.clients or options.brokers, options.schedules
-    bounds = Bounds(LONG_SECONDS) if options.clients else Bounds()
-    measurement = Measurement(options.seed, many, schedules, options.workers, numbers, options.network, side, bounds)
+    measurement = Measurement(options.seed, many, schedules, options.workers, numbers, options.network, side)
     with console.progress() as progress:
         measurement.run(progress, options.shrink)
     for name, share in measure(measurement.judged).items():

@@ -63,8 +63,6 @@ class ClientRun:
     profile: Profile = field(default_factory=Profile)
     at_once: int = 4
     is_driven: bool = False
-    no_scenarios: bool = False
-    """Random schedules alone are played, once the first scenario has shown what the client is."""
 
     def requirements(self) -> tuple[Requirement, ...]:
         """The requirements of the plan. Raises `UnknownRequirement`."""
@@ -92,7 +90,7 @@ class ClientRun:
             subject=self.protocol.subject,
             find_origin=self.origin_of,
             plays_at_once=True,
-            scope=Scope.SELECTED if plan.patterns or plan.excluded or self.no_scenarios else Scope.FULL,
+            scope=Scope.SELECTED if plan.patterns or plan.excluded else Scope.FULL,
         )
         state.start(self.describe_client(None))
         ended = await limits.play(self.play_all(state), state.work)
@@ -105,8 +103,7 @@ class ClientRun:
     def select(self, requirements: tuple[Requirement, ...]) -> Selection:
         """The scenarios to play: the first one always, for it shows what the client is."""
         first = self.protocol.scenarios[0]
-        wanted = () if self.no_scenarios else requirements
-        chosen = self.protocol.scenarios_for(frozenset(each.id for each in wanted))
+        chosen = self.protocol.scenarios_for(frozenset(each.id for each in requirements))
         left_out = self.protocol.requirements_out_of_reach(requirements)
         return Selection(requirements, (first, *(each for each in chosen if each is not first)), left_out)
 
@@ -167,7 +164,6 @@ class ClientRun:
         for option, patterns in (("--only", plan.patterns), ("--exclude", plan.excluded)):
             words += [option, *patterns] if patterns else []
         words += ["--schedules", str(plan.schedules), "--seed", str(plan.seed)] if plan.schedules else []
-        words += ["--no-scenarios"] if self.no_scenarios else []
         words += ["--seconds", f"{plan.seconds:g}"] if plan.seconds is not None else []
         words += ["--profile", str(plan.profile)] if plan.profile is not None else []
         return (*words, "--", *self.command)

@@ -5,16 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from fencepost.conformance.analysis.causes import find_causes
 from fencepost.conformance.reports.layout import escape_unprintable
-from fencepost.conformance.results import (
-    Ending,
-    EndKind,
-    ExitCode,
-    RemarkKind,
-    Report,
-    RequirementResult,
-    Scope,
-    Verdict,
-)
+from fencepost.conformance.results import Ending, EndKind, ExitCode, Report, RequirementResult, Scope, Verdict
 from fencepost.model.catalogue.requirement import Requirement
 
 VERDICT_WORDS = {
@@ -50,9 +41,6 @@ def outcome_line(report: Report) -> str:
         return "NOTHING CHECKED: no requirement was put to the test."
     known = summary[Verdict.KNOWN]
     apart = f", apart from {pluralize(known, 'known deviation')}" if known else ""
-    kept = [each for each in report.results if each.remark is not None and each.remark.kind is RemarkKind.UNUSUAL]
-    if advice := sum(report.specification.is_recommendation(each.id) for each in kept):
-        apart += f", {pluralize(advice, 'recommendation')} not followed"
     word = "CONFORMANT" if report.scope is Scope.FULL else "NO VIOLATION"
     of = pluralize(len(report.results), "requirement")
     return f"{word}: {checked} of {of} checked{part}, none violated{apart}."

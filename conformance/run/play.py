@@ -284,19 +284,13 @@ class Player(Protocol):
         ...
 
 
-def violated_in(run: ScenarioRun) -> frozenset[str]:
-    """The requirements that a run shows violated."""
-    return run.verdict.violated
-
-
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """Plays schedules one after the other, on virtual time. A run `shows` the requirements that count as violated."""
+    """Plays schedules one after the other, on virtual time."""
 
     protocol: ScheduleProtocol
     make_player: Callable[[], Player]
     judge: TraceJudge = judge
-    shows: Callable[[ScenarioRun], frozenset[str]] = violated_in
 
     def play(self, schedule: Schedule, judge_trace: JudgeFunction | None = None) -> ScenarioRun:
         """Play a schedule and judge its trace: by `judge` without decisions, or by `judge_trace` if it is given."""
@@ -317,7 +311,7 @@ class Bench:
 
     def violated_by(self, schedule: Schedule) -> frozenset[str]:
         """The requirements that a schedule shows violated."""
-        return self.shows(self.play(schedule))
+        return self.play(schedule).verdict.violated
 
     def violated_by_new(self, schedule: Schedule) -> frozenset[str]:
         """As `violated_by`, for a schedule that is played the first time."""

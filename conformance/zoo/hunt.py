@@ -134,7 +134,7 @@ class BenchWithFault(Bench):
         found = Bench.violated_by(self, schedule)
         if found:
             with self.shipped(self.fault.setting):
-                found -= Bench(self.protocol, self.make_player, self.judge, self.shows).violated_by(schedule)
+                found -= Bench(self.protocol, self.make_player, self.judge).violated_by(schedule)
         return found
 
 

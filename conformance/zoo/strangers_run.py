@@ -32,7 +32,7 @@ LOOK_SECONDS = 0.5
 class Bounds:
     """What a run may take before it counts as one that does not end: seconds of one core, and seconds at all."""
 
-    cpu: int = 120
+    cpu: int = 300
     wall: float = 3_600.0
 
 

@@ -291,7 +291,7 @@ def test_what_follows_from_no_scenario_is_shrunk_first() -> None:
 
 def failed_requirements(*, smoke: bool) -> list[str]:
     """What fails on the bundled coordinator, as it is patched, in scenarios and random schedules."""
-    run = BundledRun(Plan(BUNDLED, schedules=25, smoke=smoke, shrink_seconds=1), Profile())
+    run = BundledRun(Plan(BUNDLED, schedules=50, smoke=smoke, shrink_seconds=20), Profile())
     chosen = select_requirements(("COMMIT-*", "HB-*", "JOIN-*"))
     report = asyncio.run(run.run(chosen, lambda event: None))
     return [result.id for result in report.results if result.verdict is Verdict.FAIL]

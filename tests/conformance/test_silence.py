@@ -240,7 +240,7 @@ def test_who_does_not_do_what_should_be_done_is_unusual() -> None:
 
 
 def test_what_must_not_be_is_a_failure_whatever_else_should_be() -> None:
-    found, _ = result(SHORT_LIVED, "FETCH-01")
+    found, _ = result(SHORT_LIVED, "COMMIT-25")
     assert found.verdict is Verdict.FAIL
     found, _ = result(SHORT_LIVED, "COMMIT-26")
     assert found.verdict is Verdict.PASS

@@ -46,12 +46,15 @@ def result_of(requirement: str) -> RequirementResult:
     return result
 
 
-def verdict_on(script: Script, coordinator: type[Coordinator] = Coordinator) -> TraceVerdict:
+def verdict_on(
+    script: Script, coordinator: type[Coordinator] = Coordinator, order: Order = Order.TOTAL
+) -> TraceVerdict:
     """The verdict on a script without checks, played on the bundled coordinator, as it is patched."""
 
     async def play() -> TraceVerdict:
         target = InProcessTarget(BUNDLED_SETTINGS, make_coordinator=coordinator)
-        return (await play_scenario(Scenario("s", (), script), target, await target.open(), "g", grace=0)).verdict
+        run = await play_scenario(Scenario("s", (), script), target, await target.open(), "g", grace=0)
+        return judge(replace(run.header, order=order), run.events)
 
     return run_virtual(play())
 
@@ -297,7 +300,8 @@ def test_a_staged_offset_that_expires_with_the_committed_one_is_a_failure(monkey
     assert result_of("COMMIT-34").verdict is Verdict.PASS
     monkeypatch.setattr(Cleanup, "expired_partitions", lambda cleanup, group: list(group.offsets))
     assert result_of("COMMIT-34").verdict is Verdict.FAIL
-    assert violated(verdict_on(fetch_after_the_retention)) == [("COMMIT-34",)]
+    for order in Order:
+        assert violated(verdict_on(fetch_after_the_retention, order=order)) == [("COMMIT-34",)]
 
 
 async def fetch_after_the_retention(group: ScenarioContext) -> None:

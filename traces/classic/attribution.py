@@ -37,6 +37,7 @@ from fencepost.traces.judge.search.configuration import (
     DifferentValue,
     GroupOperation,
     Mismatch,
+    high,
 )
 from fencepost.traces.verdict import FieldDifference, Violation
 
@@ -336,7 +337,7 @@ def retention_requirements(mismatch: Mismatch, operation: Operation) -> tuple[st
     unstable = [where for where, offset in expected.offsets.items() if offset is None]
     before = [world.offsets[where].expires for where in unstable if where in world.offsets]
     now = operation.responded_at or operation.sent_at
-    return ("COMMIT-34",) if any(end is not None and end <= now for end in before) else ()
+    return ("COMMIT-34",) if any(end is not None and high(end) <= now for end in before) else ()
 
 
 def entry_requirements(part: GroupOperation, mismatch: Mismatch) -> tuple[str, ...]:
@@ -402,7 +403,7 @@ def violated_requirements(applied: Rule | None, mismatch: Mismatch, body: Body) 
     """The requirements that a mismatch violates, where no check says it."""
     if applied is None:
         return ()
-    if mismatch.fields == {"generation"} and getattr(mismatch.expected, "generation", 0) == 1:
+    if "generation" in mismatch.fields <= {"generation", "time"} and getattr(mismatch.expected, "generation", 0) == 1:
         return ("GEN-01",)
     group = mismatch.world.group
     first = group is None or group.generation == 0

@@ -14,12 +14,13 @@ has said, and later responses tell which of them it is (`BelievedStates`):
 * A response that tells other values than the model tells those of the target, or shows them otherwise than they are.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
 from fencepost.model.classic.coordinator.dispatch import apply_core_step, with_free_slot
 from fencepost.model.classic.coordinator.state import GroupState
+from fencepost.model.classic.core.join import join_newcomer
 from fencepost.model.classic.core.join_phase import complete_join, prepare_rebalance, trigger_rebalance
 from fencepost.model.classic.core.member_table import (
     NOWHERE,
@@ -97,6 +98,9 @@ def believe(diagnosis: Diagnosis, part: GroupOperation, search: Search, time: in
     believed = BelievedStates(stepper, search, part, time)
     stepper.allow_mismatches = True
     try:
+        if is_asked_to_come_again(diagnosis.mismatches[-1], wrong):
+            again = dict.fromkeys(each for one in search.configurations for each in believed.expecting(one, wrong))
+            return Belief(tuple(again)[:MAX_BELIEFS])
         found = dict.fromkeys(islice(believed.after(diagnosis), MAX_BELIEFS))
     finally:
         stepper.allow_mismatches = False
@@ -140,9 +144,12 @@ def certain_belief(diagnosis: Diagnosis, body: Body, operations: Mapping[int, Gr
     rest = [each for each in after.mismatches if not each.is_certain]
     if not rest:
         return Belief((clean,), after.mismatches)
-    if all(each.fields == {"generation"} for each in rest) and clean.world.group is not None:
+    if is_round_told(rest, body) and clean.world.group is not None:
         if any(each.rule in SAME_GENERATION_RULES for each in rest) or is_generation_announced(clean, operations):
             return Belief((clean,))
+        late = operations.get(rest[0].handle)
+        if "time" in rest[0].fields and late is not None:
+            clean = extend_deadlines(clean, late, rest[0])
         group = evolve(clean.world.group, generation=body.get("generation_id", -1))
         return Belief((evolve(clean, world=evolve(clean.world, group=group)),), after.mismatches)
     if all(map(is_detail_for_the_client, rest)) and not diagnosis.is_state_ambiguous:
@@ -160,6 +167,19 @@ def certain_belief(diagnosis: Diagnosis, body: Body, operations: Mapping[int, Gr
     return Belief((clean,)) if unmoved or refused else None
 
 
+def is_round_told(wrong: Sequence[Mismatch], body: Body) -> bool:
+    """Whether responses are wrong in their generation alone; or one of them that is late too, and tells the leader who
+    the members are: the target has told its round, whenever it ended."""
+    if all(each.fields == {"generation"} for each in wrong):
+        return True
+    return (
+        len(wrong) == 1
+        and wrong[0].fields <= {"generation", "time"}
+        and bool(body.get("members"))
+        and wrong[0].expected is not None
+    )
+
+
 def is_detail_for_the_client(mismatch: Mismatch) -> bool:
     """Whether a response is wrong only in what it tells the member, and the coordinator does not go by it.
 
@@ -174,6 +194,13 @@ def is_detail_for_the_client(mismatch: Mismatch) -> bool:
     if not isinstance(expected, JoinResponse) or expected.error != Error.NONE:
         return False
     return mismatch.fields <= SHOWN_FIELDS or (mismatch.fields == {"members"} and not expected.members)
+
+
+def is_asked_to_come_again(mismatch: Mismatch, wrong: GroupOperation) -> bool:
+    """Whether a member was told an id to join with, by mistake: nothing else has come of its request."""
+    body = wrong.operation.response or {}
+    is_told = Error.MEMBER_ID_REQUIRED in errors_in(body) and bool(body.get("member_id"))
+    return isinstance(wrong.request, JoinGroup) and is_told and "error" in mismatch.fields
 
 
 def is_refused(expected: object, body: Body) -> bool:
@@ -272,6 +299,16 @@ class BelievedStates:
         predicted = tuple(each for each in configuration.predicted if each[0] != handle)
         return evolve(configuration, waiting=configuration.waiting - {handle}, predicted=predicted)
 
+    def expecting(self, configuration: Configuration, wrong: GroupOperation) -> Iterator[Configuration]:
+        """The configurations in which a member was told an id and has to join with it."""
+        body, request, before = wrong.operation.response or {}, wrong.request, self.ignoring(configuration)
+        if request.core.instance is not None:
+            unseen = unseen_of(before)
+            yield evolve(before, unseen=evolve(unseen, told_ids=unseen.told_ids | {body["member_id"]}))
+        else:
+            group, asked = with_free_slot(before.world.group or Group()), evolve(request.core, requires_id=True)
+            yield from self.take(before, join_newcomer(group, asked, self.context(body)), body)
+
     def context(self, body: Body) -> Context:
         """The context of a step that chooses what a response tells."""
         choices = Choices(body.get("member_id"), body.get("leader"), body.get("protocol_name"))
@@ -338,7 +375,7 @@ class BelievedStates:
         if step is not None and step.handle == mismatch.handle and step.start is not None:
             before = evolve(after, world=step.start)
         if mismatch.fields == {"time"}:
-            yield self.extending(after, wrong, mismatch)
+            yield extend_deadlines(after, wrong, mismatch)
         elif is_accepted(body):
             if is_success(mismatch.expected):
                 yield from self.adopting(after, mismatch, body)
@@ -350,23 +387,6 @@ class BelievedStates:
                 yield before
             yield after
             yield from self.after_refusal(before if before is not None else after, body)
-
-    def extending(self, after: Configuration, late: GroupOperation, mismatch: Mismatch) -> Configuration:
-        """The configuration in which all that runs since a response was due may have begun as late as it came."""
-        group, responded_at = after.world.group, late.operation.responded_at or 0
-        delay = responded_at - (late.operation.sent_at if mismatch.due is None else mismatch.due)
-        if group is None or delay <= 0:
-            return after
-        slots = tuple(
-            evolve(slot, deadline=extend(slot.deadline, delay)) if slot.armed else slot for slot in group.slots
-        )
-        extended = evolve(
-            group,
-            slots=slots,
-            sync_deadline=extend(group.sync_deadline, delay),
-            join_deadline=extend(group.join_deadline, delay),
-        )
-        return with_group(after, extended)
 
     def adopting(self, after: Configuration, mismatch: Mismatch, body: Body) -> Iterator[Configuration]:
         """The configurations in which the values are those that the response tells."""
@@ -449,6 +469,22 @@ class BelievedStates:
         yield from self.take(before, Step(after, outputs + responses, "leave.member"), body)
         if not no_members(rest):
             yield from self.take(before, Step(rest, outputs, "leave.member"), body)
+
+
+def extend_deadlines(after: Configuration, late: GroupOperation, mismatch: Mismatch) -> Configuration:
+    """The configuration in which all that runs since a response was due may have begun as late as it came."""
+    group, responded_at = after.world.group, late.operation.responded_at or 0
+    delay = responded_at - (late.operation.sent_at if mismatch.due is None else mismatch.due)
+    if group is None or delay <= 0:
+        return after
+    slots = tuple(evolve(slot, deadline=extend(slot.deadline, delay)) if slot.armed else slot for slot in group.slots)
+    extended = evolve(
+        group,
+        slots=slots,
+        sync_deadline=extend(group.sync_deadline, delay),
+        join_deadline=extend(group.join_deadline, delay),
+    )
+    return with_group(after, extended)
 
 
 def extend(deadline: Instant, delay: int) -> Instant:

@@ -382,7 +382,7 @@ def compare_described_members(
             difference.require_equal("client_id", observed.client, row.get("client_id"), row)
             if not row.get("client_host"):
                 difference.require("client_host", "the host of the client", row.get("client_host"), row)
-        difference.require_equal("members", member.metadata or b"", row.get("member_metadata") or b"", row)
+        difference.require_equal("metadata", member.metadata or b"", row.get("member_metadata") or b"", row)
         assignment = row.get("member_assignment") or b""
         if assignment or not member.any_assignment:
             difference.require_equal("assignment", member.assignment or b"", assignment, row)

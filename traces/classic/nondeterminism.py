@@ -253,6 +253,8 @@ class Unseen:
     """The earliest that the last clean-up pass can have been; the next comes a period later."""
     maybe_expired: frozenset[Partition] = frozenset()
     """Offsets that a clean-up pass may have removed."""
+    told_ids: frozenset[str] = frozenset()
+    """Ids that static newcomers were told to join with, by mistake."""
 
 
 NOTHING_UNSEEN = Unseen()

@@ -46,6 +46,8 @@ class ClassicProtocol(JudgedProtocol):
     independent_fields = frozenset(
         {
             "assignment",
+            "client_host",
+            "client_id",
             "epoch",
             "generation",
             "instances",

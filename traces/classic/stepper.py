@@ -231,6 +231,8 @@ class ClassicStepper(CoordinatorStepper):
             return
         if isinstance(request, TxnOffsetCommit):
             yield from refuse_by_epoch(self, self.producers, ready, part, now)
+        if isinstance(request, JoinGroup) and request.core.member in unseen_of(ready).told_ids:
+            yield from self.admit_as_told(ready, part, now)
         found = self.step_request(ready, part, request, now)
         if not (self.allow_mismatches and self.is_admitted_without_id(part)):
             yield from found
@@ -240,6 +242,14 @@ class ClassicStepper(CoordinatorStepper):
                 yield from self.admit_without_id(ready, part, now, after.mismatches[-1].expected)
             else:
                 yield after
+
+    def admit_as_told(
+        self, configuration: Configuration, part: GroupOperation, now: Instant
+    ) -> Iterator[Configuration]:
+        """The configurations after a static newcomer comes with the id that it should not have needed."""
+        unseen, core = unseen_of(configuration), part.request.core
+        rest = evolve(configuration, unseen=evolve(unseen, told_ids=unseen.told_ids - {core.member}))
+        return self.step_request(rest, part, evolve(part.request, core=evolve(core, member=None)), now)
 
     @staticmethod
     def is_admitted_without_id(part: GroupOperation) -> bool:

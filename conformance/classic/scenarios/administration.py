@@ -41,7 +41,7 @@ async def describe_an_unknown_group(group: ScenarioContext) -> None:
     )
 
 
-DESCRIBED_IN_STABLE = ("protocol_type", "protocol", "members", "client_id", "client_host", "assignment")
+DESCRIBED_IN_STABLE = ("protocol_type", "protocol", "members", "metadata", "client_id", "client_host", "assignment")
 """What a description of a Stable group is checked for."""
 
 
@@ -49,13 +49,13 @@ DESCRIBED_IN_STABLE = ("protocol_type", "protocol", "members", "client_id", "cli
 async def describe_a_round(group: ScenarioContext) -> None:
     """A group is described in each state, from its first assignment through a rebalance to its end."""
     a, b = await group.form_generation(group.member("A"), group.member("B"))
-    await check_description(group, "ADMIN-04", "members", "protocol")
+    await check_description(group, "ADMIN-04", "members", "metadata", "protocol")
     await group.sync_all(a, b)
 
     await check_description(group, "ADMIN-03", *DESCRIBED_IN_STABLE)
     group.join(a)
     await group.sleep(group.short_pause)
-    await check_description(group, "ADMIN-04", "members", "protocol")
+    await check_description(group, "ADMIN-04", "members", "metadata", "protocol")
     for member in (a, b):
         await group.leave(member)
     await check_description(group, "ADMIN-05", "protocol_type")

@@ -1,8 +1,8 @@
 """How faults of clients are played: on the reference client, in this process and on virtual time.
 
 Members and fetchers play scenarios and random schedules, assignors make plans for groups. What a client violates
-without its fault does not count; a recommendation that it does not keep with the fault counts. A scenario that cannot
-go on with a fault, twice, and can without it shows the fault, if nothing else does.
+without its fault does not count. A scenario that cannot go on with a fault, twice, and can without it shows the fault,
+if nothing else does.
 """
 
 import logging
@@ -77,7 +77,7 @@ def play_scenario(settings: ClientSettings, scenario: Scenario, attempt: str = "
 def make_faulty_bench(fault: ClientFault, clock: CpuClock) -> BenchWithFault:
     """A bench on which a client with a fault is hunted."""
     whole = make_bench(fault.setting)
-    return BenchWithFault(whole.protocol, whole.make_player, whole.judge, shown_by, fault=fault)
+    return BenchWithFault(whole.protocol, whole.make_player, whole.judge, fault=fault)
 
 
 def unusual_in(run: ScenarioRun) -> frozenset[str]:

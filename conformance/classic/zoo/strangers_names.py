@@ -8,13 +8,14 @@ a scenario checks later with a response that differs too is broken as a conseque
 differs from a correct one; that a requirement is broken by what differs is only as sure as the rules are precise.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import takewhile
 from types import MappingProxyType
 from typing import Any
 
+from fencepost.adapters.classic.coordinator_state import CoordinatorState
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.classic.zoo.bugs.environments import PLAIN, Environment
 from fencepost.conformance.classic.zoo.comparison import made_scenarios
@@ -28,6 +29,7 @@ from fencepost.conformance.zoo.strangers import FaultNames
 from fencepost.conformance.zoo.strategies import SCENARIOS
 from fencepost.model.catalogue.specification import Rule
 from fencepost.model.classic.catalogue import CLASSIC
+from fencepost.model.settings import Settings
 from fencepost.traces.classic.attribution import WIRE_NAMES
 from fencepost.traces.events import Body, Event, Header, Kind, Order
 from fencepost.traces.judge.judge import judge
@@ -46,7 +48,8 @@ class Answer:
 
 @cache
 def names_of(faults: tuple[CoordinatorFault, ...]) -> FaultNames | None:
-    """The names of some faults together; None if they show in no scenario, or nothing can be played as they hang."""
+    """The names of some faults together; None if they show in no scenario, or nothing can be played as they hang or
+    break whatever they are asked."""
     environment: Environment = next((each.setting for each in faults if each.setting is not PLAIN), PLAIN)
     shipped = [shipped_trace(environment, scenario) for scenario in compared_scenarios()]
     with Patch() as patch:
@@ -56,6 +59,8 @@ def names_of(faults: tuple[CoordinatorFault, ...]) -> FaultNames | None:
             faulty = [trace_of(environment, scenario) for scenario in compared_scenarios()]
         except CpuLimitExceeded:
             return None
+    if not any(events for _, events in faulty):
+        return None
     told = FaultNames(frozenset(id for fault in faults for id in (*fault.breaks, *names_by_field(fault))))
     if not told.own and faulty == shipped:
         return None
@@ -106,11 +111,22 @@ def trace_of(environment: Environment, scenario: Scenario) -> tuple[Header, tupl
         settings = replace(settings, initial_rebalance_delay=0)
     player = NewTarget(partial(environment.make_target, settings), environment.grace)
     try:
-        with cpu_limit(MAX_SECONDS):
+        with Patch() as patch, cpu_limit(MAX_SECONDS):
+            hand_out_plain_ids(patch)
             run = run_virtual(player.play(scenario, scenario.name, skip_judging))
     except Exception:  # a mutant may raise anything
         return Header("", Order.TOTAL, "virtual", settings, 0), ()
     return run.header, run.events
+
+
+def hand_out_plain_ids(patch: Patch) -> None:
+    """Have member ids tell nothing of the request: what they look like is up to a coordinator."""
+    shipped = CoordinatorState.__init__
+
+    def make(state: CoordinatorState, settings: Settings, log: Any, new_id: Callable[[str], str], *given: Any) -> None:
+        shipped(state, settings, log, lambda prefix: new_id("member"), *given)
+
+    patch.replace(CoordinatorState, "__init__", make)
 
 
 def answers_in(events: Sequence[Event]) -> Mapping[int, Answer]:

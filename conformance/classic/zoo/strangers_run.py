@@ -42,6 +42,10 @@ from fencepost.model.classic.catalogue import CLASSIC
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event
 
+MAX_RUN_SECONDS = 150.0
+"""The limit of the time of a run."""
+SHRINK_SECONDS = 1.0
+
 
 def goes_with(fault: Fault[Any], others: Sequence[Fault[Any]], differences: Sequence[str]) -> bool:
     """Whether a fault fits beside others: one environment is enough."""
@@ -106,9 +110,16 @@ def fault_with(id: str) -> CoordinatorFault:
 
 
 def plan_for(stranger: Stranger, target: str) -> Plan:
-    """The plan of the run on a stranger; nothing is shrunk, as only verdicts count."""
+    """The plan of the run on a stranger; little is shrunk, as only verdicts count."""
     seed = stranger.seed * 1_000 + stranger.number
-    return Plan(target, patterns=stranger.only, seed=seed, schedules=stranger.schedules, shrink_seconds=0.0)
+    return Plan(
+        target,
+        patterns=stranger.only,
+        seed=seed,
+        schedules=stranger.schedules,
+        seconds=MAX_RUN_SECONDS,
+        shrink_seconds=SHRINK_SECONDS,
+    )
 
 
 def make_run(stranger: Stranger, disguise: Disguise) -> BundledRun:
@@ -161,7 +172,8 @@ def outcome_of(stranger: Stranger, report: Report, seconds: float) -> StrangerOu
         failed[UNCLASSIFIED] = None
         titles[UNCLASSIFIED] = report.unclassified[0].title
     ended = report.ended
-    reason = "" if ended is None or ended.kind is EndKind.TARGET_DOWN else f"{ended.kind}: {ended.reason}"
+    as_it_should = (EndKind.TARGET_DOWN, EndKind.STOPPED)
+    reason = "" if ended is None or ended.kind in as_it_should else f"{ended.kind}: {ended.reason}"
     return StrangerOutcome(
         stranger,
         reason,

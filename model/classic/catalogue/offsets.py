@@ -278,8 +278,8 @@ api OffsetFetch
 api DescribeGroups
   describe.unknown-group NONE: the group does not exist [ADMIN-01]
   describe.group NONE: the group exists and is not stable
-    [ADMIN-02 ADMIN-04 ADMIN-05 ADMIN-34; members ADMIN-04, protocol ADMIN-04, protocol_type ADMIN-05, groups ADMIN-07,
-    instances ADMIN-06]
+    [ADMIN-02 ADMIN-04 ADMIN-05 ADMIN-34; members ADMIN-04, metadata ADMIN-04, protocol ADMIN-04,
+    protocol_type ADMIN-05, groups ADMIN-07, instances ADMIN-06]
   describe.stable NONE: the group is stable [ADMIN-03; state ADMIN-02, groups ADMIN-07, instances ADMIN-06]
 
 api ListGroups

@@ -1,6 +1,5 @@
 """The client that the kit brings along: it is tested without a command, and is blamed for nothing."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -19,15 +18,3 @@ def test_a_trace_of_it_can_be_replayed(tmp_path: Path, capsys: pytest.CaptureFix
     trace = sorted(tmp_path.iterdir())[0]
     assert main(["replay", str(trace), "--", BUNDLED]) == 3
     assert "nothing failed this time either" in capsys.readouterr().out
-
-
-def test_random_schedules_can_be_played_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["test-client", BUNDLED, "-q", "--schedules", "3", "--no-scenarios", "--json", "-"]) == 0
-    report = json.loads(capsys.readouterr().out)
-    assert report["provenance"]["plan"]["command"][2:7] == ["--driven", "--schedules", "3", "--seed", "0"]
-    assert {each["id"] for each in report["requirements"] if each["verdict"] == "pass"} > {"MEMBER-02", "MEMBER-08"}
-
-
-def test_without_scenarios_and_schedules_nothing_is_played(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["test-client", BUNDLED, "--no-scenarios"]) == 2
-    assert "leaves nothing to play" in capsys.readouterr().err

@@ -9,12 +9,17 @@ import pytest
 
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.serve.coordination import Request, Response
+from fencepost.conformance.classic.zoo.bugs.deviations import DEVIATIONS
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import Report, Verdict
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.subject import select_requirements
+from fencepost.conformance.zoo.fault import Patch
+from fencepost.traces.events import Order
+from fencepost.traces.verdict import CheckStatus
 from tests.support.faulty_coordinators import Change, altering_coordinator, replace_error
+from tests.support.trace_builder import OneMemberTrace, join_body
 
 
 def show_otherwise(api: str, fields: Mapping[str, Any]) -> Change:
@@ -59,3 +64,52 @@ def test_what_does_not_depend_on_a_wrong_response_stays_decided(
     assert ids_with(report, Verdict.FAIL) <= violated
     assert ids_with(report, Verdict.FAIL)
     assert len(ids_with(report, Verdict.INCONCLUSIVE)) <= most_undecided
+
+
+LEADER_ROUND = {
+    "error_code": 0,
+    "generation_id": 0,
+    "protocol_name": "p",
+    "leader": "a",
+    "member_id": "a",
+    "members": [{"member_id": "a", "metadata": b"m"}],
+}
+
+
+def show_the_round_before(request: Request, response: Response) -> Response:
+    """A description that tells a protocol and metadata although a rebalance is in progress."""
+    if request.api != "DescribeGroups":
+        return response
+    rows = [
+        {**row, "protocol_data": "range", "members": [{**each, "member_metadata": b"x"} for each in row["members"]]}
+        if row["group_state"] == "PreparingRebalance"
+        else row
+        for row in response.body["groups"]
+    ]
+    return replace(response, body={**response.body, "groups": rows})
+
+
+def test_the_name_of_a_state_is_believed_rather_than_what_is_shown_of_it() -> None:
+    assert ids_with(report_on(show_the_round_before), Verdict.FAIL) == {"ADMIN-04"}
+
+
+def test_a_static_newcomer_that_is_told_an_id_comes_in_with_it() -> None:
+    with Patch() as patch:
+        DEVIATIONS["static-newcomer-needs-id"].apply(patch)
+        report = report_on(lambda request, response: response)
+    assert ids_with(report, Verdict.FAIL) == {"STATIC-01", "JOIN-14"}
+    assert ids_with(report, Verdict.INCONCLUSIVE) == set()
+
+
+def test_a_late_round_that_its_leader_is_told_whole_leaves_no_doubt() -> None:
+    """Its generation is 0, and by that all that comes later is judged."""
+    trace = OneMemberTrace(Order.INTERVALS)
+    request = trace.send_request(1_000, "JoinGroup", join_body(""), 2)
+    trace.send_response(16_000, request, LEADER_ROUND)
+    trace.sync(16_100, 0, {"error_code": 0, "assignment": b"plan"})
+    for time, error in ((16_200, 0), (16_300, 22)):
+        trace.heartbeat(time, error, generation=0)
+        trace.add_check("HB-05", len(trace.events) - 2)
+    verdict = trace.verdict()
+    assert [violation.requirements for violation in verdict.violations] == [("GEN-01",), ("HB-05",)]
+    assert [result.status for result in verdict.check_results] == [CheckStatus.PASS, CheckStatus.FAIL]

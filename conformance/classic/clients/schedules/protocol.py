@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from random import Random
 
-from fencepost.adapters.client.program import CALLBACKS
 from fencepost.conformance.classic.clients.schedules.moves import KINDS, ScheduleUnderWay
 from fencepost.conformance.clients.protocol import SCHEDULE, schedule_body
 from fencepost.conformance.clients.stage import ClientStage
@@ -303,62 +302,6 @@ def change_the_subscription(drawing: ScheduleDrawing) -> None:
     drawing.wait(is_long=drawing.random.random() < 0.5)
 
 
-def commit_without_waiting(drawing: ScheduleDrawing) -> None:
-    """The application commits several times and waits for none of it, perhaps while the group rebalances."""
-    drawing.add("produce", records=5)
-    if drawing.random.random() < 0.4:
-        drawing.provoke()
-    for _ in range(drawing.random.choice((1, 2, 3))):
-        drawing.add("commit-async")
-        drawing.wait()
-
-
-def ask_for_a_rebalance(drawing: ScheduleDrawing) -> None:
-    """The application asks for a rebalance, perhaps while there is one."""
-    if drawing.random.random() < 0.4:
-        drawing.provoke()
-    drawing.add("rejoin")
-    drawing.wait(is_long=drawing.random.random() < 0.5)
-
-
-def unsubscribe_for_a_while(drawing: ScheduleDrawing) -> None:
-    """The application unsubscribes, or assigns itself a partition, and subscribes again later."""
-    if drawing.random.random() < 0.4:
-        drawing.provoke()
-    if drawing.random.random() < 0.6:
-        drawing.add("unsubscribe")
-        drawing.wait()
-    else:
-        drawing.add("assign", partition=drawing.random.randrange(4))
-        drawing.wait(is_long=True)
-        drawing.add("unsubscribe")
-    drawing.add("subscribe", topics=drawing.random.randrange(3))
-    drawing.wait(is_long=True)
-
-
-def listen_otherwise(drawing: ScheduleDrawing) -> None:
-    """The listener raises, commits or is slow in the next rebalances, and is itself again after them."""
-    match drawing.random.randrange(3):
-        case 0:
-            drawing.add("listen", raises=drawing.random.choice(CALLBACKS))
-        case 1:
-            drawing.add("listen", commits=drawing.random.choice(CALLBACKS))
-        case _:
-            drawing.add("listen", takes=drawing.random.choice((300, 1_500)))
-    drawing.provoke()
-    drawing.wait(is_long=True)
-    drawing.add("listen")
-
-
-def close_in_the_middle(drawing: ScheduleDrawing) -> None:
-    """The application closes while something goes on."""
-    if drawing.random.random() < 0.6:
-        drawing.provoke()
-        drawing.wait()
-    drawing.add("close")
-    drawing.wait(is_long=True)
-
-
 FOR_ALL: tuple[tuple[Interaction, int], ...] = (
     (refuse_something, 5),
     (fail_a_rebalance, 4),
@@ -384,18 +327,6 @@ FOR_APPLICATIONS: tuple[tuple[Interaction, int], ...] = (
 """Those that take an application, each with its weight."""
 
 
-AT_THE_END: tuple[tuple[Interaction, int], ...] = (
-    (commit_without_waiting, 3),
-    (ask_for_a_rebalance, 2),
-    (unsubscribe_for_a_while, 3),
-    (listen_otherwise, 3),
-    (close_in_the_middle, 2),
-)
-"""Those with which the schedule of an application ends, each with its weight."""
-END_SHARE = 0.5
-"""How likely such an end is."""
-
-
 def draw_moves(random: Random, *, is_driven: bool) -> tuple[Move, ...]:
     """The moves of a schedule."""
     drawing = ScheduleDrawing(random, is_driven)
@@ -412,9 +343,6 @@ def draw_moves(random: Random, *, is_driven: bool) -> tuple[Move, ...]:
         drawing.wait(is_long=True)
     for interaction in random.choices(interactions, weights, k=random.randint(1, MAX_INTERACTIONS)):
         interaction(drawing)
-    if is_driven and random.random() < END_SHARE:
-        ends, weights = [each for each, _ in AT_THE_END], [weight for _, weight in AT_THE_END]
-        random.choices(ends, weights)[0](drawing)
     return tuple(drawing.moves)
 
 

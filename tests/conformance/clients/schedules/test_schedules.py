@@ -67,16 +67,7 @@ def test_a_client_without_a_driver_gets_no_error_that_it_may_end_by() -> None:
     assert drawn <= {(api, error.name) for api, errors in MILD_ERRORS.items() for error in errors} | {
         ("Heartbeat", "REBALANCE_IN_PROGRESS")
     }
-    assert not {move.kind for move in moves} & {
-        "commit",
-        "idle",
-        "poll",
-        "pause",
-        "resume",
-        "seek",
-        "subscribe",
-        "close",
-    }
+    assert not {move.kind for move in moves} & {"commit", "idle", "poll", "pause", "resume", "seek", "subscribe"}
 
 
 def test_a_trace_has_its_schedule() -> None:
