@@ -23,7 +23,7 @@ from fencepost import __version__
 from fencepost.conformance.reports.registry import ABOUT_FILE, PROFILE_FILE, REPORT_FILE
 from fencepost.conformance.specification import specification_named
 from tests.acceptance.runs import command_environment
-from tests.targets.clients.builds import FRANZ_GO, KAFKAJS, build_franz_go, install_kafkajs
+from tests.targets.clients.builds import FRANZ_GO, KAFKAJS, build_go, install_kafkajs
 from tests.targets.kafka.installation import VERSIONS, install
 
 ROOT = Path(__file__).parents[2]
@@ -171,7 +171,7 @@ def with_jars(key: str) -> Mapping[str, str]:
 
 def with_franz_go() -> Mapping[str, str]:
     """The variables by which the program with franz-go in it is found."""
-    return {"PATH": os.pathsep.join([str(build_franz_go().parent), os.environ["PATH"]])}
+    return {"PATH": os.pathsep.join([str(build_go().parent), os.environ["PATH"]])}
 
 
 def with_kafkajs() -> Mapping[str, str]:

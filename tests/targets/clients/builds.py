@@ -14,11 +14,12 @@ from tests.targets.process import MissingDependencyError, cache_folder
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parents[2] / "docs" / "examples" / "clients"
 FRANZ_GO = EXAMPLES / "franz_go"
+SARAMA = EXAMPLES / "sarama"
 KAFKAJS = HERE / "kafkajs"
 
 
-def build_franz_go() -> Path:
-    """The program with franz-go in it. Raises `MissingDependencyError`."""
+def build_go(folder: Path = FRANZ_GO) -> Path:
+    """The program of an example in Go. Raises `MissingDependencyError`."""
 
     def build(part: Path) -> None:
         command = [
@@ -30,9 +31,10 @@ def build_franz_go() -> Path:
             str(part / "driver"),
             ".",
         ]
-        run(command, FRANZ_GO, {"GOWORK": "off"})
+        run(command, folder, {"GOWORK": "off"})
 
-    return make("franz-go", [FRANZ_GO / name for name in ("go.mod", "go.sum", "main.go")], build) / "driver"
+    name = folder.name.replace("_", "-")
+    return make(name, [folder / each for each in ("go.mod", "go.sum", "main.go")], build) / "driver"
 
 
 def install_kafkajs() -> Path:

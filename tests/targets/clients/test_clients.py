@@ -12,7 +12,7 @@ import pytest
 from fencepost.conformance.cli import main
 from fencepost.conformance.reports.json_report import from_json
 from fencepost.conformance.results import Report, Verdict
-from tests.targets.clients.builds import build_franz_go, find, install_kafkajs
+from tests.targets.clients.builds import SARAMA, build_go, find, install_kafkajs
 from tests.targets.kafka.installation import JVM_OPTIONS, VERSIONS, find_java, install
 
 HERE = Path(__file__).parent
@@ -78,9 +78,16 @@ def test_the_java_client_keeps_what_a_driver_shows(tmp_path: Path, strategy: str
 @pytest.mark.go
 def test_franz_go_keeps_what_a_driver_shows(tmp_path: Path) -> None:
     only = ("MEMBER-0*", "CALLBACK-0[23]", "POLL-03", "RANGE-*")
-    report = smoke(tmp_path, str(build_franz_go()), "range", only=only, driven=True)
+    report = smoke(tmp_path, str(build_go()), "range", only=only, driven=True)
     assert report.failed_results() == ()
     assert {report.result(id).verdict for id in ("MEMBER-02", "POLL-03", "RANGE-01")} == {Verdict.PASS}
+
+
+@pytest.mark.go
+def test_sarama_pushes_and_keeps_what_a_driver_shows(tmp_path: Path) -> None:
+    report = smoke(tmp_path, str(build_go(SARAMA)), only=("MEMBER-0*", "CALLBACK-0[23]", "POLL-02"), driven=True)
+    assert report.failed_results() == ()
+    assert {report.result(id).verdict for id in ("MEMBER-02", "CALLBACK-02", "POLL-02")} == {Verdict.PASS}
 
 
 @pytest.mark.node
