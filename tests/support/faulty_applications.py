@@ -7,7 +7,7 @@ from fencepost.conformance.clients.stage import RECORDS
 from fencepost.model.assignors.consumer_protocol import encode_assignment
 from fencepost.model.frozen import evolve
 from tests.support.client_scenarios import COOPERATIVE, EAGER
-from tests.support.faulty_clients import STATIC, Body, change_rows, drop, replace_in, send_leave
+from tests.support.faulty_clients import STATIC, Body, change_rows, drop, leave_too, replace_in, send_leave
 from tests.support.faulty_clients import set_field as set_request_field
 from tests.support.faulty_drivers import (
     FAULTY_DRIVERS,
@@ -241,7 +241,7 @@ FAULTY_APPLICATIONS = [
         "HBT-14", "a-heartbeat-that-is-refused", settings=evolve(EAGER, retry_backoff=3_000, max_retry_backoff=3_000)
     ),
     make_driver("HBT-15", "polls-without-a-coordinator", tamper=replace_in("Metadata", leave_in_outage)),
-    make_driver("HBT-16", "a-parked-join", tamper=replace_in("SyncGroup", look_up_again, 2)),
+    make_driver("HBT-16", "a-parked-join", tamper=replace_in("SyncGroup", leave_too, 2)),
     make_driver("CALLBACK-12", "a-listener-that-raises", rewrite("error", hide_failure)),
     make_driver("CALLBACK-13", "a-listener-that-raises", repeat("revoked")),
     make_driver("CALLBACK-14", "a-leader-of-two", hide("revoked")),

@@ -296,8 +296,8 @@ PLANNERS = [
 """Clients with the faulty assignors."""
 
 
-def reset_at_once(client: WireClient, body: Body) -> Body:
-    """OffsetFetch, and at once ListOffsets, as though nothing were committed."""
+def ask_for_bounds(client: WireClient, body: Body) -> Body:
+    """OffsetFetch, and ListOffsets beside it, as some clients hold one against the other: that is no fault."""
     topics = [
         {
             "name": row["name"],
@@ -307,6 +307,23 @@ def reset_at_once(client: WireClient, body: Body) -> Body:
     ]
     client.transmit("ListOffsets", {"replica_id": -1, "isolation_level": 0, "topics": topics}, 0, 0)
     return body
+
+
+def start_by_policy(client: WireClient, body: Body) -> None:
+    """ListOffsets in the place of OffsetFetch, and Fetch from where the log begins."""
+    ask_for_bounds(client, body)
+    topics = [
+        {
+            "topic": row["name"],
+            "partitions": [
+                {"partition": number, "fetch_offset": 0, "partition_max_bytes": 65_536}
+                for number in row["partition_indexes"]
+            ],
+        }
+        for row in body["topics"]
+    ]
+    fetch = {"max_wait_ms": 100, "min_bytes": 1, "max_bytes": 65_536, "isolation_level": 0, "topics": topics}
+    asyncio.get_running_loop().call_later(0.1, client.transmit, "Fetch", fetch, 0, 0)
 
 
 def commit_before_sync_is_done(client: WireClient, body: Body) -> Body:
@@ -366,7 +383,7 @@ FAULTY = [
     make_client("MCOMMIT-11", "a-client-alone", set_field("OffsetCommit", "generation_id_or_member_epoch", -1)),
     make_client("MCOMMIT-08", "a-leader-of-two", beside("JoinGroup", "OffsetCommit", 2)),
     make_client("MCOMMIT-08", "a-late-assignment", replace_in("SyncGroup", commit_before_sync_is_done)),
-    make_client("MCOMMIT-19", "a-client-alone", replace_in("OffsetFetch", reset_at_once)),
+    make_client("MCOMMIT-19", "a-client-alone", replace_in("OffsetFetch", start_by_policy)),
     make_client("PREFETCH-03", "a-partition-taken-away", drop("Fetch", 4)),
     make_client("MCOMMIT-18", "a-client-alone", replace_in("OffsetCommit", FOREIGN_COMMIT)),
     make_client("PREFETCH-05", "a-client-alone", twice("Fetch")),

@@ -156,6 +156,14 @@ class Evidence:
         """The trace does not show what a requirement is about, for this reason."""
         self._add_check(CheckResult(requirement, 0, CheckStatus.NOT_OBSERVED, note))
 
+    def take(self, findings: Iterable[Violation | CheckResult]) -> None:
+        """Take what a monitor has found."""
+        for each in findings:
+            if isinstance(each, Violation):
+                self.violate(each)
+            else:
+                self._add_check(each)
+
     def judge(self, holds: bool, violation: Violation) -> None:
         """A request keeps a requirement, or else breaks it in this way."""
         if holds:

@@ -277,7 +277,7 @@ CASES: list[tuple[str, str, Change]] = [
     ("left-after-a-long-poll", "HBT-09", have_longer_polls),
     ("static-in-a-long-poll", "MEMBER-10", have_longer_polls),
     ("static-rejoin-after-a-long-poll", "MEMBER-14", have_longer_polls),
-    ("reset-beside-an-offset-fetch", "MCOMMIT-19", without(lambda event: event.sequence == 348)),
+    ("reset-beside-an-offset-fetch", "POLL-11", without(lambda event: event.sequence == 348)),
     ("sought-before-a-connection", "POLL-02", without(lambda event: event.sequence == 318)),
     ("idle-while-joining", "HBT-12", without(lambda event: event.sequence in (306, 312))),
     ("revoked-before-a-connection", "PREFETCH-08", fetch_on_an_older_connection),

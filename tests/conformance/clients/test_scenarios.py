@@ -26,10 +26,10 @@ from fencepost.traces.client_judge.judge import judge_client
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.verdict import PASSING, CheckStatus
 from tests.support.client_scenarios import COOPERATIVE, EAGER, play_fault, play_scenario
-from tests.support.faulty_applications import BY_HAND, FAULTY_APPLICATIONS, WITNESSED_BY_DRIVERS
-from tests.support.faulty_clients import FAULTY, STATIC, WITNESSED, FaultyClient
+from tests.support.faulty_applications import BY_HAND, FAULTY_APPLICATIONS, WITNESSED_BY_DRIVERS, look_up_again
+from tests.support.faulty_clients import FAULTY, STATIC, WITNESSED, FaultyClient, ask_for_bounds, replace_in
 from tests.support.faulty_drivers import FAULTY_DRIVERS, MIXED, Message, rewrite
-from tests.support.wire_client import Tell, WireClient, tell_as_it_is
+from tests.support.wire_client import Tamper, Tell, WireClient, tell_as_it_is
 
 # -- the reference client, which keeps all requirements, on virtual time ---------------------------------------------
 
@@ -178,6 +178,19 @@ async def test_a_driver_that_does_not_return_is_told(name: str, kept: int, block
 async def test_a_faulty_client_is_found(faulty: FaultyClient) -> None:
     run = await play_fault(faulty.fault, faulty.scenario)
     assert shown_by(run) >= set(faulty.fault.breaks), (shown_by(run), run.blocked)
+
+
+@pytest.mark.parametrize(
+    ("name", "tamper"),
+    [
+        ("a-client-alone", replace_in("OffsetFetch", ask_for_bounds)),
+        ("a-parked-join", replace_in("SyncGroup", look_up_again)),
+    ],
+    ids=["bounds beside offsets", "lookups at any time"],
+)
+async def test_another_design_of_client_is_no_fault(name: str, tamper: Tamper) -> None:
+    run = await play_scenario(name, tell=tell_as_it_is, tamper=tamper)
+    assert run.verdict.violated == frozenset()
 
 
 async def test_a_callback_that_an_unsubscribing_client_leaves_out_is_missed_once() -> None:

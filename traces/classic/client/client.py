@@ -23,6 +23,7 @@ from fencepost.traces.classic.client import (
 from fencepost.traces.classic.client.membership import patience_for
 from fencepost.traces.classic.client.news import is_looking_up, learn_metadata
 from fencepost.traces.classic.client.plans import OwnershipHistory
+from fencepost.traces.classic.client.starts import Starts
 from fencepost.traces.classic.client.state import (
     EXCHANGE_APIS,
     REPEATED,
@@ -33,6 +34,7 @@ from fencepost.traces.classic.client.state import (
 )
 from fencepost.traces.classic.history import StateHistory
 from fencepost.traces.client_judge.judge import Evidence, build_violation
+from fencepost.traces.client_judge.monitors import Monitor, Monitors, Seen
 from fencepost.traces.events import Event, Header, Kind, Operation
 from fencepost.traces.history.recordings import RecordingParts, ShownViolation
 from fencepost.traces.verdict import PASSING, CheckStatus, TraceVerdict
@@ -45,6 +47,7 @@ LOOKED_FOR = GROUP_APIS - {"LeaveGroup"}
 """Requests after whose refusal by a node that does not coordinate the group the client looks for another one."""
 SETTLING_MS = 500
 """How long a client that was held up may take to read what came meanwhile."""
+MONITORS: tuple[Monitor[ClientState], ...] = (Starts(),)
 Look = Callable[[ClientState, Operation, Event], None]
 REQUESTS: Mapping[str, Look] = {
     "JoinGroup": joining.judge_join,
@@ -71,6 +74,7 @@ class ClassicClient:
         self._evidence = Evidence(requirements)
         self.state = ClientState(Knowledge(header.grace), self._evidence, header.clock == "virtual")
         self._progress = draining.Progress()
+        self._monitors = Monitors(MONITORS, self._evidence)
         self._label = label
         self._has_asked = False
         self._sent_at: deque[int] = deque()
@@ -98,6 +102,8 @@ class ClassicClient:
             if state.refused_on == event.connection:  # it has read that, and keeps the connection
                 state.doubtful.pop(event.connection, None)
             state.refused_on = -1
+        if "_findings" not in event.body:
+            self._monitors.show(state, Seen(event, operation))
         driven.judge_request_of_application(state, operation, event)
         joining.judge_repeat(state, operation, event)
         if "_findings" not in event.body:
@@ -149,6 +155,7 @@ class ClassicClient:
             state.heard = event.time
         driven.follow_response(state, operation, event)
         draining.follow_response(state, self._progress, operation, event)
+        self._monitors.show(state, Seen(event, operation))
         if operation.api in EXCHANGE_APIS and event.connection not in state.doubtful:
             state.last_exchange_news = event.sequence
         if news.first_error(event.body) in news.ELSEWHERE and operation.api in GROUP_APIS:
@@ -236,6 +243,7 @@ class ClassicClient:
         records.judge_fetch_order(state)
         draining.judge_progress(state, self._progress, time)
         driven.judge_end_of_application(state, time)
+        self._monitors.finish(state, time)
 
     def verdict(self, events: int) -> TraceVerdict:
         """What was found."""

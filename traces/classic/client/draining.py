@@ -1,15 +1,13 @@
 """Polls and fetches of a driven client, held against its buffers (KIP-41)."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from fencepost.model.assignors.group import TopicPartition
-from fencepost.model.classic.messages import read_offsets, topic_of
-from fencepost.model.errors import Error
 from fencepost.traces.classic.client.application import MANY_POLLS, Application, Buffers, check_event
-from fencepost.traces.classic.client.news import describe_partitions, generation_in, has_no_coordinator
-from fencepost.traces.classic.client.records import fetched_partitions, fetches_outstanding
-from fencepost.traces.classic.client.state import NO_GENERATION, POSITION_APIS, ClientState, Phase
+from fencepost.traces.classic.client.news import describe_partitions, has_no_coordinator
+from fencepost.traces.classic.client.records import fetch_offsets, fetched_partitions, fetches_outstanding
+from fencepost.traces.classic.client.starts import out_of_range
+from fencepost.traces.classic.client.state import POSITION_APIS, ClientState, Phase
 from fencepost.traces.client_judge.judge import build_violation
 from fencepost.traces.events import Event, Operation
 from fencepost.traces.verdict import Violation
@@ -182,7 +180,7 @@ def judge_empty(state: ClientState, application: Application, event: Event) -> N
     """A partition of which nothing is buffered is fetched after some polls."""
     buffers = state.buffers
     fetches = [each for each in state.outstanding.values() if each.api == "Fetch"]
-    open_ones = {each for fetch in fetches for each in offsets_of(fetch)}
+    open_ones = {each for fetch in fetches for each, _ in fetch_offsets(fetch.body, state.topic_names)}
     if any(event.time - fetch.sent_at > MAX_WAIT_MS for fetch in fetches):
         buffers.empty_since.clear()  # a client may send no other fetch before the response to that
         return
@@ -207,19 +205,10 @@ def judge_empty(state: ClientState, application: Application, event: Event) -> N
             state.evidence.violate(violation)
 
 
-def offsets_of(fetch: Operation) -> Mapping[TopicPartition, int]:
-    """The offsets that a Fetch asks for."""
-    return {
-        (topic["topic"], row["partition"]): row["fetch_offset"]
-        for topic in fetch.body.get("topics") or ()
-        for row in topic["partitions"]
-    }
-
-
 def judge_fetched_offsets(state: ClientState, application: Application, operation: Operation) -> None:
     """A Fetch arrives: it asks for what was not sent yet."""
     buffers, evidence, sequence = state.buffers, state.evidence, operation.handle - 1
-    for partition, offset in offsets_of(operation).items():
+    for partition, offset in fetch_offsets(operation.body, state.topic_names):
         if buffers.empty_since.pop(partition, None) is not None or partition in application.owned:
             evidence.hold("PREFETCH-03", sequence)
         end = buffers.ends.get(partition)
@@ -279,17 +268,11 @@ def judge_end_of_draining(state: ClientState, application: Application) -> None:
 
 
 # --- Whether a client gets on: it asks for the records of every partition that it has, and returns them.
-#
-# And where it begins: by the reset policy only where it was told that nothing is committed.
 
 PROGRESS_MS = 6_000
 """How long a client may take to ask for the records of a partition, or to return what is there."""
 WAITING_MS = 2_000
 """A request that waits longer for its response may hold up everything else."""
-EAGER_ASSIGNORS = frozenset({"range", "roundrobin", "sticky"})
-"""The assignors with well-known names under which a member gives everything up when it joins."""
-RESET_TIMESTAMPS = frozenset({-1, -2})
-"""The latest and the earliest offset, as ListOffsets asks for them."""
 
 
 @dataclass(slots=True)
@@ -301,12 +284,6 @@ class Progress:
     stable_since: int | None = None
     """When the last assignment came, None while the client joins."""
     written_at: int = 0
-    committed: dict[TopicPartition, int] = field(default_factory=dict)
-    """The committed offsets that OffsetFetch told since the last assignment of an eager member, -1 for none."""
-    before: dict[TopicPartition, int] = field(default_factory=dict)
-    """The same before that assignment: a ListOffsets may still be on its way that goes by it."""
-    generation: int = NO_GENERATION
-    """That of the last assignment."""
     out_of_range: set[TopicPartition] = field(default_factory=set)
     """Partitions at whose position there is nothing to fetch."""
 
@@ -314,13 +291,9 @@ class Progress:
 def follow_request(state: ClientState, progress: Progress, operation: Operation, event: Event) -> None:
     """A request arrives; the state is that before it."""
     if operation.api == "Fetch":
-        progress.fetched_at |= dict.fromkeys(fetched_partitions(operation.body), event.time)
+        progress.fetched_at |= dict.fromkeys(fetched_partitions(state, operation), event.time)
     elif operation.api == "JoinGroup":
         progress.stable_since = None
-    elif operation.api == "ListOffsets":
-        judge_reset(state, progress, operation, event.time)
-    elif operation.api == "OffsetCommit":
-        judge_positions_of_commit(state, progress, operation)
 
 
 def follow_response(state: ClientState, progress: Progress, operation: Operation, event: Event) -> None:
@@ -328,65 +301,13 @@ def follow_response(state: ClientState, progress: Progress, operation: Operation
     error = event.body.get("error_code", 0)
     if operation.api == "SyncGroup" and not error:
         progress.stable_since = event.time
-        # What OffsetFetch told in a generation is good for it, though the client was reset and has joined it again:
-        # Apache Kafka's client keeps that (ConsumerCoordinator.PendingCommittedOffsetRequest).
-        if not state.is_cooperative and progress.generation != state.installed_generation:
-            progress.before, progress.committed = progress.committed, {}
-        progress.generation = state.installed_generation
-    elif operation.api == "OffsetFetch":
-        for group in event.body.get("groups") or (event.body,):
-            for topic in group.get("topics") or ():
-                for row in topic["partitions"]:
-                    if not row["error_code"] and not group.get("error_code"):
-                        partition = topic_of(topic, state.topic_names), int(row["partition_index"])
-                        progress.committed[partition] = row["committed_offset"]
     elif operation.api == "Fetch":
-        for topic in event.body.get("responses") or ():
-            for row in topic["partitions"]:
-                if row["error_code"] == Error.OFFSET_OUT_OF_RANGE:
-                    partition = str(topic.get("topic", "")), int(row["partition_index"])
-                    progress.out_of_range.add(partition)
-                    if state.application is not None:  # it begins where the reset policy says
-                        state.application.positions.pop(partition, None)
-                        state.application.out_of_range.add(partition)
-                        state.application.sought.discard(partition)
-
-
-def judge_reset(state: ClientState, progress: Progress, operation: Operation, time: int) -> None:
-    """ListOffsets asks where a partition begins or ends: there is no committed offset to begin at (MCOMMIT-19)."""
-    if state.join is None:
-        return
-    is_fresh = progress.stable_since is None or time - progress.stable_since <= state.knowledge.grace
-    known = (progress.before if is_fresh else {}) | progress.committed
-    title = "The reset policy decides where there may be a committed offset"
-    for topic in operation.body.get("topics") or ():
-        for row in topic["partitions"]:
-            partition = str(topic.get("name", "")), int(row["partition_index"])
-            if row["timestamp"] not in RESET_TIMESTAMPS or partition in progress.out_of_range:
-                continue
-            told = known.get(partition)
-            where = f"{partition[0]}/{partition[1]}"
-            observed = f"ListOffsets of {where}, of which OffsetFetch has told {'nothing' if told is None else told}"
-            state.check(told == -1, "MCOMMIT-19", operation, title, f"OffsetFetch of {where} first, and -1", observed)
-
-
-def judge_positions_of_commit(state: ClientState, progress: Progress, operation: Operation) -> None:
-    """A commit of an eager member covers no partition whose position is not known yet: since the assignment it was told
-    no offset of it, and has neither fetched nor sought it (MCOMMIT-18)."""
-    application, since = state.application, progress.stable_since
-    is_eager = bool(state.subscriptions) and state.subscriptions.keys() <= EAGER_ASSIGNORS
-    if application is None or since is None or not is_eager or state.is_installed_doubtful:
-        return
-    if application.manual_since is not None:
-        return  # they are those that it has assigned, whose commits have no generation (MCOMMIT-12)
-    if generation_in(operation) != state.installed_generation or not state.installed:
-        return
-    known = progress.committed.keys() | application.sought | application.kept
-    known |= application.owned - state.installed
-    known |= {partition for partition, time in progress.fetched_at.items() if time > since}
-    covered = {partition for partition, _ in read_offsets(operation.body, state.topic_names)} & state.installed
-    title, expected = "The commit covers partitions without a position", "no partition before its offset is known"
-    state.check(covered <= known, "MCOMMIT-18", operation, title, expected, describe_partitions(covered - known))
+        for partition in out_of_range(event, state.topic_names):
+            progress.out_of_range.add(partition)
+            if state.application is not None:  # it begins where the reset policy says
+                state.application.positions.pop(partition, None)
+                state.application.out_of_range.add(partition)
+                state.application.sought.discard(partition)
 
 
 def judge_progress(state: ClientState, progress: Progress, time: int) -> None:
@@ -440,7 +361,7 @@ def led_by_silent_nodes(
     """The partitions whose leader, as Metadata told it, owes the response to a Fetch for long; a Fetch to one leader
     holds no other up."""
     late = (each for each in state.outstanding.values() if each.api == "Fetch" and end - each.sent_at > WAITING_MS)
-    silent = {state.leaders.get(partition) for fetch in late for partition in fetched_partitions(fetch.body)}
+    silent = {state.leaders.get(partition) for fetch in late for partition in fetched_partitions(state, fetch)}
     is_known = None not in silent and installed <= state.leaders.keys()
     return frozenset(each for each in installed if silent and (not is_known or state.leaders[each] in silent))
 

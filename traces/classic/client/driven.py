@@ -396,7 +396,7 @@ def judge_request_of_application(state: ClientState, operation: Operation, event
     elif operation.api == "Fetch":
         judge_fetched_offsets(state, application, operation)
     if operation.api == "Fetch" and application.paused:
-        wanted = frozenset(fetched_partitions(operation.body)) & application.paused
+        wanted = frozenset(fetched_partitions(state, operation)) & application.paused
         if event.time > application.paused_since + state.knowledge.grace:
             title, expected = "A fetch of a partition that is paused", "no fetch of it"
             state.check(not wanted, "POLL-09", operation, title, expected, describe_partitions(wanted))

@@ -177,7 +177,6 @@ def unheard_heartbeat(state: ClientState, time: int, milliseconds: int) -> Opera
 
 def judge_lookup(state: ClientState, operation: Operation, event: Event) -> None:
     """A client whose heartbeats have no response looks for the coordinator again."""
-    judge_clocks(state, operation, event)
     state.pay("FindCoordinator", event.sequence)
     if state.session_timeout and unheard_heartbeat(state, event.time, state.session_timeout // 2) is not None:
         state.evidence.hold("HBT-11", event.sequence)

@@ -226,8 +226,8 @@ def judge_slow_callback(state: ClientState, event: Event) -> None:
 
 
 def judge_clocks(state: ClientState, operation: Operation, event: Event) -> None:
-    """FindCoordinator, LeaveGroup or Heartbeat arrives: a JoinGroup that has just succeeded, after longer than a clock
-    runs, has started that anew."""
+    """LeaveGroup or Heartbeat arrives: a JoinGroup that has just succeeded, after longer than a clock runs, has started
+    that anew. A lookup says nothing: there are clients that look up the coordinator at any time."""
     exchange = state.exchange
     clock = min(state.session_timeout, state.rebalance_timeout)
     if exchange is None or exchange.is_excused or not clock or exchange.time - exchange.operation.sent_at <= clock:

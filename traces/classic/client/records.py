@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from fencepost.model.assignors.group import TopicPartition
-from fencepost.model.classic.messages import read_offsets, topic_of
+from fencepost.model.classic.messages import TopicNames, read_offsets, topic_of
 from fencepost.model.errors import Error, error_name
 from fencepost.traces.classic.client.application import Application, check_event
 from fencepost.traces.classic.client.callbacks import is_reset
@@ -270,7 +270,7 @@ MIN_ORDERED = 3
 
 def judge_fetch(state: ClientState, operation: Operation, event: Event) -> None:
     """A Fetch arrives."""
-    wanted = frozenset(fetched_partitions(operation.body))
+    wanted = frozenset(fetched_partitions(state, operation))
     if not wanted or state.join is None:
         return
     state.pay("Fetch", event.sequence)
@@ -278,7 +278,7 @@ def judge_fetch(state: ClientState, operation: Operation, event: Event) -> None:
     state.fetched_on.add(operation.connection)
     if len(wanted) >= MIN_ORDERED and state.has_delivered:
         state.has_delivered = False
-        state.fetch_orders.setdefault(wanted, []).append(next(fetched_partitions(operation.body)))
+        state.fetch_orders.setdefault(wanted, []).append(fetched_partitions(state, operation)[0])
     twice = wanted & fetches_outstanding(state)
     title = "A second fetch of a partition"
     state.check(
@@ -307,17 +307,27 @@ def judge_fetch_order(state: ClientState) -> None:
             state.evidence.judge(len(set(firsts)) > 1, violation)
 
 
-def fetched_partitions(body: Body) -> Iterator[TopicPartition]:
-    """The partitions of a Fetch."""
+def fetch_offsets(body: Body, names: TopicNames) -> Iterator[tuple[TopicPartition, int]]:
+    """The partitions of a Fetch in their order, each with the offset that it asks for."""
     for topic in body.get("topics") or ():
         for row in topic["partitions"]:
-            yield topic["topic"], row["partition"]
+            yield (topic_of_fetch(topic, names), row["partition"]), row["fetch_offset"]
+
+
+def topic_of_fetch(row: Body, names: TopicNames) -> str:
+    """The topic that a row of a Fetch or of its response is about, which has its id from version 13 on."""
+    return str(row.get("topic") or names.get(row.get("topic_id", ""), row.get("topic_id", "")))
+
+
+def fetched_partitions(state: ClientState, fetch: Operation) -> list[TopicPartition]:
+    """The partitions of a Fetch, in their order."""
+    return [partition for partition, _ in fetch_offsets(fetch.body, state.topic_names)]
 
 
 def fetches_outstanding(state: ClientState) -> frozenset[TopicPartition]:
     """The partitions that a Fetch without a response asks for."""
     fetches = (each for each in state.outstanding.values() if each.api == "Fetch")
-    return frozenset(partition for fetch in fetches for partition in fetched_partitions(fetch.body))
+    return frozenset(partition for fetch in fetches for partition in fetched_partitions(state, fetch))
 
 
 def learn_offsets(state: ClientState, operation: Operation, event: Event) -> None:
