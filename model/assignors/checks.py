@@ -14,7 +14,13 @@ from fencepost.model.assignors.consumer_protocol import (
 )
 from fencepost.model.assignors.group import Assign, Assignment, ClusterTopics, GroupMember, Subscription
 from fencepost.model.assignors.notation import as_text, read_assignment, read_members, read_topics
-from fencepost.model.assignors.properties import find_invalid, find_needlessly_withheld, find_unassigned, find_unsafe
+from fencepost.model.assignors.properties import (
+    find_invalid,
+    find_needlessly_withheld,
+    find_split_topics,
+    find_unassigned,
+    find_unsafe,
+)
 from fencepost.model.assignors.registry import ASSIGNORS, find_unsettled
 from fencepost.model.assignors.sticky_group import make_sticky_group, sticky_claim
 from fencepost.model.errors import FencepostError
@@ -105,6 +111,30 @@ def expect(
             yield f"{as_text(found)}, expected {expected}"
 
     return AssignorCheck(requirement, (name,), f"{topics}: {members} {instances}{racks}".rstrip(), run, bool(racks))
+
+
+def expect_order(topics: str, members: str, order: str, requirement: str, instances: str = "") -> AssignorCheck:
+    """Range gives the members blocks of each topic in this order, of whatever size."""
+
+    def run(assign: Assign, name: str) -> Iterator[str]:
+        group, cluster = read_group(topics, members, instances)
+        found = assign(group, cluster)
+        for topic, count in cluster.partitions.items():
+            given = [number for id in order.split() for name, number in sorted(found.get(id, ())) if name == topic]
+            if given != list(range(count)):
+                yield f"{as_text(found)}, expected blocks of {topic} for {order} in this order"
+
+    return AssignorCheck(requirement, ("range",), f"{topics}: {members} {instances}".rstrip(), run)
+
+
+def expect_alike(requirement: str, name: str, topics: str, members: str) -> AssignorCheck:
+    """The assignor divides topics with as many partitions alike."""
+
+    def run(assign: Assign, name: str) -> Iterator[str]:
+        group, cluster = read_group(topics, members)
+        yield from find_split_topics(group, cluster, assign(group, cluster))
+
+    return AssignorCheck(requirement, (name,), f"{topics}: {members}", run)
 
 
 def expect_kept(
@@ -269,20 +299,13 @@ CHECKS = (
         mix_versions,
         versions=(0, 1, 2, 3, 4),
     ),
-    expect("RANGE-01", "range", "t0:3 t1:3", "C0; C1", "C0 t0-0,t0-1,t1-0,t1-1; C1 t0-2,t1-2"),
+    expect_order("t0:3 t1:3", "C0; C1", "C0 C1", "RANGE-01"),
     expect("RANGE-02", "range", "t:10", "m0; m1; m2", "m0 t-0..3; m1 t-4..6; m2 t-7..9"),
     expect("RANGE-03", "range", "t1:3 t2:2", "c1{t1}; c2; c3{t1}", "c1 t1-0; c2 t1-1,t2-0,t2-1; c3 t1-2"),
-    expect(
-        "RANGE-04",
-        "range",
-        "t1:3 t2:3",
-        "consumer-b; consumer-a",
-        "consumer-b t1-0,t1-1,t2-0,t2-1; consumer-a t1-2,t2-2",
-        STATIC,
-    ),
+    expect_order("t1:3 t2:3", "consumer-b; consumer-a", "consumer-b consumer-a", "RANGE-04", STATIC),
     compare("RANGE-05", ("range",), "t1:3", "b; a", rename_members, "with other member ids", "b=i1 a=i2"),
-    expect("RANGE-06", "range", "t1:3 t2:3", "c1; c2", "c1 t1-0,t1-1,t2-0,t2-1; c2 t1-2,t2-2"),
-    expect("RANGE-07", "range", "t:3", "consumer2; consumer10", "consumer10 t-0,t-1; consumer2 t-2"),
+    expect_alike("RANGE-06", "range", "t1:3 t2:3", "c1; c2"),
+    expect_order("t:3", "consumer2; consumer10", "consumer10 consumer2", "RANGE-07"),
     expect(
         "RANGE-08",
         "range",

@@ -128,16 +128,17 @@ def _list_unassigned(members: Members, cluster: ClusterTopics, assignment: Assig
 def find_uneven_topics(members: Members, cluster: ClusterTopics, assignment: Assignment) -> Iterator[str]:
     """Topics whose n partitions are not shared as range says.
 
-    Of k subscribers, the first n mod k in member order get one partition more than the others (P4, range). With
-    racks in use any of them may be those.
+    Of k subscribers, the first n mod k get one partition more than the others (P4, range): the first by the partitions
+    that they get, as another order of members is another fault. With racks in use any of them may be those.
     """
     ordered = member_order(members_by_id(members).values())
     with_racks = any(member.subscription.rack for member in ordered)
     positions = subscriber_positions(ordered)
-    sizes = {member_id: Counter(topic for topic, _ in partitions) for member_id, partitions in assignment.items()}
     for topic in participating_topics(ordered, cluster):
         quotient, remainder = divmod(cluster.partitions[topic], len(positions[topic]))
-        found = [sizes.get(ordered[one].id, Counter())[topic] for one in positions[topic]]
+        ids = (ordered[one].id for one in positions[topic])
+        blocks = [[number for name, number in assignment.get(id, ()) if name == topic] for id in ids]
+        found = [len(block) for block in sorted(blocks, key=lambda block: min(block, default=cluster.partitions[topic]))]
         expected = [quotient + (place < remainder) for place in range(len(found))]
         if (sorted(found) if with_racks else found) != (sorted(expected) if with_racks else expected):
             yield f"the subscribers of {topic} have {found} of its partitions, expected {expected}"

@@ -24,6 +24,10 @@ class Application:
     has_callbacks: bool = True
     """Whether the client calls back: else only the responses to SyncGroup tell its partitions."""
     has_lost: bool = True
+    calls_anywhere: bool = False
+    """Whether it calls back on threads of its own, as clients do that push records."""
+    calls_in_parts: bool = False
+    """Whether it calls back about each partition by itself."""
     has_auto_commit: bool = False
     has_interval: bool = True
     """Whether the client leaves when it is not polled."""

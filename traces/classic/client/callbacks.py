@@ -26,7 +26,8 @@ def judge_callback(state: ClientState, application: Application, event: Event) -
     evidence, partitions = state.evidence, partitions_in(event)
     observed = f"{event.api}: {describe_partitions(partitions)}"
     title, expected = "A callback outside of a call", "inside poll, unsubscribe or close"
-    check_event(evidence, application.command is not None, "CALLBACK-01", event, title, expected, observed)
+    if not application.calls_anywhere:
+        check_event(evidence, application.command is not None, "CALLBACK-01", event, title, expected, observed)
     if application.manual_since is not None and application.manual_since + state.knowledge.grace < event.time:
         title, expected = "A callback about partitions that the application has assigned", "no callback"
         check_event(evidence, False, "CALLBACK-18", event, title, expected, observed)
@@ -39,6 +40,9 @@ def judge_callback(state: ClientState, application: Application, event: Event) -
     application.has_called = True
     if event.api == "lost" and partitions and not application.is_ending:
         note_loss_of_membership(state, event.time)
+    if application.calls_in_parts:
+        judge_part(state, application, event)
+        return
     if event.api == "assigned":
         judge_assigned(state, application, event)
     else:
@@ -57,6 +61,44 @@ def judge_callback(state: ClientState, application: Application, event: Event) -
         if event.api == "revoked":
             application.revoked |= partitions
             application.taken |= partitions
+
+
+def judge_part(state: ClientState, application: Application, event: Event) -> None:
+    """The listener is called about one partition of several: an assigned one is in the assignment, and one that a
+    cooperative member gives up is not. Whether all were told shows when the member joins again."""
+    partitions = partitions_in(event)
+    latest = application.assignments[-1] if application.assignments else state.installed
+    observed = f"{event.api}: {describe_partitions(partitions)}"
+    expected = describe_partitions(latest or frozenset())
+    if event.api == "assigned":
+        judge_validity(state, application, event)
+        title = "assigned is called about what is not assigned"
+        if latest is not None:
+            check_event(state.evidence, partitions <= latest, "CALLBACK-03", event, title, expected, observed)
+        application.owned |= partitions
+        for partition in partitions:
+            application.positions.pop(partition, None)
+            application.out_of_range.discard(partition)
+    else:
+        is_kept = state.is_cooperative and not application.is_ending and not is_reset(state)
+        if is_kept and latest is not None and event.api == "revoked":
+            title = "A partition is revoked that stays"
+            check_event(state.evidence, not partitions & latest, "COOP-02", event, title, f"kept: {expected}", observed)
+        application.owned -= partitions
+        application.revoked |= partitions
+    complete_parts(state, application, event)
+
+
+def complete_parts(state: ClientState, application: Application, event: Event) -> None:
+    """All callbacks about the parts of the last assignment have come."""
+    if application.assignments and application.owned == application.assignments[-1]:
+        state.evidence.hold("CALLBACK-09", event.sequence)
+        application.retained = frozenset()
+        application.assignments.clear()
+        application.revoked = application.taken = frozenset()
+        application.is_revoked, application.is_lost, application.has_been_assigned = False, False, True
+        application.last_assigned = event.sequence
+        application.paused &= application.owned
 
 
 def note_loss_of_membership(state: ClientState, time: int) -> None:
@@ -82,6 +124,8 @@ def judge_assigned(state: ClientState, application: Application, event: Event) -
         is_late = state.exchange is not None and state.exchange.is_unapplied
         check_event(state.evidence, False, "MEMBER-30" if is_late else "CALLBACK-09", event, title, expected, observed)
         application.owned |= partitions
+        for partition in partitions:
+            application.positions.pop(partition, None)  # whoever has it anew begins at what is committed
         return
     kept = owned if state.is_cooperative else frozenset[TopicPartition]()
     fitting = [each for each in application.assignments if each - kept == partitions]
@@ -316,11 +360,12 @@ def judge_seen_assignment(state: ClientState, application: Application, event: E
 def judge_callbacks_before_join(state: ClientState, application: Application, operation: Operation) -> None:
     """A JoinGroup arrives: an eager member has given up everything, and each completed rebalance was called back."""
     application.kept = frozenset()
-    if state.is_ending or not state.subscriptions:
+    if state.is_ending or not state.protocols:
         return
     if state.is_installed_doubtful:
         application.assignments.clear()
-    if application.assignments and state.knowledge.standings[0].phase is Phase.STABLE and not state.foreign_topics:
+    left = [each for each in application.assignments if not (application.calls_in_parts and each == application.owned)]
+    if left and state.knowledge.standings[0].phase is Phase.STABLE and not state.foreign_topics:
         title, expected = "A completed rebalance without a callback", "assigned"
         state.check(False, "CALLBACK-09", operation, title, expected, "none before JoinGroup")
     if state.is_cooperative or not application.has_been_assigned:
@@ -335,7 +380,7 @@ def judge_callbacks_before_join(state: ClientState, application: Application, op
     if application.has_raised:
         state.evidence.hold("CALLBACK-13", operation.handle - 1)
         application.has_raised = False
-    if not state.subscriptions.keys().isdisjoint(COOPERATIVE_ASSIGNORS):
+    if not state.protocols.isdisjoint(COOPERATIVE_ASSIGNORS):
         requirements += ["COOP-15", "MEMBER-35"]
     application.kept = application.owned
     for requirement in requirements:

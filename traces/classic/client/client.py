@@ -1,7 +1,7 @@
 """Follows one client of the classic protocol."""
 
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
@@ -20,6 +20,7 @@ from fencepost.traces.classic.client import (
     news,
     records,
 )
+from fencepost.traces.classic.client.costs import NewerAssignments, OffsetErrors
 from fencepost.traces.classic.client.membership import patience_for
 from fencepost.traces.classic.client.news import is_looking_up, learn_metadata
 from fencepost.traces.classic.client.plans import OwnershipHistory
@@ -47,7 +48,7 @@ LOOKED_FOR = GROUP_APIS - {"LeaveGroup"}
 """Requests after whose refusal by a node that does not coordinate the group the client looks for another one."""
 SETTLING_MS = 500
 """How long a client that was held up may take to read what came meanwhile."""
-MONITORS: tuple[Monitor[ClientState], ...] = (Starts(),)
+MONITORS: tuple[Monitor[ClientState], ...] = (Starts(), OffsetErrors(), NewerAssignments())
 Look = Callable[[ClientState, Operation, Event], None]
 REQUESTS: Mapping[str, Look] = {
     "JoinGroup": joining.judge_join,
@@ -70,11 +71,17 @@ RESPONSES: Mapping[str, Look] = {
 class ClassicClient:
     """One client of the classic protocol, followed through a trace. Findings are about these requirements alone."""
 
-    def __init__(self, header: Header, label: str, requirements: Mapping[str, Requirement] = CLIENT_CATALOGUE) -> None:
+    def __init__(
+        self,
+        header: Header,
+        label: str,
+        requirements: Mapping[str, Requirement] = CLIENT_CATALOGUE,
+        monitors: Iterable[Monitor[ClientState]] = MONITORS,
+    ) -> None:
         self._evidence = Evidence(requirements)
         self.state = ClientState(Knowledge(header.grace), self._evidence, header.clock == "virtual")
         self._progress = draining.Progress()
-        self._monitors = Monitors(MONITORS, self._evidence)
+        self._monitors = Monitors(monitors, self._evidence)
         self._label = label
         self._has_asked = False
         self._sent_at: deque[int] = deque()
@@ -90,6 +97,7 @@ class ClassicClient:
     def on_request(self, operation: Operation, event: Event) -> None:
         """The client sent a request; one that cannot be read is left alone."""
         state = self.state
+        state.now = event.time
         awake_until, read_until, grace = self._awake_until(event.time), event.time, state.knowledge.grace
         if state.application is not None and state.rhythm.callback is None:
             awake_until = min(awake_until, state.application.awake_until(event.time, grace))

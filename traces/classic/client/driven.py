@@ -30,7 +30,7 @@ from fencepost.traces.classic.client.committing import (
 )
 from fencepost.traces.classic.client.draining import begin_poll, judge_end_of_draining, judge_fetched_offsets
 from fencepost.traces.classic.client.draining import end_poll as judge_end_of_poll
-from fencepost.traces.classic.client.joining import forget_failures, judge_told_error, note_error, refusal_in
+from fencepost.traces.classic.client.joining import error_in, forget_failures, judge_told_error, note_error, refusal_in
 from fencepost.traces.classic.client.news import (
     MOVED,
     PARKED_MS,
@@ -188,6 +188,8 @@ def follow_application(state: ClientState, event: Event) -> None:
             limit=about.get("max_poll_records", 0),
             has_callbacks=bool(about.get("callbacks")),
             has_lost="lost" in about.get("callbacks", ()),
+            calls_anywhere=bool(about.get("callbacks_anywhere")),
+            calls_in_parts=bool(about.get("callbacks_per_partition")),
             has_auto_commit=bool(about.get("auto_commit")),
             has_interval=bool(about.get("poll_interval", True)),
             auto_commit_ms=about.get("auto_commit_ms", 0),
@@ -331,7 +333,7 @@ def subscribe(state: ClientState, application: Application, command: Mapping[str
     application.wanted, application.wanted_since = frozenset(command.get("topics", ())), event.time
     if state.join is None or application.pattern or application.wanted == subscribed_topics(state):
         application.wanted = None
-    else:
+    elif not state.has_unread_subscription:
         news = f"the application subscribed to {', '.join(sorted(application.wanted))}"
         state.owe(Debt("MEMBER-27", "JoinGroup", event.time, event.sequence, news))
 
@@ -431,6 +433,9 @@ def follow_request(state: ClientState, operation: Operation, event: Event) -> No
             state.evidence.hold("POLL-18", event.sequence)
         if sent != application.wanted and event.time - application.wanted_since <= state.knowledge.grace:
             return  # it may have been made before
+        if state.has_unread_subscription:
+            application.wanted = None
+            return
         title, expected = "JoinGroup has another subscription", ", ".join(sorted(application.wanted))
         state.check(sent == application.wanted, "MEMBER-27", operation, title, expected, ", ".join(sorted(sent)))
         application.wanted = None
@@ -450,6 +455,9 @@ def follow_response(state: ClientState, operation: Operation, event: Event) -> N
         return
     if operation.api == "JoinGroup" and event.time - operation.sent_at > PARKED_MS and state.is_cooperative:
         judge_parked_records(state, application, operation)
+    is_told_otherwise = application.refusal == "MEMBER-38" and not error_in(event)
+    if application.refused is not None and is_told_otherwise and application.refused.api == operation.api:
+        application.refused = None  # it asked again, and was told: what was refused once may be tried again
     refusal = refusal_in(state, operation, event)
     note_error(state, application, operation, event)
     if operation.api == "SyncGroup" and not error and not refusal:

@@ -21,6 +21,7 @@ from fencepost.traces.classic.client.news import (
     generation_in,
     is_contradicting,
     is_of_another_plan,
+    subscribed_topics,
 )
 from fencepost.traces.classic.client.plans import judge_plan
 from fencepost.traces.classic.client.state import (
@@ -125,7 +126,7 @@ def judge_growth_of_follower(state: ClientState, operation: Operation) -> None:
     latest, exchange = state.knowledge.latest, state.exchange
     if state.growth is None or exchange is None or exchange.leads or latest.phase is not Phase.STABLE:
         return
-    if latest.member_id is None or state.may_have_left:
+    if latest.member_id is None or state.may_have_left or state.has_unread_subscription:
         return  # there is another reason
     if state.application is not None and state.growth.sequence < state.application.last_assigned:
         return  # it may have led the group when it read that
@@ -149,8 +150,32 @@ def judge_reason_to_join(state: ClientState, operation: Operation) -> None:
 
 
 def standings_at_join(state: ClientState) -> list[Standing]:
-    """Those that the client may have had when it sent its JoinGroup."""
-    return [each for each in state.knowledge.standings if each.sequence >= state.read_before_join]
+    """Those that the client may have had when it sent its JoinGroup. A stable member that was told of nothing, and
+    wants nothing, does not join: whoever joins has read more."""
+    found = [each for each in state.knowledge.standings if each.sequence >= state.read_before_join]
+    if state.is_recorded or has_own_reason_to_join(state):
+        return found
+    return [each for each in found if each.phase is not Phase.STABLE or each.requirement] or found
+
+
+def has_own_reason_to_join(state: ClientState) -> bool:
+    """Whether a stable member may join though no response has told it to: its topics have grown, it gave something up,
+    its application has asked for it or has not polled, it has left, or it has lost its connection or a response."""
+    application, exchange = state.application, state.exchange
+    if exchange is None or exchange.has_failed or exchange.is_unapplied or state.join is not exchange.operation:
+        return True
+    wants = application is not None and (
+        application.has_asked
+        or application.has_ended
+        or application.wanted is not None
+        or bool(application.pattern)
+        or application.unpolled_time(state.now) > state.earliest_timeout
+    )
+    has_grown = state.growth is not None or state.has_outgrown or bool(state.former_topics)
+    is_disturbed = state.is_installed_doubtful or bool(state.given_up) or bool(state.hung_up) or bool(state.doubtful)
+    is_disturbed |= state.rebalance_told is not None or state.coordinator_lost is not None or state.has_doubled
+    is_out = state.may_have_left or state.has_left or state.is_ending or has_expired(state, state.now)
+    return wants or has_grown or is_disturbed or is_out or state.exchange_outstanding() is not None
 
 
 def judge_member_id(state: ClientState, operation: Operation) -> None:
@@ -254,15 +279,16 @@ def read_subscriptions(state: ClientState, operation: Operation) -> None:
             version = int.from_bytes(metadata[:2], signed=True)
             title = f"The subscription for {name} has too low a version"
             state.check(version >= 1, "WIRE-06", operation, title, "1 or later", str(version))
-    state.subscriptions = found
+    state.subscriptions, state.protocols = found, frozenset(row["name"] for row in operation.body["protocols"])
+    state.has_unread_subscription = found.keys() < state.protocols
 
 
 def judge_claims(state: ClientState, operation: Operation) -> None:
     """A cooperative member declares its last assignment as owned."""
+    if state.is_installed_doubtful or state.has_newer_assignment or state.has_unread_subscription:
+        return
     subscription = next(iter(state.subscriptions.values()))
     owned, installed = frozenset(subscription.owned), state.installed
-    if state.is_installed_doubtful:
-        return
     may_be_out = state.may_have_left or any(each.member_id is None for each in standings_at_join(state))
     if may_be_out and not operation.body["member_id"]:
         return
@@ -332,8 +358,7 @@ def judge_sync(state: ClientState, operation: Operation, event: Event) -> None:
         state.violate("MEMBER-29", operation, title, "no SyncGroup", observed)
     exchange.is_synced = True
     if exchange.leads:
-        subscribed = {topic for one in state.subscriptions.values() for topic in one.topics}
-        state.planned = {topic: state.topics[topic] for topic in subscribed & state.topics.keys()}
+        state.planned = {topic: state.topics[topic] for topic in subscribed_topics(state) & state.topics.keys()}
         state.has_planned = True
     state.knowledge.show(exchange.sequence)
     if exchange.time - exchange.operation.sent_at > state.rebalance_timeout:

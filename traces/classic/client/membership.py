@@ -89,8 +89,13 @@ def judge_commit(state: ClientState, operation: Operation, event: Event) -> None
     state.evidence.hold("MCOMMIT-03", operation.handle - 1)
     committed = frozenset(partition for partition, _ in read_offsets(operation.body, state.topic_names))
     allowed = state.knowledge.allowed_partitions() | standing.assignment | state.given_up
-    title, expected = "The commit covers partitions that are not assigned", describe_partitions(allowed)
-    state.check(committed <= allowed, "MCOMMIT-18", operation, title, expected, describe_partitions(committed))
+    observed = describe_partitions(committed)
+    if any(topic in state.foreign_topics for topic, _ in committed):
+        title, expected = "Commit of a topic that is not subscribed", "the assignment is not applied"
+        state.violate("MEMBER-20", operation, title, expected, observed)
+    elif state.knowledge.latest.requirement != "MEMBER-20":  # else it has what it must not apply
+        title, expected = "The commit covers partitions that are not assigned", describe_partitions(allowed)
+        state.check(committed <= allowed, "MCOMMIT-18", operation, title, expected, observed)
     note_sign(state, operation, event)
 
 

@@ -90,7 +90,9 @@ def grown_topics(state: ClientState, told: Mapping[str, int]) -> list[str]:
 
 
 def subscribed_topics(state: ClientState) -> set[str]:
-    """The topics that the last JoinGroup subscribes to."""
+    """The topics that the last JoinGroup subscribes to: where that cannot be read, those that the client asks about."""
+    if state.has_unread_subscription:
+        return set(state.topics)
     return {topic for one in state.subscriptions.values() for topic in one.topics}
 
 
@@ -280,6 +282,8 @@ def learn_join(state: ClientState, operation: Operation, event: Event) -> None:
         state.exchange = Exchange(
             operation, event.sequence, member, generation, leads, body.get("protocol_name") or "", event.time
         )
+        if state.groups.told is not None and state.groups.generation is None:
+            state.groups.generation = generation
         state.exchange.is_excused = event.connection in state.doubtful
         sequence, time = state.told_at  # on another connection it may be read after this
         state.exchange.has_metadata = sequence >= operation.handle and event.time - time <= state.knowledge.grace
@@ -373,8 +377,18 @@ def learn_assignment(state: ClientState, before: Standing, event: Event, news: s
         learn(state, replace(before, member_id=None), "", news, event)
         return
     subscribed = subscribed_topics(state)
-    unknown = {topic for topic, _ in assignment} - subscribed
+    unknown = {topic for topic, _ in assignment} - (set() if state.has_unread_subscription else subscribed)
     foreign = sorted(topic for topic in unknown if not is_matching(state, topic))
+    if foreign and state.has_unread_subscription:
+        known = {
+            topic for each in (*state.knowledge.former, *state.knowledge.standings) for topic, _ in each.assignment
+        }
+        is_doubtful, foreign = bool(known) and not known.issuperset(foreign), []
+        note = "the subscription cannot be read (WIRE-01), so nobody knows what is outside of it"
+        state.evidence.leave_open("MEMBER-20", event.sequence, note)
+        if is_doubtful:
+            learn_doubtful_assignment(state, before, assignment, event, news)
+            return
     if foreign:
         state.foreign_topics |= set(foreign)
         if not state.is_cooperative:  # a cooperative member has what it had before
@@ -382,8 +396,8 @@ def learn_assignment(state: ClientState, before: Standing, event: Event, news: s
         applied = replace(before, phase=Phase.STABLE)
         learn(state, applied, "MEMBER-20", f"{news} with {', '.join(foreign)}", event, owes=True)
         return
-    if int.from_bytes((event.body.get("assignment") or bytes(2))[:2], signed=True) > NEWEST_VERSION and assignment:
-        state.owe(Debt("WIRE-02", "Fetch", event.time, event.sequence, f"{news} in a version to come"))
+    version = int.from_bytes((event.body.get("assignment") or bytes(2))[:2], signed=True)
+    state.has_newer_assignment = version > NEWEST_VERSION
     state.rounds += 1
     if event.connection in state.doubtful or is_refused(state, assignment) or is_of_another_plan(state, event.body):
         learn_doubtful_assignment(state, before, assignment, event, news)

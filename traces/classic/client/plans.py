@@ -10,12 +10,15 @@ from fencepost.model.assignors.group import Assignment, ClusterTopics, GroupMemb
 from fencepost.model.assignors.properties import ANY_ASSIGNOR, PROPERTIES, broken_properties
 from fencepost.model.assignors.registry import ASSIGNORS
 from fencepost.model.errors import Error
-from fencepost.traces.classic.client.state import COOPERATIVE_ASSIGNORS, ClientState, Exchange
+from fencepost.model.frozen import evolve
+from fencepost.traces.classic.client.state import COOPERATIVE_ASSIGNORS, ClientState, Exchange, InventedGroup
 from fencepost.traces.events import Event, Kind, Operation
 from fencepost.traces.history.recordings import Ownership, OwnershipEnd
 
 EXACT = {"range": "RANGE-01", "roundrobin": "RR-01"}
 """The assignors whose rules determine the result, with the requirement that says so."""
+STATIC_FIRST = {"range": "RANGE-04", "roundrobin": "RR-05"}
+"""What says that their plans begin with the static members."""
 CHECKED = frozenset(check.requirement for check in CHECKS)
 """The requirements that have groups of their own."""
 SHOWN_BY_MORE = frozenset({"RANGE-06", "STICKY-04"})
@@ -30,22 +33,29 @@ def judge_plan(state: ClientState, operation: Operation, exchange: Exchange) -> 
         title, observed = "A leader plans that was told to skip it", f"{len(given)} assignments"
         state.check(not given, "MEMBER-09", operation, title, "no assignments", observed)
         return
+    invented = state.groups.told if state.groups.generation in (None, exchange.generation) else None
     members = read_members(told["members"])
-    if state.is_recorded and len(members) < len(told["members"]):
+    unread = len(told["members"]) - len(members)
+    if state.is_recorded and unread:
         return  # a subscription of another kind
     try:
         plan = {row["member_id"]: decode_assignment(row["assignment"]) for row in given}
     except ConsumerProtocolError as error:
         state.violate("WIRE-01", operation, "An assignment is unreadable", "an assignment", str(error))
         return
-    missing = sorted({member.id for member in members} - plan.keys())
-    title, expected = "The plan of the leader lacks members", f"{len(members)} members"
+    ids = {str(row["member_id"]) for row in told["members"]}
+    missing = sorted(ids - plan.keys())
+    title, expected = "The plan of the leader lacks members", f"{len(ids)} members"
     observed = f"nothing for {', '.join(missing)}"
     state.check(not missing, "MEMBER-08", operation, title, expected, observed)
-    if state.groups.told is not None:
-        judge_invented(state, operation, exchange, members, plan)
+    if invented is not None:
+        judge_invented(state, operation, exchange, invented, () if unread else members, plan)
         return
-    if not missing and members:
+    if unread:
+        note = f"the subscriptions of {unread} members cannot be read (WIRE-01), so nobody knows what they subscribe to"
+        for requirement in {one.requirement for one in PROPERTIES.get(exchange.protocol, ANY_ASSIGNOR)}:
+            state.evidence.leave_open(requirement, operation.handle - 1, note)
+    elif not missing and members:
         has_racks = any(member.subscription.rack for member in members)  # those of partitions are not recorded
         protocol = exchange.protocol if not (state.is_recorded and has_racks) else ""
         clusters = known_clusters(state, operation, exchange, members, plan)
@@ -149,12 +159,16 @@ def judge_properties(
 
 
 def judge_invented(
-    state: ClientState, operation: Operation, exchange: Exchange, members: Sequence[GroupMember], plan: Assignment
+    state: ClientState,
+    operation: Operation,
+    exchange: Exchange,
+    told: InventedGroup,
+    members: Sequence[GroupMember],
+    plan: Assignment,
 ) -> None:
     """The plan is for an invented group: its check has the last word, and the other properties hold as well."""
-    told, protocol = state.groups.told, exchange.protocol
-    assert told is not None
-    if not told.is_odd:
+    protocol = exchange.protocol
+    if members and not told.is_odd:
         about = CHECKED | {told.requirement}
         names = {one.requirement for one in PROPERTIES.get(protocol, ANY_ASSIGNOR)} - about
         broken = broken_properties(protocol, members, ClusterTopics(known_topics(state, exchange, plan)), plan)
@@ -179,9 +193,16 @@ def judge_exactly(
     if any(member.subscription.rack for member in members):
         return
     expected = ASSIGNORS[protocol].assign(members, cluster)
-    is_equal = all(sorted(plan.get(id, ())) == sorted(own) for id, own in expected.items())
-    title = f"The plan by {protocol} is wrong"
-    state.check(is_equal, EXACT[protocol], operation, title, describe_plan(expected), describe_plan(plan))
+    as_dynamic = ASSIGNORS[protocol].assign([evolve(each, instance_id=None) for each in members], cluster)
+    forgets_instances = as_dynamic != expected and is_same_plan(plan, as_dynamic)
+    requirement = (STATIC_FIRST if forgets_instances else EXACT)[protocol]
+    title, is_equal = f"The plan by {protocol} is wrong", is_same_plan(plan, expected)
+    state.check(is_equal, requirement, operation, title, describe_plan(expected), describe_plan(plan))
+
+
+def is_same_plan(plan: Assignment, expected: Assignment) -> bool:
+    """Whether each member has what it is expected to have."""
+    return all(sorted(plan.get(id, ())) == sorted(own) for id, own in expected.items())
 
 
 def describe_plan(plan: Mapping[str, Sequence[TopicPartition]]) -> str:

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 from fencepost.model.assignors.group import TopicPartition
-from fencepost.model.classic.messages import TopicNames, read_offsets, topic_of
+from fencepost.model.classic.messages import read_offsets, topic_of
 from fencepost.model.errors import Error, error_name
+from fencepost.model.groups.messages import TopicNames
 from fencepost.traces.classic.client.application import Application, check_event
 from fencepost.traces.classic.client.callbacks import is_reset
 from fencepost.traces.classic.client.committing import is_unawaited
@@ -273,7 +274,6 @@ def judge_fetch(state: ClientState, operation: Operation, event: Event) -> None:
     wanted = frozenset(fetched_partitions(state, operation))
     if not wanted or state.join is None:
         return
-    state.pay("Fetch", event.sequence)
     is_new = operation.connection not in state.fetched_on
     state.fetched_on.add(operation.connection)
     if len(wanted) >= MIN_ORDERED and state.has_delivered:

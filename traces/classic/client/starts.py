@@ -6,8 +6,9 @@ from types import MappingProxyType
 from typing import ClassVar, Self
 
 from fencepost.model.assignors.group import TopicPartition
-from fencepost.model.classic.messages import TopicNames, read_offsets, topic_of
+from fencepost.model.classic.messages import read_offsets, topic_of
 from fencepost.model.errors import Error
+from fencepost.model.groups.messages import TopicNames
 from fencepost.traces.classic.client.news import describe_partitions, generation_in
 from fencepost.traces.classic.client.records import fetch_offsets, topic_of_fetch
 from fencepost.traces.classic.client.state import NO_GENERATION, ClientState
@@ -118,7 +119,7 @@ class Starts:
         """A commit of an eager member covers no partition whose position is not known yet: since the assignment it was
         told no offset of it, and has neither fetched nor sought it (MCOMMIT-18)."""
         application = view.application
-        is_eager = bool(view.subscriptions) and view.subscriptions.keys() <= EAGER_ASSIGNORS
+        is_eager = bool(view.protocols) and view.protocols <= EAGER_ASSIGNORS
         if application is None or self.since is None or not is_eager or view.is_installed_doubtful:
             return ()
         if application.manual_since is not None:

@@ -152,6 +152,8 @@ CHECKS_BY_NAME: Mapping[tuple[str, str], AssignorCheck] = {
 """The checks of each assignor, by its name and the name of the check."""
 REPEATED = "group-again"
 """The annotation behind a plan that counts for nothing: the leader will be told of the group again."""
+VERSIONS = "ASSIGN-08"
+"""The requirement that an assignor reads subscriptions of all versions."""
 PATIENCE_MS = 5_000
 """How long a leader may take for a plan."""
 
@@ -186,6 +188,8 @@ class InventedGroups:
     told: InventedGroup | None = None
     """The group that has no plan yet."""
     plans: dict[tuple[str, str], list[Assignment | None]] = field(default_factory=dict)
+    generation: int | None = None
+    """The generation of the response to JoinGroup that told the leader of it: only that one's plan is for it."""
     planned: InventedGroup | None = None
     """The group of the last plan."""
     last: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -197,6 +201,7 @@ class InventedGroups:
         if self.told is not None and not is_again:
             self._add(None, self.told.sequence)
         self.told = InventedGroup(body["assignor"], body["check"], body["topics"], event.sequence, event.time, is_again)
+        self.generation = None
 
     def join(self) -> None:
         """The leader joins again: for the second time in the place of a plan, it has failed."""
@@ -231,9 +236,14 @@ class InventedGroups:
 
 def judge_groups(groups: InventedGroups, evidence: Evidence) -> None:
     """Each check whose groups have all been planned for holds, or does not."""
+    able = {assignor for (assignor, name), plans in groups.plans.items() if any(plans) and VERSIONS not in name}
     for (assignor, name), plans in groups.plans.items():
         check = CHECKS_BY_NAME.get((assignor, name))
         if check is None:
+            continue
+        if None in plans and assignor not in able and VERSIONS not in name:
+            note = f"{assignor} brings a plan for no invented group at all, which {VERSIONS} is about"
+            evidence.leave_open(check.requirement, groups.last[assignor, name], note)
             continue
         try:
             wrong = next(check.run(SeenPlans(plans).assign, assignor), None)
@@ -309,6 +319,8 @@ class ClientState:
 
     knowledge: Knowledge
     evidence: Evidence
+    now: int = 0
+    """When the event under way happened."""
     is_virtual: bool = False
     """Its clock is virtual: what it writes to its driver and to its connections arrives in that order."""
     is_recorded: bool = False
@@ -328,7 +340,11 @@ class ClientState:
     loss: tuple[int, int] = (0, 0)
     """The same when it called its partitions lost last, and when that was."""
     subscriptions: Mapping[str, Subscription] = field(default_factory=dict)
-    """What it carried, by protocol."""
+    """What it carried, by protocol, as far as it can be read."""
+    protocols: frozenset[str] = frozenset()
+    """The names of all its protocols."""
+    has_unread_subscription: bool = False
+    """Whether one of them could not be read: nobody knows what the client subscribes to."""
     exchange: Exchange | None = None
     overlaps: bool = False
     """Two exchanges have been under way at once (MEMBER-06), since the last one that began by itself."""
@@ -382,6 +398,8 @@ class ClientState:
     installed_generation: int = -1
     is_installed_doubtful: bool = False
     """The response with the last assignment came on a connection that the client may have closed before."""
+    has_newer_assignment: bool = False
+    """It came in a version that no client knows (WIRE-02): whether the client has it shows only in what it fetches."""
     installed_protocol: str = ""
     rounds: int = 0
     """How often SyncGroup has succeeded."""
@@ -460,7 +478,7 @@ class ClientState:
     @property
     def is_cooperative(self) -> bool:
         """Whether all protocols of the last JoinGroup are known to be cooperative."""
-        return bool(self.subscriptions) and self.subscriptions.keys() <= COOPERATIVE_ASSIGNORS
+        return bool(self.protocols) and self.protocols <= COOPERATIVE_ASSIGNORS
 
     def skip_markers(self, partition: TopicPartition, offset: int) -> int:
         """The first offset from this one on that a record may have."""

@@ -1,0 +1,154 @@
+"""Monitors of clients: each can be taken away, and what they say of designs and of faults that no fixed client has."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fencepost.model.assignors.checks import CHECKS
+from fencepost.model.assignors.group import Assignment, ClusterTopics, GroupMember
+from fencepost.model.classic.catalogue.client import CLIENT_CATALOGUE
+from fencepost.model.frozen import evolve
+from fencepost.traces.classic.client.client import MONITORS, ClassicClient
+from fencepost.traces.classic.client.state import InventedGroups, judge_groups
+from fencepost.traces.client_judge.judge import Evidence, judge_client
+from fencepost.traces.events import Event, Kind
+from fencepost.traces.files.trace_files import open_trace
+from fencepost.traces.verdict import CheckResult, CheckStatus, TraceVerdict, Violation
+from tests.support.client_scenarios import COOPERATIVE, EAGER, play_scenario
+from tests.support.faulty_applications import send_last
+from tests.support.faulty_clients import Body, old_id, replace_in
+from tests.support.faulty_drivers import Message
+from tests.support.wire_client import Tamper, WireClient, tell_as_it_is
+
+DATA = Path(__file__).parent / "data"
+TRACES = ("offsets-by-topic-id", "two-joins-at-once", "reset-beside-an-offset-fetch", "seek-out-of-range")
+
+
+def said(verdict: TraceVerdict, without: frozenset[str]) -> list[Violation | CheckResult]:
+    """Everything in a verdict that is not about these requirements."""
+    findings: tuple[Violation | CheckResult, ...] = (*verdict.violations, *verdict.check_results)
+    return [each for each in findings if each.requirement not in without]
+
+
+@pytest.mark.parametrize("name", TRACES)
+def test_a_monitor_can_be_taken_away(name: str) -> None:
+    header, stream = open_trace(DATA / f"{name}.jsonl.gz")
+    events = list(stream)
+
+    def judge(monitors: tuple[Any, ...]) -> TraceVerdict:
+        return judge_client(header, events, "A", lambda told, label: ClassicClient(told, label, monitors=monitors))
+
+    everything = judge(MONITORS)
+    for monitor in MONITORS:
+        fewer = judge(tuple(each for each in MONITORS if each is not monitor))
+        assert said(fewer, monitor.requirements) == said(everything, monitor.requirements)
+
+
+# -- faults that were missed ------------------------------------------------------------------------------------------
+
+
+def join_once(api: str, first: int) -> Tamper:
+    """The last JoinGroup again in the place of the request to an API with this number, once."""
+
+    def change(client: WireClient, body: Body) -> Body | None:
+        if client.is_told:
+            return body
+        client.is_told = True
+        send_last(client, "JoinGroup")
+        return None
+
+    return replace_in(api, change, first)
+
+
+def keep_dead_id(client: WireClient, body: Body) -> Body:
+    """One JoinGroup with the id that the coordinator does not know any more, and then as it should be."""
+    return old_id(client, body) if client.count("JoinGroup") == 2 else body
+
+
+@pytest.mark.parametrize(
+    ("scenario", "tamper", "requirement"),
+    [
+        ("a-heartbeat-of-a-forgotten-member", replace_in("JoinGroup", keep_dead_id), "MEMBER-13"),
+        ("offsets-that-cannot-be-told", join_once("OffsetFetch", 1), "MEMBER-14"),
+        ("an-assignment-of-a-version-to-come", join_once("Fetch", 0), "WIRE-02"),
+    ],
+)
+async def test_a_client_that_pays_too_much_is_found_at_once(scenario: str, tamper: Tamper, requirement: str) -> None:
+    run = await play_scenario(scenario, tell=tell_as_it_is, tamper=tamper)
+    assert requirement in run.verdict.violated
+
+
+# -- designs that are allowed -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("settings", [EAGER, COOPERATIVE], ids=["eager", "cooperative"])
+@pytest.mark.parametrize("scenario", ["a-leader-of-two", "a-partition-taken-away", "a-heartbeat-of-an-old-generation"])
+async def test_a_client_may_call_back_about_each_partition(scenario: str, settings: Any) -> None:
+    def split(client: WireClient, message: Message) -> list[Message]:
+        if "ready" in message:
+            return [{"ready": {**message["ready"], "callbacks_per_partition": True, "callbacks_anywhere": True}}]
+        rows = message.get("partitions", ()) if "event" in message else ()
+        return [{**message, "partitions": [row]} for row in rows] if "event" in message else [message]
+
+    run = await play_scenario(scenario, settings, tell=split)
+    assert run.verdict.violated == frozenset()
+
+
+# -- one cause has one name -------------------------------------------------------------------------------------------
+
+
+def lose_subscriptions(event: Event) -> Event:
+    """The event with subscriptions that nobody can read."""
+    if event.api != "JoinGroup":
+        return event
+    name = "protocols" if event.kind is Kind.REQUEST else "members"
+    rows = [{**row, "metadata": b"\xff\xff"} for row in event.body.get(name) or ()]
+    return evolve(event, body={**event.body, name: rows})
+
+
+@pytest.mark.parametrize("name", ["late-errors", "led-before", "planned-before-more-metadata", "unread-topic"])
+def test_a_subscription_that_cannot_be_read_is_nothing_else(name: str) -> None:
+    header, stream = open_trace(DATA / f"{name}.jsonl.gz")
+    assert judge_client(header, map(lose_subscriptions, stream), "A", ClassicClient).violated == {"WIRE-01"}
+
+
+def give_remainder_to_the_last(members: Any, cluster: ClusterTopics) -> Assignment:
+    """Range, but the last members get the remainder."""
+    found: dict[str, list[tuple[str, int]]] = {each.id: [] for each in members}
+    for topic, count in cluster.partitions.items():
+        own = [each for each in sorted(members, key=rank) if topic in each.subscription.topics]
+        least, more = divmod(count, len(own)) if own else (0, 0)
+        number = 0
+        for place, each in enumerate(own):
+            size = least + (place >= len(own) - more)
+            found[each.id] += [(topic, number + step) for step in range(size)]
+            number += size
+    return {id: tuple(given) for id, given in found.items()}
+
+
+def rank(member: GroupMember) -> tuple[bool, str]:
+    """Static members first, each by name."""
+    return member.instance_id is None, member.instance_id or member.id
+
+
+def test_a_wrong_remainder_has_one_name() -> None:
+    own = [each for each in CHECKS if each.requirement.startswith("RANGE") and not each.has_racks]
+    broken = {each.requirement for each in own if next(each.run(give_remainder_to_the_last, "range"), None)}
+    assert broken == {"RANGE-02"}
+
+
+def test_an_assignor_that_reads_no_invented_group_fails_for_its_versions_alone() -> None:
+    evidence = Evidence(CLIENT_CATALOGUE)
+    groups, events = InventedGroups(), 0
+    for name in ("RANGE-01", "RANGE-02", "ASSIGN-08"):
+        check = next(each for each in CHECKS if each.requirement == name and "range" in each.names)
+        body = {"assignor": "range", "check": check.name, "topics": {}, "again": False}
+        groups.tell(Event(events := events + 1, 0, 0, "A", Kind.INTERNAL, "group", 0, body))
+    groups.finish(10_000, has_ended=False)
+    judge_groups(groups, evidence)
+    assert {each.requirement for each in evidence.violations} == {"ASSIGN-08"}
+    assert {each.requirement for each in evidence.checks if each.status is CheckStatus.INCONCLUSIVE} == {
+        "RANGE-01",
+        "RANGE-02",
+    }
