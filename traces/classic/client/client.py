@@ -9,7 +9,6 @@ from typing import ClassVar
 from fencepost.model.assignors.consumer_protocol import ConsumerProtocolError, decode_subscription
 from fencepost.model.catalogue.requirement import Requirement
 from fencepost.model.classic.catalogue.client import CLIENT_CATALOGUE
-from fencepost.model.errors import Error
 from fencepost.traces.classic.client import (
     callbacks,
     committing,
@@ -23,6 +22,7 @@ from fencepost.traces.classic.client import (
 from fencepost.traces.classic.client.costs import NewerAssignments, OffsetErrors
 from fencepost.traces.classic.client.membership import patience_for
 from fencepost.traces.classic.client.news import is_looking_up, learn_metadata
+from fencepost.traces.classic.client.pace import Backoffs, FetchOrder, FormerCoordinators
 from fencepost.traces.classic.client.plans import OwnershipHistory
 from fencepost.traces.classic.client.starts import Starts
 from fencepost.traces.classic.client.state import (
@@ -44,11 +44,16 @@ GROUP_APIS = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "Of
 """Requests to the coordinator of a group."""
 MEMBER_APIS = frozenset({"JoinGroup", "SyncGroup", "Heartbeat"})
 """Requests whose responses start a client's clock of its session anew."""
-LOOKED_FOR = GROUP_APIS - {"LeaveGroup"}
-"""Requests after whose refusal by a node that does not coordinate the group the client looks for another one."""
 SETTLING_MS = 500
 """How long a client that was held up may take to read what came meanwhile."""
-MONITORS: tuple[Monitor[ClientState], ...] = (Starts(), OffsetErrors(), NewerAssignments())
+MONITORS: tuple[Monitor[ClientState], ...] = (
+    Starts(),
+    OffsetErrors(),
+    NewerAssignments(),
+    Backoffs(),
+    FormerCoordinators(),
+    FetchOrder(),
+)
 Look = Callable[[ClientState, Operation, Event], None]
 REQUESTS: Mapping[str, Look] = {
     "JoinGroup": joining.judge_join,
@@ -104,6 +109,7 @@ class ClassicClient:
             read_until = state.application.read_until(event.time, grace)
         if operation.api == "JoinGroup":
             state.read_until = read_until
+        state.awake_until = awake_until
         state.knowledge.settle(read_until if operation.api == "JoinGroup" else awake_until)
         self._sent_at.append(event.time)
         if operation.api == "JoinGroup":
@@ -113,14 +119,10 @@ class ClassicClient:
         if "_findings" not in event.body:
             self._monitors.show(state, Seen(event, operation))
         driven.judge_request_of_application(state, operation, event)
-        joining.judge_repeat(state, operation, event)
         if "_findings" not in event.body:
             draining.follow_request(state, self._progress, operation, event)
         if operation.api == "FindCoordinator":
             membership.judge_lookup(state, operation, event)
-            membership.note_lookup(state, operation)
-        elif operation.api in GROUP_APIS:
-            membership.judge_former_coordinator(state, operation, awake_until)
         if "_findings" not in event.body:
             if operation.api in GROUP_APIS and not self._has_asked:
                 self._has_asked = True
@@ -145,12 +147,10 @@ class ClassicClient:
         if operation.api == "SyncGroup" and joining.has_expired(state, event.time):
             state.doubtful[event.connection] = event.time
         error = event.body.get("error_code", 0)
-        joining.note_failure(state, operation, event)
         if operation.api == "FindCoordinator":
             rows = event.body.get("coordinators") or (event.body,)
             is_found = any(not row["error_code"] for row in rows)
             state.has_found |= is_found
-            state.moved = None if is_found else state.moved
             news.note_lookup(state, event, is_found)
         elif operation.api == "Metadata":
             learn_metadata(state, event)
@@ -169,11 +169,6 @@ class ClassicClient:
         if news.first_error(event.body) in news.ELSEWHERE and operation.api in GROUP_APIS:
             state.doubtful[event.connection] = event.time
             state.refused_on = event.connection if operation.api in EXCHANGE_APIS else state.refused_on
-        if operation.api == "JoinGroup" and error == Error.COORDINATOR_LOAD_IN_PROGRESS:
-            state.join_failure = event.time
-        is_sent_since = operation.api in LOOKED_FOR and operation.handle > state.looked_at
-        if is_sent_since and joining.error_in(event) == Error.NOT_COORDINATOR:
-            state.moved = event
 
     def on_loss(self, operation: Operation, event: Event) -> None:
         """The connection ended before the response."""
@@ -217,14 +212,14 @@ class ClassicClient:
         if event.kind is Kind.INTERNAL and event.api == "written":
             driven.learn_written(state, event)
             self._progress.written_at = event.time
-        if event.kind is Kind.INTERNAL and event.api == "delivered":
-            state.has_delivered |= draining.is_in_part(state, event)
-            if state.application is not None:
-                draining.learn_delivery(state, state.application, event)
+        if event.kind is Kind.INTERNAL and event.api == "delivered" and state.application is not None:
+            draining.learn_delivery(state, state.application, event)
         if event.kind is Kind.INTERNAL and event.api == "group":
             state.groups.tell(event)
         if event.kind is Kind.INTERNAL and event.api == REPEATED:
             state.groups.repeat()
+        if event.member in ("", self._label):
+            self._monitors.show(state, Seen(event))
         if event.kind is not Kind.INTERNAL or event.api != "program":
             return
         if event.body["state"] == "asked to end":
@@ -248,7 +243,6 @@ class ClassicClient:
         state.groups.finish(time, state.ended is not None)
         judge_groups(state.groups, self._evidence)
         membership.judge_leaving(state, time)
-        records.judge_fetch_order(state)
         draining.judge_progress(state, self._progress, time)
         driven.judge_end_of_application(state, time)
         self._monitors.finish(state, time)

@@ -30,7 +30,7 @@ from fencepost.traces.classic.client.committing import (
 )
 from fencepost.traces.classic.client.draining import begin_poll, judge_end_of_draining, judge_fetched_offsets
 from fencepost.traces.classic.client.draining import end_poll as judge_end_of_poll
-from fencepost.traces.classic.client.joining import error_in, forget_failures, judge_told_error, note_error, refusal_in
+from fencepost.traces.classic.client.joining import error_in, judge_told_error, note_error, refusal_in
 from fencepost.traces.classic.client.news import (
     MOVED,
     PARKED_MS,
@@ -251,7 +251,6 @@ def begin_command(state: ClientState, application: Application, event: Event) ->
     application.returned = 0
     application.commit_errors.clear()
     application.behind.clear()
-    forget_failures(state)
     if event.body["do"] == "commit_async":
         begin_unawaited(state, event)
     if event.body["do"] == "assign":

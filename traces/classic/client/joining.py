@@ -30,15 +30,12 @@ from fencepost.traces.classic.client.state import (
     ClientState,
     Exchange,
     Phase,
-    Repeats,
     Standing,
 )
 from fencepost.traces.client_judge.judge import build_violation
 from fencepost.traces.events import Event, Operation
 
 CONSUMER = "consumer"
-MIN_BACKOFF_MS = 10
-"""What is shorter is no backoff."""
 SECOND_EXCHANGE, NO_OTHER_EXCHANGE = "A second exchange", "no other JoinGroup or SyncGroup"
 MAX_REASON_LENGTH = 255
 FIRST_WITH_GENERATION = 2
@@ -60,7 +57,6 @@ def judge_join(state: ClientState, operation: Operation, event: Event) -> None:
     state.read_before_join = max(read if is_sent_after else 0, state.knowledge.standings[0].sequence)
     judge_member_id(state, operation)
     judge_early_revocation(state, operation)
-    judge_backoff(state, operation, event)
     judge_join_fields(state, operation)
     state.pay("JoinGroup", event.sequence)
     read_subscriptions(state, operation)
@@ -69,7 +65,7 @@ def judge_join(state: ClientState, operation: Operation, event: Event) -> None:
     judge_memory(state, operation)
     if state.may_have_left and not operation.body["member_id"]:
         state.installed = None  # it has left, and a JoinGroup with the id that it gets now claims nothing either
-    state.join, state.join_failure, state.growth, state.has_outgrown = operation, None, None, False
+    state.join, state.growth, state.has_outgrown = operation, None, False
     state.last_sign = state.rebalance_told = state.left = None
     state.may_have_left = state.has_left_silently = False
     state.former_topics.clear()
@@ -207,20 +203,6 @@ def has_expired(state: ClientState, time: int) -> bool:
 def describe_id(member_id: str | None) -> str:
     """A member id in words, quoted."""
     return "any" if member_id is None else f"'{member_id}'"
-
-
-def judge_backoff(state: ClientState, operation: Operation, event: Event) -> None:
-    """What failed is not repeated at once."""
-    if state.join_failure is not None:
-        waited = event.time - state.join_failure
-        state.check(
-            waited >= MIN_BACKOFF_MS,
-            "MEMBER-17",
-            operation,
-            "JoinGroup is repeated at once",
-            f"after {MIN_BACKOFF_MS} ms or more",
-            f"after {waited} ms",
-        )
 
 
 def judge_join_fields(state: ClientState, operation: Operation) -> None:
@@ -376,11 +358,6 @@ def judge_sync(state: ClientState, operation: Operation, event: Event) -> None:
         state.check(not given, "MEMBER-07", operation, title, "no assignments", f"{given} assignments")
 
 
-# --- The check that a client waits before it repeats a failed request (MEMBER-17); JoinGroup has one of its own.
-#
-# A client whose call is nearly over may repeat one in the next call, so that one repeat at once shows nothing.
-
-REPEATED_APIS = frozenset({"FindCoordinator", "OffsetCommit", "OffsetFetch"})
 PASSING_ERRORS = frozenset(
     {
         Error.COORDINATOR_LOAD_IN_PROGRESS,
@@ -390,36 +367,6 @@ PASSING_ERRORS = frozenset(
     }
 )
 """The errors that pass, where the same request is sent again."""
-MANY = 3
-"""So many repeats at once in a row show that a client does not wait."""
-
-
-def note_failure(state: ClientState, operation: Operation, event: Event) -> None:
-    """A response leaves."""
-    if operation.api not in REPEATED_APIS:
-        return
-    repeats = state.repeats.setdefault(operation.api, Repeats())
-    if error_in(event) in PASSING_ERRORS:
-        repeats.failed = event.time
-    else:
-        state.repeats[operation.api] = Repeats()
-
-
-def judge_repeat(state: ClientState, operation: Operation, event: Event) -> None:
-    """A request arrives: its last one has failed, and some time has passed."""
-    repeats = state.repeats.get(operation.api)
-    if repeats is None or repeats.failed is None:
-        return
-    waited, repeats.failed = event.time - repeats.failed, None
-    repeats.at_once = repeats.at_once + 1 if waited < MIN_BACKOFF_MS else 0
-    title, expected = f"{operation.api} is repeated at once", f"after {MIN_BACKOFF_MS} ms or more"
-    observed = f"{repeats.at_once} times in a row after less"
-    state.check(repeats.at_once < MANY, "MEMBER-17", operation, title, expected, observed)
-
-
-def forget_failures(state: ClientState) -> None:
-    """The application asks for something: what follows may be no repeat."""
-    state.repeats.pop("OffsetCommit", None)
 
 
 def error_in(event: Event) -> int:

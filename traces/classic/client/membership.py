@@ -99,24 +99,6 @@ def judge_commit(state: ClientState, operation: Operation, event: Event) -> None
     note_sign(state, operation, event)
 
 
-def note_lookup(state: ClientState, operation: Operation) -> None:
-    """A FindCoordinator arrives."""
-    if state.moved is not None:
-        state.evidence.hold("MEMBER-39", operation.handle - 1)
-    state.moved, state.looked_at = None, operation.handle
-
-
-def judge_former_coordinator(state: ClientState, operation: Operation, awake_until: int) -> None:
-    """A request of the group arrives: a client that has certainly read that another node coordinates has looked for
-    that."""
-    told = state.moved
-    if told is not None and told.time + state.knowledge.grace < awake_until:
-        title, expected = "A request to the former coordinator", "FindCoordinator first"
-        observed = f"{operation.api} {operation.sent_at - told.time} ms after {told.api} got NOT_COORDINATOR"
-        state.violate("MEMBER-39", operation, title, expected, observed)
-        state.moved = None
-
-
 def judge_leave(state: ClientState, operation: Operation, event: Event) -> None:
     """A LeaveGroup arrives: from now on the client is in no group."""
     state.left = operation

@@ -264,10 +264,6 @@ def judge_refused_commit(state: ClientState, application: Application, event: Ev
 
 # --- Fetch and OffsetFetch, held against the assignment of the client.
 
-MIN_FETCHES = 8
-"""So many fetches show in which order their partitions are."""
-MIN_ORDERED = 3
-
 
 def judge_fetch(state: ClientState, operation: Operation, event: Event) -> None:
     """A Fetch arrives."""
@@ -276,9 +272,6 @@ def judge_fetch(state: ClientState, operation: Operation, event: Event) -> None:
         return
     is_new = operation.connection not in state.fetched_on
     state.fetched_on.add(operation.connection)
-    if len(wanted) >= MIN_ORDERED and state.has_delivered:
-        state.has_delivered = False
-        state.fetch_orders.setdefault(wanted, []).append(fetched_partitions(state, operation)[0])
     twice = wanted & fetches_outstanding(state)
     title = "A second fetch of a partition"
     state.check(
@@ -295,16 +288,6 @@ def judge_fetch(state: ClientState, operation: Operation, event: Event) -> None:
         allowed = state.knowledge.allowed_partitions()
         title, expected = "Fetch of a partition that is not assigned", describe_partitions(allowed)
         state.check(wanted <= allowed, "PREFETCH-08", operation, title, expected, describe_partitions(wanted))
-
-
-def judge_fetch_order(state: ClientState) -> None:
-    """Fetches of the same partitions, after some of these had records, do not all begin with the same one."""
-    for firsts in state.fetch_orders.values():
-        if len(firsts) >= MIN_FETCHES:
-            title, expected = "Fetches of the same partitions keep one order", "another partition first in some"
-            observed = f"{describe_partitions(firsts[:1])} first in {len(firsts)} fetches"
-            violation = build_violation("PREFETCH-10", 0, title, expected, observed)
-            state.evidence.judge(len(set(firsts)) > 1, violation)
 
 
 def fetch_offsets(body: Body, names: TopicNames) -> Iterator[tuple[TopicPartition, int]]:

@@ -102,7 +102,7 @@ def has_membership(standing: Standing, member_id: str, generation: int) -> bool:
     return standing.member_id in (None, member_id) and standing.generation == generation != NO_GENERATION
 
 
-# --- The times of a client's heartbeats and of its lookups that failed, and its repeats of requests.
+# --- The times of a client's heartbeats and of its lookups that failed.
 
 STEADY = 3
 """So many heartbeats show a rhythm, and a silence of so many is one."""
@@ -130,14 +130,6 @@ class Rhythm:
     def usual(self) -> int:
         """The longest time between heartbeats so far, 0 if there were too few."""
         return max(self.gaps) if len(self.gaps) >= STEADY else 0
-
-
-@dataclass(slots=True)
-class Repeats:
-    """The repeats of a request to one API: when it failed last, if nothing came since, and how many came at once."""
-
-    failed: int | None = None
-    at_once: int = 0
 
 
 # --- Groups that the script has invented for a leader, held against the checks of the assignor that it is told to
@@ -321,6 +313,8 @@ class ClientState:
     evidence: Evidence
     now: int = 0
     """When the event under way happened."""
+    awake_until: int = 0
+    """The latest moment by which the client has certainly read what was on its way."""
     is_virtual: bool = False
     """Its clock is virtual: what it writes to its driver and to its connections arrives in that order."""
     is_recorded: bool = False
@@ -356,8 +350,6 @@ class ClientState:
     """The sequence number of the last response to JoinGroup or SyncGroup, which whoever joins again has read."""
     offsets_failed: int | None = None
     """When OffsetFetch failed last, or its response was lost, if none has succeeded since."""
-    join_failure: int | None = None
-    """When the response to JoinGroup was that the coordinator is loading, if nothing came since."""
     debts: dict[str, Debt] = field(default_factory=dict)
     """By requirement."""
     has_found: bool = False
@@ -403,8 +395,6 @@ class ClientState:
     installed_protocol: str = ""
     rounds: int = 0
     """How often SyncGroup has succeeded."""
-    fetch_orders: dict[frozenset[TopicPartition], list[TopicPartition]] = field(default_factory=dict)
-    """The first partitions of fetches, by all their partitions."""
     given_up: frozenset[TopicPartition] = frozenset()
     """What a cooperative member had before and was not assigned again."""
     rebalance_told: int | None = None
@@ -428,8 +418,6 @@ class ClientState:
     application: Application | None = None
     """That of a driven client."""
     rhythm: Rhythm = field(default_factory=Rhythm)
-    repeats: dict[str, Repeats] = field(default_factory=dict)
-    """By API."""
     buffers: Buffers = field(default_factory=Buffers)
     commits: Commits = field(default_factory=Commits)
     groups: InventedGroups = field(default_factory=InventedGroups)
@@ -438,9 +426,6 @@ class ClientState:
     """The generations in which other members ask for their assignments, by the sequence numbers of the requests."""
     has_doubled: bool = False
     """A response came twice, which no broker does."""
-    has_delivered: bool = False
-    """A response to Fetch has brought records of some partitions and not of others, since the last Fetch of which the
-    order was noted."""
     fetched_on: set[int] = field(default_factory=set)
     """The connections of the requests to Fetch."""
     hung_up: set[int] = field(default_factory=set)
@@ -449,10 +434,6 @@ class ClientState:
     """The connection of the last request to the coordinator: what waits on another one is given up."""
     coordinator_lost: int | None = None
     """When that connection ended, if the client has sent nothing to the coordinator since."""
-    moved: Event | None = None
-    """The response that another node coordinates, if the client has not looked for it since."""
-    looked_at: int = -1
-    """The handle of the last FindCoordinator."""
     refused_on: int = -1
     """The connection on which JoinGroup or SyncGroup was told last that the coordinator is elsewhere, -1 for none."""
     doubtful: dict[int, int] = field(default_factory=dict)
