@@ -324,10 +324,20 @@ async def offsets_that_are_refused_for_good(stage: ClientStage) -> None:
     await refuse_for_good(stage, "OffsetFetch")
 
 
+REFUSED_MS = 4_000
+"""How long after the start a client is refused whose application is told nothing. In milliseconds."""
+
+
 async def refuse_for_good(stage: ClientStage, api: str) -> None:
-    """Start the client, whose first requests to an API are refused, and watch how it goes on."""
-    for error in (Error.GROUP_AUTHORIZATION_FAILED, Error.UNKNOWN_SERVER_ERROR):
-        stage.refuse(api, error)
+    """Start the client, whose first requests to an API are refused, and watch how it goes on. A refusal for
+    authorization lasts until its application is told, as a real one does: what is refused once may be tried again."""
+
+    def is_hidden(request: DecodedRequest) -> bool:
+        is_told = any(each.api == "result" and "error" in each.body for each in stage.cluster.events)
+        return not is_told and stage.cluster.now() < REFUSED_MS
+
+    stage.refuse(api, Error.GROUP_AUTHORIZATION_FAILED, times=1_000, matches=is_hidden)
+    stage.refuse(api, Error.UNKNOWN_SERVER_ERROR)
     await stage.start_and_become_stable()
     await stage.watch(PROGRESS_S)
 

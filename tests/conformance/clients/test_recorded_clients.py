@@ -242,7 +242,7 @@ CASES: list[tuple[str, str, Change]] = [
     ("metadata-beside-a-join", "MEMBER-08", without(lambda event: event.sequence == 79)),
     ("growth-told-while-joining", "MEMBER-21", without(lambda event: event.sequence == 52)),
     ("lost-behind-a-join", "MEMBER-13", join_later),
-    ("offsets-refused-before-a-join", "MEMBER-38", without(lambda event: event.sequence in (403, 413))),
+    ("offsets-refused-before-a-join", "MEMBER-38", without(lambda event: event.sequence in (403, 413, 439))),
     (
         "found-before-the-end",
         "PREFETCH-03",

@@ -455,6 +455,7 @@ def follow_response(state: ClientState, operation: Operation, event: Event) -> N
     if operation.api == "JoinGroup" and event.time - operation.sent_at > PARKED_MS and state.is_cooperative:
         judge_parked_records(state, application, operation)
     is_told_otherwise = application.refusal == "MEMBER-38" and not error_in(event)
+    is_told_otherwise &= application.polls_since < MIN_POLLS
     if application.refused is not None and is_told_otherwise and application.refused.api == operation.api:
         application.refused = None  # it asked again, and was told: what was refused once may be tried again
     refusal = refusal_in(state, operation, event)
