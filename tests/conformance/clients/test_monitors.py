@@ -79,6 +79,19 @@ async def test_a_client_that_pays_too_much_is_found_at_once(scenario: str, tampe
     assert requirement in run.verdict.violated
 
 
+@pytest.mark.parametrize("name", ["delivered-during-a-seek", "late-leave", "sticky-after-a-long-sync"])
+def test_a_clean_close_hides_no_silence(name: str) -> None:
+    header, stream = open_trace(DATA / f"{name}.jsonl.gz")
+    events = list(stream)
+    end = next(event.time for event in events if event.body.get("state") == "asked to end")
+    signs = ("Heartbeat", "OffsetCommit")
+    last = {event.sequence for event in events if event.api in signs and event.time > end - 9_500}
+    silent = [event for event in events if event.sequence not in last and event.of not in last]
+    assert any(event.api == "LeaveGroup" and event.time >= end for event in silent)
+    assert "HBT-01" not in judge_client(header, events, "A", ClassicClient).violated
+    assert "HBT-01" in judge_client(header, silent, "A", ClassicClient).violated
+
+
 # -- designs that are allowed -----------------------------------------------------------------------------------------
 
 

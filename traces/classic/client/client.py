@@ -223,6 +223,7 @@ class ClassicClient:
         if event.kind is not Kind.INTERNAL or event.api != "program":
             return
         if event.body["state"] == "asked to end":
+            membership.judge_absence(state, event.time)
             state.asked_to_end, state.standing_at_end = event.time, state.knowledge.latest
             state.ends_without_coordinator = is_looking_up(state)
         elif event.body["state"] == "ended":

@@ -101,6 +101,9 @@ def judge_commit(state: ClientState, operation: Operation, event: Event) -> None
 
 def judge_leave(state: ClientState, operation: Operation, event: Event) -> None:
     """A LeaveGroup arrives: from now on the client is in no group."""
+    application = state.application
+    if not state.is_ending and application is not None and application.is_ending:
+        judge_absence(state, application.began)
     state.left = operation
     if state.instance is not None:
         title, expected = "A static member leaves by itself", "no LeaveGroup"
@@ -256,6 +259,25 @@ def judge_debts(state: ClientState, time: int) -> None:
         else:
             state.evidence.leave_open(debt.requirement, debt.sequence, describe_open(debt, time, patience))
     judge_missing_sync(state, time)
+
+
+def judge_absence(state: ClientState, time: int) -> None:
+    """The client is asked to end: what its time had passed for until then is missing, however it goes on."""
+    application = state.application
+    is_idle = application is not None and (
+        application.idle_time(time) > MIN_PATIENCE_MS or application.has_failed_poll or application.held_up is not None
+    )
+    if state.join is None or is_over(state) or is_idle:
+        return
+    judge_silence(state, time)
+    for debt in tuple(state.debts.values()):
+        waited, patience = time - debt.since, patience_for(state, debt.api)
+        if debt.api == "JoinGroup" and waited > patience and not state.is_unheard(time, MIN_PATIENCE_MS):
+            title, expected = "No JoinGroup follows", f"JoinGroup within {patience} ms"
+            found = build_violation(
+                debt.requirement, debt.sequence, title, expected, f"none for {waited} ms", debt.news
+            )
+            state.evidence.violate(found)
 
 
 def judge_debt_of_manual(state: ClientState, time: int) -> None:

@@ -229,11 +229,12 @@ class InventedGroups:
 def judge_groups(groups: InventedGroups, evidence: Evidence) -> None:
     """Each check whose groups have all been planned for holds, or does not."""
     able = {assignor for (assignor, name), plans in groups.plans.items() if any(plans) and VERSIONS not in name}
+    blind = {assignor for (assignor, name), plans in groups.plans.items() if None in plans and VERSIONS in name} - able
     for (assignor, name), plans in groups.plans.items():
         check = CHECKS_BY_NAME.get((assignor, name))
         if check is None:
             continue
-        if None in plans and assignor not in able and VERSIONS not in name:
+        if None in plans and assignor in blind and VERSIONS not in name:
             note = f"{assignor} brings a plan for no invented group at all, which {VERSIONS} is about"
             evidence.leave_open(check.requirement, groups.last[assignor, name], note)
             continue
