@@ -5,7 +5,7 @@ broken. `broken_properties` applies those checks that an assignor of a well-know
 several rounds are in `rounds`.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -135,10 +135,11 @@ def find_uneven_topics(members: Members, cluster: ClusterTopics, assignment: Ass
     with_racks = any(member.subscription.rack for member in ordered)
     positions = subscriber_positions(ordered)
     for topic in participating_topics(ordered, cluster):
-        quotient, remainder = divmod(cluster.partitions[topic], len(positions[topic]))
+        count = cluster.partitions[topic]
+        quotient, remainder = divmod(count, len(positions[topic]))
         ids = (ordered[one].id for one in positions[topic])
         blocks = [[number for name, number in assignment.get(id, ()) if name == topic] for id in ids]
-        found = [len(block) for block in sorted(blocks, key=lambda block: min(block, default=cluster.partitions[topic]))]
+        found = [len(block) for _, block in sorted((min(block, default=count), block) for block in blocks)]
         expected = [quotient + (place < remainder) for place in range(len(found))]
         if (sorted(found) if with_racks else found) != (sorted(expected) if with_racks else expected):
             yield f"the subscribers of {topic} have {found} of its partitions, expected {expected}"
