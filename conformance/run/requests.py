@@ -60,8 +60,8 @@ class Member:
 
     @property
     def is_leader(self) -> bool:
-        """Whether its last JoinGroup response named it the leader."""
-        return self.leader is not None and self.leader == self.id
+        """Whether its last JoinGroup response named it the leader, or named nobody and listed the members to it."""
+        return self.leader == self.id if self.leader else bool(self.members)
 
 
 def send_nothing(version: int) -> "Call":
@@ -319,7 +319,10 @@ class MembershipRequests(RequestSender):
 
     @staticmethod
     def learn_from_join(member: Member, response: "asyncio.Future[Body | None]") -> None:
-        """Update a member by its JoinGroup response: the id by MEMBER_ID_REQUIRED, all of it by a success."""
+        """Update a member by its JoinGroup response: the id by MEMBER_ID_REQUIRED, all of it by a success.
+
+        It can speak no protocol that it has not offered: told another, it goes on with its first one.
+        """
         body = None if response.cancelled() else response.result()
         if body is None:
             return
@@ -328,7 +331,8 @@ class MembershipRequests(RequestSender):
         elif body.get("error_code") == 0:
             member.id = body.get("member_id") or member.id
             member.generation = body.get("generation_id", -1)
-            member.protocol = body.get("protocol_name")
+            told, offered = body.get("protocol_name"), [name for name, _ in member.protocols]
+            member.protocol = offered[0] if offered and told not in offered else told
             member.leader = body.get("leader")
             member.members = tuple(body.get("members") or ())
 

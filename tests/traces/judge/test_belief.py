@@ -51,6 +51,7 @@ def ids_with(report: Report, verdict: Verdict) -> set[str]:
     [
         (show_otherwise("JoinGroup", {"protocol_type": None}), {"JOIN-40", "GEN-12"}, 0),
         (show_otherwise("JoinGroup", {"skip_assignment": True}), {"STATIC-12"}, 0),
+        (show_otherwise("JoinGroup", {"protocol_name": ""}), {"GEN-04", "GEN-09", "GEN-10", "JOIN-36"}, 8),
         (show_otherwise("SyncGroup", {"protocol_type": None, "protocol_name": None}), {"SYNC-21"}, 0),
         (show_otherwise("SyncGroup", {"assignment": b""}), {"SYNC-12", "SYNC-14", "SYNC-15", "GEN-16"}, 5),
         (replace_error("SyncGroup", 16, 25), {"SYNC-02", "SYNC-03"}, 0),
