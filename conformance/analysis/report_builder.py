@@ -306,11 +306,13 @@ def rule_coverage(counts: Iterable[Mapping[str, int]], rules: Mapping[str, Rule]
 
 @dataclass(frozen=True, slots=True)
 class Consequence:
-    """A violation in a trace that follows from those of `causes`; `replayed` if a replay showed it again."""
+    """A violation in a trace that follows from those of `causes`; `replayed` if a replay showed it again, `is_open` if
+    a replay may still be wanted."""
 
     trace: str
     causes: frozenset[str]
     replayed: bool
+    is_open: bool = True
 
     def describe(self) -> str:
         """Why the requirement has not passed, though the cause did not fail."""
@@ -326,7 +328,8 @@ class ReportBuilder:
     The report has a result for each of `requirements`, by default all of the specification; `left_out` gives the reason
     why a run does not exercise some of them, and `deviations` the declared deviations, both by requirement; those that
     are `not_told` depend on a setting that is not known, so that they are unsupported whatever was seen.
-    `kafka_release` is the release of Apache Kafka that the target's versions are those of, if it is known.
+    `kafka_release` is the release of Apache Kafka that the target's versions are those of, if it is known;
+    `are_scenarios_replayed` says that all replays of scenarios were played that are wanted.
     """
 
     def __init__(
@@ -337,9 +340,11 @@ class ReportBuilder:
         specification: Specification = DEFAULT_SPECIFICATION,
         not_told: frozenset[str] = frozenset(),
         kafka_release: str = "",
+        are_scenarios_replayed: bool = False,
     ) -> None:
         self.specification = specification
         self.kafka_release = kafka_release
+        self.are_scenarios_replayed = are_scenarios_replayed
         chosen = specification.requirements if requirements is None else requirements
         self.findings = {id: RequirementFindings() for id in chosen}
         self.left_out = left_out or {}
@@ -387,7 +392,8 @@ class ReportBuilder:
         trace, again = origin.trace or name, confirmed.get(name)
         is_again = again is not None and id in again
         if not each.is_independent:
-            consequence = Consequence(trace, each.causes or frozenset(), is_again)
+            is_open = not (self.are_scenarios_replayed and each.run.scenario.requirements)
+            consequence = Consequence(trace, each.causes or frozenset(), is_again, is_open)
             self.consequences.setdefault(id, []).append(consequence)
             self.add_check(id, CheckStatus.INCONCLUSIVE, each.note)
         elif is_again:
@@ -514,12 +520,12 @@ class ReportBuilder:
         showed it again, or the run was cut short before one could."""
         failed = {result.id for result in results if result.failures}
         doubts = {
-            id: next((each for each in found if not each.causes & failed and (each.replayed or ended)), None)
+            id: [each for each in found if not each.causes & failed and (each.replayed or (ended and each.is_open))]
             for id, found in self.consequences.items()
         }
         return [
-            replace(result, verdict=Verdict.INCONCLUSIVE, note=doubt.describe())
-            if result.verdict is Verdict.PASS and (doubt := doubts.get(result.id)) is not None
+            replace(result, verdict=Verdict.INCONCLUSIVE, note=doubt[0].describe())
+            if result.verdict is Verdict.PASS and (doubt := doubts.get(result.id))
             else result
             for result in results
         ]

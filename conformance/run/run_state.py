@@ -332,6 +332,7 @@ class RunState:
             self.subject.specification,
             not_told=self.selection.not_told,
             kafka_release=self.kafka_release,
+            are_scenarios_replayed=self.statistics is not None,
         )
         runs = [*self.runs, *self.schedule_failures, *(run for _, run in self.failures_not_replayed())]
         builder.add_runs(self.subject, runs, self.confirmed, self.origin_of)

@@ -21,7 +21,9 @@ import pytest
 
 from fencepost.adapters.address import TargetError
 from fencepost.adapters.wire.target import KafkaTarget
+from fencepost.conformance.analysis.failures import Origin
 from fencepost.conformance.analysis.report_builder import Consequence, ReportBuilder
+from fencepost.conformance.analysis.root_cause import Attribution
 from fencepost.conformance.classic.protocol import CLASSIC
 from fencepost.conformance.classic.scenarios import ALL
 from fencepost.conformance.cli import main
@@ -31,12 +33,14 @@ from fencepost.conformance.results import Ending, EndKind, Report, Verdict
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.run.context import ScenarioContext
 from fencepost.conformance.run.crashes import ConnectionLosses, TargetGone
+from fencepost.conformance.run.registry import DEFAULT_PROTOCOL
 from fencepost.conformance.run.requests import Blocked
 from fencepost.conformance.run.run_state import RunState
 from fencepost.conformance.subject import Scenario, ScenarioRun
 from fencepost.model.settings import Settings
+from fencepost.traces.events import Header, Order
 from fencepost.traces.files.trace_files import write_trace
-from fencepost.traces.verdict import CheckStatus
+from fencepost.traces.verdict import CheckResult, CheckStatus, TraceVerdict
 from tests.support.faulty_coordinators import FORGIVING, install
 from tests.support.sample_reports import JOIN_29
 from tests.support.served_coordinator import serve_in_thread
@@ -219,6 +223,21 @@ def test_a_consequence_whose_cause_did_not_fail_is_no_pass(
     result = builder.build(schedules=1, events=1, seconds=0.0, target={"name": "t"}, ended=ended).result("HB-05")
     assert result.verdict is verdict
     assert ("saved/x.jsonl" in result.note) == (verdict is Verdict.INCONCLUSIVE)
+
+
+@pytest.mark.parametrize(("replayed", "name"), [(True, "HB-05"), (False, "HB-05"), (True, "")])
+def test_a_run_that_is_cut_short_after_its_replays_doubts_schedules_alone(replayed: bool, name: str) -> None:
+    """HB-05 passed, and is violated in a scenario or schedule as a consequence of HB-01, which did not fail."""
+    builder = ReportBuilder(("HB-01", "HB-05"), are_scenarios_replayed=replayed)
+    builder.add_check("HB-05", CheckStatus.PASS, "")
+    scenario = replace(ALL[0], requirements=(name,) if name else ())
+    run = ScenarioRun(scenario, Header("s", Order.TOTAL, "virtual", Settings(), 0), (), TraceVerdict((), ()))
+    violation = Attribution(CheckResult("HB-05", 1, CheckStatus.FAIL), run, frozenset({"HB-01"}))
+    builder.add_attribution(violation, DEFAULT_PROTOCOL.subject, {}, Origin("t", ""))
+    ended = Ending(EndKind.STOPPED, "the time is up")
+    report = builder.build(schedules=1, events=1, seconds=0.0, target={"name": "t"}, ended=ended)
+    is_done = replayed and bool(name)
+    assert report.result("HB-05").verdict is (Verdict.PASS if is_done else Verdict.INCONCLUSIVE)
 
 
 # --- files
