@@ -141,13 +141,12 @@ class CoordinatorSteps:
         request: MemberRequest | None = None,
     ) -> list[JudgedStep]:
         """The different ones among the steps from this group, judged, with time left out."""
+        moment = next(self.contexts(before))  # no statement speaks of the choices, in which contexts differ
         found: dict[tuple[Step, CoordinatorState], JudgedStep] = {}
         for step in dict.fromkeys(steps):
             findings = NO_FINDINGS
             if self.judges_steps:
-                findings = judge_step(
-                    CoordinatorStep(group, cause, 0, step.group, step.outputs, self.config.max_group_size), request
-                )
+                findings = judge_step(CoordinatorStep(group, cause, moment, step.group, step.outputs), request)
             used = any(slot.id == numbered_id(before.last_id + 1) for slot in step.group.slots)
             after = self.reduce_coordinator(self.coordinator_after(before, group, step, before.last_id + used))
             short = evolve(step, group=after.group)

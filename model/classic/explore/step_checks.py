@@ -204,6 +204,17 @@ def joins_nobody(step: CoordinatorStep) -> bool:
     return joins and not any(is_member(slot) for slot in step.before.slots)
 
 
+def fires_with_effect(step: CoordinatorStep, kind: TimerKind) -> bool:
+    """A timer of this kind changes the group."""
+    return isinstance(step.input, TimerExpiry) and step.input.kind is kind and step.after is not step.before
+
+
+def ends_generation(step: CoordinatorStep) -> bool:
+    """A generation that had its members ends."""
+    settled = (Phase.COMPLETING, Phase.STABLE)
+    return step.before.phase in settled and step.after.phase not in settled
+
+
 WITNESSES: Mapping[str, Callable[[CoordinatorStep], bool]] = {
     registry.ONE_LEADER.search_name: tells_of_generation,
     registry.NO_FOREIGN_COMMIT.search_name: accepts_commit,
@@ -238,6 +249,12 @@ WITNESSES: Mapping[str, Callable[[CoordinatorStep], bool]] = {
     "T38": begins_generation,
     "T39": lambda step: isinstance(step.input, JoinRequest) and step.input.member is None and step.input.requires_id,
     "T40": joins_nobody,
+    "T52": lambda step: not isinstance(step.input, TimerExpiry),
+    "T53": lambda step: fires_with_effect(step, TimerKind.MEMBER),
+    "T54": lambda step: fires_with_effect(step, TimerKind.JOIN),
+    "T55": is_sync_timer_with_effect,
+    "T56": lambda step: step.after.join_armed and not step.before.join_armed,
+    "T57": ends_generation,
 }
 """By the name of a property: the steps of which it says something."""
 
@@ -286,6 +303,20 @@ def hears_of_end(change: MemberChange) -> bool:
     return heard.response.error in LOST_MEMBERSHIP
 
 
+def hears_in_time(change: MemberChange, kind: type[CoreResponse], error: Error) -> bool:
+    """The member waits for a response of this kind, and it says this."""
+    heard = change.input
+    if not isinstance(heard, HeardResponse) or not isinstance(heard.response, kind):
+        return False
+    return heard.response.error == error and bool(is_in_time(change.before, heard))
+
+
+def hears_of_rebalance(change: MemberChange) -> bool:
+    """A stable member is told that a rebalance is under way."""
+    told = hears_in_time(change, HeartbeatResponse, Error.REBALANCE_IN_PROGRESS)
+    return told and change.before.state == members.MemberState.STABLE
+
+
 def commits(change: MemberChange) -> bool:
     """A commit is sent."""
     return any(one.when and isinstance(one.request, PartitionCommit) for one in change.sent)
@@ -303,6 +334,10 @@ MEMBER_WITNESSES: Mapping[str, Callable[[MemberChange], bool]] = {
     "T45": lambda change: any(one.when and isinstance(one.request, LeaveRequest) for one in change.sent),
     "T46": commits,
     "T47": loses_request,
+    "T48": lambda change: hears_in_time(change, JoinResponse, Error.NONE),
+    "T49": hears_of_rebalance,
+    "T50": lambda change: hears_in_time(change, SyncResponse, Error.NONE),
+    "T51": lambda change: change.input is MemberAction.JOIN and any(one.when for one in change.sent),
 }
 """By the name of a property: the steps of which it says something."""
 
@@ -344,7 +379,7 @@ def syncs_by_other_protocol(coordinator: CoordinatorState) -> Iterator[Coordinat
     for slot in members_of(group):
         request = SyncRequest(HANDLE, slot.id, slot.instance, group.generation, group.protocol_type, OTHER, ())
         step = sync(group, request, MOMENT)
-        yield CoordinatorStep(group, request, 0, step.group, step.outputs, MOMENT.max_group_size)
+        yield CoordinatorStep(group, request, MOMENT, step.group, step.outputs)
 
 
 def probe_joins(
@@ -364,7 +399,7 @@ def probe_joins(
             HANDLE, slot.id, slot.instance, group.protocol_type, offers(slot), 0, 0, requires_id=False, can_skip=True
         )
         step = join(group, request, moment)
-        yield CoordinatorStep(group, request, 0, step.group, step.outputs, limit)
+        yield CoordinatorStep(group, request, moment, step.group, step.outputs)
 
 
 def members_of(group: Group) -> tuple[Slot, ...]:
@@ -379,7 +414,7 @@ def timers_of_waiting(coordinator: CoordinatorState) -> Iterator[CoordinatorStep
             group = with_slot(coordinator.group, index, evolve(slot, armed=True))
             step = expire_member(group, index, MOMENT)
             timer = TimerExpiry(TimerKind.MEMBER, index)
-            yield CoordinatorStep(group, timer, 0, step.group, step.outputs, MOMENT.max_group_size)
+            yield CoordinatorStep(group, timer, MOMENT, step.group, step.outputs)
 
 
 def is_refused_with(error: Error) -> Callable[[CoordinatorStep], bool]:

@@ -132,10 +132,12 @@ def request_event(name: str, handler: Callable[..., Step], kind: type) -> ProofE
     def prepare(symbols: GroupSymbols) -> Situation:
         group = symbols.arbitrary(Group, "group")
         message = symbols.arbitrary(kind, kind.__name__)
-        assumed = (formula(has_room(group, message)),) if kind is JoinRequest else ()
         request = message.request if isinstance(message, PartitionCommit) else message
+        assumed = [number_term(request.handle) > 0]  # 0 is the handle of no request
+        if kind is JoinRequest:
+            assumed.append(formula(has_room(group, message)))
         arguments = (request, any_context(symbols))
-        return Situation(symbols, group, arriving=(message,), arguments=arguments, assumed=assumed)
+        return Situation(symbols, group, arriving=(message,), arguments=arguments, assumed=tuple(assumed))
 
     def run(situation: Situation) -> EventResult:
         request, moment = situation.arguments
@@ -239,9 +241,7 @@ def after_coordinator_step(situation: Situation, step: Step, ghost: GhostState, 
     if step.group is not situation.group:
         ghost = record_coordinator_step(ghost, situation.group, step.group, situation.symbols.partitions)
     moment: Context = situation.arguments[-1]
-    change = CoordinatorStep(
-        situation.group, cause, moment.now, step.group, step.outputs, max_group_size=moment.max_group_size
-    )
+    change = CoordinatorStep(situation.group, cause, moment, step.group, step.outputs)
     sent: list[tuple[Any, Any]] = [(True, change)]
     for output in step.outputs:
         match output.response:

@@ -5,7 +5,7 @@ A request is refused before the group is looked at, or handled by the core, whos
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from fencepost.model.classic.coordinator.dispatch import handle_request, takes_slot, with_free_slot
@@ -21,10 +21,12 @@ from fencepost.model.classic.core.state import (
     JoinResponse,
     NoResponse,
     Output,
+    Phase,
     Step,
     SyncResponse,
 )
 from fencepost.model.classic.core.sync import sync
+from fencepost.model.classic.dialect import dialect_of
 from fencepost.model.classic.messages import Heartbeat, JoinGroup, LeaveGroup, SyncGroup
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
@@ -32,7 +34,7 @@ from fencepost.model.groups.messages import OffsetCommit, Partition, PartitionEr
 from fencepost.model.groups.offsets import partition_exists
 from fencepost.model.groups.protocol import Cluster
 from fencepost.model.logic import Truth, absent, and_, any_, not_, or_
-from fencepost.model.statement import implies, statement
+from fencepost.model.statement import are_equal, implies, statement
 
 MemberRequest = JoinGroup | SyncGroup | Heartbeat | LeaveGroup | OffsetCommit
 """The requests of members, which the core is about."""
@@ -111,22 +113,6 @@ def handle_in_core(group: Group, request: MemberRequest, context: Context) -> St
             return commit(group, request.core, context)
 
 
-def are_equal(one: Any, other: Any) -> Truth:
-    """Whether two values are equal, part by part, in plain and in symbolic values."""
-    if one is other:
-        return True
-    if isinstance(one, tuple) and isinstance(other, tuple):
-        return len(one) == len(other) and and_(*(are_equal(a, b) for a, b in zip(one, other, strict=True)))
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and and_(*(are_equal(one[key], other[key]) for key in one))
-    if is_dataclass(one) and not isinstance(one, type) and type(one) is type(other):
-        return and_(*(are_equal(getattr(one, name.name), getattr(other, name.name)) for name in fields(one)))
-    if one is None or other is None:
-        return and_(absent(one), absent(other))
-    equal: Truth = one == other
-    return equal
-
-
 @statement("refusal", "A request that is refused before the core changes nothing, and its sender alone gets an error.")
 def refusal_changes_nothing(step: DispatchedStep) -> Truth:
     """See the sentence."""
@@ -144,6 +130,61 @@ def is_error(response: Any) -> Truth:
         return and_(*(error != Error.NONE for error in response.errors.values()))
     entries = getattr(response, "entries", ())
     return or_(response.error != Error.NONE, and_(len(entries) > 0, *(error != Error.NONE for error in entries)))
+
+
+@statement(
+    "gate",
+    "A request is refused before the core if, and only if, its group id, session timeout or version is not allowed, it"
+    " is incomplete or names nothing that exists, or its group is not there; it gets the error for that.",
+)
+def gate_is_exact(step: DispatchedStep) -> Truth:
+    """Nobody is turned away who may come in."""
+    reasons = refusal_reasons(step)
+    if step.core is not None:
+        return and_(*(not_(applies) for applies, _ in reasons))
+    terms: list[Truth] = []
+    earlier: Truth = False
+    for applies, error in reasons:
+        terms.append(
+            implies(and_(applies, not_(earlier)), error is None or tells_error(step.replies[0].response, error))
+        )
+        earlier = or_(earlier, applies)
+    return and_(earlier, *terms)
+
+
+def refusal_reasons(step: DispatchedStep) -> tuple[tuple[Truth, Error | None], ...]:
+    """Why a request may be refused, in order, each with its error; None where each partition has its own."""
+    request, group = step.request, step.before.group
+    unnamed = (request.group == "", Error.INVALID_GROUP_ID)
+    nobody = (group is None or group.phase == Phase.EMPTY, Error.UNKNOWN_MEMBER_ID)
+    match request:
+        case JoinGroup(core=core):
+            limits = step.cluster.settings
+            short = core.session_timeout < limits.min_session_timeout
+            length = (or_(short, core.session_timeout > limits.max_session_timeout), Error.INVALID_SESSION_TIMEOUT)
+            return unnamed, length, (and_(group is None, not_(absent(core.member))), Error.UNKNOWN_MEMBER_ID)
+        case SyncGroup(complete=complete):
+            return (not_(complete), Error.INCONSISTENT_GROUP_PROTOCOL), unnamed, nobody
+        case Heartbeat():
+            return unnamed, nobody
+        case LeaveGroup():
+            return unnamed, (group is None, Error.UNKNOWN_MEMBER_ID)
+        case OffsetCommit():
+            dialect, claims = dialect_of(step.context), and_(group is None, request.core.generation >= 0)
+            late = and_(request.version >= 9, dialect.unknown_group_named)
+            return (
+                (not any(partition_exists(step.cluster, where) for where, _ in request.offsets), None),
+                (and_(request.version == 0, not_(dialect.keeps_version_0)), Error.UNSUPPORTED_VERSION),
+                (and_(claims, late), Error.GROUP_ID_NOT_FOUND),
+                (claims, Error.ILLEGAL_GENERATION),
+            )
+
+
+def tells_error(response: Any, error: Error) -> Truth:
+    """The response has this error: its own, or some entry or partition has it."""
+    if isinstance(response, PartitionErrors):
+        return any_(one == error for one in response.errors.values())
+    return or_(response.error == error, any_(one == error for one in getattr(response, "entries", ())))
 
 
 @statement(
@@ -251,6 +292,7 @@ def partition_errors(step: DispatchedStep) -> Mapping[Partition, Error]:
 
 DISPATCH_THEOREMS = (
     refusal_changes_nothing,
+    gate_is_exact,
     core_decides,
     join_finds_room,
     record_is_written,

@@ -55,6 +55,12 @@ def group_empty(group: Group) -> Truth:
     return implies(group.phase == Phase.EMPTY, not_(any_(is_member(slot) for slot in group.slots)))
 
 
+@statement("group-leaderless", "A group without members misses no leader.")
+def group_leaderless(group: Group) -> Truth:
+    """So the first member leads."""
+    return or_(any_(is_member(slot) for slot in group.slots), not_(group.leader_open))
+
+
 @statement("group-generation", "Generations start at 1, and an empty or new group may have had none.")
 def group_generation(group: Group) -> Truth:
     """The generation of each phase."""
@@ -283,6 +289,7 @@ LEMMAS = (
     group_ids,
     group_instances,
     group_empty,
+    group_leaderless,
     group_generation,
     group_leader,
     group_parked,

@@ -7,8 +7,10 @@ from fencepost.model.classic.core.state import (
     CommitResponse,
     HeartbeatRequest,
     HeartbeatResponse,
+    JoinRequest,
     JoinResponse,
     LeaveRequest,
+    SyncRequest,
     SyncResponse,
 )
 from fencepost.model.classic.member.member import (
@@ -20,7 +22,7 @@ from fencepost.model.classic.member.member import (
 )
 from fencepost.model.errors import Error
 from fencepost.model.groups.messages import CommitRequest
-from fencepost.model.logic import Truth, absent, all_, and_, any_, not_, or_
+from fencepost.model.logic import Truth, absent, all_, and_, any_, holds, not_, or_
 from fencepost.model.sorts import Handle
 from fencepost.model.statement import implies, statement
 
@@ -147,11 +149,77 @@ def lost_requests_are_repeated(change: MemberChange) -> Truth:
     )
 
 
+@statement("T48", "A member that is told its generation in time takes it, and asks for its assignment.")
+def members_ask_for_assignments(change: MemberChange) -> Truth:
+    """The others wait for it."""
+    heard, after = change.input, change.after
+    if not isinstance(heard, HeardResponse) or not isinstance(heard.response, JoinResponse):
+        return True
+    response = heard.response
+    asks = any_(
+        and_(one.when, one.request.member == response.member, one.request.generation == response.generation)
+        for one in change.sent
+        if isinstance(one.request, SyncRequest)
+    )
+    told = and_(is_in_time(change.before, heard), response.error == Error.NONE)
+    return implies(told, and_(asks, after.id == response.member, after.generation == response.generation))
+
+
+@statement("T49", "A member that is told of a rebalance while it is stable joins again.")
+def members_heed_rebalances(change: MemberChange) -> Truth:
+    """A rebalance ends in time only if everyone comes. A commit tells of it in any state."""
+    heard = change.input
+    if not isinstance(heard, HeardResponse) or not isinstance(heard.response, HeartbeatResponse | CommitResponse):
+        return True
+    stable = or_(isinstance(heard.response, CommitResponse), change.before.state == MemberState.STABLE)
+    return implies(and_(stable, heard.response.error == Error.REBALANCE_IN_PROGRESS), change.after.rejoins)
+
+
+@statement("T50", "A member that is told its assignment in time owns what it names, and nothing else.")
+def members_take_assignments(change: MemberChange) -> Truth:
+    """It consumes what was given to it."""
+    heard, after = change.input, change.after
+    if not isinstance(heard, HeardResponse) or not isinstance(heard.response, SyncResponse):
+        return True
+    given = heard.response.assignment
+    owns = (implies(mine, holds(given, part)) for part, mine in enumerate(after.owned))
+    all_of_it = (implies(holds(given, part), mine) for part, mine in enumerate(after.owned))
+    told = and_(is_in_time(change.before, heard), heard.response.error == Error.NONE)
+    return implies(told, and_(after.state == MemberState.STABLE, *owns, *all_of_it))
+
+
+@statement(
+    "T51", "A member that has to join sends JoinGroup unless a request waits, and one with a generation heartbeats."
+)
+def members_act(change: MemberChange) -> Truth:
+    """A member that falls silent is expelled."""
+    before, sent = change.before, change.sent
+    if change.input is MemberAction.JOIN:
+        due = and_(before.rejoins, before.waiting == 0)
+        joins = (
+            and_(one.when, one.request.member == before.id) for one in sent if isinstance(one.request, JoinRequest)
+        )
+        return implies(due, any_(joins))
+    if change.input is MemberAction.HEARTBEAT:
+        due = or_(before.state == MemberState.COMPLETING_REBALANCE, before.state == MemberState.STABLE)
+        beats = (
+            and_(one.when, one.request.member == before.id, one.request.generation == before.generation)
+            for one in sent
+            if isinstance(one.request, HeartbeatRequest)
+        )
+        return implies(due, any_(beats))
+    return True
+
+
 MEMBER_THEOREMS = (
     late_responses_take_nothing,
     members_heed_errors,
     members_say_that_they_leave,
     commits_name_owned,
     lost_requests_are_repeated,
+    members_ask_for_assignments,
+    members_heed_rebalances,
+    members_take_assignments,
+    members_act,
 )
 """The theorems about single steps of members, whatever they hear."""

@@ -156,18 +156,25 @@ PHASE_THEOREMS = (
 # --- The theorems about what a group records of its members, and about how their rounds and memberships end.
 
 
-@statement("T26", "A member has the protocols and timeouts of its last JoinGroup.")
+@statement("T26", "A member has the protocols and timeouts of its last JoinGroup that waited or gave it its id.")
 def members_are_recorded(step: CoordinatorStep) -> Truth:
-    """The vote and the timers go by what members said."""
-    return all_(
-        implies(is_member(new), or_(and_(is_member(old), has_record(new, old)), is_recorded_from(step, new)))
-        for old, new in zip(step.before.slots, step.after.slots, strict=False)
-    )
-
-
-def is_recorded_from(step: CoordinatorStep, slot: Slot) -> Truth:
-    """The step's input is a JoinGroup, and the slot says what it says."""
-    return isinstance(step.input, JoinRequest) and has_record(slot, step.input)
+    """The vote and the timers go by what members said. A JoinGroup with the same protocols that is answered with the
+    present generation changes neither (JOIN-29, JOIN-32)."""
+    pairs = tuple(zip(step.before.slots, step.after.slots, strict=False))
+    request = step.input
+    if not isinstance(request, JoinRequest):
+        return all_(implies(is_member(new), and_(is_member(old), has_record(new, old))) for old, new in pairs)
+    risen = step.after.generation != step.before.generation
+    terms: list[Truth] = []
+    for old, new in pairs:
+        waits = new.join == request.handle
+        sent = and_(not_(absent(request.member)), new.id == request.member)
+        heard = or_(not_(has_member(step.before, new.id)), and_(sent, or_(waits, risen)))
+        kept = and_(not_(heard), is_member(old), has_record(new, old))
+        terms.append(implies(is_member(new), or_(kept, and_(heard, has_record(new, request)))))
+    # The handle of a request that waits already tells nothing of this one.
+    is_first = and_(*(old.join != request.handle for old, _ in pairs))
+    return implies(is_first, and_(*terms))
 
 
 def has_record(slot: Slot, source: Slot | JoinRequest) -> Truth:
@@ -365,17 +372,13 @@ def has_no_newcomer(step: CoordinatorStep) -> Truth:
     return all_(implies(is_member(slot), has_member(step.before, slot.id)) for slot in step.after.slots)
 
 
-@statement("T40", "Who joins a group without members leads it.")
+@statement("T40", "Who joins a group without members and without a leader leads it.")
 def first_member_leads(step: CoordinatorStep) -> Truth:
-    """Until it misses a join phase (T14). A leader that is gone is followed by any member (LAT-02)."""
+    """Until it misses a join phase (T14). A leader that is gone may be named until the phase ends (STATIC-20)."""
     if not isinstance(step.input, JoinRequest):
         return True
-    before = step.before
-    alone = not_(any_(is_member(slot) for slot in before.slots))
-    leaderless = and_(alone, absent(before.leader), not_(before.leader_open))
-    return implies(
-        leaderless, all_(implies(is_member(slot), slot.id == step.after.leader) for slot in step.after.slots)
-    )
+    alone = and_(absent(step.before.leader), not_(any_(is_member(slot) for slot in step.before.slots)))
+    return implies(alone, all_(implies(is_member(slot), slot.id == step.after.leader) for slot in step.after.slots))
 
 
 @statement("T41", "JoinGroup is refused for the group's size if the group is full, and only then; its sender is out.")
@@ -400,7 +403,7 @@ def is_full(step: CoordinatorStep, request: JoinRequest) -> Truth:
         and_(there, not_(absent(request.member)), slot.id == request.member)
         for there, slot in zip(counted, group.slots, strict=True)
     )
-    return and_(group.phase != Phase.EMPTY, not_(inside), count(counted) >= step.max_group_size)
+    return and_(group.phase != Phase.EMPTY, not_(inside), count(counted) >= step.moment.max_group_size)
 
 
 def is_return(step: CoordinatorStep, request: JoinRequest) -> Truth:

@@ -1,11 +1,16 @@
 """The theorems about what becomes of requests and timers in single steps: nothing is lost, time is given whole."""
 
+from collections.abc import Mapping
+
 from fencepost.model.classic.core.member_table import is_member
 from fencepost.model.classic.core.state import (
+    CommitResponse,
     CoreResponse,
     HeartbeatRequest,
+    HeartbeatResponse,
     Holder,
     JoinRequest,
+    JoinResponse,
     LeaveRequest,
     LeaveResponse,
     NoResponse,
@@ -14,6 +19,7 @@ from fencepost.model.classic.core.state import (
     SyncRequest,
     SyncResponse,
 )
+from fencepost.model.classic.theorems.duty_statements import DUTY_THEOREMS
 from fencepost.model.classic.theorems.member_statements import MEMBER_THEOREMS
 from fencepost.model.classic.theorems.phase_statements import ADMISSION_THEOREMS, PHASE_THEOREMS, RECORD_THEOREMS
 from fencepost.model.classic.theorems.step_statements import (
@@ -21,12 +27,13 @@ from fencepost.model.classic.theorems.step_statements import (
     CoordinatorStep,
     TimerExpiry,
     begins_generation,
+    is_about,
 )
 from fencepost.model.errors import Error
 from fencepost.model.groups.messages import CommitRequest
 from fencepost.model.logic import Truth, absent, all_, and_, any_, not_, or_
 from fencepost.model.sorts import Handle
-from fencepost.model.statement import implies, statement
+from fencepost.model.statement import are_equal, implies, statement
 
 REFUSED = (
     Error.UNKNOWN_MEMBER_ID,
@@ -37,32 +44,46 @@ REFUSED = (
 """The errors by which the core refuses a request and does nothing else."""
 
 
-@statement("T19", "A request is answered or waits, and what waits does so until it is answered or let go.")
+RESPONSES: Mapping[type, type[CoreResponse]] = {
+    JoinRequest: JoinResponse,
+    SyncRequest: SyncResponse,
+    HeartbeatRequest: HeartbeatResponse,
+    CommitRequest: CommitResponse,
+    LeaveRequest: LeaveResponse,
+}
+"""The kind of response to each kind of request."""
+
+
+@statement(
+    "T19",
+    "A request is answered, or a JoinGroup or SyncGroup waits until it is answered; it is let go if its member asks"
+    " again or goes.",
+)
 def requests_are_kept(step: CoordinatorStep) -> Truth:
     """No JoinGroup and no SyncGroup is forgotten."""
-    waiting = tuple(
-        or_(slot.holder == Holder.NOBODY, handle == 0, is_kept(step, handle))
-        for slot in step.before.slots
-        for handle in (slot.join, slot.sync)
+    waiting = (
+        or_(slot.holder == Holder.NOBODY, handle == 0, is_kept(step, handle, kind, is_about(step.input, index, slot)))
+        for index, slot in enumerate(step.before.slots)
+        for handle, kind in ((slot.join, JoinRequest), (slot.sync, SyncRequest))
     )
-    if isinstance(step.input, LeaveRequest | TimerExpiry):
+    request = step.input
+    if isinstance(request, TimerExpiry):
         return and_(*waiting)
-    return and_(is_kept(step, step.input.handle), *waiting)
+    # The parts of which a LeaveGroup of several entries is made have the handle 0.
+    mine = request.handle == 0 if isinstance(request, LeaveRequest) else False
+    return and_(or_(mine, is_kept(step, request.handle, type(request), goes=False)), *waiting)
 
 
-def is_kept(step: CoordinatorStep, handle: Handle) -> Truth:
-    """After the step the request waits in a slot, or it is answered in the step."""
-    return or_(*(or_(slot.join == handle, slot.sync == handle) for slot in step.after.slots), is_answered(step, handle))
-
-
-def is_answered(step: CoordinatorStep, handle: Handle) -> Truth:
-    """The step has a response for the request, or lets it go."""
-    return any_(and_(output.when, output.handle == handle) for output in step.outputs if is_response(output.response))
-
-
-def is_response(response: CoreResponse) -> bool:
-    """There is a response, and it says whether there was an error."""
-    return isinstance(response, NoResponse) or getattr(response, "error", None) is not None
+def is_kept(step: CoordinatorStep, handle: Handle, kind: type, goes: Truth) -> Truth:
+    """After the step the request waits in a slot, or the step answers it; or lets it go, where its member goes."""
+    waits = {JoinRequest: "join", SyncRequest: "sync"}.get(kind)
+    kept = () if waits is None else (getattr(slot, waits) == handle for slot in step.after.slots)
+    answered = (
+        and_(output.when, output.handle == handle, True if isinstance(output.response, RESPONSES[kind]) else goes)
+        for output in step.outputs
+        if isinstance(output.response, RESPONSES[kind] | NoResponse)
+    )
+    return or_(*kept, *answered)
 
 
 @statement("T20", "A session that begins or is extended lasts a whole session timeout.")
@@ -162,10 +183,10 @@ def requests_extend_sessions(step: CoordinatorStep) -> Truth:
     )
 
 
-@statement("T25", "A request that is refused changes no member, no leader, no phase and no generation.")
+@statement("T25", "A request that is refused changes nothing of the group.")
 def refusals_change_nothing(step: CoordinatorStep) -> Truth:
     """Strangers and zombies do no harm. A full group and a request for an id are no refusals of this kind."""
-    return implies(is_refused(step), has_same_members(step))
+    return implies(is_refused(step), are_equal(step.before, step.after))
 
 
 def is_refused(step: CoordinatorStep) -> Truth:
@@ -187,20 +208,6 @@ def is_refused(step: CoordinatorStep) -> Truth:
     return and_(refused, *(handle != request.handle for handle in waiting))
 
 
-def has_same_members(step: CoordinatorStep) -> Truth:
-    """The group is what it was but for timers and what waits."""
-    before, after = step.before, step.after
-    return and_(
-        before.phase == after.phase,
-        before.generation == after.generation,
-        or_(and_(absent(before.leader), absent(after.leader)), before.leader == after.leader),
-        *(
-            and_(old.holder == new.holder, or_(old.holder == Holder.NOBODY, old.id == new.id))
-            for old, new in zip(before.slots, after.slots, strict=False)
-        ),
-    )
-
-
 REQUEST_THEOREMS = (
     requests_are_kept,
     sessions_are_whole,
@@ -217,5 +224,6 @@ STEP_THEOREMS = (
     *PHASE_THEOREMS,
     *ADMISSION_THEOREMS,
     *MEMBER_THEOREMS,
+    *DUTY_THEOREMS,
 )
 """All theorems about single steps."""

@@ -10,6 +10,7 @@ from enum import Enum, auto
 
 from fencepost.model.classic.core.member_table import is_member, offered_by_all
 from fencepost.model.classic.core.state import (
+    Context,
     Group,
     HeartbeatRequest,
     HeartbeatResponse,
@@ -57,10 +58,14 @@ class CoordinatorStep:
 
     before: Group
     input: Input
-    now: Time
+    moment: Context
     after: Group
     outputs: tuple[Output, ...]
-    max_group_size: int
+
+    @property
+    def now(self) -> Time:
+        """When it happens."""
+        return self.moment.now
 
 
 @statement("T2-simple", "A commit without a generation is accepted only while the group is empty.")
@@ -163,7 +168,7 @@ def is_timer_due(group: Group, timer: TimerExpiry, now: Time) -> Truth:
     return and_(slot.holder != Holder.NOBODY, slot.armed, not_(now < slot.deadline))
 
 
-@statement("T10", "A join phase ends when every member has joined, or its timer fires.")
+@statement("T10", "A join phase lasts until every member has joined, or its timer fires.")
 def join_phase_waits(step: CoordinatorStep) -> Truth:
     """Nobody is left behind while there is time."""
     if isinstance(step.input, TimerExpiry) and step.input.kind is TimerKind.JOIN:
@@ -216,26 +221,38 @@ def is_named(slot: Slot, member: object, instance: object) -> Truth:
     return or_(and_(not_(absent(member)), slot.id == member), and_(not_(absent(instance)), slot.instance == instance))
 
 
-@statement("T12", "A join phase that ends in a generation answers each JoinGroup that waits.")
+@statement("T12", "A join phase that ends in a generation answers each of its members that waits, with success.")
 def joins_are_answered(step: CoordinatorStep) -> Truth:
-    """Nobody waits for ever."""
+    """Nobody waits for ever. Who goes in the same step, or asks again, is answered as T19 has it."""
+    mine = step.input.handle if isinstance(step.input, JoinRequest) else 0
     return all_(
         implies(
-            and_(begins_generation(step), slot.join != 0),
-            any_(and_(output.when, output.handle == slot.join) for output in step.outputs),
+            and_(begins_generation(step), is_member(new), or_(and_(is_member(old), old.join != 0), mine != 0)),
+            or_(
+                and_(is_member(old), old.join == 0, old.id == new.id),  # a static member that is not there (STATIC-20)
+                any_(
+                    and_(
+                        output.when,
+                        or_(output.handle == old.join, output.handle == mine),
+                        response.error == Error.NONE,
+                        response.member == new.id,
+                    )
+                    for output, response in join_responses(step)
+                ),
+            ),
         )
-        for slot in step.before.slots
+        for old, new in zip(step.before.slots, step.after.slots, strict=False)
     )
 
 
-@statement("T13", "The sync timer removes the members that have not sent SyncGroup, and no other.")
+@statement("T13", "The sync timer, once it is due, removes the members that have not sent SyncGroup, and no other.")
 def sync_timer_removes_late(step: CoordinatorStep) -> Truth:
     """Who holds up the others."""
     if not isinstance(step.input, TimerExpiry) or step.input.kind is not TimerKind.SYNC:
         return True
-    ends = step.after.phase != step.before.phase
+    due = is_timer_due(step.before, step.input, step.now)
     return all_(
-        implies(is_member(slot), has_member(step.after, slot.id) == not_(and_(ends, slot.unsynced)))
+        implies(is_member(slot), has_member(step.after, slot.id) == not_(and_(due, slot.unsynced)))
         for slot in step.before.slots
     )
 

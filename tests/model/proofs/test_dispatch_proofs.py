@@ -71,6 +71,12 @@ DISPATCH_BREAKS: dict[str, tuple[Callable[..., Any], str, str, str]] = {
         'respond(state, request, HeartbeatResponse(Error.NONE), "heartbeat.empty")',
         "heartbeat",
     ),
+    "gate": (
+        dispatch.on_join,
+        "not settings.min_session_timeout <= core.session_timeout <= settings.max_session_timeout",
+        "True",
+        "join",
+    ),
     "core": (dispatch.apply_core_step, "evolve(state, group=after)", "state", "heartbeat"),
     "room": (dispatch.takes_slot, "absent(request.member)", "False", "join"),
     "record": (dispatch.apply_core_step, "stored=group_record(after, context)", "stored=before", "leave"),
@@ -127,6 +133,7 @@ def test_theorems_hold_of_plain_steps_and_fail_of_altered_ones() -> None:
     )
     assert refused.core is None and kept_theorems(refused) == every
     assert kept_theorems(replace(refused, after=joined.after)) == every - {"refusal"}
+    assert kept_theorems(replace(refused, before=joined.after, after=joined.after)) == every - {"gate"}
 
 
 def test_a_plain_commit_is_stored_as_answered() -> None:
@@ -295,6 +302,36 @@ STEP_BREAKS: dict[str, tuple[Callable[..., Any], str, str, str]] = {
     "T45": (member.leave, "absent(member.settings.instance)", "True", "member-leave"),
     "T46": (member.commit, "any_(partitions)", "True", "member-commit"),
     "T47": (member.disconnect, "or_(member.rejoins, member.waiting != 0)", "member.rejoins", "member-disconnect"),
+    "T48": (
+        member.on_join_response,
+        "generation=response.generation,\n        waiting",
+        "waiting",
+        "member-join-response",
+    ),
+    "T49": (member.on_commit_response, "rejoins=True", "rejoins=False", "member-commit-response"),
+    "T50": (
+        member.on_sync_response,
+        "holds(response.assignment, part)",
+        "or_(member.owned[part], holds(response.assignment, part))",
+        "member-sync-response",
+    ),
+    "T51": (member.join, "not_(member.rejoins)", "True", "member-join"),
+    "T52": (membership.commit, "group.phase == Phase.COMPLETING", "True", "commit"),
+    "T53": (timers.expire_member, "clear_slot(group, index)", "group", "expire-member-0"),
+    "T54": (timers.expire_join, "group.initial, has_remaining", "True, has_remaining", "expire-join"),
+    "T55": (timers.expire_sync, "group.stale_unsynced", "False", "expire-sync"),
+    "T56": (
+        join_phase.arm_join_timer,
+        "now + group_timeout(group)",
+        "now + group_timeout(group) + 5_000",
+        "expire-sync",
+    ),
+    "T57": (
+        membership.heartbeat,
+        'respond_to_heartbeat(alive, request, Error.NONE, "heartbeat.stable")',
+        'respond_to_heartbeat(trigger_rebalance(alive, context)[0], request, Error.NONE, "heartbeat.stable")',
+        "heartbeat",
+    ),
 }
 """By theorem: a function, a text in it, what is there instead, and the event whose proof has to notice."""
 

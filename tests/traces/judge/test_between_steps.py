@@ -1,0 +1,248 @@
+"""What the judge does between proved steps: its stated properties, and for each a broken judge that does not have it.
+
+The search takes a request at once that may as well be handled later (`is_commutative`), and takes sessions together
+that began at almost one time (`extend_session`). Both have to lose no explanation and to add none.
+"""
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from fencepost.model.classic.coordinator.dispatch import handle_request
+from fencepost.model.classic.coordinator.internal_actions import ArmedTimer, Timer, armed_timers, fire_timer
+from fencepost.model.classic.coordinator.state import GroupState, StepResult
+from fencepost.model.classic.core.state import (
+    Choices,
+    Context,
+    HeartbeatRequest,
+    JoinRequest,
+    LeaveRequest,
+    Protocol,
+    Slot,
+    SyncRequest,
+)
+from fencepost.model.classic.dialect import Dialect
+from fencepost.model.classic.messages import Heartbeat, JoinGroup, LeaveGroup, Request, SyncGroup
+from fencepost.model.frozen import evolve
+from fencepost.model.groups.protocol import Cluster
+from fencepost.model.settings import Settings
+from fencepost.traces.classic import stepping
+from fencepost.traces.classic.stepping import is_commutative
+from fencepost.traces.events import Order
+from tests.support.edits import mutant
+from tests.support.plain_values import build
+from tests.support.trace_builder import OneMemberTrace, join_body, sync_response
+
+CLUSTER = Cluster(Settings(initial_rebalance_delay=0), {})
+OFFERS = (build(Protocol, "p", b""),)
+SESSION, FIRST_WAIT = 10_000, 300_000
+SENDERS = ("a", "b")
+WALKS, LENGTH = 7, 9
+"""How many walks there are, and how many moves each has."""
+
+Move = Request | ArmedTimer
+
+
+def requests(handle: int) -> Iterator[Request]:
+    """What members and strangers may send, all with this handle."""
+    joins = {"session_timeout": SESSION, "rebalance_timeout": SESSION, "can_skip": True}
+    for requires_id in (False, True):
+        yield JoinGroup("g", build(JoinRequest, handle, None, None, "t", OFFERS, requires_id=requires_id, **joins))
+    for sender in SENDERS:
+        yield JoinGroup("g", build(JoinRequest, handle, sender, None, "t", OFFERS, requires_id=True, **joins))
+        yield LeaveGroup("g", build(LeaveRequest, handle, ((sender, None),)))
+        for generation in (0, 1):
+            yield Heartbeat("g", build(HeartbeatRequest, handle, sender, None, generation))
+            yield SyncGroup("g", build(SyncRequest, handle, sender, None, generation, None, None, ()), complete=True)
+
+
+def step(state: GroupState, move: Move, new_id: str, now: int) -> StepResult:
+    """What comes of a move at a moment."""
+    moment = Context(now, choices=build(Choices, new_id), dialect=Dialect(), new_member_timeout=FIRST_WAIT)
+    if isinstance(move, ArmedTimer):
+        return fire_timer(state, move, moment)
+    return handle_request(state, move, moment, CLUSTER)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A world on a walk, and the moment."""
+
+    world: GroupState
+    now: int
+
+
+def places() -> Iterator[Place]:
+    """The worlds of one group along a few random walks, in which timers of phases fire and sessions do not end."""
+    for seed in range(WALKS):
+        draw, world, now = random.Random(seed), GroupState(), 0
+        for number in range(1, LENGTH + 1):
+            phases = [timer for timer in armed_timers(world) if timer.kind is not Timer.MEMBER]
+            known = [move for move in requests(number) if step(world, move, next_id(world), now).state is not world]
+            move = draw.choice(phases or known if number % 3 == 0 else known or phases)
+            now = max(now, moment_of(move, now))
+            world = step(world, move, next_id(world), now).state
+            yield Place(world, now)
+
+
+def moment_of(move: Move, now: int) -> int:
+    """When a move happens."""
+    return max(now, move.deadline) if isinstance(move, ArmedTimer) else now
+
+
+def next_id(state: GroupState) -> str:
+    """The id that is issued next."""
+    used = set() if state.group is None else {slot.id for slot in state.group.slots}
+    return next((name for name in SENDERS if name not in used), "y")
+
+
+PLACES = tuple(places())
+MINE, THEIRS = 1_001, 1_002
+"""The handles of a request that commutes, and of another one."""
+
+
+def commuting(place: Place) -> Iterator[tuple[Request, StepResult]]:
+    """The requests that are taken at once in a world, with what comes of them."""
+    for request in requests(MINE):
+        outcome = step(place.world, request, "y", place.now)
+        if is_commutative(place.world, request, outcome.rule, outcome.state):
+            yield request, outcome
+
+
+def without_deadlines(state: GroupState) -> Any:
+    """The state without the ends of sessions: sessions that begin at almost one time are taken together."""
+    group = state.group
+    if group is None:
+        return state
+    return evolve(state, group=evolve(group, slots=tuple(evolve(slot, deadline=0) for slot in group.slots)))
+
+
+def reply_to(outcome: StepResult, handle: int) -> list[Any]:
+    """What the request with this handle is answered."""
+    return [reply.response for reply in outcome.replies if reply.handle == handle]
+
+
+def lost_explanations() -> int:
+    """How often a request handled later, with the same response, lets something happen that it prevents if handled at
+    once."""
+    lost = 0
+    for place in PLACES:
+        for request, first in commuting(place):
+            for move in (*requests(THEIRS), *armed_timers(place.world)):
+                now = moment_of(move, place.now)
+                other = step(place.world, move, "y", now)
+                later = step(other.state, request, "y", now)
+                if reply_to(later, MINE) != reply_to(first, MINE):
+                    continue
+                second = step(first.state, move, "y", now)
+                same = without_deadlines(second.state) == without_deadlines(later.state)
+                lost += not (same and reply_to(second, THEIRS) == reply_to(other, THEIRS))
+    return lost
+
+
+def earlier_ends() -> int:
+    """How often a request that is handled at once makes a timer due earlier."""
+    pairs: list[tuple[Slot, Slot]] = []
+    for place in PLACES:
+        for _, outcome in commuting(place):
+            if place.world.group is not None and outcome.state.group is not None:
+                pairs += zip(place.world.group.slots, outcome.state.group.slots, strict=True)
+    return sum(new.armed and old.armed and new.deadline < old.deadline for old, new in pairs)
+
+
+def test_there_is_something_to_exchange() -> None:
+    assert {outcome.rule for place in PLACES for _, outcome in commuting(place)} >= {
+        "heartbeat.stable",
+        "heartbeat.preparing",
+        "sync.stable",
+        "sync.other-generation",
+        "join.unknown-member",
+    }
+
+
+def test_a_request_that_commutes_loses_no_explanation() -> None:
+    assert lost_explanations() == 0
+    assert earlier_ends() == 0
+
+
+BROKEN: dict[str, tuple[Callable[..., Any], str, str, Callable[[], int]]] = {
+    "the Heartbeat of a new member commutes": (is_commutative, " and not group.slots[place].is_new", "", earlier_ends),
+    "a LeaveGroup commutes": (
+        is_commutative,
+        'rule == "sync.stable"',
+        'rule in ("sync.stable", "leave.member")',
+        lost_explanations,
+    ),
+    "a JoinGroup that begins a rebalance commutes": (
+        is_commutative,
+        'rule == "sync.stable"',
+        'rule in ("sync.stable", "join.new", "join.stable.leader")',
+        lost_explanations,
+    ),
+    "a SyncGroup of the leader commutes": (
+        is_commutative,
+        'rule == "sync.stable"',
+        'rule in ("sync.stable", "sync.leader")',
+        lost_explanations,
+    ),
+}
+"""By what is wrong: a function of the judge, a text in it, what is there instead, and what shows it."""
+EQUIVALENT = {
+    "an id that is pending is refused for good": (is_commutative, " and not is_pending_id(group, request)", ""),
+    "a SyncGroup of a generation to come commutes": (
+        is_commutative,
+        " and request.core.generation < group.generation",
+        "",
+    ),
+}
+"""Broken judges that judge alike: a request that changes nothing, and has the response that was seen, may be taken."""
+
+
+@pytest.mark.parametrize("wrong", BROKEN)
+def test_a_judge_that_exchanges_too_much_is_found(wrong: str) -> None:
+    function, before, after, shows = BROKEN[wrong]
+    with mutant(function, before, after):
+        assert shows() > 0
+
+
+@pytest.mark.parametrize("harmless", EQUIVALENT)
+def test_a_judge_that_exchanges_what_changes_nothing_judges_alike(harmless: str) -> None:
+    with mutant(*EQUIVALENT[harmless]):
+        assert lost_explanations() == earlier_ends() == 0
+
+
+# --- A session that is shortened ends when it should.
+
+
+def shortened_session(silent_until: int) -> OneMemberTrace:
+    """A member joins again with a session of a third, and is heard of at this time."""
+    tape = OneMemberTrace(Order.INTERVALS)
+    response = {
+        "error_code": 0,
+        "generation_id": 1,
+        "protocol_name": "p",
+        "leader": "a",
+        "member_id": "a",
+        "members": [{"member_id": "a", "metadata": b"m"}],
+    }
+    tape.exchange(10, "JoinGroup", join_body("", 3 * SESSION), response, 2)
+    tape.sync(20, 1, sync_response(b"plan"))
+    tape.exchange(30, "JoinGroup", join_body("a"), {**response, "generation_id": 2}, 2)
+    tape.sync(40, 2, sync_response(b"plan"))
+    tape.heartbeat(silent_until, 0, generation=2)
+    return tape
+
+
+def test_a_session_that_is_shortened_ends_earlier() -> None:
+    assert not shortened_session(SESSION // 2).verdict().violations
+    assert shortened_session(2 * SESSION).verdict().violations
+
+
+def test_a_judge_that_never_ends_a_session_earlier_is_found() -> None:
+    with mutant(
+        stepping.extend_deadline, "0 < high(before) - high(deadline) <= slack", "0 < high(before) - high(deadline)"
+    ):
+        assert not shortened_session(2 * SESSION).verdict().violations
