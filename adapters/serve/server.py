@@ -308,7 +308,8 @@ class Server:
         request = self._dialect.decode_request(frame, MAX_ARRAY_ITEMS)
         low, high = OFFERED_VERSIONS.get(request.api or "", (0, -1))
         if request.api != "ApiVersions" and not low <= request.version <= high:
-            raise Disconnect(f"{request.api or request.key} version {request.version} is not offered")
+            known = f"; {low} to {high} are" if high >= 0 else ""
+            raise Disconnect(f"{request.api or request.key} version {request.version} is not offered{known}")
         if request.findings and low <= request.version <= high:
             raise Disconnect(f"{request.api}: {request.findings[0]}")
         body = await self._handle(request, node, client_host)

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from fencepost.adapters.client.cluster import REFUSED
+from fencepost.adapters.serve.record_apis import OFFERED_VERSIONS
 from fencepost.conformance.analysis.failures import Origin, failure_in
 from fencepost.conformance.analysis.report_builder import ReportBuilder
 from fencepost.conformance.analysis.trace_report import MALFORMED_ERRORS, describe_unreadable
@@ -205,6 +206,9 @@ def describe_requests(events: Sequence[Event]) -> str:
         return f"it sends what is not Kafka's protocol ({refused})"
     if not asked:
         return "it never connected"
+    if asked == {"ApiVersions"} and not refused:
+        offered = ", ".join(f"{api} {low} to {high}" for api, (low, high) in OFFERED_VERSIONS.items())
+        return f"it asked for versions, and no more came; it may need others than {offered}"
     return f"it sent only {', '.join(sorted(asked))}" + (f", and was hung up on ({refused})" if refused else "")
 
 

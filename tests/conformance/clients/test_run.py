@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 
 from fencepost.adapters.client import cluster
-from fencepost.adapters.client.cluster import ScriptedCluster, start_cluster
+from fencepost.adapters.client.cluster import REFUSED, ScriptedCluster, start_cluster
 from fencepost.adapters.client.program import ClientPlace, launch_program
 from fencepost.adapters.client.upstream_brokers import offer_common_versions, refuse_version
 from fencepost.adapters.wire.process_control import PROC, processes_of_session, stat_fields
 from fencepost.conformance.cli import main
+from fencepost.conformance.clients.run import describe_requests
 from fencepost.conformance.clients.stage import ClientFacts, ClientStage, StageBlocked
 from fencepost.conformance.events import Progress
 from fencepost.conformance.profile import Profile
@@ -31,6 +32,7 @@ from fencepost.model.catalogue.requirement import UnknownRequirement
 from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import API_KEYS, decode_response, encode_response
+from fencepost.traces.events import Event, Kind
 from tests.support.client_scenarios import make_run
 from tests.support.doc_pages import ROOT
 from tests.support.faulty_clients import FRESH_ID, twice
@@ -290,3 +292,11 @@ def test_a_later_version_of_api_versions_is_refused() -> None:
     response = decode_response("ApiVersions", 0, refuse_version(7))
     assert response.body["error_code"] == Error.UNSUPPORTED_VERSION and response.correlation_id == 7
     assert list_offered(refuse_version(7), 0) == {API_KEYS["ApiVersions"]: (0, 4)}
+
+
+def test_a_client_that_no_version_fits_is_told_which_there_are() -> None:
+    asked = Event(0, 0, 1, "A", Kind.REQUEST, "ApiVersions", 3, {})
+    refused = Event(1, 0, 1, "", Kind.INTERNAL, REFUSED, 0, {"reason": "Fetch version 17 is not offered; 4 to 13 are"})
+    assert "no more came; it may need others than" in describe_requests([asked])
+    assert "JoinGroup 0 to 9" in describe_requests([asked]) and "Fetch 4 to 13" in describe_requests([asked])
+    assert describe_requests([asked, refused]).endswith("hung up on (Fetch version 17 is not offered; 4 to 13 are)")
