@@ -1,4 +1,17 @@
-"""Follows one client of the classic protocol."""
+"""Follows one client of the classic protocol.
+
+Theory of operation. A trace shows what left the cluster, not what the client has read. So `ClientState`, the view,
+keeps the standings that the client may have: one after each piece of news that it may not have read yet (`Knowledge`).
+A request is allowed if one of them allows it, and leaves behind those that came before that one. A stable member that
+was told of nothing, and wants nothing, has no reason to join: whoever joins has read more (`standings_at_join`).
+
+What the requests mean is judged in two ways. Monitors (`MONITORS`) see the view and write nothing but their own state:
+each can be taken away, and the others say what they said before. The functions in `REQUESTS` and `RESPONSES` fold the
+view as they judge; what they judge belongs into monitors, family by family.
+
+What cannot be read accuses nobody: a subscription of unknown bytes is WIRE-01, and what rests on it is inconclusive.
+What is missing is looked for when the client is asked to end, so that a clean close hides nothing.
+"""
 
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
