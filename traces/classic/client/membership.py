@@ -8,6 +8,7 @@ from fencepost.traces.classic.client.news import (
     RESETS,
     describe_partitions,
     generation_in,
+    is_looking_up,
     judge_clocks,
     note_heartbeat,
 )
@@ -264,10 +265,11 @@ def judge_debts(state: ClientState, time: int) -> None:
 def judge_absence(state: ClientState, time: int) -> None:
     """The client is asked to end: what its time had passed for until then is missing, however it goes on."""
     application = state.application
-    is_idle = application is not None and (
-        application.idle_time(time) > MIN_PATIENCE_MS or application.has_failed_poll or application.held_up is not None
-    )
-    if state.join is None or is_over(state) or is_idle:
+    is_held_up = is_looking_up(state) or state.coordinator_lost is not None
+    if application is not None:
+        is_held_up |= max(application.idle_time(time), application.overdue_time(time)) > MIN_PATIENCE_MS / 2
+        is_held_up |= application.has_failed_poll or application.held_up is not None
+    if state.join is None or is_over(state) or is_held_up:
         return
     judge_silence(state, time)
     for debt in tuple(state.debts.values()):
