@@ -153,7 +153,7 @@ bounds. Not: leaders that change their plan in every round, and how long it take
 lead beyond the bounds.
 INCONCLUSIVE: something is open: the search was cut short, or its bounds are too small.
 """
-IN_ONE_GENERATION = {"no-stale-commit", "T13", "T28"}
+IN_ONE_GENERATION = {"no-stale-commit", "T13", "T28", "T49", "T55", "T57"}
 """What a world of one member and one generation says nothing about."""
 
 

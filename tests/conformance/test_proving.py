@@ -95,10 +95,10 @@ def test_a_broken_core_is_refuted_with_a_counterexample(broken: Proof) -> None:
 @pytest.mark.slow
 def test_what_is_refuted_is_told_once_by_its_own_name(broken: Proof) -> None:
     verdicts = {result.id: result.verdict for result in broken.results}
-    assert [one for one, verdict in verdicts.items() if verdict == "refuted"] == ["T2", "T2-simple"]
+    assert [one for one, verdict in verdicts.items() if verdict == "refuted"] == ["T2", "T2-simple", "T52"]
     assert verdicts["T1"] == verdicts["T4"] == "unproved"
     resting = next(result for result in broken.results if result.id == "T4")
-    assert proofs.result_line(resting) == f"unproved  T4: {resting.sentence} It rests on T2, T2-simple."
+    assert proofs.result_line(resting) == f"unproved  T4: {resting.sentence} It rests on T2, T2-simple, T52."
     assert resting.counterexamples == ()
 
 

@@ -274,7 +274,8 @@ def judge_member_step(before: Member, cause: MemberAction | HeardResponse, step:
 def probe_member(member: Member) -> StepFindings:
     """What the theorems say of steps that a search does without, each tried for its own sake.
 
-    It clears a response that comes too late, and lets everybody join at any moment, who lost a request or not.
+    It clears a response that comes too late, lets everybody join at any moment, who lost a request or not, and may have
+    nobody to begin a rebalance.
     """
     quiet = evolve(member, rejoins=False)
     found = judge_member_step(quiet, MemberAction.DISCONNECT, members.disconnect(quiet))
@@ -282,6 +283,10 @@ def probe_member(member: Member) -> StepFindings:
     unknown = HeartbeatResponse(Error.UNKNOWN_MEMBER_ID)
     heard = members.on_heartbeat_response(member, earlier, unknown)
     found += judge_member_step(member, HeardResponse(unknown, earlier), heard)
+    current = evolve(earlier, generation=member.generation)
+    rebalance = HeartbeatResponse(Error.REBALANCE_IN_PROGRESS)
+    told = members.on_heartbeat_response(member, current, rebalance)
+    found += judge_member_step(member, HeardResponse(rebalance, current), told)
     other, refused = HandleNumber(member.waiting + 1), JoinResponse(Error.UNKNOWN_MEMBER_ID)
     heard = members.on_join_response(member, other, refused, other, ())
     return found + judge_member_step(member, HeardResponse(refused, other), heard)
