@@ -168,16 +168,12 @@ def certain_belief(diagnosis: Diagnosis, body: Body, operations: Mapping[int, Gr
 
 
 def is_round_told(wrong: Sequence[Mismatch], body: Body) -> bool:
-    """Whether responses are wrong in their generation alone; or one of them that is late too, and tells the leader who
-    the members are: the target has told its round, whenever it ended."""
-    if all(each.fields == {"generation"} for each in wrong):
-        return True
-    return (
-        len(wrong) == 1
-        and wrong[0].fields <= {"generation", "time"}
-        and bool(body.get("members"))
-        and wrong[0].expected is not None
-    )
+    """Whether the target has told its round, whenever that ended: all that is wrong is the generation, or the time of a
+    response as well; or it tells the leader, late, who the members are."""
+    fields = {name for each in wrong for name in each.fields}
+    is_ended = all(each.expected is not None for each in wrong)
+    is_whole = "generation" in fields or (len(wrong) == 1 and bool(body.get("members")))
+    return fields == {"generation"} or (fields <= {"generation", "time"} and is_ended and is_whole)
 
 
 def is_detail_for_the_client(mismatch: Mismatch) -> bool:

@@ -632,7 +632,8 @@ class GroupJudge:
 
 def blocked_by(violation: Violation) -> str:
     """Why nothing is decided that may follow from a violation."""
-    return "blocked by " + ", ".join(violation.requirements) + f" at request {violation.sequence}"
+    names = ", ".join(violation.requirements) or "a violation that no requirement speaks of"
+    return f"blocked by {names} at request {violation.sequence}"
 
 
 def timers_on(path: Path | None) -> tuple[str, ...]:
