@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from fencepost.adapters.address import TargetError, parse_target
+from fencepost.adapters.serve.record_apis import OFFERED_VERSIONS
 from fencepost.adapters.target import TraceBuilder
 from fencepost.adapters.wire.target import KafkaTarget
 from fencepost.conformance.classic.scenarios import ALL
@@ -115,16 +116,26 @@ async def groups_on(bootstrap: str) -> list[str]:
         await target.close()
 
 
-def test_no_group_of_the_kit_is_left(tmp_path: Path) -> None:
-    """Among them groups with members in sessions that last for long, and with offsets. The server cannot delete topics,
-    which the report says."""
-    report = tmp_path / "r.json"
+def remarks_of_a_run(report: Path) -> list[str]:
+    """The remarks in the report of a run that leaves no group on the bundled server."""
     with serve_in_thread(SETTINGS) as bootstrap:
         options = ["--only", "HB-05", "COMMIT-03", "JOIN-07", "SYNC-*", "--json", str(report)]
         assert main(["test", f"kafka://{bootstrap}", *options]) == 0
         assert asyncio.run(groups_on(bootstrap)) == []
-    remarks = json.loads(report.read_text())["facts"]["remarks"]
-    assert remarks == ["the topic fencepost stays, which the kit created"]
+    remarks: list[str] = json.loads(report.read_text())["facts"]["remarks"]
+    return remarks
+
+
+def test_nothing_of_the_kit_is_left(tmp_path: Path) -> None:
+    """Neither groups, among them some with members in sessions that last for long, and with offsets, nor a topic."""
+    assert remarks_of_a_run(tmp_path / "r.json") == []
+
+
+def test_a_topic_that_cannot_be_deleted_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    offered = {api: bounds for api, bounds in OFFERED_VERSIONS.items() if api != "DeleteTopics"}
+    for module in ("cluster", "server"):
+        monkeypatch.setattr(f"fencepost.adapters.serve.{module}.OFFERED_VERSIONS", offered)
+    assert remarks_of_a_run(tmp_path / "r.json") == ["the topic fencepost stays, which the kit created"]
 
 
 async def leave_with_a_reserved_id(bootstrap: str) -> tuple[str, ...]:
