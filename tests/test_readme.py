@@ -10,7 +10,9 @@ import pytest
 
 from docs.generator.pictures import finding_as_mermaid
 from fencepost.conformance.profile import load_profile
+from fencepost.conformance.zoo.fault import Side
 from fencepost.conformance.zoo.results import BUG_RESULTS
+from fencepost.conformance.zoo.strangers import RECORDED
 from fencepost.model.classic.catalogue import CATALOGUE
 from tests.support.doc_pages import ADDRESS, Command, commands_in, missing_lines, prepare_folder, run_line
 from tests.support.plugin_arguments import run_apart
@@ -129,3 +131,16 @@ def test_continuous_integration_runs_the_line_for_the_quick_set() -> None:
     assert search in (ROOT / ".ci" / "steps").read_text()
     found = run_line(search, ROOT, dict(os.environ)).stdout.strip()
     assert found == FOR_CONTRIBUTORS[0].line and ".[test]" in found and '-m "not slow"' in found
+
+
+def test_the_figures_on_strangers_are_those_of_the_last_measurement() -> None:
+    figures = json.loads(RECORDED[Side.COORDINATOR].read_text())["figures"]
+    shares = {name: (row["hits"], row["total"]) for name, row in figures.items()}
+    text = " ".join(README.split())
+    ended, strangers = shares["runs that ended"]
+    assert f"On {strangers} coordinators that a seed draws (`fencepost strangers`), {ended} runs ended" in text
+    alarms, plain = shares["strangers without a fault that raise an alarm"]
+    assert f"{alarms} of {plain} without a fault raised an alarm" in text
+    found, single = shares["single faults found"]
+    right, named = shares["first name right, of a single fault"]
+    assert f"{found} of {single} single faults were found, {right} of {named} by a right name first" in text

@@ -366,17 +366,19 @@ def due_sync_timers_end(step: CoordinatorStep) -> Truth:
 
 @statement(
     "T56",
-    "No phase is longer than the longest rebalance timeout of its members, nor the initial delay or a first JoinGroup's"
-    " wait than its setting.",
+    "No phase is longer than the longest rebalance timeout of the members that it begins with, nor the initial delay or"
+    " a first JoinGroup's wait than its setting.",
 )
 def deadlines_are_bounded(step: CoordinatorStep) -> Truth:
-    """What is given whole (T20, T21) is given once. Of no timeout at all, 1 ms is left (STATIC-20)."""
+    """What is given whole (T20, T21) is given once. Of no timeout at all, 1 ms is left (STATIC-20). When the first of
+    those that leave in one request begins the phase, the others are members still."""
     before, after, moment = step.before, step.after, step.moment
     joins = or_(
         not_(and_(after.phase == Phase.PREPARING, after.join_armed)),
         and_(before.phase == Phase.PREPARING, before.join_armed, after.join_deadline == before.join_deadline),
         and_(after.initial, not_(after.join_deadline > step.now + moment.initial_rebalance_delay)),
         is_within_timeout(after, after.join_deadline, step.now),
+        is_within_timeout(before, after.join_deadline, step.now),
     )
     syncs = implies(begins_generation(step), is_within_timeout(after, after.sync_deadline, step.now))
     firsts = (
