@@ -10,13 +10,14 @@ from dataclasses import asdict, dataclass, field, replace
 from math import sqrt
 from pathlib import Path
 from random import Random
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from fencepost.conformance.zoo.fault import Fault, Patch, Side
 from fencepost.traces.events import Order
 
 # --- a stranger
 
+FaultT = TypeVar("FaultT", bound=Fault[Any])
 Value: TypeAlias = int | str
 """How much of a difference there is, such as milliseconds, or in which form."""
 
@@ -124,6 +125,19 @@ def draw_stranger(kind: StrangerKind, seed: int, number: int, schedules: int, is
     return Stranger(seed, number, differences, tuple(each.id for each in chosen), schedules, (), is_remote, kind.side)
 
 
+def find_fault(pools: Mapping[str, Mapping[str, FaultT]], id: str) -> FaultT:
+    """The fault with this id among those of all origins."""
+    return next(pool[id] for pool in pools.values() if id in pool)
+
+
+def put_in_differences(known: Sequence[Difference], stranger: Stranger, patch: Patch) -> Disguise:
+    """Put the differences of a stranger into this process."""
+    disguise, by_name = Disguise(patch), {each.name: each for each in known}
+    for name, value in stranger.differences:
+        by_name[name].put_in(value, disguise)
+    return disguise
+
+
 # --- what a run on it was worth
 
 UNCLASSIFIED = "UNCLASSIFIED"
@@ -201,6 +215,29 @@ def hold_against(outcome: StrangerOutcome) -> Judged:
     consequences = tuple(each for each in failed if each in everything.consequences)
     is_right = outcome.failed[0] in everything.own if (found or missed) and outcome.failed else None
     return Judged(outcome, found, missed, hidden, outside, consequences, is_right)
+
+
+def play_named(
+    stranger: Stranger,
+    find: Callable[[str], FaultT],
+    names_of: Callable[[tuple[FaultT, ...]], FaultNames | None],
+    play: Callable[[Stranger, tuple[FaultT, ...]], StrangerOutcome],
+    shows_on: Callable[[Stranger, tuple[FaultT, ...], str], bool],
+) -> StrangerOutcome:
+    """The outcome of a run on a stranger with the names that its faults may have.
+
+    Faults that show nowhere are left out: those without names, and those that were missed and change nothing on this
+    very stranger.
+    """
+    names = {id: measured for id in stranger.faults if (measured := names_of((find(id),))) is not None}
+    stranger = replace(stranger, faults=tuple(names))
+    faults = tuple(map(find, stranger.faults))
+    if len(faults) > 1:
+        names[TOGETHER] = names_of(faults) or FaultNames()
+    outcome = replace(play(stranger, faults), names=names)
+    missed = hold_against(outcome).missed
+    shown = tuple(id for id in stranger.faults if id not in missed or shows_on(stranger, faults, id))
+    return replace(outcome, stranger=replace(stranger, faults=shown))
 
 
 # --- figures

@@ -73,6 +73,6 @@ class Monitors(Generic[View]):
             self._evidence.take(monitor.finish(view, time))
 
 
-def held(requirement: str, sequence: int) -> Finding:
+def build_pass(requirement: str, sequence: int) -> Finding:
     """A requirement is kept by the event with this sequence number."""
     return CheckResult(requirement, sequence, CheckStatus.PASS)

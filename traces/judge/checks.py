@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from fencepost.traces.events import Event
-from fencepost.traces.judge.groups.group_judge import MISSING, OperationRecord
+from fencepost.traces.judge.groups.group_judge import MISSING, OperationRecord, name_blocker
 from fencepost.traces.judge.groups.judged_protocol import JudgedProtocol
 from fencepost.traces.verdict import CheckResult, CheckStatus, Violation
 
@@ -107,7 +107,7 @@ RULES_BY_RECORD = (
     CheckRule(
         lambda of: of.is_blocked,
         CheckStatus.INCONCLUSIVE,
-        lambda of: "blocked by " + ", ".join(of.record.violation.requirements if of.record.violation else ()),
+        lambda of: name_blocker(of.record.violation) if of.record.violation is not None else "",
     ),
     CheckRule(lambda of: of.is_undecided, CheckStatus.INCONCLUSIVE, lambda of: of.record.undecided_reason),
     CheckRule(lambda of: of.has_closed and of.body.get("met", True), CheckStatus.PASS),

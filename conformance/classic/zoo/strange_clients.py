@@ -82,7 +82,7 @@ def reset_to(policy: Value, disguise: Disguise) -> None:
 
 
 def speak_dialect(name: Value, disguise: Disguise) -> None:
-    """A dialect."""
+    """Heartbeats in polls alone, or no commit of what a cooperative rebalance takes away."""
     dialect = ClientDialect(heartbeats_in_poll=name == "heartbeats in polls", commits_given_up=name != "keeps commits")
     configure(disguise, lambda settings: replace(settings, dialect=dialect))
 

@@ -39,13 +39,13 @@ from fencepost.conformance.zoo.fault import Fault, Patch, Side, mutant_fault
 from fencepost.conformance.zoo.measuring import CpuLimitExceeded, cpu_limit
 from fencepost.conformance.zoo.mutants import Mutant, apply_mutant, source_of
 from fencepost.conformance.zoo.strangers import (
-    TOGETHER,
-    Disguise,
     FaultNames,
     Stranger,
     StrangerKind,
     StrangerOutcome,
-    hold_against,
+    find_fault,
+    play_named,
+    put_in_differences,
 )
 from fencepost.model.classic.catalogue.client import CLIENT_CATALOGUE, MEMBER_RULES
 from fencepost.model.classic.member.settings import ClientSettings
@@ -79,7 +79,7 @@ def client_pools() -> Mapping[str, Mapping[str, ClientFault]]:
 
 def fault_with(id: str) -> ClientFault:
     """The fault with this id."""
-    return next(pool[id] for pool in client_pools().values() if id in pool)
+    return find_fault(client_pools(), id)
 
 
 def goes_with(fault: Fault[Any], others: Sequence[Fault[Any]], differences: Sequence[str]) -> bool:
@@ -190,17 +190,14 @@ def cited_by(fault: ClientFault) -> Iterator[str]:
 
 def play_stranger(stranger: Stranger) -> StrangerOutcome:
     """Put differences and faults into this process, test, and take them out again."""
-    names = {id: measured for id in stranger.faults if (measured := names_of((fault_with(id),))) is not None}
-    stranger = replace(stranger, faults=tuple(names))
-    faults = tuple(map(fault_with, stranger.faults))
-    if len(faults) > 1:
-        names[TOGETHER] = names_of(faults) or FaultNames()
+    return play_named(stranger, fault_with, names_of, play_faulty, shows_on)
+
+
+def play_faulty(stranger: Stranger, faults: tuple[ClientFault, ...]) -> StrangerOutcome:
+    """The outcome of a run on a stranger with these faults."""
     begun = time.process_time()
     report = asyncio.run(test_disguised(stranger, faults))
-    outcome = replace(outcome_of(stranger, report, time.process_time() - begun), names=names)
-    missed = hold_against(outcome).missed
-    shown = tuple(id for id in stranger.faults if id not in missed or shows_on(stranger, faults, id))
-    return replace(outcome, stranger=replace(stranger, faults=shown))
+    return outcome_of(stranger, report, time.process_time() - begun)
 
 
 async def test_disguised(stranger: Stranger, faults: Sequence[ClientFault]) -> Report:
@@ -208,7 +205,7 @@ async def test_disguised(stranger: Stranger, faults: Sequence[ClientFault]) -> R
     seed = stranger.seed * 1_000 + stranger.number
     plan = Plan(BUNDLED, patterns=stranger.only, seed=seed, schedules=stranger.schedules, shrink_seconds=0.0)
     with Patch() as patch:
-        put_in_differences(stranger, patch)
+        put_in_differences(CLIENT_DIFFERENCES, stranger, patch)
         for fault in faults:
             fault.apply(patch)
         subject = reference.make_subject(base_settings(faults))
@@ -219,18 +216,11 @@ async def test_disguised(stranger: Stranger, faults: Sequence[ClientFault]) -> R
         return await run.run(drop_event)
 
 
-def put_in_differences(stranger: Stranger, patch: Patch) -> None:
-    """Put the differences of a stranger into this process."""
-    disguise, known = Disguise(patch), {each.name: each for each in CLIENT_DIFFERENCES}
-    for name, value in stranger.differences:
-        known[name].put_in(value, disguise)
-
-
 def shows_on(stranger: Stranger, faults: Sequence[ClientFault], id: str) -> bool:
     """Whether a fault changes anything that scenarios see of a stranger with these differences and no other fault."""
     settings, fault = base_settings(faults), fault_with(id)
     with Patch() as patch:
-        put_in_differences(stranger, patch)
+        put_in_differences(CLIENT_DIFFERENCES, stranger, patch)
         before = [course_of(settings, scenario).events for scenario in SCENARIOS]
         fault.apply(patch)
         return [course_of(settings, scenario).events for scenario in SCENARIOS] != before

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import count
 from random import Random
-from typing import Any
+from typing import Any, TypeAlias
 
 from fencepost.adapters import in_process
 from fencepost.adapters.classic.coordinator import Coordinator
@@ -26,7 +26,7 @@ from fencepost.adapters.serve.server import Server
 from fencepost.adapters.target import Description, SettingOrigin
 from fencepost.conformance.classic.zoo.bugs.environments import ENVIRONMENTS, PLAIN, CrashingTarget, Environment
 from fencepost.conformance.classic.zoo.variants import VARIANTS
-from fencepost.conformance.zoo.fault import Fault, Shipped, instead_of
+from fencepost.conformance.zoo.fault import Fault, Patch, Shipped, instead_of
 from fencepost.conformance.zoo.strangers import Difference, Disguise, Value
 from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
@@ -184,10 +184,23 @@ def set_retention(times: Value, disguise: Disguise) -> None:
 
 # --- member ids
 
+MakeId: TypeAlias = Callable[[str], str]
+"""Makes a member id that begins with the client id, if it likes."""
+
+
+def change_ids(patch: Patch, change: Callable[[MakeId], MakeId]) -> None:
+    """Have a coordinator make member ids in another way than the shipped one."""
+    shipped = CoordinatorState.__init__
+
+    def make_state(state: CoordinatorState, settings: Settings, log: Any, new_id: MakeId, *given: Any) -> None:
+        shipped(state, settings, log, change(new_id), *given)
+
+    patch.replace(CoordinatorState, "__init__", make_state)
+
 
 def make_ids(form: Value, disguise: Disguise) -> None:
     """Member ids of another form."""
-    shipped, numbers = CoordinatorState.__init__, count(1)
+    numbers = count(1)
 
     def new_id(prefix: str) -> str:
         number = next(numbers)
@@ -202,10 +215,7 @@ def make_ids(form: Value, disguise: Disguise) -> None:
                 return f"/{prefix}//{number}/"
         return f"mitglied№{number}"
 
-    def make_state(state: CoordinatorState, settings: Settings, log: Any, ignored: Any, *given: Any) -> None:
-        shipped(state, settings, log, new_id, *given)
-
-    disguise.patch.replace(CoordinatorState, "__init__", make_state)
+    change_ids(disguise.patch, lambda shipped: new_id)
 
 
 # --- when responses come

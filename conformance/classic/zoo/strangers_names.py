@@ -8,18 +8,18 @@ a scenario checks later with a response that differs too is broken as a conseque
 differs from a correct one; that a requirement is broken by what differs is only as sure as the rules are precise.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import takewhile
 from types import MappingProxyType
 from typing import Any
 
-from fencepost.adapters.classic.coordinator_state import CoordinatorState
 from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.classic.zoo.bugs.environments import PLAIN, Environment
 from fencepost.conformance.classic.zoo.comparison import made_scenarios
 from fencepost.conformance.classic.zoo.coordinator_stand import CoordinatorFault, scenarios_for, skip_judging
+from fencepost.conformance.classic.zoo.strangers import change_ids
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
 from fencepost.conformance.run.play import NewTarget
 from fencepost.conformance.subject import Scenario, required_capabilities
@@ -29,7 +29,6 @@ from fencepost.conformance.zoo.strangers import FaultNames
 from fencepost.conformance.zoo.strategies import SCENARIOS
 from fencepost.model.catalogue.specification import Rule
 from fencepost.model.classic.catalogue import CLASSIC
-from fencepost.model.settings import Settings
 from fencepost.traces.classic.attribution import WIRE_NAMES
 from fencepost.traces.events import Body, Event, Header, Kind, Order
 from fencepost.traces.judge.judge import judge
@@ -112,21 +111,12 @@ def trace_of(environment: Environment, scenario: Scenario) -> tuple[Header, tupl
     player = NewTarget(partial(environment.make_target, settings), environment.grace)
     try:
         with Patch() as patch, cpu_limit(MAX_SECONDS):
-            hand_out_plain_ids(patch)
+            # What a member id looks like is up to a coordinator: here it tells nothing of the request.
+            change_ids(patch, lambda shipped: lambda prefix: shipped("member"))
             run = run_virtual(player.play(scenario, scenario.name, skip_judging))
     except Exception:  # a mutant may raise anything
         return Header("", Order.TOTAL, "virtual", settings, 0), ()
     return run.header, run.events
-
-
-def hand_out_plain_ids(patch: Patch) -> None:
-    """Have member ids tell nothing of the request: what they look like is up to a coordinator."""
-    shipped = CoordinatorState.__init__
-
-    def make(state: CoordinatorState, settings: Settings, log: Any, new_id: Callable[[str], str], *given: Any) -> None:
-        shipped(state, settings, log, lambda prefix: new_id("member"), *given)
-
-    patch.replace(CoordinatorState, "__init__", make)
 
 
 def answers_in(events: Sequence[Event]) -> Mapping[int, Answer]:

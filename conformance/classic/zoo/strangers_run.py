@@ -29,14 +29,14 @@ from fencepost.conformance.run.runner import requirements_of
 from fencepost.conformance.testing.threads import enter_in_thread
 from fencepost.conformance.zoo.fault import Fault, Patch
 from fencepost.conformance.zoo.strangers import (
-    TOGETHER,
     UNCLASSIFIED,
     Disguise,
-    FaultNames,
     Stranger,
     StrangerKind,
     StrangerOutcome,
-    hold_against,
+    find_fault,
+    play_named,
+    put_in_differences,
 )
 from fencepost.model.classic.catalogue import CLASSIC
 from fencepost.model.settings import Settings
@@ -56,38 +56,27 @@ def goes_with(fault: Fault[Any], others: Sequence[Fault[Any]], differences: Sequ
 
 def play_stranger(stranger: Stranger) -> StrangerOutcome:
     """Put differences and faults into this process, test, and take them out again."""
-    names = {id: measured for id in stranger.faults if (measured := names_of((fault_with(id),))) is not None}
-    stranger = replace(stranger, faults=tuple(names))
-    faults = tuple(map(fault_with, stranger.faults))
-    if len(faults) > 1:
-        names[TOGETHER] = names_of(faults) or FaultNames()
+    return play_named(stranger, fault_with, names_of, play_faulty, lambda one, faults, id: shows_on(one, id))
+
+
+def play_faulty(stranger: Stranger, faults: tuple[CoordinatorFault, ...]) -> StrangerOutcome:
+    """The outcome of a run on a stranger with these faults."""
     begun = time.process_time()
     with Patch() as patch:
-        disguise = put_in_differences(stranger, patch)
+        disguise = put_in_differences(DIFFERENCES, stranger, patch)
         for fault in faults:
             fault.apply(patch)
             disguise.allow(fault.setting.grace, fault.setting.order)
         test = test_over_network if stranger.is_remote else test_disguised
         report = test(stranger, disguise)
-    outcome = replace(outcome_of(stranger, report, time.process_time() - begun), names=names)
-    missed = hold_against(outcome).missed
-    shown = tuple(id for id in names if id in stranger.faults and (id not in missed or shows_on(stranger, id)))
-    return replace(outcome, stranger=replace(stranger, faults=shown))
-
-
-def put_in_differences(stranger: Stranger, patch: Patch) -> Disguise:
-    """Put the differences of a stranger into this process."""
-    disguise, known = Disguise(patch), {each.name: each for each in DIFFERENCES}
-    for name, value in stranger.differences:
-        known[name].put_in(value, disguise)
-    return disguise
+    return outcome_of(stranger, report, time.process_time() - begun)
 
 
 def shows_on(stranger: Stranger, id: str) -> bool:
     """Whether a fault changes anything that scenarios see of a stranger with these differences and no other fault."""
     fault = fault_with(id)
     with Patch() as patch:
-        disguise = put_in_differences(stranger, patch)
+        disguise = put_in_differences(DIFFERENCES, stranger, patch)
         disguise.allow(fault.setting.grace, fault.setting.order)
         fault.setting.install(patch)
         run = make_run(stranger, disguise)
@@ -106,7 +95,7 @@ def traces_on(run: BundledRun) -> Iterator[tuple[Event, ...]]:
 
 def fault_with(id: str) -> CoordinatorFault:
     """The fault with this id."""
-    return next(pool[id] for pool in fault_pools().values() if id in pool)
+    return find_fault(fault_pools(), id)
 
 
 def plan_for(stranger: Stranger, target: str) -> Plan:

@@ -260,20 +260,19 @@ def requests_are_answered(step: CoordinatorStep) -> Truth:
     is_open: Truth = True
     terms: list[Truth] = []
     for line in ANSWERS[type(request)]:
-        fits = and_(is_open, line.applies(step))
-        goes_on: list[Truth] = []
-        for phase, outcome in zip(PHASES, line.outcomes, strict=True):
-            if outcome is Outcome.BELOW:
-                goes_on.append(step.before.phase == phase)
+        applies = line.applies(step)
+        fits = and_(is_open, applies)
+        outcomes = tuple(zip(PHASES, line.outcomes, strict=True))
         if len(set(line.outcomes)) == 1:
             terms.append(implies(fits, has_outcome(step, line.outcomes[0])))
         else:
             terms += (
                 implies(and_(fits, step.before.phase == phase), has_outcome(step, outcome))
-                for phase, outcome in zip(PHASES, line.outcomes, strict=True)
+                for phase, outcome in outcomes
                 if outcome is not Outcome.BELOW
             )
-        is_open = and_(is_open, or_(not_(line.applies(step)), *goes_on))
+        goes_on = (step.before.phase == phase for phase, outcome in outcomes if outcome is Outcome.BELOW)
+        is_open = and_(is_open, or_(not_(applies), *goes_on))
     return and_(*terms)
 
 
@@ -358,10 +357,14 @@ def due_sync_timers_end(step: CoordinatorStep) -> Truth:
     """The members join again without those that hold them up."""
     if not isinstance(step.input, TimerExpiry) or step.input.kind is not TimerKind.SYNC:
         return True
+    return implies(misses_sync(step, step.input), not_(is_generation_active(step.after)))
+
+
+def misses_sync(step: CoordinatorStep, timer: TimerExpiry) -> Truth:
+    """The sync timer is due, and a SyncGroup is missing."""
     before = step.before
     missing = or_(before.stale_unsynced, *(and_(is_member(slot), slot.unsynced) for slot in before.slots))
-    due = and_(is_timer_due(before, step.input, step.now), missing)
-    return implies(due, not_(is_generation_active(step.after)))
+    return and_(is_timer_due(before, timer, step.now), missing)
 
 
 @statement(
@@ -430,8 +433,7 @@ def has_cause(step: CoordinatorStep) -> Truth:
         case TimerExpiry(TimerKind.MEMBER, place):
             return and_(is_member(before.slots[place]), is_timer_due(before, step.input, step.now))
         case TimerExpiry(TimerKind.SYNC):
-            missing = or_(before.stale_unsynced, *(and_(is_member(slot), slot.unsynced) for slot in before.slots))
-            return and_(is_timer_due(before, step.input, step.now), missing)
+            return misses_sync(step, step.input)
         case _:
             return False
 

@@ -25,7 +25,7 @@ DATA = Path(__file__).parent / "data"
 TRACES = ("offsets-by-topic-id", "two-joins-at-once", "reset-beside-an-offset-fetch", "seek-out-of-range")
 
 
-def said(verdict: TraceVerdict, without: frozenset[str]) -> list[Violation | CheckResult]:
+def findings_in(verdict: TraceVerdict, without: frozenset[str]) -> list[Violation | CheckResult]:
     """Everything in a verdict that is not about these requirements."""
     findings: tuple[Violation | CheckResult, ...] = (*verdict.violations, *verdict.check_results)
     return [each for each in findings if each.requirement not in without]
@@ -42,7 +42,7 @@ def test_a_monitor_can_be_taken_away(name: str) -> None:
     everything = judge(MONITORS)
     for monitor in MONITORS:
         fewer = judge(tuple(each for each in MONITORS if each is not monitor))
-        assert said(fewer, monitor.requirements) == said(everything, monitor.requirements)
+        assert findings_in(fewer, monitor.requirements) == findings_in(everything, monitor.requirements)
 
 
 # -- faults that were missed ------------------------------------------------------------------------------------------

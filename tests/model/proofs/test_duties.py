@@ -161,7 +161,7 @@ def cell(outcome: Any) -> str:
     return outcome.name if isinstance(outcome, Error) else outcome.value
 
 
-def told(request: str, line: Line) -> tuple[str, ...]:
+def table_row(request: str, line: Line) -> tuple[str, ...]:
     """A line of the table in the document."""
     return (request, line.sender, *map(cell, line.outcomes))
 
@@ -169,4 +169,4 @@ def told(request: str, line: Line) -> tuple[str, ...]:
 def test_the_document_has_the_table_of_answers() -> None:
     head = "| request | from | Empty | Preparing | Completing | Stable |"
     names = {kind: kind.__name__.removesuffix("Request") for kind in ANSWERS}
-    assert rows(head) == [told(names[kind], line) for kind, lines in ANSWERS.items() for line in lines]
+    assert rows(head) == [table_row(names[kind], line) for kind, lines in ANSWERS.items() for line in lines]

@@ -289,7 +289,7 @@ class Buffers:
     """Whether a partition was fetched of which more was buffered than a poll may return."""
     starved: bool = False
 
-    def held(self, application: Application, partition: TopicPartition) -> int:
+    def build_pass(self, application: Application, partition: TopicPartition) -> int:
         """The number of records of a partition that are buffered, 0 if that is unknown."""
         end, position = self.ends.get(partition, 0), application.next_of(partition)
         gaps = sum(each == partition and position <= offset < end for each, offset in self.markers)
@@ -297,7 +297,7 @@ class Buffers:
 
     def total(self, application: Application, but: TopicPartition | None = None) -> int:
         """The number of buffered records, of all partitions or all but one."""
-        return sum(self.held(application, each) for each in self.ends if each != but)
+        return sum(self.build_pass(application, each) for each in self.ends if each != but)
 
     def most_to_drain(self, application: Application) -> int:
         """The number of records that may be buffered of all partitions that the client has."""
@@ -306,12 +306,12 @@ class Buffers:
 
     def deliver(self, application: Application, partition: TopicPartition, end: int, time: int) -> None:
         """Records of a partition come, up to before an offset."""
-        if not self.held(application, partition):
+        if not self.build_pass(application, partition):
             self.waits[partition] = Wait(self.total(application, partition))
         for other, wait in self.waits.items():
             wait.is_refilled |= other != partition and wait.polls > 0
         self.ends[partition], self.came[partition] = end, time
-        self.most[partition] = max(self.most.get(partition, 0), self.held(application, partition))
+        self.most[partition] = max(self.most.get(partition, 0), self.build_pass(application, partition))
 
     def doubt(self, application: Application, ends: Mapping[TopicPartition, int]) -> None:
         """Records come, up to before these offsets, that the client may throw away unread."""
@@ -326,7 +326,7 @@ class Buffers:
         self.begun = {
             each: held
             for each in returnable & self.ends.keys()
-            if self.came[each] + READING_MS <= time and (held := self.held(application, each))
+            if self.came[each] + READING_MS <= time and (held := self.build_pass(application, each))
         }
         self.returned.clear()
 

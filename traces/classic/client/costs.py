@@ -16,7 +16,7 @@ from fencepost.traces.classic.client.news import describe_news, describe_partiti
 from fencepost.traces.classic.client.records import fetched_partitions
 from fencepost.traces.classic.client.state import ClientState, Phase
 from fencepost.traces.client_judge.judge import build_violation
-from fencepost.traces.client_judge.monitors import Finding, Findings, Seen, held
+from fencepost.traces.client_judge.monitors import Finding, Findings, Seen, build_pass
 from fencepost.traces.verdict import CheckResult, CheckStatus
 
 PASSING_ERRORS = frozenset({Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE, Error.COORDINATOR_LOAD_IN_PROGRESS})
@@ -89,7 +89,7 @@ class NewerAssignments:
             return self, ()
         if seen.name == "Fetch request":
             is_used = not self.partitions.isdisjoint(fetched_partitions(view, operation))
-            return (type(self)(), (held("WIRE-02", event.sequence),)) if is_used else (self, ())
+            return (type(self)(), (build_pass("WIRE-02", event.sequence),)) if is_used else (self, ())
         if joins_for(view, seen, self.sequence):
             return type(self)(), (self.find_unused(event.sequence, "JoinGroup"),)
         return type(self)(), ()

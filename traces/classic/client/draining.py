@@ -167,7 +167,7 @@ def starving(requirement: str, partition: TopicPartition, event: Event, bound: i
 
 def note_rest(buffers: Buffers, application: Application) -> None:
     """Note what the poll has left, for the next one."""
-    held = {each for each in buffers.ends if buffers.held(application, each)}
+    held = {each for each in buffers.ends if buffers.build_pass(application, each)}
     visited = frozenset(buffers.returned)
     is_full = bool(application.limit) and application.returned == application.limit
     buffers.stopped_at = visited & frozenset(held)
@@ -191,7 +191,7 @@ def judge_empty(state: ClientState, application: Application, event: Event) -> N
     for partition in application.owned:
         is_unknown = is_cut_off and partition not in buffers.asked  # its position is, or its leader
         is_fetched = partition in open_ones or partition in application.paused
-        if is_fetched or is_unknown or buffers.held(application, partition):
+        if is_fetched or is_unknown or buffers.build_pass(application, partition):
             buffers.empty_since.pop(partition, None)
             continue
         since, polls, most = buffers.empty_since.get(partition, (event.time, 0, 0))
@@ -217,7 +217,7 @@ def judge_fetched_offsets(state: ClientState, application: Application, operatio
         buffers.asked[partition] = offset
         if end is None or not is_quiet(state) or partition in application.paused:
             continue
-        held = buffers.held(application, partition)
+        held = buffers.build_pass(application, partition)
         if held > max(application.limit, 1):
             buffers.fetches_retained = True
         if held and offset < end:
@@ -352,7 +352,7 @@ def held_partitions(state: ClientState) -> frozenset[TopicPartition]:
     """The partitions of which a driven client has records buffered: they are fetched once these are returned."""
     application = state.application
     known = state.buffers.ends if application is not None else ()
-    return frozenset(each for each in known if application is not None and state.buffers.held(application, each))
+    return frozenset(each for each in known if application is not None and state.buffers.build_pass(application, each))
 
 
 def led_by_silent_nodes(

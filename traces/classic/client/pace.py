@@ -12,7 +12,7 @@ from fencepost.traces.classic.client.news import describe_partitions
 from fencepost.traces.classic.client.records import fetched_partitions
 from fencepost.traces.classic.client.state import ClientState
 from fencepost.traces.client_judge.judge import build_violation
-from fencepost.traces.client_judge.monitors import Finding, Findings, Seen, held
+from fencepost.traces.client_judge.monitors import Finding, Findings, Seen, build_pass
 from fencepost.traces.events import Operation
 
 MIN_BACKOFF_MS = 10
@@ -55,7 +55,7 @@ class Backoffs:
         failed = {each: time for each, time in self.failed.items() if each != api}
         after = replace(self, failed=failed, at_once={**self.at_once, api: count})
         if count < PATIENCE[api]:
-            return after, (held("MEMBER-17", event.sequence),)
+            return after, (build_pass("MEMBER-17", event.sequence),)
         title, expected = f"{api} is repeated at once", f"after {MIN_BACKOFF_MS} ms or more"
         observed = f"{count} times in a row after less"
         return after, (build_violation("MEMBER-17", event.sequence, title, expected, observed),)
@@ -92,7 +92,7 @@ class FormerCoordinators:
         event, operation = seen.event, seen.operation
         assert operation is not None
         if seen.name == "FindCoordinator request":
-            findings = (held("MEMBER-39", event.sequence),) if self.moved is not None else ()
+            findings = (build_pass("MEMBER-39", event.sequence),) if self.moved is not None else ()
             return type(self)(None, operation.handle), findings
         if seen.name == "FindCoordinator response":
             rows = event.body.get("coordinators") or (event.body,)
@@ -153,7 +153,7 @@ class FetchOrder:
     def judge(self, firsts: tuple[TopicPartition, ...]) -> Finding:
         """What the fetches of the same partitions show."""
         if len(set(firsts)) > 1:
-            return held("PREFETCH-10", 0)
+            return build_pass("PREFETCH-10", 0)
         title, expected = "Fetches of the same partitions keep one order", "another partition first in some"
         observed = f"{describe_partitions(firsts[:1])} first in {len(firsts)} fetches"
         return build_violation("PREFETCH-10", 0, title, expected, observed)

@@ -13,7 +13,7 @@ from fencepost.traces.classic.client.news import describe_partitions, generation
 from fencepost.traces.classic.client.records import fetch_offsets, topic_of_fetch
 from fencepost.traces.classic.client.state import NO_GENERATION, ClientState
 from fencepost.traces.client_judge.judge import build_violation
-from fencepost.traces.client_judge.monitors import Findings, Seen, held
+from fencepost.traces.client_judge.monitors import Findings, Seen, build_pass
 from fencepost.traces.events import Body, Event, Operation
 from fencepost.traces.verdict import Violation
 
@@ -106,7 +106,7 @@ class Starts:
         for partition in (self.starting & offsets.keys()) - started:
             offset, committed = offsets[partition], told.get(partition)
             if committed in (offset, -1):
-                findings = (*findings, held("MCOMMIT-19", operation.handle - 1))
+                findings = (*findings, build_pass("MCOMMIT-19", operation.handle - 1))
             elif (partition, offset) in self.bounds:
                 findings = (*findings, build_reset(operation, partition, offset, committed))
             else:
@@ -130,7 +130,7 @@ class Starts:
         covered = {partition for partition, _ in read_offsets(operation.body, view.topic_names)} & view.installed
         unknown = covered - known - (application.owned - view.installed)
         if not unknown:
-            return (held("MCOMMIT-18", operation.handle - 1),)
+            return (build_pass("MCOMMIT-18", operation.handle - 1),)
         title, expected = "The commit covers partitions without a position", "no partition before its offset is known"
         told, observed = view.knowledge.latest.news, describe_partitions(unknown)
         return (build_violation("MCOMMIT-18", operation.handle - 1, title, expected, observed, told),)

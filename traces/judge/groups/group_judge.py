@@ -630,10 +630,14 @@ class GroupJudge:
             record.violation = violation
 
 
+def name_blocker(violation: Violation) -> str:
+    """Why nothing is decided that the violation leaves open."""
+    return "blocked by " + (", ".join(violation.requirements) or "a violation that no requirement speaks of")
+
+
 def blocked_by(violation: Violation) -> str:
     """Why nothing is decided that may follow from a violation."""
-    names = ", ".join(violation.requirements) or "a violation that no requirement speaks of"
-    return f"blocked by {names} at request {violation.sequence}"
+    return f"{name_blocker(violation)} at request {violation.sequence}"
 
 
 def timers_on(path: Path | None) -> tuple[str, ...]:

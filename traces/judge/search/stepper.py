@@ -207,11 +207,15 @@ class Stepper(ABC):
     def is_out_of_time(self, configuration: Configuration, moment: int) -> bool:
         """Whether something had to happen before the moment: a timer to fire, or a request to be handled of which
         nothing was seen since. (When those are handled whose response was seen, that response tells.)"""
-        if any(high(timer.deadline) + self.grace < moment for timer in self.armed_timers(configuration.world)):
-            return True
+        for timer in self.armed_timers(configuration.world):
+            if high(timer.deadline) + self.grace < moment:
+                return True
         latest = moment - self.grace - MAX_HANDLING_MS
-        waiting = (self.open_operations[handle].operation for handle in configuration.waiting)
-        return any(each.sent_at < latest and each.response is None and not each.lost for each in waiting)
+        for handle in configuration.waiting:
+            operation = self.open_operations[handle].operation
+            if operation.sent_at < latest and operation.response is None and not operation.lost:
+                return True
+        return False
 
     def linearize(self, configuration: Configuration, handle: int, time: int) -> Iterator[Configuration]:
         """The configurations after a waiting request is handled; none if a timer must have fired before."""
