@@ -169,10 +169,10 @@ def test_a_reader_who_does_what_a_page_says(path: Path, broker: str, tmp_path: P
 
 
 def test_a_command_that_a_page_gets_wrong_is_found(tmp_path: Path) -> None:
-    block = "fencepost judge librdkafka-mock.jsonl   # exit code 1"
-    page = f"```sh\n{block}\n```\n\n```text\nFAIL COMMIT-02\nno such line\n```\n"
+    block = "fencepost judge two-leaders.jsonl   # exit code 1"
+    page = f"```sh\n{block}\n```\n\n```text\nFAIL JOIN-37\nno such line\n```\n"
     (command,) = commands_in(page)
-    assert (command.line, command.code) == ("fencepost judge librdkafka-mock.jsonl", 1)
+    assert (command.line, command.code) == ("fencepost judge two-leaders.jsonl", 1)
     done = run_line(command.line, tmp_path, prepare_folder(tmp_path, page))
     assert done.returncode == 1 and missing_lines(command.shown, done.stdout) == ["no such line"]
 

@@ -67,7 +67,7 @@ def kit(bare_python: str, zipapp: Path, *words: str, cwd: Path) -> subprocess.Co
 
 
 def test_it_judges_replays_reports_and_tests(bare_python: str, zipapp: Path, tmp_path: Path) -> None:
-    trace = str(DOCS / "examples" / "finding" / "librdkafka-mock.jsonl")
+    trace = str(DOCS / "examples" / "finding" / "two-leaders.jsonl")
     assert kit(bare_python, zipapp, "judge", trace, cwd=tmp_path).returncode == 1
     assert "FIXED" in kit(bare_python, zipapp, "replay", trace, "bundled", cwd=tmp_path).stdout
     log = str(DOCS / "examples" / "incident" / "server.log")

@@ -176,8 +176,9 @@ def draw_failure(failure: Failure, title: str) -> str:
 # --- Mermaid ------------------------------------------------------------------------------------------------------
 
 
-def to_mermaid(diagram: SequenceDiagram) -> str:
-    """The diagram as Mermaid text that ends in a newline."""
+def to_mermaid(diagram: SequenceDiagram, phases: Sequence[PhaseSpan] = ()) -> str:
+    """The diagram as Mermaid text that ends in a newline, with the phases of the group where they begin."""
+    begins = {phase.first: phase.title for phase in phases}
     lines = ["sequenceDiagram"]
     lines += (f"participant P{number} as {escape_mermaid(lane)}" for number, lane in enumerate(diagram.lanes))
     lines.append(f"participant {COORDINATOR} as {diagram.target}")
@@ -186,6 +187,8 @@ def to_mermaid(diagram: SequenceDiagram) -> str:
     for place, step in enumerate(diagram.steps):
         if pause := diagram.pause_before(place):
             lines.append(f"Note over {COORDINATOR}: {format_duration(pause)} later")
+        if title := begins.get(place):
+            lines.append(f"Note over {COORDINATOR}: {escape_mermaid(title)}")
         lines += mermaid_lines(step)
     return "\n    ".join(lines) + "\n"
 
@@ -211,7 +214,10 @@ def escape_mermaid(text: str) -> str:
 def draw_failure_as_mermaid(failure: Failure) -> str:
     """The trace of a failure as Mermaid text; "" without a trace."""
     excerpt = read_excerpt(failure)
-    return "" if excerpt is None else to_mermaid(draw_excerpt(excerpt, failure.step))
+    if excerpt is None:
+        return ""
+    diagram = draw_excerpt(excerpt, failure.step)
+    return to_mermaid(diagram, follow_phases(*excerpt, diagram.steps))
 
 
 # --- text ---------------------------------------------------------------------------------------------------------
@@ -220,7 +226,7 @@ def draw_failure_as_mermaid(failure: Failure) -> str:
 def to_text(diagram: SequenceDiagram, phases: Sequence[PhaseSpan] = ()) -> list[str]:
     """The lines of a diagram, with the phases of the group where they begin."""
     width = min(MAX_LANE_WIDTH, max(map(len, diagram.lanes), default=0) + 2)
-    begins = {phase.first: phase for phase in phases}
+    begins = {phase.first: phase.title for phase in phases}
     heads = "".join(f"{lane if len(lane) < width else lane[: width - 1]:<{width}}" for lane in diagram.lanes)
     lines = [f"{'':{TIME_WIDTH}}{heads}{diagram.target}".rstrip()]
     if diagram.omitted:
@@ -228,9 +234,8 @@ def to_text(diagram: SequenceDiagram, phases: Sequence[PhaseSpan] = ()) -> list[
     for place, step in enumerate(diagram.steps):
         if pause := diagram.pause_before(place):
             lines.append(f"{'':{TIME_WIDTH}}({format_duration(pause)} later)")
-        if (phase := begins.get(place)) is not None:
-            generation = f", generation {phase.generation}" if phase.generation > 0 else ""
-            lines.append(f"{'':{TIME_WIDTH}}[{phase.phase}{generation}]")
+        if title := begins.get(place):
+            lines.append(f"{'':{TIME_WIDTH}}[{title}]")
         lines.append(step_line(step, len(diagram.lanes), width))
     return [escape_unprintable(line) for line in lines]
 

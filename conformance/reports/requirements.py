@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fencepost.conformance.capabilities import REMEDIES
 from fencepost.conformance.profile import DERIVED_CAPABILITIES
 from fencepost.conformance.reports.document import Document, Pairs, Part
+from fencepost.conformance.reports.report import source_rows
 from fencepost.conformance.reports.text import render_text
 from fencepost.model.catalogue.requirement import CAPABILITIES, Requirement, Verifiability
 from fencepost.model.catalogue.specification import Hole, Specification, SpecifiedDifference
@@ -37,7 +38,7 @@ def explain_requirement(
     differences = (each for each in specification.differences.values() if each.requirement == id)
     rows = (
         ("requirement", (requirement.sentence,)),
-        ("source", (requirement.source,)),
+        *source_rows(specification.links_of(id)),
         ("tier", (str(requirement.tier),)),
         ("tested", (f"not at all: {requirement.why}" if untestable else TESTED[requirement.testability],)),
         ("needs", tuple(needs[name] for name in requirement.needs)),

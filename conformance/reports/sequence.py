@@ -253,6 +253,11 @@ class PhaseSpan:
     first: int
     end: int
 
+    @property
+    def title(self) -> str:
+        """The phase in words."""
+        return f"{self.phase}, generation {self.generation}" if self.generation > 0 else self.phase
+
 
 def follow_phases(header: Header, events: Sequence[Event], steps: Sequence[Step]) -> tuple[PhaseSpan, ...]:
     """The phases of the group that changes most in a trace, as far as all explanations of the model agree on them.

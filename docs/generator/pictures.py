@@ -2,6 +2,7 @@
 
 import asyncio
 import tempfile
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -14,7 +15,7 @@ from fencepost.conformance.profile import Profile
 from fencepost.conformance.reports.drawings import draw_coverage, to_mermaid, to_svg
 from fencepost.conformance.reports.incident_words import Clock, names_in
 from fencepost.conformance.reports.json_report import from_json
-from fencepost.conformance.reports.sequence import SequenceDiagram, draw_sequence, follow_phases
+from fencepost.conformance.reports.sequence import PhaseSpan, SequenceDiagram, draw_sequence, follow_phases
 from fencepost.conformance.reports.timeline import draw_timeline
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.run.registry import DEFAULT_PROTOCOL
@@ -28,8 +29,6 @@ from fencepost.traces.judge.judge import judge
 from fencepost.traces.verdict import violations_in
 
 FINDING, TIMELINE, COVERAGE = "finding", "timeline", "coverage"
-SHOWN = "COMMIT-02"
-"""The requirement that the finding violates; its trace violates others, too."""
 
 
 def draw_picture(name: str, docs: Path) -> str:
@@ -66,28 +65,29 @@ def play(name: str) -> tuple[Header, tuple[Event, ...]]:
     return run.header, run.events
 
 
-def finding_trace(docs: Path) -> tuple[Header, tuple[Event, ...]]:
-    """The trace of the true finding that the documentation shows."""
-    header, events = open_trace(docs / "examples" / "finding" / "librdkafka-mock.jsonl")
-    return header, tuple(events)
-
-
-def finding_diagram(docs: Path) -> tuple[Header, tuple[Event, ...], SequenceDiagram]:
-    """That finding as a diagram, up to the response that is wrong."""
-    header, events = finding_trace(docs)
-    wrong = next(each.sequence for each in violations_in(judge(header, events)) if each.requirement == SHOWN)
-    return header, events, draw_sequence(events, wrong)
+def follow_finding(docs: Path) -> tuple[SequenceDiagram, tuple[PhaseSpan, ...]]:
+    """The true finding as a diagram with its phases: the rebalance that ends in the wrong response."""
+    header, events = open_trace(docs / "examples" / "finding" / "two-leaders.jsonl")
+    known = tuple(events)
+    (wrong,) = {each.sequence for each in violations_in(judge(header, known))}
+    diagram = draw_sequence(known, wrong)
+    phases = follow_phases(header, known, diagram.steps)
+    settled = max(each.end for each in phases if each.phase == "Stable")
+    asked = {step.request for step in diagram.steps[settled:]}
+    begin = next(place for place, step in enumerate(diagram.steps) if step.request in asked)
+    cut = replace(diagram, steps=diagram.steps[begin:], omitted=begin)
+    late = (each for each in phases if each.end > begin)
+    return cut, tuple(replace(each, first=max(0, each.first - begin), end=each.end - begin) for each in late)
 
 
 def draw_finding(docs: Path) -> str:
     """The true finding."""
-    header, events, diagram = finding_diagram(docs)
-    return to_svg(diagram, follow_phases(header, events, diagram.steps), "A finding", "The last response is wrong.")
+    return to_svg(*follow_finding(docs), "A finding", "The last response is wrong.")
 
 
 def finding_as_mermaid(docs: Path) -> str:
     """The true finding as Mermaid text, for README.md."""
-    return to_mermaid(finding_diagram(docs)[2])
+    return to_mermaid(*follow_finding(docs))
 
 
 def draw_incident(docs: Path) -> str:

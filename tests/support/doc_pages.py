@@ -66,7 +66,7 @@ def prepare_folder(folder: Path, text: str) -> dict[str, str]:
     make_program(folder / "my-broker", _BROKER)
     shutil.copy(DOCS / "examples" / "incident" / "server.log", folder)
     shutil.copy(DOCS / "examples" / "clients" / "range_assignor.py", folder)
-    for name in ("librdkafka-mock.jsonl", "kafka-restart.jsonl"):
+    for name in ("two-leaders.jsonl", "kafka-restart.jsonl"):
         shutil.copy(DOCS / "examples" / "finding" / name, folder)
     shutil.copy(DATA / "kafka.pcap", folder)
     (folder / "traces").mkdir()
