@@ -57,6 +57,8 @@ class Plan:
     seconds: float | None = None
     shrink_seconds: float | None = DEFAULT_SHRINK_SECONDS
     intrusive: bool = False
+    program: tuple[str, ...] = ("fencepost",)
+    """The words that start Fencepost, for commands to copy."""
 
     @property
     def default_schedules(self) -> int:

@@ -77,6 +77,16 @@ def test_a_broker_that_the_script_starts(tmp_path: Path, programs: Path) -> None
     assert profile.start == ("./acme", "--name", "a b")
 
 
+def test_each_violation_is_an_annotation(tmp_path: Path, programs: Path) -> None:
+    stub(programs, 1)
+    (tmp_path / "fencepost").mkdir()
+    case = '<testcase name="HB-04: x"><failure message="100% wrong&#10;at once"/></testcase>'
+    (tmp_path / "fencepost" / "junit.xml").write_text(f"<testsuites><testsuite>{case}</testsuite></testsuites>")
+    done = run_script(tmp_path, programs, TARGET="bundled", GITHUB_ACTIONS="true")
+    assert done.stdout.splitlines()[1:] == ["::error title=HB-04  x::100%25 wrong%0Aat once"]
+    assert "::error" not in run_script(tmp_path, programs, TARGET="bundled", GITHUB_ACTIONS="").stdout
+
+
 def test_start_and_profile_exclude_each_other(tmp_path: Path, programs: Path) -> None:
     done = run_script(tmp_path, programs, START="./acme", PROFILE="p.toml")
     assert done.returncode == 2 and "START or PROFILE" in done.stderr
@@ -104,7 +114,7 @@ def test_the_workflow_uses_inputs_of_the_action() -> None:
 
 def test_the_job_runs_the_script() -> None:
     (job,) = load("gitlab.yml").values()
-    assert job["script"][-1] == "./run-fencepost" and set(job["variables"]) <= {"TARGET", "FAIL_ON"}
+    assert job["script"][-1] == "./run-fencepost" and set(job["variables"]) <= {"START", "FAIL_ON"}
     assert job["artifacts"]["reports"]["junit"] == "fencepost/junit.xml"
 
 
@@ -116,7 +126,13 @@ def test_the_arguments_exist() -> None:
     known = {option for action in parser._actions for option in action.option_strings}
     text = "".join((CI / name).read_text() for name in ("run-fencepost", "action.yml", "github-workflow.yml"))
     text += (CI.parent / "how-to" / "ci.md").read_text()
-    used = set(re.findall(r"(?<![\w-])--[a-z]+(?:-[a-z]+)*", text)) - {"--port", "--quiet", "--release", "--ignored"}
+    used = set(re.findall(r"(?<![\w-])--[a-z]+(?:-[a-z]+)*", text)) - {
+        "--port",
+        "--quiet",
+        "--release",
+        "--ignored",
+        "--no-deps",
+    }
     assert used <= known and "--schedules" in used
 
 

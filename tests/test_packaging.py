@@ -1,17 +1,22 @@
 """The installed package: only `fencepost`, with all of its code, from a wheel, an sdist or a checkout without links."""
 
+import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
 
+from fencepost import __version__
 from tests.support.plugin_arguments import PLUGIN
 
+classifiers = pytest.importorskip("trove_classifiers", reason="the extra dev")
 pytestmark = [pytest.mark.extra("build"), pytest.mark.extra("hatchling")]
 
 ROOT = Path(__file__).parent.parent
@@ -64,6 +69,58 @@ def test_the_sdist_holds_no_links(dist: Path) -> None:
     (sdist,) = dist.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
         assert [member.name for member in archive if member.issym() or member.islnk()] == []
+
+
+@pytest.mark.slow
+def test_the_sdist_is_small_and_both_can_be_built_again(dist: Path, tmp_path: Path) -> None:
+    (sdist,) = dist.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        tops = {member.name.split("/")[1] for member in archive}
+    assert not tops & {"tests", ".ci", ".github", "fencepost.pyz", "report.json", "junit.xml"} and "model" in tops
+    run_command(sys.executable, "-m", "build", "--no-isolation", "--outdir", str(tmp_path), cwd=ROOT)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {
+        path.name: path.read_bytes() for path in dist.iterdir()
+    }
+
+
+@pytest.mark.slow
+def test_a_package_index_would_take_it(dist: Path) -> None:
+    pytest.importorskip("twine", reason="the extra dev")
+    run_command(sys.executable, "-m", "twine", "check", "--strict", *map(str, dist.iterdir()), cwd=ROOT)
+
+
+def test_an_index_shows_what_it_is() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert {"Framework :: Pytest", "Typing :: Typed"} <= set(project["classifiers"]) and project["keywords"]
+    for line in project["classifiers"]:
+        assert line in classifiers.classifiers, line
+    assert "no such line" not in classifiers.classifiers
+
+
+PINNED = (
+    "README.md",
+    "docs/how-to/install.md",
+    "docs/ci/gitlab.yml",
+    "docs/ci/Dockerfile",
+    "CITATION.cff",
+    "CHANGELOG.md",
+)
+
+
+@pytest.mark.parametrize("name", PINNED)
+def test_every_place_names_this_version(name: str) -> None:
+    text = (ROOT / name).read_text()
+    found = set(re.findall(r"(?:fencepost[-:=]+|^version: |^## )(\d+\.\d+)", text, re.MULTILINE))
+    assert ".".join(__version__.split(".")[:2]) in found
+    assert name == "CHANGELOG.md" or len(found) == 1
+
+
+def test_an_old_python_is_told_what_the_file_needs() -> None:
+    main = ROOT / ".src" / "fencepost" / "__main__.py"
+    ast.parse(main.read_text(), feature_version=(3, 4))
+    script = f"import runpy, sys; sys.version_info = (3, 9, 1); runpy.run_path({str(main)!r}, run_name='__main__')"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (2, "fencepost: needs Python 3.11 or newer, and this is Python 3.9\n")
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ The names in `__all__` are public and stable; all other modules are private. The
 so that importing this package costs next to nothing.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 TYPE_CHECKING = False  # as in typing, which costs more to import than all of this
 if TYPE_CHECKING:

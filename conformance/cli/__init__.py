@@ -6,6 +6,7 @@ Testing, judging, proving and rendering never live here.
 """
 
 import argparse
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -159,4 +160,8 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         subparser = commands.add_parser(name, help=summary, allow_abbrev=False)
         if name == chosen:
             import_module(f"{__name__}.{module_name}").COMMANDS[name].add_to(subparser)
+            if (
+                os.path.exists("pyproject.toml") or any(each.startswith("FENCEPOST_") for each in os.environ)
+            ) and "--help" not in arguments:
+                import_module(f"{__name__}.settings").add_settings(subparser, name)
     return parser

@@ -25,6 +25,13 @@ INTERRUPTED_EARLY = "interrupted before anything was judged"
 _KEPT = MAX_LINE // 2 - 3
 
 
+def typed_program(path: str) -> tuple[str, ...]:
+    """The words that start a process whose program is at a path, for commands to copy."""
+    if path.endswith(".pyz"):
+        return ("python3", path)
+    return ("python3", "-m", "fencepost") if path.endswith(os.path.join("fencepost", "__main__.py")) else ("fencepost",)
+
+
 class UsageError(Exception):
     """The arguments of a command do not go together, which the parser cannot see; the message says which."""
 

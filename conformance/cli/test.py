@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fencepost.conformance.cli.console import Console, UsageError, run_interruptible
+from fencepost.conformance.cli.console import Console, UsageError, run_interruptible, typed_program
 from fencepost.conformance.cli.options import (
     BADGE,
     LOUDNESS,
@@ -101,9 +101,14 @@ def plan_of(options: argparse.Namespace, target: str) -> "Plan":
         "patterns": tuple(options.only),
         "excluded": tuple(options.exclude),
         "schedules": options.schedules or 0,
+        "program": typed_program(sys.argv[0]),
     }
     plan = Plan(**{each.name: told[each.name] for each in fields(Plan) if each.name in told})
     return plan if options.schedules is not None else replace(plan, schedules=plan.default_schedules)
+
+
+OWN_PROFILE = Path("fencepost.toml")
+"""The profile of a folder, which is meant where neither a target nor a profile is named."""
 
 
 def take_target(options: argparse.Namespace) -> str:
@@ -120,6 +125,8 @@ def take_target(options: argparse.Namespace) -> str:
     for patterns in (options.only, options.exclude):
         if patterns and is_target(patterns[-1]):
             return str(patterns.pop())
+    if options.profile is None and OWN_PROFILE.is_file():
+        options.profile = OWN_PROFILE
     if options.profile is not None:
         return ""
     raise UsageError("test", NO_TARGET)

@@ -388,13 +388,14 @@ class RunState:
         profile = ["--profile", str(plan.profile)] if plan.profile is not None else []
         if plan.save is not None:
             path = str(trace_file(plan.save, name))
-            return Origin(path, shlex.join(["fencepost", "replay", path, *target, *profile]))
+            return Origin(path, shlex.join([*plan.program, "replay", path, *target, *profile]))
+        test = [*plan.program, "test", *target]
         ids = run.scenario.requirements
         if not ids:
             on_tour = run.scenario in self.selection.scenarios
             again = ["--tours", str(plan.tours)] if on_tour else ["--schedules", str(plan.schedules)]
-            return Origin(name, shlex.join(["fencepost", "test", *target, *again, "--seed", str(plan.seed), *profile]))
-        return Origin(name, shlex.join(["fencepost", "test", *target, "--only", *ids, *profile]))
+            return Origin(name, shlex.join([*test, *again, "--seed", str(plan.seed), *profile]))
+        return Origin(name, shlex.join([*test, "--only", *ids, *profile]))
 
 
 def add_tours(selection: Selection, settings: Settings, plan: Plan, protocol: ProtocolDescription) -> Selection:

@@ -261,7 +261,9 @@ class Case:
             if result.causes and set(result.causes) <= set(self._context.tested):
                 pytest.skip(f"{result.id} inconclusive: follows from {', '.join(result.causes)}, which failed")
             if failed := sorted(self._get_run().failed_ids() & set(self._context.tested)):
-                pytest.skip(f"{result.id} inconclusive: {told}; {', '.join(failed)} failed")
+                family = result.id.partition("-")[0]
+                first = next((each for each in failed if each.startswith(family)), failed[0])
+                pytest.skip(f"{result.id} inconclusive: {told}; mend {first} first, 1 of {len(failed)} that failed")
             if self._context.skips_undecided:
                 pytest.skip(f"{result.id} inconclusive: {told}")
             raise Undecided(f"{result.id} inconclusive: {told}")

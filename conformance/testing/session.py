@@ -16,7 +16,7 @@ from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.conformance.testing.case import Case, CaseContext, CaseId, Violation
 from fencepost.conformance.testing.collection import CASE, choice_of, read_options
 from fencepost.conformance.testing.group_schedule import GroupSchedule
-from fencepost.conformance.testing.runs import BrokerRun, RunChoices, SessionRun
+from fencepost.conformance.testing.runs import RunChoices, SessionRun
 from fencepost.conformance.testing.targets import (
     SessionPlan,
     TestedTarget,
@@ -32,7 +32,7 @@ NO_TARGET = """nothing to test: override the fixture fencepost_target, or name a
     @pytest.fixture(scope="session")
     def fencepost_target():
         return fencepost.testing.in_memory(MyCoordinator)"""
-LOAD_NOTE = "every worker that got a test case ran the whole test of the broker; give pytest-xdist --dist loadgroup"
+LOAD_NOTE = "every worker that got a test case played for itself; give pytest-xdist --dist loadgroup"
 LEAVE_OUT = "What it does not have can be left out: in_memory(..., versions={'JoinGroup': (0, 9), ...})"
 _SESSION = pytest.StashKey["KitSession"]()
 
@@ -149,7 +149,7 @@ class KitSession:
             self.unusable.append((target, str(error)))
             pytest.fail(str(error), pytrace=False)
         self.runs.append((target, made))
-        if self.is_worker and isinstance(made, BrokerRun) and self.config.getoption("dist", "no") != "loadgroup":
+        if self.is_worker and self.config.getoption("dist", "no") != "loadgroup":
             self.notes.append(LOAD_NOTE)
         return made
 

@@ -5,6 +5,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 
 from docs.generator.pages import make_pages
@@ -14,14 +16,28 @@ DOCS = Path(__file__).parents[1]
 
 def write_pages(folder: Path) -> int:
     """Write the configuration and all pages into a folder; returns the number of pages."""
-    pages = make_pages(DOCS)
+    pages = make_pages(DOCS, public_addresses().get("Repository", ""))
     for name, text in pages.items():
         path = folder / "docs" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    shutil.copy(DOCS / "zensical.toml", folder / "zensical.toml")
+    settings = add_addresses((DOCS / "zensical.toml").read_text(encoding="utf-8"), public_addresses())
+    (folder / "zensical.toml").write_text(settings, encoding="utf-8")
     shutil.copy(DOCS / "pictures.css", folder / "docs" / "pictures.css")
     return sum(name.endswith(".md") for name in pages)
+
+
+def public_addresses() -> dict[str, str]:
+    """The addresses of pyproject.toml by their names, such as "Documentation"."""
+    settings = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))
+    return dict(settings["project"]["urls"])
+
+
+def add_addresses(settings: str, addresses: Mapping[str, str]) -> str:
+    """The settings of the site with its own address and that of its code, as far as there are any."""
+    keys = {"site_url": addresses.get("Documentation"), "repo_url": addresses.get("Repository")}
+    lines = "".join(f'{key} = "{address}"\n' for key, address in keys.items() if address)
+    return settings.replace("[project]\n", f"[project]\n{lines}", 1)
 
 
 def main() -> int:

@@ -7,6 +7,7 @@ from pathlib import Path
 from docs.generator import api, catalogue, commands, formats
 from docs.generator.pictures import draw_picture
 
+ROOT = Path(__file__).parents[2]
 WRITTEN = ("index.md", "tutorials", "how-to", "explanation")
 PICTURE = re.compile(r"\]\((?:\.\./)*pictures/([\w.-]+)\.svg\)")
 WIDTH = re.compile(r'viewBox="0 0 ([\d.]+) ')
@@ -14,8 +15,10 @@ WIDTH = re.compile(r'viewBox="0 0 ([\d.]+) ')
 MIN_SCALE = 0.82
 """How small a picture may be drawn for its labels of 12 pixels to be read."""
 SITE_SUFFIXES = (".md", ".svg", ".json")
-BESIDE = ("examples/", "ci/", "registry/")
+BESIDE = ("registry/",)
 """Folders under `docs` that are no part of the site."""
+DOWNLOADS = ("examples/", "ci/")
+"""Folders under `docs` whose files are on the site where a page links to them."""
 LINK = re.compile(r"(!?\[[^\]\n]*(?:\n[^\]\n]*)?\])\(([^)\s]+)\)")
 ROOT_PAGES = {
     "traces/FORMAT.md": "reference/trace-format.md",
@@ -28,17 +31,41 @@ ROOT_PAGES = {
 """Documents of the repository that lie beside the code, and their places on the site."""
 
 
-def make_pages(docs: Path) -> dict[str, str]:
-    """The texts of all files of the site's source by their paths; `docs` is the folder of the written pages."""
-    pages = dict(written_pages(docs))
+def make_pages(docs: Path, repository: str = "") -> dict[str, str]:
+    """The texts of all files of the site's source by their paths; `docs` is the folder of the written pages. These get
+    a link to edit them, if there is a public `repository`."""
+    pages = {name: text + edit_link(name, repository) for name, text in written_pages(docs)}
     pages |= {place: (docs.parent / name).read_text(encoding="utf-8") for name, place in ROOT_PAGES.items()}
     pages |= commands.command_pages()
     pages |= formats.format_pages()
     pages |= api.api_pages()
     pages |= catalogue.catalogue_pages(docs / "registry")
+    files = downloads_of(pages, docs)
     pages = {name: resolve_links(name, text) for name, text in pages.items()}
     pictures = dict(pictures_of(pages, docs))
-    return {name: keep_legible(text, pictures) for name, text in pages.items()} | pictures
+    return {name: keep_legible(text, pictures) for name, text in pages.items()} | pictures | files
+
+
+def edit_link(name: str, repository: str) -> str:
+    """The line that leads to the editor of a page in the repository."""
+    return f"\n[Edit this page]({repository}/edit/main/docs/{name})\n" if repository else ""
+
+
+def downloads_of(pages: Mapping[str, str], docs: Path) -> dict[str, str]:
+    """The files of examples and recipes that pages link to, by their places on the site."""
+    linked = {
+        normalize(Path(home_of(name)).parent, target.partition("#")[0])
+        for name, text in pages.items()
+        for _, target in LINK.findall(text)
+        if "://" not in target
+    }
+    places = {path: place_of(path) for path in linked if path.removeprefix("docs/").startswith(DOWNLOADS)}
+    return {place: (docs.parent / path).read_text(encoding="utf-8") for path, place in places.items() if place}
+
+
+def home_of(name: str) -> str:
+    """The path in the repository of a page."""
+    return next((root for root, place in ROOT_PAGES.items() if place == name), f"docs/{name}")
 
 
 def written_pages(docs: Path) -> Iterator[tuple[str, str]]:
@@ -53,7 +80,7 @@ def resolve_links(name: str, text: str) -> str:
     """The page with its links into the repository led to their places on the site; those without one become text."""
     if not name.endswith(".md"):
         return text
-    home = next((root for root, place in ROOT_PAGES.items() if place == name), f"docs/{name}")
+    home = home_of(name)
 
     def resolve(found: re.Match[str]) -> str:
         label, target = found[1], found[2]
@@ -75,6 +102,8 @@ def place_of(path: str) -> str:
     if path in ROOT_PAGES:
         return ROOT_PAGES[path]
     place = path.removeprefix("docs/")
+    if place.startswith(DOWNLOADS):
+        return place if (ROOT / path).is_file() else ""
     on_site = place != path and place.endswith(SITE_SUFFIXES) and not place.startswith(BESIDE)
     return place if on_site else ""
 

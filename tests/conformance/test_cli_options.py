@@ -15,12 +15,13 @@ import fencepost
 from fencepost import run
 from fencepost.conformance.classic.scenarios import ALL
 from fencepost.conformance.cli import main
-from fencepost.conformance.cli.console import printable_line
+from fencepost.conformance.cli.console import printable_line, typed_program
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.reports.json_report import from_html, from_json, report_schema, to_json
 from fencepost.conformance.reports.report import render_report, to_html
 from fencepost.conformance.reports.words import outcome_line
 from fencepost.conformance.results import RequirementResult, Verdict
+from fencepost.conformance.specification import DEFAULT_SPECIFICATION
 from fencepost.model.classic.catalogue import CATALOGUE
 from fencepost.model.classic.catalogue.client import CLIENT_CATALOGUE
 from fencepost.model.push.specification import PUSH_CATALOGUE
@@ -214,7 +215,8 @@ def test_explain(id: str, capsys: Capture) -> None:
     text = " ".join(capsys.readouterr().out.split())
     requirement = CATALOGUE[id]
     assert text.startswith(f"{id} {requirement.level}: {requirement.title}")
-    assert " ".join(requirement.sentence.split()) in text and " ".join(requirement.source.split()) in text
+    assert " ".join(requirement.sentence.split()) in text
+    assert all(name in text and (address or "") in text for name, address in DEFAULT_SPECIFICATION.links_of(id))
     scenarios = [scenario.name for scenario in ALL if id in scenario.requirements]
     assert all(f" {name}" in text for name in scenarios)
     assert f" tier {requirement.tier} " in text
@@ -400,3 +402,79 @@ def test_what_was_known_is_still_broken(violated: Path, tmp_path: Path, capsys: 
     before = tmp_path / "old.json"
     before.write_text(to_json(replace(VIOLATED, results=tuple(declared))))
     assert main(["report", str(violated), "--compare", str(before)]) == 0
+
+
+# --- options of files and of the environment
+
+
+def plans_of(runner: FakeRunner) -> list[Plan]:
+    """The plans that a runner got."""
+    return [call for call in runner.calls if isinstance(call, Plan)]
+
+
+@pytest.mark.parametrize("line", ["seed = 7", 'only = ["HB-04"]', "smoke = true", 'target = "bundled"'])
+def test_an_option_of_the_project_is_as_if_typed(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pyproject.toml").write_text(f"[tool.fencepost.test]\n{line}\n")
+    runner = FakeRunner(VIOLATED)
+    main(["test", *([] if "target" in line else ["bundled"])], runner)
+    (plan,) = plans_of(runner)
+    assert {"seed": plan.seed == 7, "only": plan.patterns == ("HB-04",), "smoke": plan.smoke, "target": True}[
+        line.split()[0]
+    ]
+
+
+def test_the_command_line_comes_before_the_environment_and_that_before_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pyproject.toml").write_text("[tool.fencepost.test]\nseed = 1\n")
+    runner = FakeRunner(VIOLATED)
+    main(["test", "bundled"], runner)
+    monkeypatch.setenv("FENCEPOST_TEST_SEED", "2")
+    main(["test", "bundled"], runner)
+    main(["test", "bundled", "--seed", "3"], runner)
+    assert [plan.seed for plan in plans_of(runner)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("sed = 7", "pyproject.toml: unrecognized arguments: --sed"),
+        ('seed = "x"', "pyproject.toml: seed: 'x' is no value"),
+        ('smoke = "perhaps"', "pyproject.toml: smoke: 'perhaps' is no value"),
+        ("[[", "pyproject.toml: "),
+    ],
+)
+def test_a_setting_that_is_none_is_told(
+    line: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pyproject.toml").write_text(f"[tool.fencepost.test]\n{line}\n")
+    assert main(["test", "bundled"], FakeRunner(VIOLATED)) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_the_profile_of_the_folder_is_meant_where_nothing_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    runner = FakeRunner(VIOLATED)
+    assert main(["test"], runner) == 2 and "name a TARGET" in capsys.readouterr().err
+    (tmp_path / "fencepost.toml").write_text('[target]\nstart = "./my-broker"\n')
+    main(["test"], runner)
+    main(["test", "bundled"], runner)
+    assert [plan.profile for plan in plans_of(runner)] == [Path("fencepost.toml"), None]
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("/usr/bin/fencepost", ("fencepost",)),
+        ("./fencepost.pyz", ("python3", "./fencepost.pyz")),
+        ("/lib/fencepost/__main__.py", ("python3", "-m", "fencepost")),
+        ("/lib/pytest/__main__.py", ("fencepost",)),
+    ],
+)
+def test_commands_to_copy_begin_as_this_one_did(path: str, words: tuple[str, ...]) -> None:
+    assert typed_program(path) == words
