@@ -114,7 +114,7 @@ class Bullets:
 @dataclass(frozen=True, slots=True)
 class Table:
     """Rows of cells. Text of a stacked table has the second cell of a row below the first, and no columns. `name` says
-    what the table is to those who do not see it; one that is searched has a field for that, once on a page."""
+    what the table is to those who do not see it; one that is searched has a field for that."""
 
     name: str
     columns: tuple[str, ...]

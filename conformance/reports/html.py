@@ -135,10 +135,8 @@ def table_element(table: Table) -> str:
     inner = f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
     if not table.is_searched:
         return scroll_box(element("table", inner), table.name)
-    field = '<input id="filter" type="search" placeholder="JOIN, fail, generation">'
-    return f"<p hidden><label>Filter: {field}</label></p>" + scroll_box(
-        element("table", inner, id="searched-table"), table.name
-    )
+    field = '<input class="filter" type="search" placeholder="JOIN, fail, generation">'
+    return f"<p hidden><label>Filter: {field}</label></p>" + scroll_box(element("table", inner), table.name)
 
 
 def family_elements(family: str, cells: Sequence[Span], text: Text) -> str:

@@ -40,7 +40,7 @@ from fencepost.conformance.reports.incident_words import (
     words_of,
 )
 from fencepost.conformance.reports.report import describe_report, detail_sections
-from fencepost.conformance.reports.timeline import draw_timeline
+from fencepost.conformance.reports.timeline import draw_groups, draw_timeline, lively_window
 from fencepost.conformance.reports.words import outcome_line
 from fencepost.conformance.results import Report, Verdict
 from fencepost.traces.history.builder import GroupTimeline, MemberSpan, PartitionLag, TimelineRebalance, TraceHistory
@@ -57,6 +57,8 @@ MAX_DRAWN = 3
 """How many rebalances of a group have a drawing of their own."""
 MIN_DRAWN_MS = 10
 """A rebalance that took less has nothing to draw."""
+SAME_SHARE = 0.8
+"""From which share of the group's picture on a rebalance needs no picture of its own."""
 MAX_PARTITIONS = 10
 """How many partitions are told everywhere, those that are furthest behind; a page has all of them."""
 MAX_MEMBERS = 50
@@ -108,11 +110,15 @@ def verdict_blocks(report: Report, question: str) -> Iterator[Block]:
 
 def history_blocks(histories: Sequence[TraceHistory]) -> Iterator[Block]:
     """The groups: those with a rebalance that is not over first, then by the longest rebalance."""
-    pairs = [(history, timeline) for history in histories for timeline in history.groups]
-    pairs.sort(key=lambda pair: (pair[1].open_rebalance is None, -pair[1].longest))
+    pairs = [
+        (history, clock, timeline)
+        for history, clock in ((each, Clock(each.began)) for each in histories)
+        for timeline in history.groups
+    ]
+    pairs.sort(key=lambda found: (found[2].open_rebalance is None, -found[2].longest))
     stories = [
-        GroupStory(place, timeline, names_in(timeline), Clock(history.began), words_of([history]))
-        for place, (history, timeline) in enumerate(pairs)
+        GroupStory(place, timeline, names_in(timeline), clock, words_of([history]))
+        for place, (history, clock, timeline) in enumerate(pairs)
     ]
     others = sum(history.other_groups for history in histories)
     yield Part("", (Headline(history_headline(histories)), Bullets(tuple(source_lines(histories)))))
@@ -148,9 +154,12 @@ def groups_section(stories: Sequence[GroupStory], others: int) -> Section:
     change = stories[0].words.change
     rows = tuple(map(group_cells, stories[:MAX_GROUP_ROWS]))
     table = Table("groups", (*STATE_COLUMNS, f"{change}s", *TIME_COLUMNS), rows)
+    drawn = sorted((story.timeline for story in stories[:MAX_GROUP_LINES]), key=lambda each: lively_window(each)[0])
+    picture = Diagram("all groups", partial(draw_groups, drawn, stories[0].clock, stories[0].words))
+    is_one = len({story.clock for story in stories}) == 1 < len(stories)
     more = max(0, len(stories) - MAX_GROUP_ROWS) + others
     told = (Paragraph(f"{count_of(more, 'more group')} with shorter {change}s are left out."),) if more else ()
-    return Section("groups", "Groups at the end", (table, *told))
+    return Section("groups", "Groups at the end", (*((picture,) if is_one else ()), table, *told))
 
 
 def group_cells(story: GroupStory) -> tuple[Text, ...]:
@@ -208,6 +217,9 @@ def rebalance_part(story: GroupStory, rebalance: TimelineRebalance, number: int)
     margin = max(1, rebalance.duration(timeline.last) // 10)
     end = timeline.last if rebalance.ended is None else rebalance.ended
     window = (max(timeline.first, rebalance.began - margin), min(timeline.last, end + margin))
+    whole = lively_window(timeline)
+    if window[1] - window[0] > SAME_SHARE * (whole[1] - whole[0]):
+        return Part(heading, (told,), fold)
     title = f"The {words.change} at {story.clock.time(rebalance.began)}"
     drawing = partial(draw_timeline, timeline, story.names, story.clock, title, window, words)
     return Part(heading, (told, Only(Medium.PAGE, (Diagram(title, drawing),))), fold)

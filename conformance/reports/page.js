@@ -6,13 +6,12 @@ for (const button of document.querySelectorAll("button[data-copy]")) {
     button.textContent = "copied";
   });
 }
-const filter = document.getElementById("filter");
-if (filter) {
-  const rows = [...document.querySelectorAll("#searched-table tbody tr")];
-  filter.parentElement.hidden = false;
+for (const filter of document.querySelectorAll("input.filter")) {
+  const place = filter.closest("p");
+  place.hidden = false;
   filter.addEventListener("input", () => {
     const words = filter.value.toLowerCase().split(/\s+/);
-    for (const row of rows) {
+    for (const row of place.nextElementSibling.querySelectorAll("tbody tr")) {
       const text = row.textContent.toLowerCase();
       row.hidden = !words.every((word) => text.includes(word));
     }

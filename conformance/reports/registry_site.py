@@ -38,6 +38,7 @@ RULES = (
     "Badges here are made again from the reports. A report that is forged as a whole is not detected by its form: the "
     "traces of its failures are judged again, and anybody can reproduce a run with fencepost registry reproduce.",
 )
+MAP_RULE = "Filter by an id, a word of a title, or the word differs: some keep the requirement, and others do not."
 SITE_VERSION = 1
 MAX_ENTRIES = 50
 """How many reports are in the feed."""
@@ -107,17 +108,30 @@ def index_page(entries: Sequence[RegistryEntry]) -> str:
     links = (
         Span(versions[-1].about.name, href=f"{place}/index.html") for place, versions in by_implementation(entries)
     )
-    requirements = tuple(
-        span for id in requirements_of(entries) for span in (Span(id, href=f"requirements/{id}.html"), " ")
-    )
+    maps = (heat_map([entry for entry in entries if entry.shelf == shelf]) for shelf in shelves)
     feed = Paragraph(Span("Feed", href="feed.xml"))
     blocks = (
         Headline("Implementations of the Kafka group protocol"),
         Section("matrix", "Reports", (*map(Paragraph, RULES), *matrices)),
         Section("implementations", "Implementations", (Bullets(tuple(links)), feed)),
-        Section("requirements", "Requirements", (Paragraph(requirements),)),
+        Section("requirements", "Requirement by requirement", (Paragraph(MAP_RULE), *maps)),
     )
     return render_html(Document("Fencepost registry", blocks))
+
+
+def heat_map(entries: Sequence[RegistryEntry]) -> Table:
+    """The verdict on each requirement for the latest version of each implementation in one folder of a registry."""
+    latest = [versions[-1] for _, versions in by_implementation(entries)]
+    verdicts = [{result.id: result.verdict for result in entry.report.results} for entry in latest]
+    rows: list[tuple[Text, ...]] = []
+    for id, requirement in latest[0].report.specification.requirements.items():
+        told = [by_id.get(id, Verdict.NOT_OBSERVED) for by_id in verdicts]
+        name = (Span(id, href=f"requirements/{id}.html"), f" {requirement.title}")
+        signs = (Span(SIGNS[verdict], tone=verdict, label=f"{id} {verdict}") for verdict in told)
+        differs = "differs" if Verdict.PASS in told and Verdict.FAIL in told else ""
+        rows.append((name, *signs, differs))
+    columns = ("requirement", *(f"{entry.about.name} {entry.version}" for entry in latest), "")
+    return Table("verdicts by requirement", columns, tuple(rows), is_searched=True)
 
 
 def tier_matrix(shelf: str, entries: Sequence[RegistryEntry]) -> Table:
@@ -142,7 +156,7 @@ def tier_cell(entry: RegistryEntry, tier: Tier) -> Text:
     told[Verdict.INCONCLUSIVE] = sum(counts.values()) - sum(told.values())
     words = ("kept", "violated", "declared", "not decided or not asked")
     numbers = (
-        Span(f"{SIGNS[verdict]}\N{NO-BREAK SPACE}{count}", tone=verdict, label=f"{count} {word}")
+        Span(f"{SIGNS[verdict]} {count}", tone=verdict, label=f"{count} {word}")
         for (verdict, count), word in zip(told.items(), words, strict=True)
     )
     return tuple(span for number in numbers for span in (number, " "))

@@ -135,7 +135,7 @@ def render_replay(replay: ReplayResult, *, colour: bool = False, width: int | No
 def describe_report(report: Report) -> Document:
     """The document of a report."""
     return Document(
-        f"Fencepost: {report.target['name']}",
+        f"{SIGNS[TONES[report.exit_code()]]} {report.target['name']}: Fencepost",
         (
             Only(RICH_MEDIA, (Headline(outcome_of(report)),)),
             head_part(report),
@@ -175,7 +175,7 @@ def result_sections(report: Report, *, is_drawn: bool = True) -> Iterator[Sectio
         yield Section("violations", title, tuple(violation_parts(report, is_drawn=is_drawn)))
     if report.results:
         counts = [(verdict, count) for verdict, count in report.summary().items() if count]
-        signs = (span for verdict, count in counts for span in (*sign_of(verdict), f" {count} \N{NO-BREAK SPACE} "))
+        signs = (span for verdict, count in counts for span in (*sign_of(verdict), f" {count}  "))
         legend = Only(Medium.PAGE, (Paragraph(tuple(signs)),))
         blocks = (legend, family_map(report), Only(RICH_MEDIA, (tier_table(report),)))
         yield Section("map", "Families", blocks, is_titled=True)
@@ -230,6 +230,11 @@ def origin_blocks(report: Report) -> Iterator[Block]:
         yield Paragraph(f"The run was cut short: {describe_ending(report.ended)}", is_banner=True)
     kit, origin = report.kit or describe_kit(report.specification), report.provenance
     told = f"Fencepost {kit.version}, {kit.requirements} requirements, catalogue {kit.catalogue[:12]}"
+    first = next((cause for cause in find_causes(report) if cause.failure is not None), None)
+    if first is not None and first.failure is not None:
+        begin = (link_to(each) for each in first.requirements[:1])
+        replay = (": ", Span(first.failure.replay, Style.COMMAND)) if first.failure.replay else ()
+        yield Paragraph(("Next step: mend ", *begin, *replay), is_banner=True)
     command = " ".join(origin.plan.command) if origin is not None and origin.plan is not None else ""
     yield Pairs(
         (

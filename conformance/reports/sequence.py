@@ -27,6 +27,8 @@ MAX_STEPS = 80
 """How many steps a diagram has; earlier ones are counted."""
 MAX_TEXT = 90
 """The longest text of a step, in characters."""
+ROUNDS = range(2, 13, 2)
+"""How many steps a round may have that is folded."""
 LONG_PAUSE = 400
 """A time without a step that is told, in milliseconds."""
 BARE_FIELDS = COMMON_FIELDS | {
@@ -188,33 +190,31 @@ def shorten(text: str) -> str:
 
 
 def fold_repeats(steps: Sequence[Step]) -> list[Step]:
-    """The steps with equal exchanges in a row, each answered before the next is sent, as one that counts them."""
+    """The steps with equal rounds in a row as one that counts them: in a round all that is asked is answered."""
     folded: list[Step] = []
     place = 0
     while place < len(steps):
-        pair = steps[place : place + 2]
-        if len(pair) == 2 and is_exchange(*pair) and len(folded) >= 2 and is_repeat(folded[-2:], pair):
-            request, response = folded[-2:]
-            folded[-2:] = [replace(request, times=request.times + 1), replace(response, times=response.times + 1)]
-            place += 2
+        sizes = (size for size in ROUNDS if is_repeat(folded[-size:], steps[place : place + size]))
+        if size := next(sizes, 0):
+            folded[-size:] = [replace(step, times=step.times + 1) for step in folded[-size:]]
+            place += size
         else:
             folded.append(steps[place])
             place += 1
     return folded
 
 
-def is_exchange(request: Step, response: Step) -> bool:
-    """The second step answers the first."""
-    kinds = (request.kind, response.kind)
-    return kinds == (StepKind.REQUEST, StepKind.RESPONSE) and request.request == response.request
+def is_repeat(before: Sequence[Step], after: Sequence[Step]) -> bool:
+    """Two rounds are equal, and nothing in them is wrong."""
+    looks = [[(step.kind, step.lane, step.text, step.is_wrong) for step in steps] for steps in (before, after)]
+    return looks[0] == looks[1] and not any(step.is_wrong for step in after) and is_round(before) and is_round(after)
 
 
-def is_repeat(before: Sequence[Step], pair: Sequence[Step]) -> bool:
-    """An exchange is equal to the one before it, and neither is wrong."""
-    return is_exchange(*before) and all(
-        (one.lane, one.text, one.is_wrong) == (other.lane, other.text, other.is_wrong) == (one.lane, one.text, False)
-        for one, other in zip(before, pair, strict=True)
-    )
+def is_round(steps: Sequence[Step]) -> bool:
+    """All that is asked in some steps is answered in them, and nothing else."""
+    asked = [step.request for step in steps if step.kind is StepKind.REQUEST]
+    answered = [step.request for step in steps if step.kind is StepKind.RESPONSE]
+    return sorted(asked) == sorted(answered) and len(steps) == 2 * len(asked)
 
 
 def format_duration(milliseconds: int) -> str:

@@ -20,6 +20,7 @@ MAX_MEMBERS = 20
 """How many members are drawn."""
 MAX_WAITED = 20
 """Of how many rebalances, the longest, it is drawn for whom they waited."""
+GROUP_ROW = 32
 TICKS = 5
 MIN_WIDTH = 2.0
 """The narrowest that a rebalance is drawn, so that it is seen."""
@@ -87,6 +88,29 @@ def draw_timeline(
     return "".join([*parts, "</svg>"])
 
 
+def draw_groups(timelines: Sequence[GroupTimeline], clock: Clock, words: HistoryWords = CLASSIC_WORDS) -> str:
+    """The groups of a trace on one axis of time, as an SVG element: their rebalances, and who was settled when."""
+    windows = [lively_window(each) for each in timelines]
+    scale = TimeScale(min(since for since, _ in windows), max(until for _, until in windows))
+    height = BAND_Y + GROUP_ROW * len(timelines)
+    parts = [
+        f'<svg class="timeline" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" role="img">',
+        f"<title>All groups</title><desc>The groups follow one by one with their {words.change}s.</desc>",
+        *axis_elements(scale, clock, height),
+    ]
+    for number, timeline in enumerate(timelines):
+        y = BAND_Y + GROUP_ROW * number
+        name = timeline.group if len(timeline.group) <= MAX_NAME else f"{timeline.group[: MAX_NAME - 1]}…"
+        parts.append(f'<text x="{LEFT - 8}" y="{y + 17}" text-anchor="end">{clean(name)}</text>')
+        spans = [(span.phase, span.since, span.until) for span in timeline.spans if span.phase]
+        spans += [("Preparing", each.began, end_of(each, timeline)) for each in timeline.rebalances]
+        for phase, since, until in spans:
+            if scale.shows(since, until):
+                title = f"{timeline.group}: {words.band(phase)}, {format_span(until - since)}"
+                parts += band("", phase, since, until, scale, title, y=y)
+    return "".join([*parts, "</svg>"])
+
+
 def lively_window(timeline: GroupTimeline) -> tuple[int, int]:
     """The time in which something happened to the group: one that is empty or gone in the end is not drawn to there."""
     if timeline.members or timeline.open_rebalance is not None or not timeline.rebalances:
@@ -132,13 +156,15 @@ def phase_elements(timeline: GroupTimeline, scale: TimeScale, words: HistoryWord
             yield from band(label, span.phase, span.since, span.until, scale, title)
 
 
-def band(label: str, phase: str, since: int, until: int, scale: TimeScale, title: str, mark: str = "") -> Iterator[str]:
-    """A part of the band of phases, with its label where there is room."""
+def band(
+    label: str, phase: str, since: int, until: int, scale: TimeScale, title: str, mark: str = "", y: int = BAND_Y
+) -> Iterator[str]:
+    """A part of a band of phases, with its label where there is room."""
     x, width = scale.x(since), max(MIN_WIDTH, scale.x(until) - scale.x(since))
-    box = f'x="{x:.1f}" y="{BAND_Y}" width="{width:.1f}" height="{BAND_HEIGHT}"'
+    box = f'x="{x:.1f}" y="{y}" width="{width:.1f}" height="{BAND_HEIGHT}"'
     yield f'<rect class="phase-{clean(phase.lower())}{mark}" {box}><title>{clean(title)}</title></rect>'
     if width > len(label) * LABEL_WIDTH + 6:
-        yield f'<text class="phase-name" x="{x + 4:.1f}" y="{BAND_Y + 17}">{clean(label)}</text>'
+        yield f'<text class="phase-name" x="{x + 4:.1f}" y="{y + 17}">{clean(label)}</text>'
 
 
 def rebalance_elements(

@@ -70,7 +70,8 @@ def test_a_page_shows_outcome_map_cause_diagram_and_how_it_was_run(report: Repor
 
 def test_the_sections_can_be_reached_without_the_cells_of_the_map(report: Report) -> None:
     page = HtmlReader(to_html(report))
-    assert page.links[:6] == ["#violations", "#map", "#reasons", "#coverage", "#requirements", "#run"]
+    assert page.links[0] == "#HB-04", "the next step comes first"
+    assert page.links[1:7] == ["#violations", "#map", "#reasons", "#coverage", "#requirements", "#run"]
 
 
 def test_a_page_loads_nothing(report: Report) -> None:
@@ -206,10 +207,22 @@ def test_equal_exchanges_in_a_row_are_counted() -> None:
 
 
 def test_a_long_trace_shows_its_end_and_counts_the_rest() -> None:
-    events = [replace(event, member=f"m{event.time // 1000 % 3}") for event in heartbeats(100)]
+    events = [replace(event, member=f"m{event.time // 1000 % 7}") for event in heartbeats(100)]
     drawn = draw_sequence(events)
     assert (len(drawn.steps), drawn.omitted) == (MAX_STEPS, 200 - MAX_STEPS)
     assert f"{200 - MAX_STEPS} earlier steps are left out" in to_mermaid(drawn)
+
+
+def test_a_round_of_several_members_that_comes_again_is_told_once() -> None:
+    events = [replace(event, member=f"m{event.time // 1000 % 3}") for event in heartbeats(30)]
+    steps = draw_sequence(events).steps
+    assert [(step.times, step.kind) for step in steps] == [(10, StepKind.REQUEST), (10, StepKind.RESPONSE)] * 3
+
+
+def test_a_page_says_the_next_step_and_the_outcome_in_its_title(report: Report) -> None:
+    page = to_html(report)
+    assert "<title>✗ " in page and 'class="banner">Next step: mend <a href="#HB-04">HB-04</a>' in page
+    assert "\\xa0" not in page and "Next step" not in to_html(KEPT)
 
 
 def test_phases_of_the_model_stand_beside_the_steps(forgiving_report: Report, diagram: SequenceDiagram) -> None:

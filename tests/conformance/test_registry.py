@@ -259,3 +259,9 @@ def test_a_feed_takes_hostile_texts_and_no_report(tmp_path: Path) -> None:
     add_entry(tmp_path, "1", ALL_KEPT, about=f"name = '{HOSTILE}'\nlanguage = 'C'\nlicense = 'MIT'\n")
     feed = ElementTree.fromstring(to_feed(list(read_entries(tmp_path))))
     assert "<img" in str(feed.findtext(f"{ATOM}entry/{ATOM}title"))
+
+
+def test_the_map_shows_who_differs(registry: Path) -> None:
+    page = build_site(list(read_entries(registry)))["index.html"]
+    (row,) = (each for each in page.split("<tr>") if "requirements/JOIN-29.html" in each)
+    assert 'aria-label="JOIN-29 fail"' in row and "\\xa0" not in page
