@@ -5,14 +5,16 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import fencepost.testing
+from docs.generator.__main__ import add_addresses
 from docs.generator.formats import MEANINGS
-from docs.generator.pages import make_pages
+from docs.generator.pages import edit_link, make_pages
 from fencepost.conformance.cli import COMMANDS
 from fencepost.conformance.profile import SECTIONS, load_profile
 from fencepost.model.classic.catalogue import CATALOGUE
@@ -115,7 +117,7 @@ def test_the_code_runs(pytester: pytest.Pytester, place: int) -> None:
 
 
 PAGES = sorted(path for folder in ("tutorials", "how-to", "explanation") for path in (DOCS / folder).glob("*.md"))
-LONG = {"corpora", "publish", "schedules", "trust"}
+LONG = {"corpora", "publish", "puzzles", "schedules", "trust"}
 """Pages whose commands take half a minute."""
 NEEDS = {"clients": ("kafka",), "corpora": ("pyspark",), "traces": ("dpkt",), "install": ("build", "hatchling")}
 
@@ -232,6 +234,24 @@ def test_no_link_of_the_site_is_broken(site_pages: dict[str, str]) -> None:
             assert place in site_pages, f"{name}: {target}"
 
 
+def test_every_file_that_a_page_names_is_a_download(site_pages: dict[str, str]) -> None:
+    files = {path.name for path in [*(DOCS / "examples").rglob("*"), *(DOCS / "ci").iterdir()] if path.suffix}
+    downloads = {Path(name).name for name in site_pages}
+    for path in (DOCS / "tutorials").glob("*.md"):
+        named = set(re.findall(r"[\w-]+\.[a-z]+", path.read_text())) & files - {"fencepost.toml"}
+        assert named <= downloads, f"{path.name}: {named - downloads}"
+
+
+def test_public_addresses_come_from_one_place() -> None:
+    settings = (DOCS / "zensical.toml").read_text()
+    assert add_addresses(settings, {}) == settings
+    public = {"Documentation": "https://docs.test/", "Repository": "https://code.test/f"}
+    project = tomllib.loads(add_addresses(settings, public))["project"]
+    assert (project["site_url"], project["repo_url"]) == ("https://docs.test/", "https://code.test/f")
+    assert "(https://code.test/f/edit/main/docs/how-to/ci.md)" in edit_link("how-to/ci.md", public["Repository"])
+    assert edit_link("how-to/ci.md", "") == ""
+
+
 def test_pictures_are_not_drawn_too_small_to_read(site_pages: dict[str, str]) -> None:
     shown = re.compile(r"!\[[^\]]*\]\((?:\.\./)*pictures/([\w-]+\.svg)\)(.*)")
     found = [each for text in site_pages.values() for each in shown.findall(text)]
@@ -262,5 +282,6 @@ def test_the_site_is_built(tmp_path: Path) -> None:
     assert (tmp_path / "site" / "reference" / "catalogue" / "JOIN-46" / "index.html").exists()
     assert (tmp_path / "site" / "pictures" / "finding.svg").exists()
     assert (tmp_path / "site" / "pictures.css").exists()
+    assert (tmp_path / "site" / "examples" / "incident" / "server.log").exists()
     home = (tmp_path / "site" / "index.html").read_text()
     assert 'href="./pictures.css"' in home and 'style="min-width: ' in home
