@@ -120,9 +120,10 @@ def import_log_files(options: argparse.Namespace, output: Path) -> str:
     from fencepost.traces.importers.broker_log import import_log
 
     log = import_log(options.files, output)
-    writers = ", ".join(sorted(log.coordinators))
-    unknown = f"; {log.unknown} lines of the coordinator are of no known kind" if log.unknown else ""
-    return f"{log.events} events from {log.lines} lines of {writers} in {options.output}{unknown}"
+    shapes = "; ".join(dict.fromkeys(filter(None, log.shapes)))
+    doubled = f"{log.doubled} doubled lines were left out" if log.doubled else ""
+    notes = "".join(f"; {note}" for note in (log.unread, *log.notes, doubled) if note)
+    return f"{log.events} events from {log.lines} lines ({shapes}) in {options.output}{notes}"
 
 
 def import_capture_files(options: argparse.Namespace, output: Path) -> str:
@@ -263,7 +264,7 @@ COMMANDS = {
     "import": Command(
         run_import,
         actions={
-            "log": ("the log of an Apache Kafka broker, 3.9 or 4.x", Command(import_log_files, _LOG)),
+            "log": ("logs of Apache Kafka brokers, 0.10 to 4.x, in any layout", Command(import_log_files, _LOG)),
             "capture": (
                 "a packet capture (pcap, pcapng) of Kafka's port",
                 Command(import_capture_files, _CAPTURE),

@@ -297,7 +297,7 @@ def test_another_file_is_named_with_what_to_do(content: bytes, remedy: str, tmp_
 def test_a_violation_is_told_in_full_and_is_the_exit_code(tmp_path: Path, capsys: Capture) -> None:
     import_log([DATA / "kafka-4.log"], tmp_path / "trace.jsonl")
     lines = (tmp_path / "trace.jsonl").read_text().splitlines(keepends=True)
-    wrong = [line.replace('"generation":2', '"generation":9') if '"complete"' in line else line for line in lines]
+    wrong = [line.replace('"generation":3', '"generation":2') if '"complete"' in line else line for line in lines]
     (tmp_path / "wrong.jsonl").write_text("".join(wrong))
     assert main(["report", str(tmp_path / "wrong.jsonl")]) == 1
     text = capsys.readouterr().out

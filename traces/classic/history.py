@@ -486,7 +486,9 @@ class HistoryRecorder:
         kind = LOG if self.is_log else CLIENTS if self.header.order is Order.INTERVALS else COORDINATOR
         told_of = filter(has_story, (self.timeline_of(history) for history in self.groups.values()))
         timelines = sorted(told_of, key=severity, reverse=True)
-        limits = (*LIMITS[kind], *([LATE_LIMIT] if self.begins_late and kind != LOG else []))
+        late = [LATE_LIMIT] if self.begins_late and kind != LOG else []
+        own = [f"{told[name][0].upper()}{told[name][1:]}." for name in ("unread", "times") if told.get(name)]
+        limits = (*LIMITS[kind], *late, *own)
         return TraceHistory(
             self.path,
             self.header.source,

@@ -66,7 +66,7 @@ class ClassicProtocol(JudgedProtocol):
         super().__init__(header)
         self.topics = KnownTopics()
         self.lookup = LookupCheck()
-        self.log_steps = LogStepCheck()
+        self.log_steps = LogStepCheck(is_doubtful="doubt" in header.implementation)
         self.lifetimes = GroupLifetimes(self.topics.names)
         self.producers = KnownProducers()
         self.cleanups = CleanupWatch(header)

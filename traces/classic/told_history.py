@@ -309,7 +309,7 @@ def fetched_groups(request: Body, response: Body) -> Iterator[tuple[str, Body]]:
 NEAR_MS = 200
 """How far apart lines about one thing may be: several threads write them."""
 CLIENT_REASON = re.compile(r";? ?client reason: (?P<told>.*?)\.?$")
-NAMES = re.compile(r"^(?:Set\(|\[)?(.*?)[\])]?$")
+NAMES = re.compile(r"^(?:\w*\(|\[)?(.*?)[\])]?$")
 REASONS: tuple[tuple[re.Pattern[str], CauseKind], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), kind)
     for pattern, kind in (
@@ -317,9 +317,10 @@ REASONS: tuple[tuple[re.Pattern[str], CauseKind], ...] = tuple(
         (r"explicit `LeaveGroup` request for \((?P<names>[^)]*)\) members.*", CauseKind.LEFT),
         (r"removing member (?P<names>\S+) on heartbeat expiration.*", CauseKind.SESSION),
         (r"removing (?P<names>.*?) on pending sync request expiration.*", CauseKind.NO_SYNC),
-        (r"adding new member (?P<names>\S+) with group instance id.*", CauseKind.CAME),
-        (r"leader (?P<names>\S+) re-joining group.*", CauseKind.REJOINED),
-        (r"updating metadata for (?:member|static member) (?P<names>\S+) .*", CauseKind.REJOINED),
+        (r"adding new (?:static )?member (?P<names>\S+?)(?:[ ;].*)?", CauseKind.CAME),
+        (r"leader (?P<names>\S+) (?:re-)?joining group.*", CauseKind.REJOINED),
+        (r"updating metadata for (?:static )?member (?P<names>\S+?)(?:[ ;].*)?", CauseKind.REJOINED),
+        (r"group's selectedProtocol will change because static member (?P<names>\S+) .*", CauseKind.REJOINED),
     )
 )
 """Why a rebalance begins, in the words of Apache Kafka's coordinators."""
@@ -391,10 +392,11 @@ class LogSteps:
 
     def on_publish(self, body: Body, time: int) -> None:
         """The leader has sent the assignment: the group is stable."""
-        leader, builder = str(body.get("member")), self.builder
+        leader, builder = text_of(body, "member"), self.builder
         joined = builder.open.joined if builder.open is not None else None
-        hold = PhaseHold(HoldKind.LEADER, (leader,), time - joined) if joined is not None else None
-        builder.add_member(time, leader, is_new=False)
+        hold = PhaseHold(HoldKind.LEADER, (leader,), time - joined) if joined is not None and leader else None
+        if leader:
+            builder.add_member(time, leader, is_new=False)
         builder.end_rebalance(time, STABLE, hold)
         builder.generation = number_of(body, "generation")
 
@@ -453,6 +455,13 @@ class LogSteps:
         """The group is removed."""
         self.builder.forget_group(time)
 
+    def on_lose(self, body: Body, time: int) -> None:
+        """The state of the group is not known from here on."""
+        self.builder.lose_track(time, text_of(body, "reason"))
+        self.issued.clear()
+        self.departed.clear()
+        self.expelled.clear()
+
     def awaited_members(self) -> tuple[str, ...]:
         """Nobody: a log does not show who is awaited."""
         return ()
@@ -471,6 +480,7 @@ HANDLERS: Mapping[str, Any] = {
     "expel-unsynced": LogSteps.on_expel_unsynced,
     "replace": LogSteps.on_replace,
     "forget": LogSteps.on_forget,
+    "lose": LogSteps.on_lose,
 }
 
 

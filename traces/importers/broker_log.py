@@ -1,235 +1,75 @@
-"""Broker logs as traces: the steps that the group coordinator of Apache Kafka logs (3.9 and 4.x).
+"""Broker logs as traces: the steps that the group coordinator of Apache Kafka logs, from 0.10 to the newest release.
 
 A log shows the steps of a coordinator, but no requests, responses, heartbeats, offsets or assignments. Each line
-becomes an internal event `step`, in the order of timestamps.
+becomes an internal event `step`, in the order of time. A file is read three times: its first rows show its layout
+(`log_layout`), all of them the order of its times, and then the steps are written.
 """
 
-import gzip
 import heapq
-import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
-from itertools import chain
+import shutil
+import tempfile
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any
 
 from fencepost.model.settings import Settings
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.files.trace_files import TraceError, trace_writer
-
-# --- The log lines of the two group coordinators of Apache Kafka, as a table for each.
-#
-# A line is a step of the coordinator; its placeholders are the fields of the step. Both coordinators log at level
-# INFO, in classes below `kafka.coordinator.group` and `org.apache.kafka.coordinator.group`.
-
-KAFKA_3_LINES = """
-prepare     Preparing to rebalance group <group> in state... with old generation <generation> (...) (reason: <reason>)
-complete    Stabilized group <group> generation <generation> (...) with <count> members
-empty       Group <group> with generation <generation> is now empty (...)
-publish     Assignment received from leader <member> for group <group> for generation <generation>... has <count>...
-issue       Dynamic... unknown member id joins group <group> in <word> state. Created... id <id> and request...
-register    Dynamic... unknown member id joins group <group> in <word> state. Created... id <id> for this...
-register    Static member... unknown member id joins group <group> in <word> state. Created... id <id> for this...
-replace     Static member... unknown member id joins group <group> in <word> state. Replacing... member <id> with...
-unregister  Member MemberMetadata(memberId=<member>, groupInstanceId=...) has left group <group> through <reason>
-unregister  Member <member> in group <group> has <reason>, removing it from the group
-expel       Group <group> removed dynamic members who haven't joined: <members>
-expel-unsynced Group <group> removed members who haven't sent their sync request...: <members>
-withdraw    Pending member with memberId=<member> has left group <group> through explicit...
-withdraw    Pending member <member> in group <group> has been removed after session timeout expiration.
-forget      Group <group> transitioned to Dead in generation <generation>
-load        Elected as the group coordinator...
-load        Resigned as the group coordinator...
-load        Scheduling loading...
-load        Scheduling unloading...
-load        Starting up...
-"""
-KAFKA_4_LINES = """
-prepare     Preparing to rebalance group <group> in state... with old generation <generation> (reason: <reason>).
-complete    Stabilized group <group> generation <generation> with <count> members.
-empty       Group <group> with generation <generation> is now empty.
-publish     Assignment received from leader <member> for group <group> for generation <generation>... has <count>...
-issue       Dynamic... unknown member id joins group <group> in <word> state. Created... id <id> and request...
-register    Dynamic... unknown member id joins group <group> in <word> state. Created... id <id> and added...
-register    Dynamic... unknown member id joins group <group> in <word> state. Created... id <id> for this...
-register    Pending dynamic member with id <member> joins group <group> in <word> state. Adding to the group now.
-register    Static member... unknown member id joins group <group> in <word> state. Created... id <id> for this...
-replace     Static member... unknown member id joins group <group> in <word> state. Replacing... member <id> with...
-withdraw    [Group <group>] Pending member <member> has left group through explicit...
-unregister  [Group <group>] Member <member> has left group through <reason>
-unregister  [Group <group>] Static member <member> with instance id... has left group through <reason>
-unregister  Member <member> in group <group> has <reason>, removing it from the group.
-expel       Group <group> removed dynamic members who haven't joined: <members>
-expel-unsynced Group <group> removed members who haven't sent their sync request...: <members>
-withdraw    Pending member <member> in group <group> has been removed after session timeout expiration.
-sweep       Generated... tombstone records while cleaning up group metadata in...
-delete      The following groups were deleted: <groups>. A total of...
-load        Scheduling loading...
-load        Scheduling unloading...
-load        Failed to load...
-load        Starting up...
-"""
-SILENT_LINES = """
--           Static member which joins during Stable...
--           Startup complete...
--           Finished loading...
--           Finished unloading...
--           Removed <count> expired offsets...
--           Received notification of heartbeat expiration...
--           Shutting down...
--           Shutdown complete...
-"""
-"""Lines of coordinators that are no steps."""
-
-PLACEHOLDERS: Mapping[str, str] = {
-    "group": r"(?P<group>.*)",
-    "member": r"(?P<member>.+?)",
-    "id": r"(?P<member>\S+)",
-    "generation": r"(?P<generation>\d+)",
-    "groups": r"(?P<groups>.*)",
-    "members": r"(?P<members>.*)",
-    "count": r"(?P<count>\d+)",
-    "reason": r"(?P<reason>.*)",
-    "word": r"\w+",
-}
-"""Regular expressions of the placeholders. Three dots are any text; in brackets they are optional."""
-
-
-@dataclass(frozen=True, slots=True)
-class LinePattern:
-    """One kind of line: the step and the regular expression."""
-
-    step: str
-    pattern: re.Pattern[str]
-
-
-@dataclass(frozen=True, slots=True)
-class CoordinatorFormat:
-    """One of the two coordinators: the prefix of its lines, and the kinds of lines."""
-
-    name: str
-    prefix: re.Pattern[str]
-    lines: tuple[LinePattern, ...]
-
-
-def parse_table(table: str) -> tuple[LinePattern, ...]:
-    """The patterns in the rows of a table."""
-    rows = (row.split(maxsplit=1) for row in table.splitlines() if row)
-    return tuple(LinePattern(step, re.compile(to_regex(text))) for step, text in rows)
-
-
-def to_regex(text: str) -> str:
-    """The regular expression for the text of a line with placeholders."""
-    found = re.escape(text).replace(r"\ \(\.\.\.\)", r"(?: \([^)]*\))?").replace(r"\.\.\.", ".*?")
-    return re.sub("<([a-z]+)>", lambda hole: PLACEHOLDERS[hole[1]], found)
-
-
-KAFKA_3 = CoordinatorFormat(
-    "Apache Kafka 3",
-    re.compile(r"\[(?:GroupCoordinator|GroupMetadataManager brokerId=) ?\d+\]:? "),
-    parse_table(KAFKA_3_LINES),
+from fencepost.traces.importers.coordinator_lines import (
+    ANCHOR,
+    LogStep,
+    MessageForm,
+    name_releases,
+    parse_message,
 )
-KAFKA_4 = CoordinatorFormat(
-    "Apache Kafka 4",
-    re.compile(r"\[GroupCoordinator id=\d+(?: topic=\S+ partition=\d+)?\] "),
-    parse_table(KAFKA_4_LINES),
-)
-COORDINATOR_FORMATS = (KAFKA_4, KAFKA_3)
-NUMERIC_FIELDS = frozenset({"generation", "count"})
-SILENT_PATTERNS = parse_table(SILENT_LINES)
+from fencepost.traces.importers.log_layout import DAY_MS, Layout, LogRow, level_of, read_rows, stamp_of
 
-
-@dataclass(frozen=True, slots=True)
-class LogStep:
-    """A step in a log: the coordinator, the name of the step, and its fields. The name is empty if the line is not in
-    the tables."""
-
-    coordinator: str
-    name: str
-    fields: Mapping[str, Any]
-
-
-def parse_message(text: str) -> LogStep | None:
-    """The step in a message; None if the message is not a coordinator's, or not a step."""
-    for writer in COORDINATOR_FORMATS:
-        prefix = writer.prefix.match(text)
-        if prefix is None:
-            continue
-        message = text[prefix.end() :]
-        for kind in writer.lines:
-            found = kind.pattern.fullmatch(message)
-            if found is not None:
-                return LogStep(writer.name, kind.step, parse_fields(found))
-        is_silent = any(kind.pattern.fullmatch(message) for kind in SILENT_PATTERNS)
-        return None if is_silent else LogStep(writer.name, "", {})
-    return None
-
-
-def parse_fields(found: re.Match[str]) -> dict[str, Any]:
-    """The fields of a matched line, with numbers as integers."""
-    return {name: int(value) if name in NUMERIC_FIELDS else value for name, value in found.groupdict().items()}
-
-
-# --- Lines of logs, and the time at the beginning of a line.
-
-TIMESTAMP = re.compile(r"\[?(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:[,.](\d{1,6}))?")
-
-
-def read_log_lines(path: Path, max_characters: int) -> Iterator[tuple[int, str]]:
-    """Yield number and text of each line of a log, which may be compressed with gzip; longer lines are cut.
-
-    Raises `TraceError` if the file cannot be read.
-    """
-    number = 0
-    try:
-        opened = gzip.open if path.suffix == ".gz" else open
-        with opened(path, "rt", encoding="utf-8", errors="replace") as text:
-            while row := text.readline(max_characters):
-                number += 1
-                yield number, row
-    except (OSError, EOFError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise TraceError(str(path), number, f"cannot be read: {reason}") from None
-
-
-def parse_time(row: str) -> datetime | None:
-    """The time at the beginning of a line; None if there is none."""
-    stamp = TIMESTAMP.match(row)
-    if stamp is None:
-        return None
-    day, clock, fraction = stamp.groups()
-    try:
-        return datetime.fromisoformat(f"{day}T{clock}.{(fraction or '0').ljust(6, '0')}")
-    except ValueError:
-        return None
-
-
-LOGGER_SUFFIX = re.compile(r" \((?:[\w$]+\.)+[\w$]+\)$")
-"""The name of the logging class after the message, in Kafka's own log layout."""
-MAX_LINE_CHARACTERS = 1 << 20
-"""Longer lines are cut."""
+LEARNT_ROWS = 2_000
+"""How many rows show a layout."""
+MAX_UNREAD_SHARE = 0.1
+"""Of a log that is understood to a lesser share nothing is checked."""
+QUIET_LEVELS = frozenset({"TRACE", "DEBUG"})
+"""Steps are logged above these."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """A line of a coordinator: its time, the index of its file, its number in the file, and its step."""
+    """A line of a coordinator: its time in milliseconds, its file and number there, its text and its step."""
 
-    time: datetime
+    time: int
     file: int
     number: int
+    text: str
     step: LogStep
 
 
 @dataclass(slots=True)
 class LogImportResult:
-    """Counts of an import: events written, lines read, unknown lines of coordinators, and lines by coordinator."""
+    """Counts of an import: events written, lines read, and lines of coordinators, in all and those not understood;
+    `shapes` are what the files are, and `notes` what had to be done with their times."""
 
     events: int = 0
     lines: int = 0
+    known: int = 0
     unknown: int = 0
-    coordinators: Counter[str] = field(default_factory=Counter)
+    doubled: int = 0
+    shapes: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def unread(self) -> str:
+        """How many lines were not understood, in words; "" if all were."""
+        total = self.known + self.unknown
+        return f"{self.unknown} of {total} lines of the coordinator were not understood" if self.unknown else ""
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether too much was not understood for a verdict."""
+        return self.unknown > MAX_UNREAD_SHARE * (self.known + self.unknown)
 
 
 def import_log(paths: Sequence[Path], output: Path) -> LogImportResult:
@@ -239,61 +79,274 @@ def import_log(paths: Sequence[Path], output: Path) -> LogImportResult:
     cannot be written.
     """
     imported = LogImportResult()
-    steps = heapq.merge(
-        *(read_steps(path, file, imported) for file, path in enumerate(paths)), key=lambda each: each.time
-    )
-    first = next(steps, None)
-    if first is None:
-        files = ", ".join(map(str, paths))
-        raise TraceError(files, 0, "no line of a group coordinator; is it a broker's log, at level INFO?")
-    told = {"recorder": "fencepost import log", "began": first.time.isoformat(timespec="milliseconds")}
-    told |= {"name": first.step.coordinator}
-    header = Header(", ".join(map(str, paths)), Order.TOTAL, "wall", Settings(), 0, told)
-    with trace_writer(output, header) as write:
-        for event in to_events(first, steps):
-            write(event)
-            imported.events += 1
+    names = ", ".join(map(str, paths))
+    with seekable(paths) as files:
+        logs = [LogFile(path, file) for file, path in enumerate(files)]
+        for log, path in zip(logs, paths, strict=True):
+            log.survey(imported, path)
+        if not any(log.times for log in logs):
+            raise TraceError(names, 0, describe_nothing(imported))
+        lines = drop_doubled(heapq.merge(*(log.lines() for log in logs), key=lambda each: each.time), imported)
+        header = Header(names, Order.TOTAL, "wall", Settings(), 0, describe_origin(logs, imported))
+        with trace_writer(output, header) as write:
+            for event in to_events(lines):
+                write(event)
+                imported.events += 1
     return imported
 
 
-def read_steps(path: Path, file: int, imported: LogImportResult) -> Iterator[LogLine]:
-    """Yield the known lines of coordinators in one file, and count lines in `imported`. Raises `TraceError`."""
-    for number, row in read_log_lines(path, MAX_LINE_CHARACTERS):
-        imported.lines += 1
-        found = parse_line(row)
-        if found is None:
+def describe_origin(logs: Sequence["LogFile"], imported: LogImportResult) -> dict[str, str]:
+    """What the header says of the logs."""
+    forms = {form for log in logs for form in log.forms}
+    told = {"recorder": "fencepost import log", "name": name_releases(forms) if forms else "a coordinator"}
+    dated = [log for log in logs if log.times]
+    first = min(log.first_time for log in dated)
+    if all(log.has_date for log in dated):
+        zone = UTC if all(log.has_zone for log in dated) else None
+        began = datetime(1970, 1, 1, tzinfo=zone) + timedelta(milliseconds=first)
+        told["began"] = began.isoformat(timespec="milliseconds")
+    told |= {"unread": imported.unread} if imported.unread else {}
+    told |= {"doubt": "too many lines of the log were not understood"} if imported.is_doubtful else {}
+    limits = [*imported.notes, *dict.fromkeys(filter(None, (log.resolution_note() for log in dated)))]
+    return told | ({"times": "; ".join(limits)} if limits else {})
+
+
+def describe_nothing(imported: LogImportResult) -> str:
+    """Why there is nothing to import."""
+    found = imported.known + imported.unknown
+    if found:
+        return f"{found} lines of a group coordinator, but none with a time; keep the time before each line"
+    if imported.lines == 0:
+        return "no line of a group coordinator: the file is empty"
+    return f"no line of a group coordinator among {imported.lines}; it logs at level INFO (kafka.coordinator.group)"
+
+
+@contextmanager
+def seekable(paths: Sequence[Path]) -> Iterator[list[Path]]:
+    """The files, pipes among them as copies that can be read several times."""
+    with tempfile.TemporaryDirectory(prefix="fencepost-") as folder:
+        files = []
+        for number, path in enumerate(paths):
+            copy = Path(folder) / str(number)
+            if path.exists() and not path.is_file() and not path.is_dir():
+                with path.open("rb") as source, copy.open("wb") as target:
+                    shutil.copyfileobj(source, target)
+            files.append(copy if copy.exists() else path)
+        yield files
+
+
+# --- One file.
+
+
+@dataclass(slots=True)
+class Stretch:
+    """A part of a file in which times do not fall: its first line, what to add to its times, and by group the first
+    and the last generation."""
+
+    start: int
+    shift: int = 0
+    generations: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+
+MAX_JITTER_MS = 1_000
+"""Threads write lines in another order than their times by less than this."""
+MAX_STRETCHES = 1_000
+HOUR_MS = 3_600_000
+
+
+class LogFile:
+    """One log: what its layout is, how its times run, and its lines in order."""
+
+    def __init__(self, path: Path, file: int) -> None:
+        self.path = path
+        self.file = file
+        self.layout = Layout()
+        self.forms: set[MessageForm] = set()
+        self.times = array("q")
+        self.stretches = [Stretch(0)]
+        self.falls = self.rises = 0
+        self.has_date = self.has_year = self.has_zone = True
+        self.is_reversed = self.is_sorted = False
+
+    def survey(self, imported: LogImportResult, path: Path) -> None:
+        """Learn the layout and the order of times; count lines. Raises `TraceError`."""
+        for row, before in islice(read_rows(self.path, ANCHOR, lambda: None), LEARNT_ROWS):
+            step = parse_message(row.text)
+            self.layout.learn(row, stamp_of(row, before), step.tail)
+        self.layout.conclude()
+        for line in self.read(imported):
+            self.note(line)
+        if not self.times:
+            return
+        self.is_reversed = self.falls > self.rises
+        if self.is_reversed:
+            imported.notes.append(f"{path.name} has the newest line first and was turned round")
+        elif len(self.stretches) > 1:
+            self.arrange(imported, path)
+        platform, releases = self.layout.name, name_releases(self.forms) if self.forms else ""
+        imported.shapes.append(", ".join(filter(None, (platform, releases))))
+
+    def read(self, imported: LogImportResult | None = None) -> Iterator[LogLine]:
+        """Yield the steps in the order of the file, and count its lines. Raises `TraceError`."""
+        counts = imported or LogImportResult()
+
+        def count() -> None:
+            counts.lines += 1
+
+        for row, before in read_rows(self.path, ANCHOR, count):
+            stamp = stamp_of(row, before)
+            if stamp is None and self.layout.stamped > self.layout.unstamped:
+                continue  # a message within a stack trace
+            step = self.parse(row)
+            if step is None:
+                continue
+            counts.known += step.name != ""
+            counts.unknown += step.name == ""
+            if stamp is None:
+                continue
+            self.has_date &= stamp.has_date
+            self.has_year &= stamp.has_year
+            self.has_zone &= stamp.has_zone
+            if step.form is not None:
+                self.forms.add(step.form)
+            if step.name or step.fields:
+                yield LogLine(stamp.time, self.file, row.number, row.text, step)
+
+    def parse(self, row: LogRow) -> LogStep | None:
+        """The step of a row, without a name if it is not understood; None if it is none."""
+        step = parse_message(row.text, self.layout.cut_tail)
+        if step.name == "-":
+            return None
+        if step.name == "" and level_of(row) in QUIET_LEVELS:
+            return None
+        if self.layout.is_cut(step.tail):
+            return LogStep("", {name: step.fields[name] for name in ("group",) if name in step.fields}, step.node)
+        return step
+
+    def note(self, line: LogLine) -> None:
+        """Take in the time of a line."""
+        if self.times and line.time != self.times[-1]:
+            is_fall = line.time < self.times[-1]
+            self.falls += is_fall
+            self.rises += not is_fall
+            if self.times[-1] - line.time > MAX_JITTER_MS and len(self.stretches) < MAX_STRETCHES:
+                self.stretches.append(Stretch(len(self.times)))
+        self.times.append(line.time)
+        group, generation = line.step.fields.get("group"), line.step.fields.get("generation")
+        if isinstance(group, str) and isinstance(generation, int):
+            known = self.stretches[-1].generations
+            known[group] = (known.get(group, (generation,))[0], generation)
+
+    def arrange(self, imported: LogImportResult, path: Path) -> None:
+        """Find out why times fall: parts in another order, or a clock that was set back."""
+        shift = 0
+        for one, other in pairwise(self.stretches):
+            fall = self.times[other.start - 1] - self.times[other.start]
+            if not self.has_date and fall > DAY_MS // 2:
+                shift += DAY_MS
+            elif not self.has_year and fall > 300 * DAY_MS:
+                shift += 366 * DAY_MS
+            elif goes_on(one, other):
+                added = HOUR_MS if HOUR_MS // 4 <= fall <= HOUR_MS else fall
+                shift += added
+                why = "as at the end of summer time" if added == HOUR_MS else f"by {fall / 1_000:g} s"
+                imported.notes.append(f"the clock of {path.name} was set back {why}, and later times were moved on")
+            else:
+                self.is_sorted = True
+            other.shift = shift
+
+    @property
+    def first_time(self) -> int:
+        """The earliest time, in milliseconds since 1970; without a year in the log that of its last change."""
+        first = min(self.times)
+        if self.has_year:
+            return first
+        moment = datetime(1970, 1, 1) + timedelta(milliseconds=first)
+        changed = datetime.fromtimestamp(self.path.stat().st_mtime, UTC).replace(tzinfo=None)
+        year = changed.year - (moment.replace(year=2000) > changed.replace(year=2000))
+        day = 28 if (moment.month, moment.day) == (2, 29) else moment.day
+        return round((moment.replace(year=year, day=day) - datetime(1970, 1, 1)) / timedelta(milliseconds=1))
+
+    def resolution_note(self) -> str:
+        """What the times of the log cannot show; "" if they are in milliseconds."""
+        if len(self.times) > 2 and not self.rises and not self.falls:
+            return "all lines have the same time, so no durations are known"
+        return "" if max(self.layout.digits, default=3) >= 3 else "times are in seconds, and so are all durations"
+
+    def lines(self) -> Iterator[LogLine]:
+        """Yield the steps in the order of time. Raises `TraceError`."""
+        lines = self.shifted(self.read())
+        if self.is_reversed:
+            yield from reversed(list(lines))
+        elif self.is_sorted:
+            yield from sorted(lines, key=lambda each: each.time)
+        else:
+            yield from lines
+
+    def shifted(self, lines: Iterable[LogLine]) -> Iterator[LogLine]:
+        """The lines with what their stretch adds to their times."""
+        following = [stretch for stretch in self.stretches if not self.is_reversed]
+        shift, place = 0, 0
+        for number, line in enumerate(lines):
+            while place < len(following) and following[place].start <= number:
+                shift, place = following[place].shift, place + 1
+            yield replace(line, time=line.time + shift) if shift else line
+
+
+def goes_on(one: Stretch, other: Stretch) -> bool:
+    """Whether the second stretch was written after the first one, by the generations of the groups in both."""
+    common = one.generations.keys() & other.generations.keys()
+    return bool(common) and all(one.generations[group][1] <= other.generations[group][0] for group in common)
+
+
+def drop_doubled(lines: Iterable[LogLine], imported: LogImportResult) -> Iterator[LogLine]:
+    """The lines without those that say at one moment what another one has said."""
+    now, said = -1, set[str]()
+    for line in lines:
+        if line.time != now:
+            now, said = line.time, set()
+        if line.text in said:
+            imported.doubled += 1
             continue
-        moment, told = found
-        imported.unknown += not told.name
-        if told.name:
-            imported.coordinators[told.coordinator] += 1
-            yield LogLine(moment, file, number, told)
+        said.add(line.text)
+        yield line
 
 
-def parse_line(row: str) -> tuple[datetime, LogStep] | None:
-    """The time and the step of a line; None if it is not a coordinator's."""
-    start = row.find("[Group")
-    if start < 0:
-        return None
-    time, told = parse_time(row), parse_message(LOGGER_SUFFIX.sub("", row[start:].rstrip()))
-    return None if time is None or told is None else (time, told)
+# --- Events.
 
 
-def to_events(first: LogLine, others: Iterable[LogLine]) -> Iterator[Event]:
-    """The events of the steps, with a gap (`unknown`) where the log begins and where a coordinator loads its groups."""
-    latest, doubted = 0, False
-    for number, each in enumerate(chain((first,), others)):
+def to_events(lines: Iterable[LogLine]) -> Iterator[Event]:
+    """The events of the steps, with a gap (`unknown`) where the log begins and where a coordinator loads its groups,
+    and a lost group where a line about it is not understood or another broker coordinates it."""
+    latest, first, doubted, sequence = 0, 0, True, 0
+    nodes: dict[str, str] = {}
+
+    def make(api: str, body: dict[str, object]) -> Event:
+        nonlocal sequence
+        sequence += 1
+        return Event(sequence - 1, latest, 0, "", Kind.INTERNAL, api, 0, body)
+
+    for number, line in enumerate(lines):
         # Lines are written by several threads, and may be a millisecond out of order.
-        latest = max(latest, round((each.time - first.time).total_seconds() * 1_000))
+        first = line.time if number == 0 else first
+        latest = max(latest, line.time - first)
         if number == 0:
-            yield Event(0, 0, 0, "", Kind.INTERNAL, "unknown", 0, {"reason": "the log begins"})
+            yield make("unknown", {"reason": "the log begins"})
+        place = {"file": line.file, "line": line.number}
+        step, group = line.step, line.step.fields.get("group")
+        if step.name == "load":
+            if not doubted:
+                yield make("unknown", {"reason": "a coordinator loads its groups", **place})
             doubted = True
-        place = {"file": each.file, "line": each.number}
-        if each.step.name != "load":
-            body = {"step": each.step.name, **each.step.fields, **place}
-            yield Event(number + 1, latest, 0, "", Kind.INTERNAL, "step", 0, body)
-            doubted = False
-        elif not doubted:
-            reason = {"reason": "a coordinator loads its groups", **place}
-            yield Event(number + 1, latest, 0, "", Kind.INTERNAL, "unknown", 0, reason)
-            doubted = True
+            continue
+        doubted = False
+        if isinstance(group, str):
+            before = nodes.setdefault(group, step.node)
+            nodes[group] = step.node
+            if before != step.node:
+                yield make("step", {"step": "lose", "group": group, "reason": "another broker coordinates it", **place})
+        if step.name in ("", "lose"):
+            reason = "a line about it is not understood" if step.name == "" else "its coordinator loads it anew"
+            yield make("step", {"step": "lose", "group": group, "reason": reason, **place})
+        else:
+            yield make("step", {"step": step.name, **step.fields, **place})

@@ -26,7 +26,7 @@ from fencepost.model.wire.kafka_json import body_from_json
 from fencepost.traces.events import Body, Header, Order
 from fencepost.traces.files.trace_files import TraceError, trace_writer
 from fencepost.traces.frames import GROUP_CHANGING_APIS, ConnectionDecoder, WireTrace
-from fencepost.traces.importers.broker_log import parse_time, read_log_lines
+from fencepost.traces.importers.log_layout import parse_time, read_log_lines
 from fencepost.traces.importers.packet_capture import DEFAULT_GRACE_MS
 from fencepost.traces.message_fields import named_groups, objects_in
 
