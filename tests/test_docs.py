@@ -113,6 +113,19 @@ def test_the_code_runs(pytester: pytest.Pytester, place: int) -> None:
     assert result.ret == 0 and result.parseoutcomes()["passed"] >= 1
 
 
+@pytest.mark.slow
+@pytest.mark.extra("mypy")
+def test_the_example_with_types_passes_strict(tmp_path: Path) -> None:
+    def check(code: str) -> int:
+        (tmp_path / "test_it.py").write_text(code)
+        command = [sys.executable, "-m", "mypy", "--strict", "--config-file", os.devnull, "test_it.py"]
+        environment = os.environ | {"MYPYPATH": str(ROOT / ".src")}
+        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True).returncode
+
+    code = fenced_blocks(HOW_TO, "python")[-1]
+    assert (check(code), check(code.replace("-> TestedTarget", "-> int"))) == (0, 1)
+
+
 # --- every page
 
 

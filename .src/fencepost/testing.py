@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from fencepost.conformance.testing.group_schedule import GroupSchedule, ScheduleMember
     from fencepost.conformance.testing.in_memory import in_memory
     from fencepost.conformance.testing.recording import Recorder, Recording
-    from fencepost.conformance.testing.targets import ServedCoordinator
+    from fencepost.conformance.testing.targets import ServedCoordinator, TestedTarget
     from fencepost.conformance.testing.session import RunView
     from fencepost.conformance.testing.in_memory import in_memory_stream
     from fencepost.conformance.testing.targets import broker
@@ -53,6 +53,7 @@ __all__ = [
     "ServedCoordinator",
     "Settings",
     "Storage",
+    "TestedTarget",
     "Topics",
     "Undecided",
     "Violation",
@@ -80,7 +81,7 @@ _HOMES = {
     ),
     "conformance.testing.recording": ("Recorder", "Recording"),
     "conformance.testing.session": ("RunView",),
-    "conformance.testing.targets": ("ServedCoordinator", "broker"),
+    "conformance.testing.targets": ("ServedCoordinator", "TestedTarget", "broker"),
     "model.settings": ("Settings",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -40,6 +40,7 @@ COMMANDS = {
     "prove": ("model", "prove the theorems of the model"),
     "explore": ("model", "model-check small groups exhaustively"),
     "pipeline": ("pipeline", "judge large trace corpora on Spark"),
+    "completion": ("completion", "print the completion of commands for a shell"),
 }
 """The module and the help line of each command."""
 

@@ -53,6 +53,8 @@ class Console:
             sys.stdout.flush()
         except BrokenPipeError:
             sys.stdout = io.StringIO()
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, "standard output") from None
 
     def print_line(self, line: str) -> None:
         """Write `line` and a line break to standard output."""

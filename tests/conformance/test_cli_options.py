@@ -478,3 +478,29 @@ def test_the_profile_of_the_folder_is_meant_where_nothing_is_named(
 )
 def test_commands_to_copy_begin_as_this_one_did(path: str, words: tuple[str, ...]) -> None:
     assert typed_program(path) == words
+
+
+def test_the_shell_completes_commands_and_options(tmp_path: Path, capsys: Capture) -> None:
+    assert main(["completion"]) == 0
+    (tmp_path / "script").write_text(capsys.readouterr().out)
+    ask = 'source ./script; COMP_WORDS=(fencepost {words}); COMP_CWORD={place}; _fencepost; echo "${{COMPREPLY[*]}}"'
+    for words, place, told in (("jud", 1, "judge"), ("judge --qu", 2, "--quiet"), ("test --see", 2, "--seed")):
+        line = ask.format(words=words, place=place)
+        done = subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, text=True)
+        assert done.stdout == f"{told}\n", done.stderr
+
+
+def test_a_full_disk_behind_standard_output_is_named() -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "fencepost", "list"], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert (done.returncode, done.stderr) == (2, "fencepost: standard output: No space left on device\n")
+
+
+def test_a_trace_is_no_report(capsys: Capture) -> None:
+    trace = "docs/examples/finding/two-leaders.jsonl"
+    report = "docs/registry/coordinators/kfake/0.0.0-20260918054303/report.json"
+    root = Path(__file__).parents[2]
+    assert main(["report", str(root / report), "--compare", str(root / trace)]) == 2
+    assert "a trace, not a report" in capsys.readouterr().err

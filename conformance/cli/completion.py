@@ -1,0 +1,38 @@
+"""The command `completion`: a script by which a shell completes commands and their options."""
+
+import argparse
+import re
+
+from fencepost.conformance.cli.console import Console
+from fencepost.conformance.cli.options import Command
+
+SCRIPT = """\
+_fencepost() {{
+    local words="" word="${{COMP_WORDS[COMP_CWORD]}}"
+    case "$COMP_CWORD:${{COMP_WORDS[1]}}" in
+        1:*) words="{commands}" ;;
+{cases}
+    esac
+    COMPREPLY=($(compgen -W "$words" -- "$word"))
+}}
+if [[ -n "${{ZSH_VERSION:-}}" ]]; then autoload -U +X bashcompinit && bashcompinit; fi
+complete -o default -F _fencepost fencepost
+"""
+
+
+def run_completion(options: argparse.Namespace, console: Console) -> int:
+    """Print the script, for bash and zsh."""
+    from fencepost.conformance.cli import COMMANDS as ALL
+    from fencepost.conformance.cli import build_parser
+
+    cases = []
+    for name in ALL:
+        text = next(iter(build_parser([name])._subparsers._group_actions)).choices[name].format_help()  # type: ignore[union-attr,index]
+        cases.append(f'        *:{name}) words="{" ".join(sorted(set(re.findall(r"--[a-z][a-z-]*", text))))}" ;;')
+    console.print(SCRIPT.format(commands=" ".join(ALL), cases="\n".join(cases)))
+    return 0
+
+
+COMMANDS = {
+    "completion": Command(run_completion, epilog='Add to ~/.bashrc or ~/.zshrc: eval "$(fencepost completion)"')
+}
