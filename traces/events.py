@@ -90,6 +90,8 @@ class Event:
 
 # --- From events to operations: a request with the response that belongs to it, looked up a bounded way ahead.
 
+CLOSED_AT_ONCE_MS = 1_000
+"""How far apart the ends of connections may be that a target has closed at the same time."""
 MAX_LOOKAHEAD = 4_096
 """How many events ahead a response is looked for; a response further away is judged when it comes."""
 
@@ -110,6 +112,8 @@ class Operation:
     """The node it was sent to, where the trace says so."""
     lost: bool = False
     """Its connection ended, or the target was restarted: no response will be seen."""
+    is_cut_with_others: bool = False
+    """The target closed its connection, and others at the same time: which request it went down at is not known."""
     connection: int = 0
 
 
@@ -127,6 +131,8 @@ class Lookahead:
     events: Iterable[Event]
     window: int = MAX_LOOKAHEAD
     open_operations: dict[int, Operation] = field(default_factory=dict)
+    just_closed: list[tuple[int, Operation]] = field(default_factory=list)
+    """The times at which the target closed connections since its last response, with the requests cut off."""
 
     def pair_operations(self) -> Iterator[PairedEvent]:
         """Every event in order, each request with its response if that is within the window."""
@@ -154,6 +160,7 @@ class Lookahead:
             return PairedEvent(event, operation)
         if event.kind is RESPONSE and event.of is not None:
             found = self.open_operations.pop(event.of, None)
+            self.just_closed.clear()
             if found is not None:
                 found.response, found.responded_at = event.body, event.time
             return PairedEvent(event, found)
@@ -161,6 +168,8 @@ class Lookahead:
             found = self.open_operations.get(event.of)
             if found is not None:
                 found.lost = True
+                if event.api == "closed":
+                    self.note_closed(event.time, found)
             return PairedEvent(event, found)
         if event.kind is INTERNAL and event.api == "routed" and event.of is not None:
             found = self.open_operations.get(event.of)
@@ -171,6 +180,14 @@ class Lookahead:
                 operation.lost = True
             self.open_operations.clear()
         return PairedEvent(event)
+
+    def note_closed(self, time: int, operation: Operation) -> None:
+        """Note a request that the target closed its connection at, and whether it closed others with it."""
+        self.just_closed = [each for each in self.just_closed if time - each[0] <= CLOSED_AT_ONCE_MS]
+        self.just_closed.append((time, operation))
+        if len({each.connection for _, each in self.just_closed}) > 1:
+            for _, each in self.just_closed:
+                each.is_cut_with_others = True
 
 
 # --- Garbage collection while many values are made.

@@ -182,6 +182,9 @@ class RootCauses:
         self.owners = find_owners(runs, self.satisfied, self.chargeable)
         self.checked: dict[Hashable, list[str]] = {}
         """By wrong answer, the requirements whose checks it failed."""
+        self.broken_rules: dict[Hashable, dict[str, None]] = {}
+        """By rule and manner in which it is broken, those of its requirements whose own scenarios show that, and that
+        are satisfied nowhere."""
         self.crash_violations: list[str] = []
         """The requirements whose checks a crash of the target failed."""
         self.independent: frozenset[str] = frozenset()
@@ -192,6 +195,9 @@ class RootCauses:
         for each, played in found:
             if each.is_checked and each.violation is not None and each.requirement in self.chargeable:
                 self.checked.setdefault(wrong_answer(each.violation), []).append(each.requirement)
+                is_broken = each.requirement in self.about(each.violation) and each.requirement not in self.satisfied
+                if is_broken and each.requirement in played.scenario.requirements:
+                    self.broken_rules.setdefault(manner_of(each.violation), {})[each.requirement] = None
                 if is_crash(each.violation, played):
                     self.crash_violations.append(each.requirement)
         self.independent = self.find_independent(found)
@@ -248,9 +254,10 @@ class RootCauses:
                 return frozenset()
         if fault is not None:
             owner = self.owners.get(wrong_answer(fault), id)
-            rule = self.specification.rules.get(fault.rule)
-            about = fault.requirements + (rule.requirements if rule is not None else ())
-            if id not in (owner, *about):
+            of_rule = self.broken_rules.get(manner_of(fault), {})
+            if of_rule and id not in self.about(fault):
+                others = of_rule
+            elif id not in (owner, *fault.requirements, *self.about(fault)):
                 others = (owner,)
             elif not violation.is_checked and id not in run.scenario.requirements:
                 same = self.crash_violations if is_crash(fault, run) else self.checked.get(wrong_answer(fault), [])
@@ -259,6 +266,11 @@ class RootCauses:
                     timers = frozenset[str]() if run.scenario.requirements else self.timers_known_before(fault, run)
                     return timers or None
         return frozenset(root for each in others for root in self.presumed_by(each) or (each,))
+
+    def about(self, fault: Violation) -> tuple[str, ...]:
+        """The requirements of the rule that applies to a violation."""
+        rule = self.specification.rules.get(fault.rule)
+        return rule.requirements if rule is not None else ()
 
     def errors_known_until(self, fault: Violation, run: ScenarioRun) -> frozenset[str]:
         """The requirements that scenarios violate by errors that the group got up to a violation, too. The judge may
@@ -349,6 +361,13 @@ def wrong_answer(fault: Violation) -> Hashable:
     if "error" not in fault.fields or "time" in fault.fields or not fault.requirements:
         return fault.kind
     return fault.api, fault.fields, fault.requirements, observed_errors(fault)
+
+
+def manner_of(fault: Violation) -> Hashable:
+    """The rule that a violation breaks, and in which manner: a round that is not begun shows in an early answer or in
+    the generation."""
+    fields = frozenset(fault.fields)
+    return fault.rule, "round" if fields <= {"time", "generation"} else fields
 
 
 def prerequisites_of(id: str, prerequisites: Mapping[str, tuple[str, ...]]) -> frozenset[str]:

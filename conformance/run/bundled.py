@@ -167,7 +167,9 @@ class BundledRun:
         if "no-initial-delay" in required_capabilities(scenario):
             settings = replace(settings, initial_rebalance_delay=0)
         group = f"{scenario.name}-{self.plan.seed}-{attempt}"
-        return await NewTarget(partial(self.make_target, settings), self.grace).play(scenario, group)
+        run = await NewTarget(partial(self.make_target, settings), self.grace).play(scenario, group)
+        # In this process nothing but an end of the coordinator closes a connection.
+        return replace(run, crashed=any(event.kind is Kind.FAULT and event.api == "closed" for event in run.events))
 
 
 # -- an example of how a requirement is tested ------------------------------------------------------------------------

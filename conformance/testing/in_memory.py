@@ -14,8 +14,7 @@ from fencepost.adapters.target import Description
 from fencepost.conformance.plan import Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.run.bundled import BUNDLED_SETTINGS, BundledRun
-from fencepost.conformance.subject import Scenario, ScenarioRun
-from fencepost.conformance.testing.runs import EXCEPTION, exceptions_in
+from fencepost.conformance.testing.runs import EXCEPTION
 from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import complete_body, decode_response, encode_request
 from fencepost.traces.events import Kind, Order
@@ -90,7 +89,7 @@ class InMemory:
     def make_run(self, plan: Plan, profile: Profile) -> BundledRun:
         """A run of a plan; its coordinators can be made with any settings."""
         settings = {name: getattr(self.settings, name) for name in self.settings.__dataclass_fields__}
-        return InMemoryRun(plan, replace(profile, settings={**settings, **profile.settings}), self.make_target)
+        return BundledRun(plan, replace(profile, settings={**settings, **profile.settings}), self.make_target)
 
     def make_target(self, settings: Settings) -> "CoordinatorTarget":
         """A target with a coordinator of its own that has these settings."""
@@ -117,15 +116,6 @@ def in_memory(
     beside the violation.
     """
     return InMemory(factory, settings, dict(topics), dict(versions), restart)
-
-
-class InMemoryRun(BundledRun):
-    """A run on coordinators in this process that an exception ends."""
-
-    async def play(self, scenario: Scenario, attempt: str) -> ScenarioRun:
-        """As `BundledRun.play`."""
-        run = await super().play(scenario, attempt)
-        return replace(run, crashed=bool(exceptions_in(run.events)))
 
 
 class CoordinatorTarget(InProcessTarget):

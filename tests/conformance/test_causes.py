@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from fencepost.adapters.classic.group import Group, State
-from fencepost.adapters.classic.membership import Heartbeats, Syncing
+from fencepost.adapters.classic.membership import Heartbeats, Joining, Syncing
 from fencepost.adapters.classic.rebalance import Rebalancer
 from fencepost.adapters.serve.coordination import Request, Response
 from fencepost.conformance.analysis.causes import UNCONFIRMED, Cause, Harm, find_causes, resolve_causes
@@ -406,3 +406,14 @@ def test_what_shows_by_an_answer_that_is_wrong_everywhere_follows_from_it(monkey
     assert {result.id for result in report.failed_results()} == {"HB-02", "HB-03"}
     follow = {result.id: result.causes for result in report.results if result.verdict is Verdict.INCONCLUSIVE}
     assert follow == dict.fromkeys(("STATIC-21", "FETCH-08"), ("HB-02",))
+
+
+def test_what_shows_by_the_rule_of_another_requirement_follows_from_it(monkeypatch: Patch) -> None:
+    """No leader starts a round by joining again: nothing is known of the timeouts of rounds."""
+    monkeypatch.setattr(Joining, "needs_rebalance", lambda joining, group, member, join: False)
+    bundled = BundledRun(Plan(BUNDLED), Profile())
+    report = asyncio.run(bundled.run(select_requirements(("JOIN-31", "TIMER-27")), lambda progress: None))
+    assert {result.id: result.causes for result in report.results if result.verdict is not Verdict.PASS} == {
+        "JOIN-31": (),
+        "TIMER-27": ("JOIN-31",),
+    }

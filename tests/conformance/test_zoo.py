@@ -2,18 +2,25 @@
 
 import asyncio
 import multiprocessing
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from fencepost.adapters.classic.group import Group
 from fencepost.adapters.classic.messages import JoinGroup
 from fencepost.adapters.serve.coordination import Request
+from fencepost.adapters.virtual_clock import run_virtual
 from fencepost.conformance.classic.zoo.bugs import COORDINATOR_BUGS, environments
 from fencepost.conformance.classic.zoo.bugs.environments import Environment
 from fencepost.conformance.classic.zoo.coordinator_stand import CoordinatorFault, make_run_in
 from fencepost.conformance.results import Verdict
-from fencepost.conformance.subject import select_requirements
+from fencepost.conformance.run.bundled import BUNDLED_SETTINGS
+from fencepost.conformance.run.context import ScenarioContext
+from fencepost.conformance.run.play import NewTarget
+from fencepost.conformance.run.requests import Call
+from fencepost.conformance.subject import Scenario, select_requirements
 from fencepost.conformance.zoo.fault import Patch
 from fencepost.model.classic.catalogue import CATALOGUE
 from tests.support.bug_witnesses import WITNESSES, shown_by
@@ -36,6 +43,23 @@ def test_circumstances_alone_are_no_bug(given: Environment) -> None:
         )
     assert [result.id for result in report.results if result.verdict is Verdict.FAIL] == []
     assert report.summary()[Verdict.INCONCLUSIVE] == 0
+
+
+@pytest.mark.parametrize("forget", [lambda group: group.delete_groups(), lambda group: group.delete_offsets([0])])
+def test_an_offset_that_is_deleted_while_it_is_written_stays_deleted(forget: Callable[[ScenarioContext], Call]) -> None:
+    async def play(group: ScenarioContext) -> None:
+        await group.commit(None, {1: 7})
+        commit = group.commit(None, {0: 5})
+        await forget(group)
+        await commit
+        await group.commit(None, {1: 8})
+        assert (await group.fetch([0]))["groups"][0]["topics"][0]["partitions"][0]["committed_offset"] == -1
+
+    environment = environments.SLOW_OFFSETS
+    with environment.activate():
+        player = NewTarget(partial(environment.make_target, BUNDLED_SETTINGS), environment.grace)
+        run = run_virtual(player.play(Scenario("deleted-meanwhile", (), play), "deleted-meanwhile"))
+    assert (run.blocked, run.verdict.violations) == ("", ())
 
 
 @pytest.mark.parametrize("bug", COORDINATOR_BUGS.values(), ids=lambda bug: bug.id)

@@ -109,8 +109,8 @@ RULES_BY_RECORD = (
         CheckStatus.INCONCLUSIVE,
         lambda of: name_blocker(of.record.violation) if of.record.violation is not None else "",
     ),
-    CheckRule(lambda of: of.is_undecided, CheckStatus.INCONCLUSIVE, lambda of: of.record.undecided_reason),
     CheckRule(lambda of: of.has_closed and of.body.get("met", True), CheckStatus.PASS),
+    CheckRule(lambda of: of.is_undecided, CheckStatus.INCONCLUSIVE, lambda of: of.record.undecided_reason),
     CheckRule(lambda of: not of.record.has_response, CheckStatus.INCONCLUSIVE, lambda of: "no answer was seen"),
 )
 """Rules for what is on record at once, the first that applies counts."""

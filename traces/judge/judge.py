@@ -192,11 +192,19 @@ class Judge:
     # --- faults and annotations ---------------------------------------------------------------------------------
 
     def on_connection_closed(self, event: Event, operation: Operation | None) -> None:
-        """The target closed a connection instead of responding."""
-        if operation is not None:
-            self.records.of(operation.handle).is_closed = True
-            for judge in self.judges():
-                judge.on_connection_closed(operation)
+        """The target closed a connection instead of responding; if others with requests of other groups ended with it,
+        it went down at any one of the requests, and each of the others proves nothing."""
+        if operation is None:
+            return
+        record = self.records.of(operation.handle)
+        record.is_closed = True
+        if operation.is_cut_with_others and len(list(filter(is_cut_off, self.judges()))) > 1:
+            record.undecided_reason = CLOSED_AT_ONCE
+            if not any(each.title == CLOSED_AT_ONCE for each in self.shared_violations):
+                self.record_shared(closed_at_once(operation))
+            return
+        for judge in self.judges():
+            judge.on_connection_closed(operation)
 
     def on_connection_lost(self, event: Event, operation: Operation | None) -> None:
         """A request lost its connection."""
@@ -322,6 +330,32 @@ class Judge:
                 common &= set(one.decisions)
             found |= common
         return {name: side for name, side in sorted(found) if (name, not side) not in found}
+
+
+def is_cut_off(judge: GroupJudge) -> bool:
+    """Whether a request of a group was cut off together with requests on other connections."""
+    return any(part.operation.is_cut_with_others for part in judge.search.open_operations.values())
+
+
+CLOSED_AT_ONCE = "the target closed several connections at once, without an answer"
+
+
+def closed_at_once(operation: Operation) -> Violation:
+    """The violation of a target that goes down while it has several requests to answer, this one among them. Which
+    requirement it breaks is not known."""
+    return Violation(
+        sequence=operation.handle - 1,
+        group="",
+        api=operation.api,
+        fields=("closed",),
+        observed="the connection was closed without an answer",
+        allowed=("an answer",),
+        rule="",
+        guard="",
+        requirements=(),
+        kind=CLOSED_AT_ONCE,
+        title=CLOSED_AT_ONCE,
+    )
 
 
 ANY_API = ""

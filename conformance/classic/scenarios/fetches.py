@@ -250,10 +250,11 @@ def partition_error(body: Body, partition: int) -> int:
 
 
 async def fetch_when_stable(group: ScenarioContext, partition: int = 0) -> Call:
-    """Fetch a stable offset until no transaction is open; returns the last call, with its response."""
+    """Fetch a stable offset until no transaction is open and the coordinator is ready; returns the last call, with its
+    response."""
     call = group.fetch([partition], stable=True)
     for _ in range(MAX_ATTEMPTS):
-        if partition_error(await call, partition) != Error.UNSTABLE_OFFSET_COMMIT:
+        if not errors_in(await call) & {Error.UNSTABLE_OFFSET_COMMIT, *TRANSIENT_ERRORS}:
             break
         await group.sleep(group.short_pause)
         call = group.fetch([partition], stable=True)

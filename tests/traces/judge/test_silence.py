@@ -17,7 +17,7 @@ from fencepost.traces.classic.partial_trace import ASSUMED_SETTINGS_REASON, MAX_
 from fencepost.traces.events import Event, Header, Kind, Order
 from fencepost.traces.judge.groups.group_judge import SILENCE_GRACE_MS
 from fencepost.traces.judge.judge import judge
-from fencepost.traces.verdict import TraceVerdict
+from fencepost.traces.verdict import UNCLASSIFIED, TraceVerdict
 from tests.support.faulty_coordinators import (
     NEVER_ENDS_JOIN_PHASE,
     NEVER_HANDS_OUT_ASSIGNMENTS,
@@ -233,6 +233,29 @@ def test_a_connection_that_ends_while_a_join_is_parked_is_blamed() -> None:
     header, events = hang_up(on_wall_clock(record(Coordinator, play)), "JoinGroup", "closed")
     (violation,) = judge(header, events).violations
     assert (violation.api, violation.fields) == ("JoinGroup", ("closed",))
+
+
+def test_no_request_is_blamed_for_an_end_that_cuts_off_several() -> None:
+    """Whichever of them brought the target down, the others say nothing of it."""
+
+    async def play(group: ScenarioContext) -> None:
+        for number in range(2):
+            other = group.for_group(number)
+            other.join(other.member("A"), version=3)
+        await group.sleep(20_000)
+
+    header, events = on_wall_clock(record(Coordinator, play))
+    joins = [event for event in events if event.api == "JoinGroup" and event.kind is Kind.RESPONSE]
+    for ends, requirements in ((joins[:1], "JOIN-08"), (joins, UNCLASSIFIED)):
+        cut = {event.sequence: joins[0].time for event in ends}
+        trace = [
+            replace(each, kind=Kind.FAULT, api="closed", body={}, time=cut[each.sequence])
+            if each.sequence in cut
+            else each
+            for each in events
+        ]
+        (violation,) = judge(header, trace).violations
+        assert (violation.fields, violation.requirement) == (("closed",), requirements)
 
 
 @pytest.mark.parametrize(("settings", "is_blamed"), [("assumed", False), ("told", True)])

@@ -17,11 +17,11 @@ from fencepost.adapters.classic import responses
 from fencepost.adapters.classic.administration import Loading
 from fencepost.adapters.classic.coordinator import Coordinator
 from fencepost.adapters.classic.coordinator_state import CoordinatorState
-from fencepost.adapters.classic.group import Group, State
+from fencepost.adapters.classic.group import Group, Partition, State
 from fencepost.adapters.classic.log import LogWriteError
 from fencepost.adapters.classic.membership import Syncing
-from fencepost.adapters.classic.offsets import Commit, Commits, Offsets
-from fencepost.adapters.classic.records import GroupRecord, OffsetRecord, Record
+from fencepost.adapters.classic.offsets import Commit, Commits, Offsets, OffsetStore
+from fencepost.adapters.classic.records import GroupRecord, GroupTombstone, OffsetRecord, OffsetTombstone, Record
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.serve.coordination import Request, Response
 from fencepost.adapters.target import Description, Target
@@ -183,8 +183,8 @@ def store_assignments_slowly(
     record: GroupRecord = syncing.assigned_record(group, assignments)
 
     def on_stored() -> None:
-        runtime.write(record)
         if is_current(group, generation):
+            runtime.write(record)
             syncing.distribute_assignments(group, {each: assignments.get(each, b"") for each in group.members})
 
     runtime.timers.arm(("store", group.group_id, generation), runtime.now + STORE_DELAY_MS, on_stored)
@@ -193,38 +193,80 @@ def store_assignments_slowly(
 # --- a log that stores offsets slowly -------------------------------------------------------------------------------
 
 
-def after_a_restart(loading: Loading, under_way: list[tuple[int, list[OffsetRecord]]]) -> None:
+@dataclass(slots=True)
+class SlowWrite:
+    """Offsets that are being written until `due`; one that is deleted meanwhile stays deleted."""
+
+    due: int
+    batch: list[OffsetRecord]
+
+
+def after_a_restart(loading: Loading, under_way: list[SlowWrite]) -> None:
     """Discard writes that were in progress when the coordinator stopped."""
     under_way.clear()
 
 
 def store_offsets_slowly(patch: Patch) -> None:
     """Check a commit at once; write it and respond a while later."""
-    handle, load = Commits.handle, Loading.load
+    handle, load, delete = Commits.handle, Loading.load, Offsets.delete
+    remove_offset, remove_group = OffsetStore.remove_offset, OffsetStore.remove_group
+
+    def under_way(runtime: CoordinatorState) -> list[SlowWrite]:
+        found: list[SlowWrite] = vars(runtime.log).setdefault("under_way", [])
+        return found
 
     def handle_slowly(commits: Commits, request: Request) -> None:
         commit, entries = Commit.read(request), commits.partitions(request)
         if not entries or commits.admit(commit) or commit.is_transactional:
             handle(commits, request)
             return
-        runtime, absent = commits._runtime, commits.refuse_absent(request)
-        batch = [commits.record(commit, topic, row) for topic, row in entries if not commits.is_metadata_too_long(row)]
-        due = runtime.now + STORE_DELAY_MS
-        writes = vars(runtime.log).setdefault("under_way", [])
-        writes.append((due, batch))
+        runtime, results = commits._runtime, commits.refuse_absent(request)
+        batch: list[OffsetRecord] = []
+        for topic, row in entries:
+            too_long = commits.is_metadata_too_long(row)
+            results[topic, row["partition_index"]] = Error.OFFSET_METADATA_TOO_LARGE if too_long else Error.NONE
+            batch += () if too_long else (commits.record(commit, topic, row),)
+        write = SlowWrite(runtime.now + STORE_DELAY_MS, batch)
+        under_way(runtime).append(write)
 
         def on_stored() -> None:
-            writes.remove((due, batch))
-            commits.respond(request, absent | commits.store(commit))
+            under_way(runtime).remove(write)
+            runtime.write(*write.batch)
+            for record in write.batch:
+                commits._ledger.add_offset(record)
+            commits.respond(request, results)
 
-        runtime.timers.arm(("store", request.handle), due, on_stored)
+        runtime.timers.arm(("store", request.handle), write.due, on_stored)
 
     def load_and_look(loading: Loading) -> None:
         load(loading)
-        after_a_restart(loading, vars(loading._runtime.log).setdefault("under_way", []))
+        after_a_restart(loading, under_way(loading._runtime))
+
+    def keep_only(store: OffsetStore, is_kept: Callable[[OffsetRecord], bool]) -> None:
+        for write in under_way(store._runtime):
+            write.batch[:] = filter(is_kept, write.batch)
+
+    def remove_offset_under_way(store: OffsetStore, gone: OffsetTombstone) -> None:
+        remove_offset(store, gone)
+        partition = gone.group, gone.topic, gone.partition
+        keep_only(store, lambda record: (record.group, record.topic, record.partition) != partition)
+
+    def delete_under_way(offsets: Offsets, group: Group, results: dict[Partition, Error]) -> Error:
+        error = delete(offsets, group, results)
+        if not error:
+            for partition in (each for each, refused in results.items() if not refused):
+                remove_offset_under_way(offsets._ledger, OffsetTombstone(group.group_id, *partition))
+        return error
+
+    def remove_group_under_way(store: OffsetStore, gone: GroupTombstone) -> None:
+        remove_group(store, gone)
+        keep_only(store, lambda record: record.group != gone.group)
 
     patch.replace(Commits, "handle", handle_slowly)
     patch.replace(Loading, "load", load_and_look)
+    patch.replace(Offsets, "delete", delete_under_way)
+    patch.replace(OffsetStore, "remove_offset", remove_offset_under_way)
+    patch.replace(OffsetStore, "remove_group", remove_group_under_way)
 
 
 # --- a log that refuses offsets for a while -------------------------------------------------------------------------

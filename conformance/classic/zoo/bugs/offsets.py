@@ -251,7 +251,7 @@ def leader_epoch_is_not_restored(shipped: Shipped[None], loading: Loading, recor
 )
 @instead_of(environments.after_a_restart)
 def old_write_lands_in_a_new_term(
-    shipped: Shipped[None], loading: Loading, under_way: list[tuple[int, list[OffsetRecord]]]
+    shipped: Shipped[None], loading: Loading, under_way: list[environments.SlowWrite]
 ) -> None:
     """A commit that was checked in one term is written in the next, whatever has happened in between."""
 
@@ -260,8 +260,8 @@ def old_write_lands_in_a_new_term(
         for record in batch:
             loading._ledger.add_offset(record)
 
-    for number, (due, batch) in enumerate(under_way):
-        loading._runtime.timers.arm(("landing", due, number), due, partial(landing, batch))
+    for number, write in enumerate(under_way):
+        loading._runtime.timers.arm(("landing", write.due, number), write.due, partial(landing, write.batch))
     under_way.clear()
 
 
