@@ -172,7 +172,9 @@ def describe_answer(response: Event) -> str:
         and value is not False  # 0 tells something
         and value not in (None, "", b"", [], ())
     ]
-    return ", ".join(told) or "OK"
+    return (
+        ", ".join(sorted(told, key=lambda each: each.startswith("protocol_name"))) or "OK"
+    )  # what seldom matters last
 
 
 def describe_brought(name: str, value: Any) -> str:

@@ -139,12 +139,12 @@ sequenceDiagram
     P0->>C: JoinGroup v9 protocols=[range]
     P1->>C: JoinGroup v9 protocols=[range]
     Note over C: 1.2 s later
-    C-->>P0: generation_id=1, protocol_name='range', leader=A, member_id=A, members=2
-    C-->>P1: generation_id=1, protocol_name='range', leader=A, member_id=B
+    C-->>P0: generation_id=1, leader=A, member_id=A, members=2, protocol_name='range'
+    C-->>P1: generation_id=1, leader=A, member_id=B, protocol_name='range'
     P1->>C: SyncGroup v5 generation_id=1
     P0->>C: SyncGroup v5 generation_id=1, assignments=[A, B]
-    C-->>P0: protocol_name='range', assignment=1 bytes
-    C-->>P1: protocol_name='range', assignment=1 bytes
+    C-->>P0: assignment=1 bytes, protocol_name='range'
+    C-->>P1: assignment=1 bytes, protocol_name='range'
     P0->>C: Heartbeat v4 generation_id=1
     C-->>P0: OK
     P0->>C: Heartbeat v0 generation_id=1

@@ -49,13 +49,13 @@ HB-04 MUST: Wrong generation
        0 ms     ─▸ JoinGroup v9 protocols=[range]
              (1.2 s later)
              [Completing, generation 1]
-    1200 ms  ◂┈┈┈┈ generation_id=1, protocol_name='range', leader=A, member_id=A, members=2
-    1200 ms     ◂┈ generation_id=1, protocol_name='range', leader=A, member_id=B
+    1200 ms  ◂┈┈┈┈ generation_id=1, leader=A, member_id=A, members=2, protocol_name='range'
+    1200 ms     ◂┈ generation_id=1, leader=A, member_id=B, protocol_name='range'
     1250 ms     ─▸ SyncGroup v5 generation_id=1
              [Stable, generation 1]
     1400 ms  ────▸ SyncGroup v5 generation_id=1, assignments=[A, B]
-    1400 ms  ◂┈┈┈┈ protocol_name='range', assignment=1 bytes
-    1400 ms     ◂┈ protocol_name='range', assignment=1 bytes
+    1400 ms  ◂┈┈┈┈ assignment=1 bytes, protocol_name='range'
+    1400 ms     ◂┈ assignment=1 bytes, protocol_name='range'
     1400 ms  ────▸ Heartbeat v4 generation_id=1
     1400 ms  ◂┈┈┈┈ OK
     1400 ms  ────▸ Heartbeat v0 generation_id=1
