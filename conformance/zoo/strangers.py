@@ -150,7 +150,8 @@ class StrangerOutcome:
     `ended` is empty, or says why the run did not end as it should. `failed` are the violated requirements, the one that
     the report names first in front; `undecided` are the others that it left open, each with the reason; `passed` counts
     those that it found to hold; `closed` are those that the stranger does not offer. `names` are those of each fault
-    alone, and of all of them together. The stranger has no faults that show nowhere.
+    alone, and of all of them together. The stranger has no faults that show nowhere. One that `forms_no_group` cannot
+    even bring a single member into a stable group: nothing that needs one can be asked of it.
     """
 
     stranger: Stranger
@@ -162,6 +163,7 @@ class StrangerOutcome:
     seconds: float = 0.0
     titles: Mapping[str, str] = field(default_factory=dict)
     names: Mapping[str, FaultNames] = field(default_factory=dict)
+    forms_no_group: bool = False
 
     @property
     def offered(self) -> int:
@@ -275,6 +277,8 @@ def measure(judged: Sequence[Judged]) -> dict[str, Share]:
     ended = [each for each in judged if not each.outcome.ended]
     plain = [each for each in ended if not each.outcome.stranger.faults]
     faulty = [each for each in ended if each.outcome.stranger.faults]
+    useless = [each for each in faulty if each.outcome.forms_no_group]
+    usable = [each for each in faulty if each not in useless]
     single = [each for each in ended if len(each.outcome.stranger.faults) == 1 and each.faults]
     several = [each for each in ended if len(each.outcome.stranger.faults) > 1]
     named = [each for each in ended if each.is_first_right is not None]
@@ -294,7 +298,9 @@ def measure(judged: Sequence[Judged]) -> dict[str, Share]:
             sum(len(each.consequences) for each in ended), sum(len(each.outcome.failed) for each in ended)
         ),
         "undecided without a fault": share_of_undecided(plain),
-        "undecided with faults": share_of_undecided(faulty),
+        "undecided with faults": share_of_undecided(usable),
+        "strangers that form no group": Share(len(useless), len(faulty)),
+        "undecided where no group forms": share_of_undecided(useless),
         "single faults found": Share(sum(len(each.found) for each in single), sum(each.faults for each in single)),
         "of several faults at once found": Share(
             sum(len(each.found) for each in several), sum(each.faults for each in several)
@@ -362,6 +368,7 @@ def row_of(judged: Judged) -> dict[str, Any]:
         "failed": list(outcome.failed),
         "undecided": dict(outcome.undecided),
         "passed": outcome.passed,
+        "forms_no_group": outcome.forms_no_group,
         "seconds": round(outcome.seconds, 2),
         "found": list(judged.found),
         "missed": list(judged.missed),

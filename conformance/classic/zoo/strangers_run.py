@@ -26,6 +26,7 @@ from fencepost.conformance.run.bundled import BUNDLED_SETTINGS, BundledRun
 from fencepost.conformance.run.play import DEFAULT_GRACE_MS, NewTarget
 from fencepost.conformance.run.remote import RemoteRun
 from fencepost.conformance.run.runner import requirements_of
+from fencepost.conformance.subject import Scenario
 from fencepost.conformance.testing.threads import enter_in_thread
 from fencepost.conformance.zoo.fault import Fault, Patch
 from fencepost.conformance.zoo.strangers import (
@@ -39,8 +40,9 @@ from fencepost.conformance.zoo.strangers import (
     put_in_differences,
 )
 from fencepost.model.classic.catalogue import CLASSIC
+from fencepost.model.errors import Error
 from fencepost.model.settings import Settings
-from fencepost.traces.events import Event
+from fencepost.traces.events import Event, Kind
 
 MAX_RUN_SECONDS = 150.0
 """The limit of the time of a run."""
@@ -69,7 +71,22 @@ def play_faulty(stranger: Stranger, faults: tuple[CoordinatorFault, ...]) -> Str
             disguise.allow(fault.setting.grace, fault.setting.order)
         test = test_over_network if stranger.is_remote else test_disguised
         report = test(stranger, disguise)
-    return outcome_of(stranger, report, time.process_time() - begun)
+        forms_no_group = bool(faults) and not forms_groups(make_run(stranger, disguise))
+    return replace(outcome_of(stranger, report, time.process_time() - begun), forms_no_group=forms_no_group)
+
+
+LONE_MEMBER = Scenario("lone-member", (), lambda group: group.form_stable_group(group.member("A")))
+
+
+def forms_groups(run: BundledRun) -> bool:
+    """Whether the coordinator of a run brings a member into a stable group."""
+    player = NewTarget(partial(run.make_target, run.settings), run.grace)
+    try:
+        events = run_virtual(player.play(LONE_MEMBER, LONE_MEMBER.name, skip_judging)).events
+    except Exception:  # a mutant may raise anything
+        return False
+    synced = (each.body for each in events if each.api == "SyncGroup" and each.kind is Kind.RESPONSE)
+    return any(body["error_code"] == Error.NONE for body in synced)
 
 
 def shows_on(stranger: Stranger, id: str) -> bool:

@@ -19,15 +19,18 @@ from fencepost.conformance.classic.zoo.strangers_faults import (
     empty_value,
     fault_pools,
     has_error,
+    rewrite_responses,
+    send_changed,
     shift_number,
 )
 from fencepost.conformance.classic.zoo.strangers_names import names_of
-from fencepost.conformance.classic.zoo.strangers_run import CLASSIC_STRANGERS, shows_on
+from fencepost.conformance.classic.zoo.strangers_run import CLASSIC_STRANGERS, forms_groups, make_run, shows_on
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.subject import Selection
 from fencepost.conformance.zoo import strangers_run
-from fencepost.conformance.zoo.fault import INVENTED, Fault, Side
+from fencepost.conformance.zoo.fault import INVENTED, Fault, Patch, Side
 from fencepost.conformance.zoo.strangers import (
+    Disguise,
     FaultNames,
     Judged,
     Share,
@@ -43,6 +46,7 @@ from fencepost.conformance.zoo.strangers import (
     shrink_stranger,
 )
 from fencepost.conformance.zoo.strangers_run import Bounds, Measurement, Slot
+from fencepost.model.errors import Error
 
 FEW = ("JOIN-01", "JOIN-06", "HB-03")
 FAULT: Fault[Any] = Fault("A", Side.COORDINATOR, (), INVENTED, lambda patch: None, None, "")
@@ -100,6 +104,13 @@ def test_a_fault_is_found_and_taken_out_again(few_scenarios: None) -> None:
     judged = hold_against(CLASSIC_STRANGERS.play(faulty))
     assert judged.found == ("BUG-16",) and judged.is_first_right and not judged.outside
     assert not CLASSIC_STRANGERS.play(replace(faulty, faults=())).failed
+
+
+@pytest.mark.parametrize(("fault", "is_usable"), [("SyncGroup", False), ("Heartbeat", True)])
+def test_a_stranger_may_form_no_group(fault: str, is_usable: bool) -> None:
+    with Patch() as patch:
+        rewrite_responses(fault, send_changed(lambda body: body | {"error_code": Error.UNKNOWN_SERVER_ERROR}))(patch)
+        assert forms_groups(make_run(PLAIN, Disguise(patch))) is is_usable
 
 
 def test_a_fault_that_a_difference_hides_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,13 +195,15 @@ def test_figures_and_kinds_of_failures() -> None:
         judge_as(failed=("Z-01",), passed=9),
         judge_as("A", failed=("X-01",), passed=4),
         judge_as("A", "B", failed=("Y-01",), passed=4),
+        judge_as("B", failed=("Y-01",), passed=1, undecided={"Z-02": "blocked"}, forms_no_group=True),
         hold_against(StrangerOutcome(PLAIN, "no end within 60 s of one core")),
     ]
     shares = {name: (share.hits, share.total) for name, share in measure(judged).items()}
-    assert list(shares.values()) == [(4, 5), (1, 2), (1, 3), (0, 3), (1, 20), (0, 10), (1, 1), (1, 2), (1, 1), (1, 1)]
+    undecided = [(1, 20), (0, 10), (1, 3), (1, 3)]
+    assert list(shares.values()) == [(5, 6), (1, 2), (1, 4), (0, 4), *undecided, (2, 2), (1, 2), (2, 2), (1, 1)]
     failures = {str(failure): strangers for failure, strangers in count_kit_failures(judged).items()}
-    assert failures == {"did not end": 1, "false alarm Z-01": 1, "undecided Z-02": 1}
-    assert figures_of(judged)["runs that ended"]["hits"] == 4
+    assert failures == {"did not end": 1, "false alarm Z-01": 1, "undecided Z-02": 2}
+    assert figures_of(judged)["runs that ended"]["hits"] == 5
     assert row_of(judged[1])["outside"] == {"Z-01": ""}
 
 
