@@ -177,7 +177,10 @@ def result_sections(report: Report, *, is_drawn: bool = True) -> Iterator[Sectio
         counts = [(verdict, count) for verdict, count in report.summary().items() if count]
         signs = (span for verdict, count in counts for span in (*sign_of(verdict), f" {count}  "))
         legend = Only(Medium.PAGE, (Paragraph(tuple(signs)),))
-        blocks = (legend, family_map(report), Only(RICH_MEDIA, (tier_table(report),)))
+        whole = family_map(report)
+        asked = [row for row in whole.rows if any(cell.tone is not Verdict.NOT_OBSERVED for cell in row[1])]
+        short = Only(Medium.TERMINAL, (FamilyMap(tuple(asked)) if asked else whole,))
+        blocks = (legend, short, Only(RICH_MEDIA, (whole, tier_table(report))))
         yield Section("map", "Families", blocks, is_titled=True)
     if reasons := tuple(reason_parts(report)):
         yield Section("reasons", "Not decided, and remarks", reasons)

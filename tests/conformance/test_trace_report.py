@@ -427,3 +427,11 @@ def test_the_pipeline_says_the_same_of_members(tmp_path: Path, split: int) -> No
     assert found.results == expected.results and len(found.failed_results()) == 1
     assert found.target == expected.target and found.schedules == expected.schedules
     assert render_report(found).splitlines()[:5] == render_report(expected).splitlines()[:5]
+
+
+def test_a_terminal_is_told_the_families_that_a_trace_touches(tmp_path: Path, capsys: Capture) -> None:
+    write_trace(tmp_path / "t.jsonl", HEADER, heartbeats(1))
+    main(["judge", str(tmp_path / "t.jsonl"), "--html", str(tmp_path / "t.html")])
+    families = capsys.readouterr().out.partition("\nFamilies\n")[2].partition("\n\n")[0]
+    assert families.startswith("  HB ") and "JOIN" not in families
+    assert ">JOIN</div>" in (tmp_path / "t.html").read_text()
