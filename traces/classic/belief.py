@@ -65,7 +65,7 @@ from fencepost.model.groups.offsets import add_pending
 from fencepost.model.sorts import MemberId
 from fencepost.traces.classic.attribution import OFFSET_DETAIL_FIELDS
 from fencepost.traces.classic.nondeterminism import unseen_of
-from fencepost.traces.classic.stepping import CoordinatorStepper, sender_of
+from fencepost.traces.classic.stepping import SHOWN_FIELDS, CoordinatorStepper, sender_of
 from fencepost.traces.events import Body
 from fencepost.traces.judge.diagnosis.diagnosis import Belief, Diagnoser, Diagnosis, errors_in, is_accepted
 from fencepost.traces.judge.search.configuration import (
@@ -115,8 +115,6 @@ READ_ONLY_RESPONSES = (HeartbeatResponse, OffsetFetchResponse, DescribeGroupResp
 """Responses to requests that change nothing that matters."""
 NO_EFFECT_RULES = frozenset({"sync.stable"})
 """Rules of other requests that change nothing."""
-SHOWN_FIELDS = frozenset({"instances", "protocol_type", "skip_assignment"})
-"""What a JoinGroup or SyncGroup response tells besides, and the coordinator does not go by."""
 SAME_GENERATION_RULES = frozenset(
     {"join.completing.same-protocols", "join.stable.same-protocols", "join.replace.stable"}
 )

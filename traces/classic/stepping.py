@@ -266,8 +266,11 @@ KnownStep: TypeAlias = tuple[GroupState, list[tuple[StepResult, Decisions]]]
 """The state that a step was taken from, which keeps its identity, and the outcomes."""
 
 
-STATE_WEIGHT = 4
-"""How many wrong fields of its response a wrong name of the state of a group counts for."""
+SHOWN_FIELDS = frozenset({"instances", "protocol_type", "skip_assignment"})
+"""What a JoinGroup or SyncGroup response tells besides, and the coordinator does not go by."""
+FIELD_WEIGHT, STATE_WEIGHT = 2, 8
+"""How many of the fields that a response shows besides another wrong field counts for, and a wrong name of the state of
+a group."""
 
 
 @dataclass(slots=True)
@@ -321,8 +324,9 @@ class CoordinatorStepper(Stepper, ABC):
         )
 
     def weight_of(self, name: str) -> int:
-        """What the target calls its state is believed rather than how it shows what is in it."""
-        return STATE_WEIGHT if name == "state" else 1
+        """What the target calls its state is believed rather than how it shows what is in it, and that rather than what
+        it tells besides."""
+        return 1 if name in SHOWN_FIELDS else STATE_WEIGHT if name == "state" else FIELD_WEIGHT
 
     def may_be_missing(self, expected: Response) -> bool:
         """A request that has lost its place need not get a response (LAT-09, LAT-10)."""

@@ -10,12 +10,14 @@ import pytest
 from fencepost.adapters.in_process import InProcessTarget
 from fencepost.adapters.serve.coordination import Request, Response
 from fencepost.conformance.classic.zoo.bugs.deviations import DEVIATIONS
+from fencepost.conformance.classic.zoo.strangers_run import fault_with, play_faulty
 from fencepost.conformance.plan import BUNDLED, Plan
 from fencepost.conformance.profile import Profile
 from fencepost.conformance.results import Report, Verdict
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.subject import select_requirements
 from fencepost.conformance.zoo.fault import Patch
+from fencepost.conformance.zoo.strangers import Stranger
 from fencepost.traces.events import Order
 from fencepost.traces.verdict import CheckStatus
 from tests.support.faulty_coordinators import Change, altering_coordinator, replace_error
@@ -92,6 +94,14 @@ def show_the_round_before(request: Request, response: Response) -> Response:
 
 def test_the_name_of_a_state_is_believed_rather_than_what_is_shown_of_it() -> None:
     assert ids_with(report_on(show_the_round_before), Verdict.FAIL) == {"ADMIN-04"}
+
+
+def test_who_is_listed_is_believed_rather_than_what_is_told_of_them() -> None:
+    """Timers that are late leave open whether a member came before the end of a round."""
+    fault = "JoinGroup members.group_instance_id emptied"
+    stranger = Stranger(1, 0, (("coarse timers", 200),), (fault,), only=("JOIN-55", "STATIC-06"))
+    outcome = play_faulty(stranger, (fault_with(fault),))
+    assert (outcome.failed, outcome.undecided) == (("JOIN-55",), {})
 
 
 def test_a_static_newcomer_that_is_told_an_id_comes_in_with_it() -> None:
