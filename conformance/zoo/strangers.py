@@ -179,7 +179,7 @@ TOGETHER = "together"
 class Judged:
     """An outcome, held against what the stranger is known to have.
 
-    `hidden` are faults that show in nothing that the stranger offers; they are not counted.
+    `hidden` are faults that show in nothing that the stranger offers and a requirement speaks of; they are not counted.
     """
 
     outcome: StrangerOutcome
@@ -206,10 +206,8 @@ def hold_against(outcome: StrangerOutcome) -> Judged:
     for each in (*names.values(), outcome.names.get(TOGETHER, FaultNames())):
         everything |= each
     failed = dict.fromkeys(outcome.failed)
-    hidden = tuple(id for id, each in names.items() if each.own and each.own <= outcome.closed)
-    found = tuple(
-        id for id, each in names.items() if id not in hidden and failed.keys() & (each.own | each.consequences)
-    )
+    found = tuple(id for id, each in names.items() if failed.keys() & (each.own | each.consequences))
+    hidden = tuple(id for id, each in names.items() if id not in found and each.own <= outcome.closed)
     missed = tuple(id for id in names if id not in (*found, *hidden))
     if names:  # there may be something that no requirement speaks of
         failed.pop(UNCLASSIFIED, None)
@@ -229,7 +227,7 @@ def play_named(
     """The outcome of a run on a stranger with the names that its faults may have.
 
     Faults that show nowhere are left out: those without names, and those that were missed and change nothing on this
-    very stranger.
+    very stranger, beside its other faults.
     """
     names = {id: measured for id in stranger.faults if (measured := names_of((find(id),))) is not None}
     stranger = replace(stranger, faults=tuple(names))

@@ -58,7 +58,7 @@ def goes_with(fault: Fault[Any], others: Sequence[Fault[Any]], differences: Sequ
 
 def play_stranger(stranger: Stranger) -> StrangerOutcome:
     """Put differences and faults into this process, test, and take them out again."""
-    return play_named(stranger, fault_with, names_of, play_faulty, lambda one, faults, id: shows_on(one, id))
+    return play_named(stranger, fault_with, names_of, play_faulty, shows_on)
 
 
 def play_faulty(stranger: Stranger, faults: tuple[CoordinatorFault, ...]) -> StrangerOutcome:
@@ -89,11 +89,13 @@ def forms_groups(run: BundledRun) -> bool:
     return any(body["error_code"] == Error.NONE for body in synced)
 
 
-def shows_on(stranger: Stranger, id: str) -> bool:
-    """Whether a fault changes anything that scenarios see of a stranger with these differences and no other fault."""
+def shows_on(stranger: Stranger, faults: Sequence[CoordinatorFault], id: str) -> bool:
+    """Whether one of some faults changes anything that scenarios see of a stranger that has the others."""
     fault = fault_with(id)
     with Patch() as patch:
         disguise = put_in_differences(DIFFERENCES, stranger, patch)
+        for other in (each for each in faults if each.id != id):
+            other.apply(patch)
         disguise.allow(fault.setting.grace, fault.setting.order)
         fault.setting.install(patch)
         run = make_run(stranger, disguise)

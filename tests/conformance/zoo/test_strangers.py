@@ -19,12 +19,18 @@ from fencepost.conformance.classic.zoo.strangers_faults import (
     empty_value,
     fault_pools,
     has_error,
+    rewrite_fault,
     rewrite_responses,
     send_changed,
     shift_number,
 )
 from fencepost.conformance.classic.zoo.strangers_names import names_of
-from fencepost.conformance.classic.zoo.strangers_run import CLASSIC_STRANGERS, forms_groups, make_run, shows_on
+from fencepost.conformance.classic.zoo.strangers_run import (
+    CLASSIC_STRANGERS,
+    forms_groups,
+    make_run,
+    shows_on,
+)
 from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.subject import Selection
 from fencepost.conformance.zoo import strangers_run
@@ -113,12 +119,15 @@ def test_a_stranger_may_form_no_group(fault: str, is_usable: bool) -> None:
         assert forms_groups(make_run(PLAIN, Disguise(patch))) is is_usable
 
 
-def test_a_fault_that_a_difference_hides_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_that_something_else_hides_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     few = tuple(each for each in ALL if "ADMIN-25" in each.requirements)
     monkeypatch.setattr(BundledRun, "select", lambda self, *given: Selection((), few, {}))
     fault = "OffsetDelete GROUP_SUBSCRIBED_TO_TOPIC told as NONE"
-    assert shows_on(PLAIN, fault)
-    assert not shows_on(replace(PLAIN, differences=(("missing APIs", "OffsetDelete"),)), fault)
+    assert shows_on(PLAIN, (), fault)
+    assert not shows_on(replace(PLAIN, differences=(("missing APIs", "OffsetDelete"),)), (), fault)
+    refuse_joins = send_changed(lambda body: body | {"error_code": Error.UNKNOWN_SERVER_ERROR})
+    nobody_joins = rewrite_fault("nobody joins", rewrite_responses("JoinGroup", refuse_joins))
+    assert not shows_on(PLAIN, (nobody_joins,), fault)
 
 
 def test_names_are_those_of_the_response_that_differs_first(few_scenarios: None) -> None:
