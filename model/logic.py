@@ -1,5 +1,7 @@
 """Connectives and guarded values that work on plain booleans and on symbolic ones alike.
 
+Statements, kernels and designs are written with them. The core and the member are plain Python, which a proof rewrites
+(`model/proofs/plain_python.py`); of this module they use types, `emit` and `holds`.
 A symbolic truth value offers `&`, `|`, `negated()` and `choose(a, b)`; a symbolic token or number offers
 `is_absent()`. Anything else is taken as it is.
 """

@@ -160,16 +160,16 @@ def load_changed(
     Modules in `shared` are never copied: those that import only types from changed modules. A changed module may raise
     any exception while it is loaded.
     """
-    codes = {name: compile(tree, str(file_of(name)), "exec") for name, tree in changed.items()}
-    copies = ModuleCopies(codes, wanted, shared)
+    copies = ModuleCopies(changed, wanted, shared)
     return {name: copies.module(name) for name in wanted}
 
 
 class ModuleCopies:
     """Changed modules and copies that are loaded together."""
 
-    def __init__(self, changed: Mapping[str, CodeType], wanted: Sequence[str], shared: Collection[str] = ()) -> None:
+    def __init__(self, changed: Mapping[str, ast.Module], wanted: Sequence[str], shared: Collection[str] = ()) -> None:
         self._changed = changed
+        self._codes = {name: compile(tree, str(file_of(name)), "exec") for name, tree in changed.items()}
         self._copied = {
             name
             for name in dependencies_of(wanted)
@@ -188,7 +188,10 @@ class ModuleCopies:
             copy.__dict__.update(__file__=shipped.__file__, __package__=shipped.__package__)
             copy.__dict__["__builtins__"] = self._builtins
             self._loaded[name] = copy
-            exec(self._changed.get(name) or code_of(name), copy.__dict__)
+            if name in self._changed:
+                # A proof reads it; the file has the shipped source.
+                copy.__dict__["__source__"] = ast.unparse(self._changed[name])
+            exec(self._codes.get(name) or code_of(name), copy.__dict__)
         return self._loaded[name]
 
     def _import(

@@ -13,6 +13,7 @@ import z3
 
 from fencepost.model.kernel_logic import Kernel, KernelEvent
 from fencepost.model.logic import Truth
+from fencepost.model.proofs.plain_python import ModuleTwins
 from fencepost.model.proofs.solver import LimitedSolver
 from fencepost.model.proofs.symbolic_execution import execute_paths
 from fencepost.model.proofs.symbolic_values import Sort, SymbolFactory, formula
@@ -213,15 +214,16 @@ def prove_handler(
     factory = symbols()
     state = factory.arbitrary(state_type, "state")
     arguments = tuple(factory.arbitrary(sort, f"argument.{place}") for place, sort in enumerate(event.sorts))
+    symbolic = ModuleTwins(event.handler.__module__).twin
     solver = LimitedSolver(seed, simple=True)
     solver.add(*factory.domain, formula(event.assumed(state, *arguments)))
-    solver.add(*(formula(one.holds(state)) for one in statements if len(one.subjects) == 1))
+    solver.add(*(formula(symbolic(one.holds)(state)) for one in statements if len(one.subjects) == 1))
 
     def goals_after(result: Any) -> Sequence[Goal]:
         about = {one.id: (state, after(result))[-len(one.subjects) :] for one in statements}
-        return [Goal(one, about[one.id], formula(one.holds(*about[one.id]))) for one in statements]
+        return [Goal(one, about[one.id], formula(symbolic(one.holds)(*about[one.id]))) for one in statements]
 
-    result = check_goals(solver, lambda: event.handler(state, *arguments), goals_after)
+    result = check_goals(solver, lambda: symbolic(event.handler)(state, *arguments), goals_after)
     return HandlerProof(event, result, tuple(decode_goal(one, state, arguments) for one in result.broken))
 
 

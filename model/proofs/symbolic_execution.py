@@ -2,8 +2,9 @@
 
 A handler is an ordinary function on frozen values: `join(group, request, context)`. To prove something about it, it is
 called with values whose fields are symbols (`arbitrary_values`): proxies that stand for terms of the solver. Comparing
-two proxies gives a proxy for a truth value, adding gives one for a number (`symbolic_values`). Nothing in the handler
-is replaced or rewritten. Two things in Python need a plain truth value, though: `if`, and functions such as `any`.
+two proxies gives a proxy for a truth value, adding gives one for a number (`symbolic_values`). Some expressions of
+Python need a plain truth value, though: `and`, `not`, `any`, `x if y else z`. They are rewritten when the proof reads
+the handler's source (`plain_python`), and make one term for both cases. `if` statements are left.
 
 `if` is where paths come from. Python calls `__bool__` on the condition, and `SymbolicBool.__bool__` asks the path that
 is being executed which branch to take (`PathDecisions.decide`):
@@ -30,10 +31,10 @@ possible. Together the paths cover all values that satisfy the assumptions: a br
 says "unsat"; "unknown" counts as possible. A condition that was decided before on the same path is not asked again,
 nor is a branch that the solver's last instance of the path takes.
 
-A loop over slots that forked at each slot would have 2^n paths. So the core does not use `if` there: it computes with
-`and_`, `or_` and `ite` of `model/logic.py`, which build one term for both cases (`merge_values`). `if` remains for the
-single decisions that a reader of the protocol knows by name, each with its rule; tests/model/core/test_style.py keeps
-it so. The tables are of a fixed size, and a free slot stands for no member.
+A loop over slots that forked at each slot would have 2^n paths. So the core has no `if` statement there: it computes
+with expressions, which are merged (`merge_values`). `if` remains for the single decisions that a reader of the protocol
+knows by name, each with its rule; tests/model/core/test_style.py keeps it so. The tables are of a fixed size, and a
+free slot stands for no member.
 
 What this relies on: handlers are pure and finish, so that running one again is the same run; the size of tables is
 fixed; and proxies mean what Python means, which tests compare with plain runs (tests/model/proofs/agreement.py).

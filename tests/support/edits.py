@@ -4,8 +4,13 @@ import inspect
 import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FunctionType
 from typing import Any
+
+import pytest
+
+from fencepost.model.classic.proofs.proof_events import TWINS
 
 
 class StaleEditError(Exception):
@@ -27,11 +32,18 @@ def edited(function: Callable[..., Any], *edits: tuple[str, str]) -> FunctionTyp
 
 @contextmanager
 def mutant(function: Callable[..., Any], before: str, after: str) -> Iterator[None]:
-    """While this lasts, the function has `after` in place of the one `before` in its source, whoever imported it."""
+    """While this lasts, the function has `after` in place of the one `before` in its source, whoever imported it, and
+    whoever reads the source of its module for a proof."""
     assert isinstance(function, FunctionType)
-    original = function.__code__
-    function.__code__ = edited(function, (before, after)).__code__
-    try:
-        yield
-    finally:
-        function.__code__ = original
+    original, scope, shipped = function.__code__, function.__globals__, inspect.getsource(function)
+    changed = edited(function, (before, after)).__code__
+    source = scope.get("__source__") or Path(scope["__file__"]).read_text()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(scope, "__source__", source.replace(shipped, shipped.replace(before, after), 1))
+        function.__code__ = changed
+        TWINS.forget()
+        try:
+            yield
+        finally:
+            function.__code__ = original
+            TWINS.forget()

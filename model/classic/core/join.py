@@ -29,7 +29,7 @@ from fencepost.model.classic.core.state import (
 from fencepost.model.classic.core.static_replacement import replace_static
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
-from fencepost.model.logic import Truth, absent, and_, emit, not_, or_
+from fencepost.model.logic import Truth, emit
 from fencepost.model.sorts import MemberId
 
 
@@ -42,18 +42,18 @@ def join(group: Group, request: JoinRequest, context: Context) -> Step:
     """Handle JoinGroup on a group that exists; the table has a free slot."""
     known = find(group, request.member, Holder.MEMBER)
     has_room = accepts(group, request.member, context.max_group_size)
-    if and_(not_(has_room), or_(not_(is_static_return(group, request)), context.dialect.restart_needs_room)):
+    if not has_room and (not is_static_return(group, request) or context.dialect.restart_needs_room):
         return evict(group, known, request, context)
-    if not_(supports(group, request)):
+    if not supports(group, request):
         member = None if known == NOWHERE else request.member
         return Step(group, refusal(request, Error.INCONSISTENT_GROUP_PROTOCOL, member), "join.unsupported-protocols")
-    if absent(request.member):
-        if absent(request.instance):
+    if request.member is None:
+        if request.instance is None:
             return join_newcomer(group, request, context)
         return join_static(group, request, context)
     pending = find(group, request.member, Holder.PENDING)
     if pending != NOWHERE:
-        if not_(absent(request.instance)):
+        if request.instance is not None:
             response = refusal(request, Error.UNKNOWN_SERVER_ERROR, request.member)
             return Step(group, response, "join.pending-with-instance")
         return admit(group, pending, request.member, request, context, "join.pending")
@@ -67,8 +67,8 @@ def join(group: Group, request: JoinRequest, context: Context) -> Step:
 
 def is_static_return(group: Group, request: JoinRequest) -> Truth:
     """A static member of the group comes back without its id."""
-    named = and_(absent(request.member), not_(absent(request.instance)))
-    return and_(named, find_instance(group, request.instance) != NOWHERE)
+    named = request.member is None and request.instance is not None
+    return named and find_instance(group, request.instance) != NOWHERE
 
 
 def evict(group: Group, known: int, request: JoinRequest, context: Context) -> Step:
@@ -88,7 +88,7 @@ def evict(group: Group, known: int, request: JoinRequest, context: Context) -> S
 def join_newcomer(group: Group, request: JoinRequest, context: Context) -> Step:
     """Table A: a dynamic member without an id (KIP-394)."""
     free = find_free(group)
-    if not_(request.requires_id):
+    if not request.requires_id:
         return admit(group, free, context.choices.member_id, request, context, "join.new")
     slot = Slot(
         holder=Holder.PENDING,

@@ -56,7 +56,7 @@ from fencepost.model.classic.core.state import (
 )
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
-from fencepost.model.logic import Time, Truth, absent, and_, any_, emit, ite, not_, or_
+from fencepost.model.logic import Time, Truth, emit
 from fencepost.model.sorts import MemberId
 
 Progress = tuple[Group, tuple[Output, ...]]
@@ -76,10 +76,10 @@ def prepare_rebalance(group: Group, context: Context) -> Progress:
     outputs: tuple[Output, ...] = ()
     slots: list[Slot] = []
     for slot in group.slots:
-        parked = and_(interrupted, is_member(slot), slot.sync != 0)
+        parked = interrupted and is_member(slot) and slot.sync != 0
         outputs += emit(parked, Output(slot.sync, SyncResponse(Error.REBALANCE_IN_PROGRESS)))
-        cleared = evolve(slot, unsynced=False, assignment=ite(interrupted, None, slot.assignment))
-        slots.append(ite(parked, rearm(evolve(cleared, sync=0), context.now), cleared))
+        cleared = evolve(slot, unsynced=False, assignment=None if interrupted else slot.assignment)
+        slots.append(rearm(evolve(cleared, sync=0), context.now) if parked else cleared)
     begun = evolve(
         group,
         phase=Phase.PREPARING,
@@ -91,7 +91,7 @@ def prepare_rebalance(group: Group, context: Context) -> Progress:
     if group.phase == Phase.EMPTY:
         delay = context.initial_rebalance_delay
         timeout = group_timeout(begun)
-        left = ite(timeout > delay, timeout - delay, 0)
+        left = timeout - delay if timeout > delay else 0
         return evolve(
             begun,
             join_armed=True,
@@ -114,24 +114,26 @@ def arm_join_timer(group: Group, now: Time) -> Group:
 def rearm_join_timer(group: Group, now: Time) -> Group:
     """Only static members are left and none came: another rebalance timeout, of some length at least (STATIC-20)."""
     timeout = group_timeout(group)
-    return evolve(group, join_armed=True, join_deadline=now + ite(timeout > 0, timeout, 1), initial=False)
+    return evolve(group, join_armed=True, join_deadline=now + (timeout if timeout > 0 else 1), initial=False)
 
 
 def try_complete_join(group: Group, context: Context) -> Progress:
     """TRY-COMPLETE: complete the join phase if everyone is there and it is not an initial round."""
-    if and_(group.phase == Phase.PREPARING, not_(group.from_empty), all_joined(group)):
+    if group.phase == Phase.PREPARING and not group.from_empty and all_joined(group):
         return complete_join(group, context)
     return group, ()
 
 
 def complete_join(group: Group, context: Context) -> Progress:
     """COMPLETE-JOIN: drop who did not come, elect, raise the generation, answer every parked JoinGroup."""
-    slots = tuple(ite(and_(is_member(slot), slot.join == 0, absent(slot.instance)), FREE, slot) for slot in group.slots)
+    slots = tuple(
+        FREE if is_member(slot) and slot.join == 0 and slot.instance is None else slot for slot in group.slots
+    )
     group = evolve(group, slots=slots, join_armed=False, initial=False)
     if no_members(group):
         return become_empty(group), ()
     leader = choose_leader(group, context.choices.leader)
-    if absent(leader):
+    if leader is None:
         return rearm_join_timer(group, context.now), ()
     group = evolve(
         group,
@@ -147,11 +149,7 @@ def complete_join(group: Group, context: Context) -> Progress:
     for slot in group.slots:
         outputs += emit(has_rejoined(slot), Output(slot.join, current_response(group, slot)))
     slots = tuple(
-        ite(
-            is_member(slot),
-            rearm(evolve(slot, join=0, is_new=False, unsynced=True), context.now),
-            slot,
-        )
+        rearm(evolve(slot, join=0, is_new=False, unsynced=True), context.now) if is_member(slot) else slot
         for slot in group.slots
     )
     return evolve(group, slots=slots), outputs
@@ -174,18 +172,16 @@ def become_empty(group: Group) -> Group:
 def member_views(group: Group) -> tuple[MemberView, ...]:
     """All members as the leader is told of them; free slots have no id."""
     return tuple(
-        ite(
-            is_member(slot),
-            MemberView(slot.id, slot.instance, metadata_for(slot, group.protocol)),
-            MemberView(None, None, None),
-        )
+        MemberView(slot.id, slot.instance, metadata_for(slot, group.protocol))
+        if is_member(slot)
+        else MemberView(None, None, None)
         for slot in group.slots
     )
 
 
 def current_response(group: Group, slot: Slot) -> JoinResponse:
     """JOIN-OK for a member of the current generation; only the leader is told of the others (JOIN-37)."""
-    return join_response(group, slot.id, ite(slot.id == group.leader, member_views(group), ()))
+    return join_response(group, slot.id, member_views(group) if slot.id == group.leader else ())
 
 
 def join_response(group: Group, member: MemberId | None, members: tuple[MemberView, ...]) -> JoinResponse:
@@ -203,15 +199,15 @@ def join_response(group: Group, member: MemberId | None, members: tuple[MemberVi
 
 def has_remaining_wait(group: Group) -> Truth:
     """Somebody came during this step of the initial delay and time is left for another."""
-    return and_(group.newcomer, group.initial_left != 0)
+    return group.newcomer and group.initial_left != 0
 
 
 def has_unsynced_member(group: Group) -> Truth:
     """Some member has yet to send SyncGroup in this generation."""
-    return any_(and_(is_member(slot), slot.unsynced) for slot in group.slots)
+    return any(is_member(slot) and slot.unsynced for slot in group.slots)
 
 
 def update_sync_timer(group: Group) -> Group:
     """The group with its sync timer cancelled if nobody is waited for any more."""
-    waiting = or_(has_unsynced_member(group), group.stale_unsynced)
-    return evolve(group, sync_armed=and_(group.sync_armed, waiting))
+    waiting = has_unsynced_member(group) or group.stale_unsynced
+    return evolve(group, sync_armed=group.sync_armed and waiting)

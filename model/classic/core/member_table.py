@@ -3,7 +3,7 @@
 from fencepost.model.classic.core.state import FREE, Context, Group, Holder, JoinRequest, Phase, Protocol, Slot
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
-from fencepost.model.logic import Time, Truth, absent, all_, and_, any_, count, ite, largest, not_, or_
+from fencepost.model.logic import Time, Truth
 from fencepost.model.sorts import InstanceId, MemberId, Millis, ProtocolName
 
 NOWHERE = -1
@@ -27,10 +27,10 @@ def is_member(slot: Slot) -> Truth:
 
 def find(group: Group, member: MemberId | None, holder: Holder) -> int:
     """Index of the slot in which `holder` has this id, else NOWHERE."""
-    if absent(member):
+    if member is None:
         return NOWHERE
     for index, slot in enumerate(group.slots):
-        if and_(slot.holder == holder, slot.id == member):
+        if slot.holder == holder and slot.id == member:
             return index
     return NOWHERE
 
@@ -38,7 +38,7 @@ def find(group: Group, member: MemberId | None, holder: Holder) -> int:
 def find_instance(group: Group, instance: InstanceId | None) -> int:
     """Index of the slot of the static member with this instance id, else NOWHERE."""
     for index, slot in enumerate(group.slots):
-        if and_(is_member(slot), not_(absent(slot.instance)), slot.instance == instance):
+        if is_member(slot) and slot.instance is not None and slot.instance == instance:
             return index
     return NOWHERE
 
@@ -53,11 +53,11 @@ def find_free(group: Group) -> int:
 
 def check_member(group: Group, member: MemberId | None, instance: InstanceId | None) -> tuple[Error, int]:
     """CHECK-MEMBER (coordinator.md 1.5): the error, NONE if there is none, and the member's slot."""
-    if not_(absent(instance)):
+    if instance is not None:
         index = find_instance(group, instance)
         if index == NOWHERE:
             return Error.UNKNOWN_MEMBER_ID, NOWHERE
-        if or_(absent(member), group.slots[index].id != member):
+        if member is None or group.slots[index].id != member:
             return Error.FENCED_INSTANCE_ID, NOWHERE
         return Error.NONE, index
     index = find(group, member, Holder.MEMBER)
@@ -66,49 +66,49 @@ def check_member(group: Group, member: MemberId | None, instance: InstanceId | N
 
 def no_members(group: Group) -> Truth:
     """Nobody is a member."""
-    return not_(any_(is_member(slot) for slot in group.slots))
+    return not any(is_member(slot) for slot in group.slots)
 
 
 def all_joined(group: Group) -> Truth:
     """ALL-JOINED: every member has a parked JoinGroup and no id is pending."""
-    return all_(
-        and_(slot.holder != Holder.PENDING, or_(slot.holder != Holder.MEMBER, slot.join != 0)) for slot in group.slots
+    return all(
+        slot.holder != Holder.PENDING and (slot.holder != Holder.MEMBER or slot.join != 0) for slot in group.slots
     )
 
 
 def joined_count(group: Group) -> int:
     """How many members have a parked JoinGroup."""
-    return count(and_(is_member(slot), slot.join != 0) for slot in group.slots)
+    return sum(is_member(slot) and slot.join != 0 for slot in group.slots)
 
 
 def member_count(group: Group) -> int:
     """How many members there are; pending ids are not counted (JOIN-50)."""
-    return count(is_member(slot) for slot in group.slots)
+    return sum(is_member(slot) for slot in group.slots)
 
 
 def group_timeout(group: Group) -> Millis:
     """GROUP-TIMEOUT: the largest rebalance timeout of all members, 0 of none (TIMER-09)."""
-    return largest(ite(is_member(slot), slot.rebalance_timeout, 0) for slot in group.slots)
+    return max(0, *(slot.rebalance_timeout if is_member(slot) else 0 for slot in group.slots))
 
 
 def offers(slot: Slot, name: ProtocolName | None) -> Truth:
     """The member offers a protocol of this name."""
-    return any_(protocol.name == name for protocol in slot.protocols)
+    return any(protocol.name == name for protocol in slot.protocols)
 
 
 def offered_by_all(group: Group, name: ProtocolName | None) -> Truth:
     """Every member offers a protocol of this name."""
-    return and_(not_(absent(name)), all_(or_(not_(is_member(slot)), offers(slot, name)) for slot in group.slots))
+    return name is not None and all(not is_member(slot) or offers(slot, name) for slot in group.slots)
 
 
 def supports(group: Group, request: JoinRequest) -> Truth:
     """SUPPORTS: the protocol type fits and one of the names is offered by every current member."""
-    named = any_(not_(absent(protocol.name)) for protocol in request.protocols)
-    shared = any_(offered_by_all(group, protocol.name) for protocol in request.protocols)
-    return ite(
-        group.phase == Phase.EMPTY,
-        and_(not_(absent(request.protocol_type)), named),
-        and_(request.protocol_type == group.protocol_type, shared),
+    named = any(protocol.name is not None for protocol in request.protocols)
+    shared = any(offered_by_all(group, protocol.name) for protocol in request.protocols)
+    return (
+        request.protocol_type is not None and named
+        if group.phase == Phase.EMPTY
+        else request.protocol_type == group.protocol_type and shared
     )
 
 
@@ -119,16 +119,16 @@ def accepts(group: Group, member: MemberId | None, limit: int) -> Truth:
         return True
     if group.phase == Phase.PREPARING:
         has_joined = False if index == NOWHERE else group.slots[index].join != 0
-        return or_(has_joined, joined_count(group) < limit)
-    return or_(index != NOWHERE, member_count(group) < limit)
+        return has_joined or joined_count(group) < limit
+    return index != NOWHERE or member_count(group) < limit
 
 
 def same_protocols(slot: Slot, protocols: tuple[Protocol, ...]) -> Truth:
     """MATCHES: the same names in the same order with equal metadata (JOIN-34)."""
     if len(slot.protocols) != len(protocols):
         return False
-    return all_(
-        and_(mine.name == theirs.name, mine.metadata == theirs.metadata)
+    return all(
+        mine.name == theirs.name and mine.metadata == theirs.metadata
         for mine, theirs in zip(slot.protocols, protocols, strict=True)
     )
 
@@ -154,13 +154,13 @@ def add_member(group: Group, index: int, request: JoinRequest, member: MemberId 
         client=request.client,
     )
     first = no_members(group)
-    leads = and_(absent(group.leader), not_(group.leader_open))
+    leads = group.leader is None and not group.leader_open
     return evolve(
         group,
         slots=put(group.slots, index, slot),
-        newcomer=or_(group.newcomer, and_(group.phase == Phase.PREPARING, group.from_empty)),
-        protocol_type=ite(first, request.protocol_type, group.protocol_type),
-        leader=ite(leads, member, group.leader),
+        newcomer=group.newcomer or (group.phase == Phase.PREPARING and group.from_empty),
+        protocol_type=request.protocol_type if first else group.protocol_type,
+        leader=member if leads else group.leader,
     )
 
 
@@ -168,9 +168,9 @@ def clear_slot(group: Group, index: int) -> Group:
     """The group without the member or pending id in the slot (REMOVE)."""
     gone = group.slots[index]
     rest = evolve(group, slots=put(group.slots, index, FREE))
-    led = and_(is_member(gone), not_(absent(group.leader)), group.leader == gone.id)
+    led = is_member(gone) and group.leader is not None and group.leader == gone.id
     return evolve(
         rest,
-        leader=ite(led, None, group.leader),
-        leader_open=and_(or_(group.leader_open, led), not_(no_members(rest))),
+        leader=None if led else group.leader,
+        leader_open=(group.leader_open or led) and not no_members(rest),
     )

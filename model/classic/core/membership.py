@@ -27,7 +27,7 @@ from fencepost.model.classic.core.state import (
 )
 from fencepost.model.errors import Error
 from fencepost.model.groups.messages import CommitRequest
-from fencepost.model.logic import Time, absent, and_, emit, not_, or_
+from fencepost.model.logic import Time, emit
 from fencepost.model.sorts import InstanceId, MemberId
 
 
@@ -60,8 +60,8 @@ def renew_session(group: Group, index: int, now: Time) -> Group:
 
 def commit(group: Group, request: CommitRequest, context: Context) -> Step:
     """May this commit be stored? The offsets themselves are kept outside the core."""
-    simple = and_(request.generation < 0, absent(request.member), absent(request.instance))
-    if and_(request.generation < 0, group.phase == Phase.EMPTY):
+    simple = request.generation < 0 and request.member is None and request.instance is None
+    if request.generation < 0 and group.phase == Phase.EMPTY:
         return respond_to_commit(group, request, Error.NONE, "commit.empty")
     if simple:
         return respond_to_commit(group, request, Error.UNKNOWN_MEMBER_ID, "commit.simple-in-active")
@@ -94,11 +94,11 @@ def leave(group: Group, request: LeaveRequest, context: Context) -> Step:
         error, rebalances, (group, silenced) = remove_entry(group, member, instance, context)
         errors.append(error)
         outputs += silenced
-        if and_(rebalances, not_(context.dialect.batch_leave_settles_once)):
+        if rebalances and not context.dialect.batch_leave_settles_once:
             group, responses = rebalance_after_leave(group, context)
             outputs += responses
-        left = or_(left, rebalances)
-    if and_(left, context.dialect.batch_leave_settles_once):
+        left = left or rebalances
+    if left and context.dialect.batch_leave_settles_once:
         group, responses = rebalance_after_leave(group, context)
         outputs += responses
     response = Output(request.handle, LeaveResponse(Error.NONE, tuple(errors)))
@@ -116,8 +116,8 @@ def remove_entry(
     group: Group, member: MemberId | None, instance: InstanceId | None, context: Context
 ) -> tuple[Error, bool, Progress]:
     """One entry: its error, whether the round has to be looked at, and what is left."""
-    if absent(member):
-        if absent(instance):
+    if member is None:
+        if instance is None:
             return Error.UNKNOWN_MEMBER_ID, False, (group, ())
         index = find_instance(group, instance)
         if index == NOWHERE:
@@ -125,7 +125,7 @@ def remove_entry(
         return Error.NONE, True, remove_member(group, index)
     pending = find(group, member, Holder.PENDING)
     if pending != NOWHERE:
-        noticed = or_(context.dialect.pending_leave_rebalances, group.phase == Phase.PREPARING)
+        noticed = context.dialect.pending_leave_rebalances or group.phase == Phase.PREPARING
         return Error.NONE, noticed, (clear_slot(group, pending), ())
     error, index = check_member(group, member, instance)
     if error != Error.NONE:

@@ -21,7 +21,7 @@ from fencepost.model.classic.core.state import (
 )
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
-from fencepost.model.logic import Truth, and_, emit, ite, not_, or_
+from fencepost.model.logic import Truth, emit
 from fencepost.model.sorts import MemberId
 
 
@@ -52,14 +52,14 @@ def take_over_slot(group: Group, index: int, request: JoinRequest, context: Cont
     heir = evolve(
         rearm(slot, context.now),
         id=member,
-        is_new=and_(slot.is_new, context.dialect.replaced_stays_new),
+        is_new=slot.is_new and context.dialect.replaced_stays_new,
         join=request.handle,
         sync=0,
         protocols=request.protocols,
         session_timeout=request.session_timeout,
         rebalance_timeout=request.rebalance_timeout,
     )
-    leader = ite(slot.id == group.leader, member, group.leader)
+    leader = member if slot.id == group.leader else group.leader
     return evolve(with_slot(group, index, heir), leader=leader), outputs
 
 
@@ -74,15 +74,15 @@ def fast_path(
 ) -> Step:
     """No rebalance: answer with the current generation at once (STATIC-08 to STATIC-13)."""
     slot = heir.slots[index]
-    missed = and_(slot.unsynced, context.dialect.replaced_sync_is_missed)
+    missed = slot.unsynced and context.dialect.replaced_sync_is_missed
     after = evolve(
         with_slot(heir, index, evolve(slot, join=0, unsynced=False)),
-        stale_unsynced=or_(heir.stale_unsynced, missed),
+        stale_unsynced=heir.stale_unsynced or missed,
     )
-    tells = and_(led, request.can_skip)
+    tells = led and request.can_skip
     response = evolve(
-        join_response(after, slot.id, ite(tells, member_views(after), ())),
-        leader=ite(and_(led, not_(request.can_skip)), old, after.leader),
+        join_response(after, slot.id, member_views(after) if tells else ()),
+        leader=old if led and not request.can_skip else after.leader,
         skip_assignment=tells,
     )
     return Step(after, (*fenced, Output(request.handle, response)), "join.replace.stable")

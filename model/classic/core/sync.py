@@ -15,7 +15,7 @@ from fencepost.model.classic.core.state import (
 )
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
-from fencepost.model.logic import Truth, absent, and_, emit, ite, not_, or_
+from fencepost.model.logic import Truth, emit
 from fencepost.model.sorts import Assignment, MemberId
 
 
@@ -33,7 +33,7 @@ def sync(group: Group, request: SyncRequest, context: Context) -> Step:
         return sync_error(group, request, error, "sync.fenced")
     if request.generation != group.generation:
         return sync_error(group, request, Error.ILLEGAL_GENERATION, "sync.other-generation")
-    if not_(names_protocol(group, request, context)):
+    if not names_protocol(group, request, context):
         return sync_error(group, request, Error.INCONSISTENT_GROUP_PROTOCOL, "sync.other-protocol")
     if group.phase == Phase.PREPARING:
         return sync_error(group, request, Error.REBALANCE_IN_PROGRESS, "sync.preparing")
@@ -44,13 +44,13 @@ def sync(group: Group, request: SyncRequest, context: Context) -> Step:
 
 def names_protocol(group: Group, request: SyncRequest, context: Context) -> Truth:
     """Protocol type and name, where given, are the group's (KIP-559)."""
-    named = or_(absent(request.protocol), request.protocol == group.protocol, accepts_any_protocol(group, context))
-    return and_(or_(absent(request.protocol_type), request.protocol_type == group.protocol_type), named)
+    named = request.protocol is None or request.protocol == group.protocol or accepts_any_protocol(group, context)
+    return (request.protocol_type is None or request.protocol_type == group.protocol_type) and named
 
 
 def accepts_any_protocol(group: Group, context: Context) -> Truth:
     """No protocol is selected, and so none is wrong (DIV-21)."""
-    if not_(absent(group.protocol)):
+    if group.protocol is not None:
         return False
     return context.dialect.unselected_protocol_fits_any
 
@@ -64,7 +64,7 @@ def sync_stable(group: Group, index: int, request: SyncRequest, context: Context
     """The assignment is known: hand it out, whatever the request carries (SYNC-16, SYNC-17)."""
     slot = evolve(group.slots[index], unsynced=False)
     response = (Output(request.handle, sync_success(group, slot)),)
-    if not_(context.dialect.sync_in_stable_keeps_session):
+    if not context.dialect.sync_in_stable_keeps_session:
         slot = rearm(slot, context.now)
     return Step(update_sync_timer(with_slot(group, index, slot)), response, "sync.stable")
 
@@ -80,10 +80,10 @@ def sync_completing(group: Group, index: int, request: SyncRequest, context: Con
     slots: list[Slot] = []
     for member in waiting.slots:
         assigned = evolve(member, assignment=assignment_for(request, member.id))
-        parked = and_(is_member(member), member.sync != 0)
+        parked = is_member(member) and member.sync != 0
         outputs += emit(parked, Output(member.sync, sync_success(group, assigned)))
-        answered = ite(parked, rearm(evolve(assigned, sync=0), context.now), assigned)
-        slots.append(ite(is_member(member), answered, member))
+        answered = rearm(evolve(assigned, sync=0), context.now) if parked else assigned
+        slots.append(answered if is_member(member) else member)
     after = evolve(waiting, phase=Phase.STABLE, from_empty=False, slots=tuple(slots))
     return Step(update_sync_timer(after), dropped + outputs, "sync.leader")
 
@@ -92,5 +92,5 @@ def assignment_for(request: SyncRequest, member: MemberId | None) -> Assignment 
     """What the leader gives this member: the last entry for its id, None if it is left out (SYNC-13)."""
     assignment: Assignment | None = None
     for owner, given in request.assignments:
-        assignment = ite(owner == member, given, assignment)
+        assignment = given if owner == member else assignment
     return assignment

@@ -12,17 +12,17 @@ from fencepost.model.classic.core.member_table import all_joined, clear_slot, is
 from fencepost.model.classic.core.membership import remove_member
 from fencepost.model.classic.core.state import Context, Group, Holder, Phase, Step
 from fencepost.model.frozen import evolve
-from fencepost.model.logic import Truth, and_, ite, not_, or_
+from fencepost.model.logic import Truth
 
 
 def expire_member(group: Group, index: int, context: Context) -> Step:
     """The member timer of a slot: a pending id, a first JoinGroup parked too long, or a session."""
     slot = group.slots[index]
-    if or_(slot.holder == Holder.NOBODY, not_(slot.armed), context.now < slot.deadline):
+    if slot.holder == Holder.NOBODY or not slot.armed or context.now < slot.deadline:
         return Step(group, (), "timer.not-due")
     if slot.holder == Holder.PENDING:
         return check_join_phase(clear_slot(group, index), context, "timer.pending-id")
-    if and_(not_(slot.is_new), or_(slot.join != 0, slot.sync != 0)):
+    if not slot.is_new and (slot.join != 0 or slot.sync != 0):
         # Waiting is a sign of life; the next answer arms the timer again (TIMER-03, TIMER-04).
         return Step(with_slot(group, index, evolve(slot, armed=False)), (), "timer.parked")
     rule = "timer.new-member" if slot.is_new else "timer.session"
@@ -36,8 +36,8 @@ def expire_member(group: Group, index: int, context: Context) -> Step:
 
 def check_join_phase(group: Group, context: Context, rule: str) -> Step:
     """Complete the join phase if the one that just went was the last obstacle (DIV-09)."""
-    if and_(group.phase == Phase.PREPARING, group.from_empty):
-        if and_(context.dialect.expiry_cuts_initial_delay, all_joined(group)):
+    if group.phase == Phase.PREPARING and group.from_empty:
+        if context.dialect.expiry_cuts_initial_delay and all_joined(group):
             after, outputs = complete_join(group, context)
             return Step(after, outputs, rule)
         return Step(group, (), rule)
@@ -47,25 +47,25 @@ def check_join_phase(group: Group, context: Context, rule: str) -> Step:
 
 def extends_initial_delay(group: Group, context: Context) -> Truth:
     """Newcomers extend the initial delay (LAT-08, DIV-04)."""
-    if not_(context.dialect.initial_delay_grows):
+    if not context.dialect.initial_delay_grows:
         return False
-    return or_(group.generation == 0, context.dialect.initial_delay_grows_always)
+    return group.generation == 0 or context.dialect.initial_delay_grows_always
 
 
 def expire_join(group: Group, context: Context) -> Step:
     """The join timer: another step of the initial delay (KIP-134), or the end of the join phase."""
-    if or_(group.phase != Phase.PREPARING, not_(group.join_armed), context.now < group.join_deadline):
+    if group.phase != Phase.PREPARING or not group.join_armed or context.now < group.join_deadline:
         return Step(group, (), "timer.not-due")
-    if and_(group.initial, has_remaining_wait(group), extends_initial_delay(group, context)):
+    if group.initial and has_remaining_wait(group) and extends_initial_delay(group, context):
         left = group.initial_left
-        wait = ite(context.initial_rebalance_delay < left, context.initial_rebalance_delay, left)
+        wait = context.initial_rebalance_delay if context.initial_rebalance_delay < left else left
         waited = group.initial_wait
         longer = evolve(
             group,
             newcomer=False,
             join_deadline=context.now + wait,
             initial_wait=wait,
-            initial_left=ite(left > waited, left - waited, 0),
+            initial_left=left - waited if left > waited else 0,
         )
         return Step(longer, (), "timer.initial-delay-grows")
     rule = "timer.initial-delay" if group.initial else "timer.rebalance"
@@ -75,12 +75,12 @@ def expire_join(group: Group, context: Context) -> Step:
 
 def expire_sync(group: Group, context: Context) -> Step:
     """The sync timer: who has not synced is removed, whether or not it heartbeats (KAFKA-12890)."""
-    if or_(not_(group.sync_armed), context.now < group.sync_deadline):
+    if not group.sync_armed or context.now < group.sync_deadline:
         return Step(group, (), "timer.not-due")
-    if not_(or_(has_unsynced_member(group), group.stale_unsynced)):
+    if not (has_unsynced_member(group) or group.stale_unsynced):
         return Step(evolve(group, sync_armed=False), (), "timer.sync-idle")
     rest = evolve(group, sync_armed=False)
     for index, slot in enumerate(group.slots):
-        rest = ite(and_(is_member(slot), slot.unsynced), clear_slot(rest, index), rest)
+        rest = clear_slot(rest, index) if is_member(slot) and slot.unsynced else rest
     after, outputs = prepare_rebalance(rest, context)
     return Step(after, outputs, "timer.sync")

@@ -23,7 +23,7 @@ from fencepost.model.classic.core.state import (
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
 from fencepost.model.groups.messages import CommitRequest
-from fencepost.model.logic import Truth, absent, and_, any_, holds, ite, not_, or_
+from fencepost.model.logic import Truth, holds
 from fencepost.model.sorts import (
     Assignment,
     Handle,
@@ -128,7 +128,7 @@ def ask_rejoin(member: Member) -> MemberStep:
 
 def disconnect(member: Member) -> MemberStep:
     """The unanswered request is given up; generation and id are kept (MEMBER-14)."""
-    return MemberStep(evolve(member, waiting=0, rejoins=or_(member.rejoins, member.waiting != 0)), (), "member.lost")
+    return MemberStep(evolve(member, waiting=0, rejoins=member.rejoins or member.waiting != 0), (), "member.lost")
 
 
 def no_partitions(parts: PartitionFlags) -> PartitionFlags:
@@ -138,11 +138,11 @@ def no_partitions(parts: PartitionFlags) -> PartitionFlags:
 
 def join(member: Member, handle: Handle) -> MemberStep:
     """Poll: give up what has to be given up, and send JoinGroup (MEMBER-04, MEMBER-06, CALLBACK-02, -04, -05)."""
-    if or_(not_(member.rejoins), member.waiting != 0):
+    if not member.rejoins or member.waiting != 0:
         return MemberStep(member)
     settings = member.settings
-    keeps = and_(settings.cooperative, member.generation != NO_GENERATION)
-    owned = tuple(and_(keeps, mine) for mine in member.owned)
+    keeps = settings.cooperative and member.generation != NO_GENERATION
+    owned = tuple(keeps and mine for mine in member.owned)
     request = JoinRequest(
         handle=handle,
         member=member.id,
@@ -162,7 +162,7 @@ def on_join_response(
     member: Member, handle: Handle, response: JoinResponse, next_handle: Handle, plan: tuple[MemberId | None, ...]
 ) -> MemberStep:
     """JoinGroup is answered. Should the member lead, `plan` says who gets each partition, None for nobody."""
-    if or_(handle == 0, handle != member.waiting):
+    if handle == 0 or handle != member.waiting:
         return MemberStep(member, (), "member.late-answer")
     member = evolve(member, waiting=0)
     if member.state != MemberState.PREPARING_REBALANCE:
@@ -174,7 +174,7 @@ def on_join_response(
         return MemberStep(lose_membership(member), (), "member.join.unknown-member")
     if response.error != Error.NONE:
         return MemberStep(member, (), "member.join.refused")
-    leads = and_(response.leader == response.member, not_(response.skip_assignment))
+    leads = response.leader == response.member and not response.skip_assignment
     request = SyncRequest(
         handle=next_handle,
         member=response.member,
@@ -182,7 +182,7 @@ def on_join_response(
         generation=response.generation,
         protocol_type=response.protocol_type,
         protocol=response.protocol,
-        assignments=ite(leads, assignments(response.members, plan), ()),
+        assignments=assignments(response.members, plan) if leads else (),
     )
     syncing = evolve(
         member,
@@ -208,7 +208,7 @@ def claimed_partitions(members: tuple[MemberView, ...], plan: tuple[MemberId | N
     """Whether a member claims the partition that the plan gives to another, or to nobody."""
     # Asked once for each partition, not for each member too: a leader of hundreds plans in time.
     return tuple(
-        any_(and_(holds(other.metadata, partition), other.id != owner) for other in members)
+        any(holds(other.metadata, partition) and other.id != owner for other in members)
         for partition, owner in enumerate(plan)
     )
 
@@ -217,12 +217,12 @@ def gets_partition(
     claimed: PartitionFlags, view: MemberView, plan: tuple[MemberId | None, ...], partition: int
 ) -> Truth:
     """The member gets the partition; `claimed` says which another one claims."""
-    return and_(not_(absent(view.id)), plan[partition] == view.id, not_(claimed[partition]))
+    return view.id is not None and plan[partition] == view.id and not claimed[partition]
 
 
 def on_sync_response(member: Member, handle: Handle, response: SyncResponse, commit_handle: Handle = 0) -> MemberStep:
     """SyncGroup is answered. With a `commit_handle` a cooperative member commits what it gives up (CALLBACK-16)."""
-    if or_(handle == 0, handle != member.waiting):
+    if handle == 0 or handle != member.waiting:
         return MemberStep(member, (), "member.late-answer")
     member = evolve(member, waiting=0)
     if member.state != MemberState.COMPLETING_REBALANCE:
@@ -234,10 +234,12 @@ def on_sync_response(member: Member, handle: Handle, response: SyncResponse, com
     if response.error != Error.NONE:
         return MemberStep(member, (), "member.sync.refused")
     owned = tuple(holds(response.assignment, part) for part in range(len(member.owned)))
-    revoked = tuple(and_(had, not_(has)) for had, has in zip(member.owned, owned, strict=True))
-    stable = evolve(member, state=MemberState.STABLE, owned=owned, owned_in=member.generation, rejoins=any_(revoked))
-    last = SentRequest(PartitionCommit(commit_request(member, commit_handle), revoked), any_(revoked))
-    return MemberStep(stable, () if commit_handle == 0 else (last,), "member.sync.answered")
+    revoked = tuple(had and not has for had, has in zip(member.owned, owned, strict=True))
+    stable = evolve(member, state=MemberState.STABLE, owned=owned, owned_in=member.generation, rejoins=any(revoked))
+    last = SentRequest(PartitionCommit(commit_request(member, commit_handle), revoked), any(revoked))
+    if commit_handle == 0:
+        return MemberStep(stable, (), "member.sync.answered")
+    return MemberStep(stable, (last,), "member.sync.answered")
 
 
 def commit_request(member: Member, handle: Handle) -> CommitRequest:
@@ -249,8 +251,8 @@ def commit(member: Member, handle: Handle, wanted: PartitionFlags) -> MemberStep
     """Commit the wanted partitions that it owns; only a stable member sends it (MCOMMIT-08, MCOMMIT-11)."""
     if member.state != MemberState.STABLE:
         return MemberStep(member)
-    partitions = tuple(and_(mine, want) for mine, want in zip(member.owned, wanted, strict=True))
-    sent = SentRequest(PartitionCommit(commit_request(member, handle), partitions), any_(partitions))
+    partitions = tuple(mine and want for mine, want in zip(member.owned, wanted, strict=True))
+    sent = SentRequest(PartitionCommit(commit_request(member, handle), partitions), any(partitions))
     return MemberStep(member, (sent,), "member.commit")
 
 
@@ -263,7 +265,7 @@ def on_commit_response(member: Member, request: CommitRequest, response: CommitR
 
 def heartbeat(member: Member, handle: Handle) -> MemberStep:
     """Heartbeat under the present generation (HBT-02, HBT-03, HBT-04)."""
-    if or_(member.state == MemberState.UNJOINED, member.state == MemberState.PREPARING_REBALANCE):
+    if member.state == MemberState.UNJOINED or member.state == MemberState.PREPARING_REBALANCE:
         return MemberStep(member)
     request = HeartbeatRequest(handle, member.id, member.settings.instance, member.generation)
     return MemberStep(member, (SentRequest(request),), "member.heartbeat")
@@ -271,21 +273,21 @@ def heartbeat(member: Member, handle: Handle) -> MemberStep:
 
 def on_heartbeat_response(member: Member, request: HeartbeatRequest, response: HeartbeatResponse) -> MemberStep:
     """Heartbeat is answered (MEMBER-10, -12, -13, -15)."""
-    if and_(response.error == Error.REBALANCE_IN_PROGRESS, member.state == MemberState.STABLE):
+    if response.error == Error.REBALANCE_IN_PROGRESS and member.state == MemberState.STABLE:
         return MemberStep(evolve(member, rejoins=True), (), "member.heartbeat.rebalance")
-    if and_(response.error == Error.FENCED_INSTANCE_ID, is_current(member, request.member, request.generation)):
+    if response.error == Error.FENCED_INSTANCE_ID and is_current(member, request.member, request.generation):
         return MemberStep(lose_membership(member), (), "member.heartbeat.fenced")
     return handle_error(member, request.member, request.generation, response.error, "member.heartbeat.answered")
 
 
 def is_current(member: Member, sender: MemberId | None, generation: int) -> Truth:
     """The generation has not changed since the request was sent (MEMBER-15)."""
-    return and_(member.id == sender, member.generation == generation)
+    return member.id == sender and member.generation == generation
 
 
 def handle_error(member: Member, sender: MemberId | None, generation: int, error: Error, rule: str) -> MemberStep:
     """The member after an answer to a request of this sender and generation."""
-    if not_(is_current(member, sender, generation)):
+    if not is_current(member, sender, generation):
         return MemberStep(member, (), "member.late-answer")
     if error == Error.ILLEGAL_GENERATION:
         return MemberStep(lose_generation(member), (), "member.illegal-generation")
@@ -306,7 +308,7 @@ def lose_membership(member: Member) -> Member:
 
 def leave(member: Member, handle: Handle) -> MemberStep:
     """Unsubscribe, or too long without a poll; a static member sends nothing (HBT-06, MEMBER-22 to -24)."""
-    if or_(member.state == MemberState.UNJOINED, absent(member.id)):
+    if member.state == MemberState.UNJOINED or member.id is None:
         return MemberStep(lose_membership(member), (), "member.leave.unjoined")
-    sent = SentRequest(LeaveRequest(handle, ((member.id, None),)), absent(member.settings.instance))
+    sent = SentRequest(LeaveRequest(handle, ((member.id, None),)), member.settings.instance is None)
     return MemberStep(lose_membership(member), (sent,), "member.leave")

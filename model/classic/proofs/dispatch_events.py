@@ -29,6 +29,7 @@ from fencepost.model.classic.proofs.proof_events import (
     any_context,
     coordinator_events,
     member_events,
+    symbolic,
 )
 from fencepost.model.classic.proofs.symbolic_history import GroupSymbols
 from fencepost.model.classic.theorems.dispatch_statements import DispatchedStep, MemberRequest, dispatch_request
@@ -97,7 +98,7 @@ def dispatch_event(name: str, make: RequestMaker) -> ProofEvent:
 
     def run(situation: Situation) -> EventResult:
         choices, stored, request, cluster, moment = situation.arguments
-        step = dispatch_choice(choices, stored, request, cluster, moment)
+        step = symbolic(dispatch_choice)(choices, stored, request, cluster, moment)
         result = Step(step.after.group or Group(), (), step.rule)
         return EventResult(situation.group, situation.ghost, None, ((True, step),), result)
 
@@ -188,8 +189,8 @@ def with_log(event: ProofEvent, early: bool, log: GroupLog) -> ProofEvent:
         if not isinstance(step, Step):
             return replace(result, record=record)
         changes = step.group is not situation.group
-        if changes and log.writes_record(situation.group, step, situation.arguments[-1]):
-            record = GroupRecord(log.group_record(step.group, situation.arguments[-1]))
+        if changes and symbolic(log.writes_record)(situation.group, step, situation.arguments[-1]):
+            record = GroupRecord(symbolic(log.group_record)(step.group, situation.arguments[-1]))
         assert record is not None
         acknowledged = [
             (when, RecordedStep(fact, record.group)) for when, fact in result.sent if isinstance(fact, CoordinatorStep)
@@ -213,7 +214,7 @@ def load_event(early: bool, log: GroupLog) -> ProofEvent:
         return Situation(symbols, symbols.arbitrary(Group, "group"), arguments=(moment,), record=any_record(symbols))
 
     def run(situation: Situation) -> EventResult:
-        step = log.load_record(recorded_group(situation), *situation.arguments)
+        step = symbolic(log.load_record)(recorded_group(situation), *situation.arguments)
         return EventResult(step.group, situation.ghost, None, (), step, situation.record)
 
     return ProofEvent("load", log.load_record, prepare, run, subject=recorded_group)

@@ -23,6 +23,7 @@ from fencepost.model.classic.proofs.proof_events import (
     Situation,
     coordinator_events,
     member_events,
+    symbolic,
 )
 from fencepost.model.classic.proofs.symbolic_history import GroupSymbols, SymbolicGhostState
 from fencepost.model.classic.theorems.dispatch_statements import DISPATCH_THEOREMS
@@ -121,7 +122,7 @@ def assumptions(statements: Sequence[Statement], terms: ValuesByType) -> Iterato
     """Every statement about everything there is."""
     for one in statements:
         for arguments in itertools.product(*(terms.get(kind, []) for kind in one.subjects)):
-            holds = one.holds(*arguments)
+            holds = symbolic(one.holds)(*arguments)
             if holds is not True:
                 yield formula(holds)
 
@@ -239,7 +240,7 @@ class GoalMaker:
         key = (one.id, tuple(made.key for made in choice))
         term = self._terms.get(key)
         if term is None:
-            holds = or_(*(not_(made.when) for made in choice), one.holds(*(made.value for made in choice)))
+            holds = or_(*(not_(made.when) for made in choice), symbolic(one.holds)(*(made.value for made in choice)))
             term = self._terms[key] = formula(holds)
         return term
 

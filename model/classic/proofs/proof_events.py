@@ -41,8 +41,14 @@ from fencepost.model.classic.theorems.step_statements import CoordinatorStep, In
 from fencepost.model.errors import Error
 from fencepost.model.groups.messages import CommitRequest
 from fencepost.model.logic import Token, Truth, absent, any_, not_, or_
+from fencepost.model.proofs.plain_python import ModuleTwins
 from fencepost.model.proofs.symbolic_values import SymbolicNumber, SymbolicToken, formula, number_term
 from fencepost.model.proofs.terms import Term
+
+TWINS = ModuleTwins("fencepost.model.classic.core", "fencepost.model.classic.member.member")
+"""The twins of the core and of the member, and of all that calls them."""
+symbolic = TWINS.twin
+"""A handler, or a predicate about groups and members, as it runs on symbolic values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +147,12 @@ def request_event(name: str, handler: Callable[..., Step], kind: type) -> ProofE
 
     def run(situation: Situation) -> EventResult:
         request, moment = situation.arguments
-        step = handler(situation.group, request, moment)
+        step = symbolic(handler)(situation.group, request, moment)
         ledger = situation.ghost
         if isinstance(request, JoinRequest):
-            ledger = record_new_id(ledger, situation.group, moment.choices.member_id, request.instance, request.handle)
+            ledger = symbolic(record_new_id)(
+                ledger, situation.group, moment.choices.member_id, request.instance, request.handle
+            )
         return after_coordinator_step(situation, step, ledger, request)
 
     return ProofEvent(name, handler, prepare, run)
@@ -171,7 +179,7 @@ def batch_leave(name: str, *, settles_once: bool) -> ProofEvent:
         return Situation(symbols, group, arguments=(request, moment))
 
     def run(situation: Situation) -> EventResult:
-        step = leave(situation.group, *situation.arguments)
+        step = symbolic(leave)(situation.group, *situation.arguments)
         return after_coordinator_step(situation, step, situation.ghost, situation.arguments[0])
 
     return ProofEvent(name, leave, prepare, run)
@@ -191,7 +199,7 @@ def leave_entry() -> ProofEvent:
 
     def run(situation: Situation) -> EventResult:
         member, instance, _ = situation.arguments
-        step = leave_entry_step(situation.group, *situation.arguments)
+        step = symbolic(leave_entry_step)(situation.group, *situation.arguments)
         return after_coordinator_step(situation, step, situation.ghost, LeaveRequest(0, ((member, instance),)))
 
     return ProofEvent("leave-entry", leave_entry_step, prepare, run, _LEAVING, _LEAVING)
@@ -210,7 +218,7 @@ def leave_settlement() -> ProofEvent:
         return Situation(symbols, symbols.arbitrary(Group, "group"), arguments=(any_context(symbols),))
 
     def run(situation: Situation) -> EventResult:
-        step = leave_settlement_step(situation.group, *situation.arguments)
+        step = symbolic(leave_settlement_step)(situation.group, *situation.arguments)
         return after_coordinator_step(situation, step, situation.ghost, LeaveRequest(0, ()))
 
     return ProofEvent("leave-settlement", leave_settlement_step, prepare, run, _LEAVING)
@@ -230,7 +238,7 @@ def timer_event(name: str, handler: Callable[..., Step], kind: TimerKind, *index
         return Situation(symbols, group, arguments=(*index, any_context(symbols)))
 
     def run(situation: Situation) -> EventResult:
-        step = handler(situation.group, *situation.arguments)
+        step = symbolic(handler)(situation.group, *situation.arguments)
         return after_coordinator_step(situation, step, situation.ghost, TimerExpiry(kind, *index))
 
     return ProofEvent(name, handler, prepare, run)
@@ -239,7 +247,7 @@ def timer_event(name: str, handler: Callable[..., Step], kind: TimerKind, *index
 def after_coordinator_step(situation: Situation, step: Step, ghost: GhostState, cause: Input) -> EventResult:
     """The world after a step of the coordinator, with the step itself and the responses that matter."""
     if step.group is not situation.group:
-        ghost = record_coordinator_step(ghost, situation.group, step.group, situation.symbols.partitions)
+        ghost = symbolic(record_coordinator_step)(ghost, situation.group, step.group, situation.symbols.partitions)
     moment: Context = situation.arguments[-1]
     change = CoordinatorStep(situation.group, cause, moment, step.group, step.outputs)
     sent: list[tuple[Any, Any]] = [(True, change)]
@@ -336,7 +344,7 @@ def member_event(
 
     def run(situation: Situation) -> EventResult:
         assert situation.process is not None
-        step = handler(situation.process.member, *situation.arguments)
+        step = symbolic(handler)(situation.process.member, *situation.arguments)
         return after_member_step(situation, step, cause(situation))
 
     return ProofEvent(name, handler, prepare, run)
@@ -354,7 +362,7 @@ def response_event(name: str, handler: Callable[..., MemberStep], kind: type, *m
     def run(situation: Situation) -> EventResult:
         assert situation.process is not None
         handle, response, *_ = situation.arguments
-        step = handler(situation.process.member, *situation.arguments)
+        step = symbolic(handler)(situation.process.member, *situation.arguments)
         return after_member_step(situation, step, HeardResponse(response, handle))
 
     return ProofEvent(name, handler, prepare, run)
@@ -365,7 +373,7 @@ def after_member_step(situation: Situation, step: MemberStep, cause: MemberActio
     assert situation.process is not None
     ledger = situation.ghost
     for sent in step.sent_requests:
-        ledger = record_request(ledger, situation.process.name, sent.request)
+        ledger = symbolic(record_request)(ledger, situation.process.name, sent.request)
     process = replace(situation.process, member=step.member)
     change = MemberChange(situation.process.member, cause, step.member, step.sent_requests)
     requests = tuple((one.when, one.request) for one in step.sent_requests)

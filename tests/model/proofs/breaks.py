@@ -63,7 +63,7 @@ BREAKS = (
     one(
         "04 instance ids are not fenced",
         member_table.check_member,
-        "or_(absent(member), group.slots[index].id != member)",
+        "member is None or group.slots[index].id != member",
         "False",
         "commit",
         "T2",
@@ -79,7 +79,7 @@ BREAKS = (
     one(
         "06 the sync timer removes nobody",
         timers.expire_sync,
-        "and_(is_member(slot), slot.unsynced)",
+        "is_member(slot) and slot.unsynced",
         "False",
         "expire-sync",
         "T13",
@@ -87,12 +87,14 @@ BREAKS = (
     one(
         "06b the sync timer never fires",
         timers.expire_sync,
-        "or_(not_(group.sync_armed), context.now < group.sync_deadline)",
+        "not group.sync_armed or context.now < group.sync_deadline",
         "True",
         "expire-sync",
         "T9",
     ),
-    one("07 a session ends early", timers.expire_member, ", context.now < slot.deadline", "", "expire-member-0", "T9"),
+    one(
+        "07 a session ends early", timers.expire_member, " or context.now < slot.deadline", "", "expire-member-0", "T9"
+    ),
     one(
         "07b the join timer never fires",
         timers.expire_join,
@@ -120,7 +122,7 @@ BREAKS = (
     one(
         "10 a commit without a generation in any phase",
         membership.commit,
-        "and_(request.generation < 0, group.phase == Phase.EMPTY)",
+        "request.generation < 0 and group.phase == Phase.EMPTY",
         "request.generation < 0",
         "commit",
         "T2-simple",
@@ -128,14 +130,14 @@ BREAKS = (
     one(
         "11 the last entry of a LeaveGroup decides",
         membership.leave,
-        "left = or_(left, rebalances)",
+        "left = left or rebalances",
         "left = rebalances",
         "leave-two",
     ),
     one(
         "12 assignments outlive an interrupted generation",
         join_phase.prepare_rebalance,
-        "ite(interrupted, None, slot.assignment)",
+        "None if interrupted else slot.assignment",
         "slot.assignment",
         "sync",
     ),
@@ -178,7 +180,7 @@ BREAKS = (
     one(
         "19 absent dynamic members are kept",
         join_phase.complete_join,
-        "and_(is_member(slot), slot.join == 0, absent(slot.instance))",
+        "is_member(slot) and slot.join == 0 and slot.instance is None",
         "False",
         "expire-join",
         "T11",
@@ -186,7 +188,7 @@ BREAKS = (
     one(
         "21 an eager member keeps what it owns",
         member.join,
-        "and_(settings.cooperative, member.generation != NO_GENERATION)",
+        "settings.cooperative and member.generation != NO_GENERATION",
         "True",
         "member-join",
     ),
@@ -194,17 +196,17 @@ BREAKS = (
         "22 a member adds to what it owns",
         member.on_sync_response,
         "tuple(holds(response.assignment, part) for part in range(len(member.owned)))",
-        "tuple(or_(mine, holds(response.assignment, part)) for part, mine in enumerate(member.owned))",
+        "tuple(mine or holds(response.assignment, part) for part, mine in enumerate(member.owned))",
         "member-sync-response",
     ),
     one(
-        "23 the leader ignores claims", member.gets_partition, ", not_(claimed[partition])", "", "member-join-response"
+        "23 the leader ignores claims", member.gets_partition, " and not claimed[partition]", "", "member-join-response"
     ),
     one(
         "24 a leader that did not rejoin leads",
         protocol_selection.choose_leader,
-        "stays = any_(and_(has_rejoined(slot), slot.id == group.leader) for slot in group.slots)",
-        "stays = not_(absent(group.leader))",
+        "stays = any(has_rejoined(slot) and slot.id == group.leader for slot in group.slots)",
+        "stays = group.leader is not None",
         "expire-join",
         "T7",
     ),
@@ -217,7 +219,7 @@ BREAKS = (
         "join",
         "T12",
     ),
-    one("28 protocols are not compared", join.join, "not_(supports(group, request))", "False", "join"),
+    one("28 protocols are not compared", join.join, "not supports(group, request)", "False", "join"),
     one(
         "30 the first JoinGroup ends the join phase",
         join_phase.try_complete_join,
@@ -245,14 +247,14 @@ BREAKS = (
         "33 only the leader's JoinGroup is answered",
         join_phase.complete_join,
         "emit(has_rejoined(slot), ",
-        "emit(and_(has_rejoined(slot), slot.id == group.leader), ",
+        "emit(has_rejoined(slot) and slot.id == group.leader, ",
         "expire-join",
         "T12",
     ),
     one(
         "34 everybody is told of the members",
         join_phase.current_response,
-        "ite(slot.id == group.leader, member_views(group), ())",
+        "member_views(group) if slot.id == group.leader else ()",
         "member_views(group)",
         "expire-join",
         "T16",
@@ -270,7 +272,7 @@ BREAKS = (
         "37 the vote ignores what others offer",
         protocol_selection.vote,
         "offered_by_all(group, protocol.name)",
-        "not_(absent(protocol.name))",
+        "protocol.name is not None",
         "expire-join",
         "T18",
     ),
@@ -285,7 +287,7 @@ BREAKS = (
     one(
         "39 a newcomer unseats the leader",
         member_table.add_member,
-        "leader=ite(leads, member, group.leader)",
+        "leader=member if leads else group.leader",
         "leader=member",
         "join",
         "T14",
@@ -293,7 +295,7 @@ BREAKS = (
     one(
         "40 a static leader that returns keeps its old id as leader",
         static_replacement.take_over_slot,
-        "ite(slot.id == group.leader, member, group.leader)",
+        "member if slot.id == group.leader else group.leader",
         "group.leader",
         "join",
         "T7",
@@ -302,7 +304,7 @@ BREAKS = (
         "41 the answer depends on the client",
         join_phase.join_response,
         "leader=group.leader",
-        "leader=ite(any_(not_(absent(slot.client)) for slot in group.slots), member, group.leader)",
+        "leader=member if any(slot.client is not None for slot in group.slots) else group.leader",
         "expire-join",
         "T1",
     ),

@@ -29,7 +29,7 @@ IDLE: dict[str, tuple[Callable[..., Any], str, str, str, str]] = {
         join_phase.complete_join,
         "Output(slot.join, current_response(group, slot))",
         "Output(slot.join, evolve(current_response(group, slot),"
-        " error=ite(slot.id == group.leader, Error.NONE, Error.NOT_COORDINATOR)))",
+        " error=Error.NONE if slot.id == group.leader else Error.NOT_COORDINATOR))",
         "expire-join",
         "T12",
     ),
@@ -129,7 +129,7 @@ IDLE: dict[str, tuple[Callable[..., Any], str, str, str, str]] = {
     ),
     "a join phase ends while a member is missing": (
         join_phase.try_complete_join,
-        ", all_joined(group)",
+        " and all_joined(group)",
         "",
         "join",
         "T10",

@@ -53,7 +53,7 @@ MUTANTS: list[tuple[Callable[..., Any], str, str, str, set[str]]] = [
     (join_phase.prepare_rebalance, "evolve(cleared, sync=0)", "cleared", "expire-sync", {"group-parked"}),
     (member.on_sync_response, "handle != member.waiting", "False", "member-sync-response", {"member-owns"}),
     (member.gets_partition, "plan[partition] == view.id", "True", "member-join-response", {"sync-request"}),
-    (member.gets_partition, ", not_(claimed[partition])", "", "member-join-response", {"sync-request-claims"}),
+    (member.gets_partition, " and not claimed[partition]", "", "member-join-response", {"sync-request-claims"}),
     (sync.sync, "group.phase == Phase.PREPARING", "False", "sync", {"T4", "stable-claims"}),
     (
         member.on_sync_response,
