@@ -107,11 +107,11 @@ def test_a_counterexample_is_paired_with_a_real_trace(broken: Proof) -> None:
     assert broken.search is not None
     text = proofs.describe_search(broken.results, broken.search).splitlines()
     assert f"T2: a real trace of 15 steps within {broken.search.states:,} states" in text
-    assert "From the start to a state that breaks T2, with one member:" in text
-    assert text[-15] == "   1. A joins  (generation 0, Empty)"
-    assert text[-1] == "  15. A gets commit.stable  (generation 2, Stable)"
+    assert "From the start to a state that breaks T52, with one member:" in text
+    assert text[-13] == "   1. A joins  (generation 0, Empty)"
+    assert text[-1] == "  13. A gets commit.completing  (generation 2, Completing)"
     report = json.loads(proofs.to_json(broken))
-    assert report["search"]["breaches"][0]["steps"][-1] == {
+    assert report["search"]["breaches"][-1]["steps"][-1] == {
         "event": "A gets commit.stable",
         "generation": 2,
         "phase": "Stable",

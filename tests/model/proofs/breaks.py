@@ -217,7 +217,7 @@ BREAKS = (
         "slot.holder == Holder.MEMBER",
         "slot.holder != Holder.NOBODY",
         "join",
-        "T12",
+        "T41",
     ),
     one("28 protocols are not compared", join.join, "not supports(group, request)", "False", "join"),
     one(
