@@ -165,7 +165,7 @@ class ReportFiles:
 HEAD_BYTES = 64 * 1024
 """How much of a file is looked at."""
 GZIP, PCAP = b"\x1f\x8b", (b"\xd4\xc3\xb2\xa1", b"\xa1\xb2\xc3\xd4", b"M<\xb2\xa1", b"\xa1\xb2<M", b"\n\r\r\n")
-LOG_MARKS = (b"GroupCoordinator", b"GroupMetadataManager")
+LOG_MARKS = (b"[GroupCoordinator", b"[GroupMetadataManager")
 
 
 class SourceError(FencepostError, ValueError):
@@ -202,9 +202,12 @@ def kind_of(path: Path) -> SourceKind:
         return SourceKind.PAGE
     if has_trace_header(text):
         return SourceKind.TRACE
+    other = describe_log_or_capture(head)
     damaged = DAMAGED.get(path.suffix)  # reading it says what is wrong with it
-    if damaged is not None:
+    if damaged is not None and not other:
         return damaged
+    if other:
+        raise SourceError(f"{path}: {other}")
     if text[:1] == b"{":
         return SourceKind.REPORT
     raise SourceError(f"{path}: {describe_other(head)}")
@@ -235,8 +238,13 @@ def describe_other(head: bytes) -> str:
     """The kind of a file that is none of them, and the command for it."""
     if not head:
         return "empty or not readable; name a report (JSON or HTML) or a trace"
+    return "neither a report (JSON or HTML) nor a trace; `fencepost import` makes traces of logs and captures"
+
+
+def describe_log_or_capture(head: bytes) -> str:
+    """The command for a log or a capture by its beginning, in whatever encoding; "" for anything else."""
     if head.startswith(PCAP):
         return "a packet capture; make a trace of it first: fencepost import capture FILE -o TRACE"
-    if any(mark in head for mark in LOG_MARKS):
+    if any(mark in head.replace(b"\0", b"") for mark in LOG_MARKS):
         return "a broker's log; make a trace of it first: fencepost import log FILE -o TRACE"
-    return "neither a report (JSON or HTML) nor a trace; `fencepost import` makes traces of logs and captures"
+    return ""

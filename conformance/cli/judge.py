@@ -49,11 +49,13 @@ def run_judge(options: argparse.Namespace, console: Console) -> int:
 
 
 def refuse_reports(paths: Sequence[Path]) -> None:
-    """Raises `SourceError` for a report or its page, which a command of its own shows."""
+    """Raises `SourceError` for a report or its page, which a command of its own shows, and for a log or a capture, of
+    which another one makes a trace."""
     from fencepost.conformance.cli.files import SourceError, SourceKind, kind_of
 
     for path in paths:
-        if path.suffix in (".json", ".html") and kind_of(path) is not SourceKind.TRACE:
+        is_named_otherwise = not path.name.endswith((".jsonl", ".jsonl.gz"))
+        if is_named_otherwise and path.is_file() and kind_of(path) is not SourceKind.TRACE:
             raise SourceError(f"{path}: a report, not a trace; fencepost report shows it")
 
 

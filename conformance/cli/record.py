@@ -135,6 +135,8 @@ def import_capture_files(options: argparse.Namespace, output: Path) -> str:
     capture = import_capture(source, output)
     gaps = f"; bytes are missing in {capture.gaps} places" if capture.gaps else ""
     undecoded = f"; {capture.undecoded} messages not decoded" if capture.undecoded else ""
+    if capture.cut:
+        undecoded += f"; {capture.cut} packets are cut at {capture.cut_at} bytes: take the capture with -s 0"
     counts = f"{capture.events} events from {capture.packets} packets on {capture.connections} connections"
     return f"{counts} in {options.output}{gaps}{undecoded}"
 

@@ -1,6 +1,7 @@
 """Packet captures made of the bytes of connections, written as a pcap file."""
 
-from collections.abc import Callable, Iterable
+import struct
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,27 @@ class PcapWriter:
             writer: Any = make(file, linktype=number)
             for time, data in self.packets if packets is None else packets:
                 writer.writepkt(wrap(data), START_TIME + time)
+
+    def write_interfaces(self, path: Path, interfaces: Sequence[tuple[str, int]], most: int = 1 << 16) -> None:
+        """The capture as a pcapng, its packets in turn from interfaces of these link types and digits of a second; at
+        most so many bytes of each are kept."""
+        blocks = [pcapng_block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))]
+        for link, digits in interfaces:
+            options = struct.pack("<HHB3xHH", 9, 1, digits, 0, 0)
+            blocks.append(pcapng_block(1, struct.pack("<HHI", LINK_TYPES[link][1], 0, 0) + options))
+        for number, (time, data) in enumerate(self.packets):
+            link, digits = interfaces[number % len(interfaces)]
+            frame, ticks = LINK_TYPES[link][0](data), round((START_TIME + time) * 10**digits)
+            kept, place = frame[:most], number % len(interfaces)
+            head = struct.pack("<IIIII", place, ticks >> 32, ticks & 0xFFFFFFFF, len(kept), len(frame))
+            blocks.append(pcapng_block(6, head + kept + b"\0" * (-len(kept) % 4)))
+        path.write_bytes(b"".join(blocks))
+
+
+def pcapng_block(kind: int, body: bytes) -> bytes:
+    """A block of a pcapng, little-endian."""
+    length = struct.pack("<I", len(body) + 12)
+    return struct.pack("<I", kind) + length + body + length
 
 
 LINK_TYPES: dict[str, tuple[Callable[[bytes], bytes], int]] = {

@@ -59,6 +59,33 @@ def test_every_message_comes_out(link: str, name: str, most: int, tmp_path: Path
     assert [event.time for event in events if event.connection == 1][:2] == [10, 12]
 
 
+@pytest.mark.parametrize(
+    "interfaces", [[("ethernet", 6), ("ethernet", 9)], [("null", 9), ("ethernet", 3)], [("raw", 6), ("sll", 6)]]
+)
+def test_interfaces_have_clocks_and_link_types_of_their_own(interfaces: list[tuple[str, int]], tmp_path: Path) -> None:
+    wire = write_heartbeats(PcapWriter())
+    wire.write(tmp_path / "a.pcap")
+    wire.write_interfaces(tmp_path / "b.pcapng", interfaces)
+    assert import_trace(tmp_path, tmp_path / "b.pcapng")[1] == import_trace(tmp_path, tmp_path / "a.pcap")[1]
+
+
+def test_a_time_that_no_calendar_has(tmp_path: Path) -> None:
+    wire = write_heartbeats(PcapWriter())
+    wire.write_interfaces(tmp_path / "a.pcapng", [("raw", 9)])
+    damaged = (tmp_path / "a.pcapng").read_bytes().replace(b"\t\0\1\0\t\0\0\0", b"\t\0\1\0\0\0\0\0")
+    (tmp_path / "a.pcapng").write_bytes(damaged)
+    with pytest.raises(TraceError, match="damaged after packet 1: a packet with the time"):
+        import_trace(tmp_path, tmp_path / "a.pcapng")
+
+
+def test_cut_packets_are_told_with_their_length(tmp_path: Path) -> None:
+    wire = write_heartbeats(PcapWriter())
+    for most, cut in ((60, True), (1_500, False)):
+        wire.write_interfaces(tmp_path / "a.pcapng", [("raw", 6)], most)
+        told, _ = import_trace(tmp_path, tmp_path / "a.pcapng")
+        assert (told.cut > 0, told.gaps > 0, told.cut_at) == (cut, cut, 60 if cut else 0)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_packets_that_come_twice_or_a_little_late(seed: int, tmp_path: Path) -> None:
     chance = random.Random(seed)

@@ -1,24 +1,27 @@
 """Packet captures as traces: the Kafka messages on the wire, as a recorder between clients and brokers would see them.
 
-pcap and pcapng are read with dpkt, from the extra `capture`. Where bytes are missing, the trace has an event `unknown`:
+Packets are decoded with dpkt, from the extra `capture`. Where bytes are missing, the trace has an event `unknown`:
 the state of groups is unknown. A connection that began before the capture is read from the first packet that looks like
 the beginning of a request.
 """
 
-import gzip
 import heapq
+import struct
+import zlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import IO, Any, TypeAlias
 
 from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import API_NAMES
 from fencepost.traces.events import Header, Order
 from fencepost.traces.files.trace_files import TraceError, trace_writer
 from fencepost.traces.frames import ConnectionDecoder, FrameSplitter, WireTrace
+from fencepost.traces.importers.log_layout import open_bytes
 
 # --- Reassembly of TCP streams from segments that come twice, out of order, or not at all.
 
@@ -168,6 +171,10 @@ class CaptureImportResult:
     connections: int = 0
     gaps: int = 0
     undecoded: int = 0
+    cut: int = 0
+    cut_at: int = 0
+    """How many packets have not all their bytes, and how many bytes the longest of them has."""
+    seen_ports: Counter[int] = field(default_factory=Counter)
 
 
 @dataclass(slots=True)
@@ -316,8 +323,7 @@ def import_capture(source: CaptureSource, output: Path) -> CaptureImportResult:
     first = next(found, None)
     files = ", ".join(map(str, source.paths))
     if first is None:
-        ports = ", ".join(map(str, sorted(source.ports)))
-        raise TraceError(files, 0, f"no TCP to or from port {ports} in {imported.packets} packets; name it with --port")
+        raise TraceError(files, 0, describe_no_segment(source, imported))
     begun = first.time
     told = {"recorder": "fencepost import capture"}
     told["began"] = datetime.fromtimestamp(begun / 1_000, UTC).isoformat(timespec="milliseconds")
@@ -335,7 +341,52 @@ def import_capture(source: CaptureSource, output: Path) -> CaptureImportResult:
     return imported
 
 
-# --- packets
+def describe_no_segment(source: CaptureSource, imported: CaptureImportResult) -> str:
+    """Why there is nothing to import."""
+    ports = ", ".join(map(str, sorted(source.ports)))
+    busiest = ", ".join(str(port) for port, _ in imported.seen_ports.most_common(3))
+    others = f" (most is of {busiest})" if busiest else ""
+    return f"no TCP to or from port {ports} in {imported.packets} packets; name it with --port{others}"
+
+
+# --- The packets of a file. Each interface of a pcapng has a clock and a link type of its own.
+
+PCAP_RESOLUTIONS = {
+    b"\xd4\xc3\xb2\xa1": ("<", 6),
+    b"\xa1\xb2\xc3\xd4": (">", 6),
+    b"M<\xb2\xa1": ("<", 9),
+    b"\xa1\xb2<M": (">", 9),
+}
+"""Byte order and digits of a second, by the first bytes of a pcap."""
+PCAPNG = b"\n\r\r\n"
+BYTE_ORDERS = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
+INTERFACE_BLOCK, SIMPLE_PACKET_BLOCK, PACKET_BLOCK, ENHANCED_PACKET_BLOCK = 1, 3, 2, 6
+RESOLUTION_OPTION, OFFSET_OPTION = 9, 14
+LATEST_MS = 253_402_300_799_000
+"""The end of the year 9999; a later packet is damage."""
+
+
+@dataclass(frozen=True, slots=True)
+class Packet:
+    """A captured packet: milliseconds since 1970, the link type, the bytes, and how many the wire had."""
+
+    time: int
+    link: int
+    data: bytes
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureInterface:
+    """An interface of a pcapng: its link type, the ticks of its clock in a second, and the second where they begin."""
+
+    link: int
+    ticks: int = 1_000_000
+    offset: int = 0
+
+    def milliseconds(self, ticks: int) -> int:
+        """The time after so many ticks."""
+        return self.offset * 1_000 + (ticks * 1_000 + self.ticks // 2) // self.ticks
 
 
 def read_segments(path: Path, ports: frozenset[int], result: CaptureImportResult) -> Iterator[Segment]:
@@ -346,50 +397,108 @@ def read_segments(path: Path, ports: frozenset[int], result: CaptureImportResult
         raise TraceError(str(path), 0, "captures need dpkt: pip install 'fencepost[capture]'") from None
     number = 0
     try:
-        opened = gzip.open if path.suffix == ".gz" else open
-        with opened(path, "rb") as file:
-            packets = open_capture(dpkt, path, BoundedReads(file))
-            for stamp, data in packets:
+        with open_bytes(path) as file:
+            for packet in read_packets(path, file):
                 number += 1
                 result.packets += 1
-                found = parse_segment(dpkt, packets.datalink(), round(float(stamp) * 1_000), data)
-                if found is not None and (found.source[1] in ports) != (found.target[1] in ports):
+                if not 0 <= packet.time <= LATEST_MS:
+                    raise ValueError(f"a packet with the time {packet.time / 1_000:g} s")
+                if len(packet.data) < packet.length:
+                    result.cut += 1
+                    result.cut_at = max(result.cut_at, len(packet.data))
+                found = parse_segment(dpkt, packet.link, packet.time, packet.data)
+                if found is None:
+                    continue
+                result.seen_ports.update((found.source[1], found.target[1]))
+                if (found.source[1] in ports) != (found.target[1] in ports):
                     yield found
     except OSError as error:
         raise TraceError(str(path), 0, f"cannot be read: {error.strerror or error}") from None
     except TraceError:
         raise
-    except (dpkt.Error, EOFError, ValueError) as error:
+    except (EOFError, ValueError, struct.error, zlib.error) as error:
         raise TraceError(str(path), 0, f"damaged after packet {number}: {error or type(error).__name__}") from None
 
 
-class BoundedReads:
-    """A file whose lengths are not believed: one that no packet has raises `ValueError`. The rest of the file would
-    else be taken for a single packet, and be lost."""
-
-    def __init__(self, file: Any) -> None:
-        self._file = file
-
-    def seek(self, position: int) -> int:
-        """As of a file."""
-        return int(self._file.seek(position))
-
-    def read(self, count: int) -> bytes:
-        """As of a file."""
-        if not 0 <= count <= MAX_PACKET_BYTES:
-            raise ValueError(f"a packet of {count} bytes")
-        return bytes(self._file.read(count))
+def read_packets(path: Path, file: IO[bytes]) -> Iterator[Packet]:
+    """The packets of a pcap or pcapng. Raises `TraceError` for any other file, `ValueError` and `EOFError` for a
+    damaged one."""
+    magic = file.read(4)
+    if magic == PCAPNG:
+        yield from read_pcapng(file)
+    elif magic in PCAP_RESOLUTIONS:
+        yield from read_pcap(file, *PCAP_RESOLUTIONS[magic])
+    else:
+        raise TraceError(str(path), 0, "not a packet capture (pcap or pcapng)")
 
 
-def open_capture(dpkt: Any, path: Path, file: Any) -> Any:
-    """The reader of a pcap or pcapng file. Raises `TraceError` for any other file."""
-    for kind in (dpkt.pcap.Reader, dpkt.pcapng.Reader):
-        try:
-            file.seek(0)
-            return kind(file)
-        except (ValueError, dpkt.Error):
-            continue
-    raise TraceError(str(path), 0, "not a packet capture (pcap or pcapng)")
+def read_pcap(file: IO[bytes], order: str, digits: int) -> Iterator[Packet]:
+    """The packets of a pcap after its first four bytes."""
+    link = struct.unpack(order + "HHiIII", read_exactly(file, 20))[5] & 0xFFFF
+    clock = CaptureInterface(link, 10**digits)
+    while head := file.read(16):
+        second, fraction, kept, length = struct.unpack(order + "IIII", head)
+        yield Packet(clock.milliseconds(second * clock.ticks + fraction), link, read_exactly(file, kept), length)
+
+
+def read_pcapng(file: IO[bytes]) -> Iterator[Packet]:
+    """The packets of a pcapng after its first four bytes: a block has its type and its length before and after it."""
+    order, kind, interfaces = "", PCAPNG, list[CaptureInterface]()
+    while kind:
+        raw_length = read_exactly(file, 4)
+        mark = read_exactly(file, 4) if kind == PCAPNG else b""
+        if mark:
+            if mark not in BYTE_ORDERS:
+                raise ValueError("a section of no known byte order")
+            order, interfaces = BYTE_ORDERS[mark], []
+        length = struct.unpack(order + "I", raw_length)[0]
+        body = read_exactly(file, length - 12 - len(mark))
+        read_exactly(file, 4)
+        number = struct.unpack(order + "I", kind)[0] if kind != PCAPNG else 0
+        if number == INTERFACE_BLOCK:
+            interfaces.append(read_interface(order, body))
+        elif number in (ENHANCED_PACKET_BLOCK, PACKET_BLOCK):
+            yield read_packet_block(order, number, body, interfaces)
+        elif number == SIMPLE_PACKET_BLOCK:
+            raise ValueError("packets without times (simple packet blocks)")
+        kind = file.read(4)
+
+
+def read_interface(order: str, body: bytes) -> CaptureInterface:
+    """The interface that a block describes."""
+    link, ticks, offset, place = struct.unpack_from(order + "H", body)[0], 1_000_000, 0, 8
+    while place + 4 <= len(body):
+        code, size = struct.unpack_from(order + "HH", body, place)
+        value, place = body[place + 4 : place + 4 + size], place + 4 + (size + 3) // 4 * 4
+        if code == 0:
+            break
+        if code == RESOLUTION_OPTION and size:
+            ticks = 2 ** (value[0] & 0x7F) if value[0] & 0x80 else 10 ** value[0]
+        elif code == OFFSET_OPTION and size == 8:
+            offset = struct.unpack(order + "q", value)[0]
+    return CaptureInterface(link, ticks, offset)
+
+
+def read_packet_block(order: str, kind: int, body: bytes, interfaces: Sequence[CaptureInterface]) -> Packet:
+    """The packet in a block. Raises `ValueError` if no block describes its interface."""
+    form = "IIIII" if kind == ENHANCED_PACKET_BLOCK else "HxxIIII"
+    number, high, low, kept, length = struct.unpack_from(order + form, body)
+    if number >= len(interfaces):
+        raise ValueError(f"a packet of interface {number}, which nothing describes")
+    clock = interfaces[number]
+    if kept > len(body) - 20:
+        raise ValueError(f"a packet of {kept} bytes")
+    return Packet(clock.milliseconds(high << 32 | low), clock.link, body[20 : 20 + kept], length)
+
+
+def read_exactly(file: IO[bytes], count: int) -> bytes:
+    """So many bytes. Raises `ValueError` for a length that no packet has, and `EOFError` at the end of the file."""
+    if not 0 <= count <= MAX_PACKET_BYTES:
+        raise ValueError(f"a packet of {count} bytes")
+    data = file.read(count)
+    if len(data) < count:
+        raise EOFError("the file ends in the middle of a packet")
+    return data
 
 
 def parse_segment(dpkt: Any, link: int, time: int, data: bytes) -> Segment | None:
