@@ -364,10 +364,10 @@ def wrong_answer(fault: Violation) -> Hashable:
 
 
 def manner_of(fault: Violation) -> Hashable:
-    """The rule that a violation breaks, and in which manner: a round that is not begun shows in an early answer or in
-    the generation."""
-    fields = frozenset(fault.fields)
-    return fault.rule, "round" if fields <= {"time", "generation"} else fields
+    """What violations have in common that break one rule in the same manner: the kind; a round that is not begun shows
+    in an early answer or in the generation."""
+    is_no_round = fault.fields == ("generation",) or any(each.name == "early" for each in fault.differences)
+    return fault.rule, "no round" if is_no_round else fault.kind
 
 
 def prerequisites_of(id: str, prerequisites: Mapping[str, tuple[str, ...]]) -> frozenset[str]:

@@ -234,6 +234,12 @@ def has_trace_header(text: bytes) -> bool:
     return isinstance(value, dict) and "fencepost_trace" in value
 
 
+def is_report(head: bytes) -> bool:
+    """Whether a file begins as a report or its page does."""
+    text = head.lstrip(b"\xef\xbb\xbf \t\r\n")
+    return text[:1] == b"<" or (text[:1] == b"{" and b'"fencepost":' in head and not has_trace_header(text))
+
+
 def describe_other(head: bytes) -> str:
     """The kind of a file that is none of them, and the command for it."""
     if not head:

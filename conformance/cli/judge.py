@@ -50,13 +50,16 @@ def run_judge(options: argparse.Namespace, console: Console) -> int:
 
 def refuse_reports(paths: Sequence[Path]) -> None:
     """Raises `SourceError` for a report or its page, which a command of its own shows, and for a log or a capture, of
-    which another one makes a trace."""
-    from fencepost.conformance.cli.files import SourceError, SourceKind, kind_of
+    which another one makes a trace. What is wrong with anything else, reading it says."""
+    from fencepost.conformance.cli.files import SourceError, describe_log_or_capture, is_report, read_head
 
     for path in paths:
-        is_named_otherwise = not path.name.endswith((".jsonl", ".jsonl.gz"))
-        if is_named_otherwise and path.is_file() and kind_of(path) is not SourceKind.TRACE:
-            raise SourceError(f"{path}: a report, not a trace; fencepost report shows it")
+        if path.name.endswith((".jsonl", ".jsonl.gz")) or not path.is_file():
+            continue
+        head = read_head(path)
+        other = "a report, not a trace; fencepost report shows it" if is_report(head) else describe_log_or_capture(head)
+        if other:
+            raise SourceError(f"{path}: {other}")
 
 
 def ignore_progress(progress: "Progress") -> None:
