@@ -82,8 +82,8 @@ def reset_to(policy: Value, disguise: Disguise) -> None:
 
 
 def speak_dialect(name: Value, disguise: Disguise) -> None:
-    """Heartbeats in polls alone, or no commit of what a cooperative rebalance takes away."""
-    dialect = ClientDialect(heartbeats_in_poll=name == "heartbeats in polls", commits_given_up=name != "keeps commits")
+    """No commit of what a cooperative rebalance takes away."""
+    dialect = ClientDialect(commits_given_up=name != "keeps commits")
     configure(disguise, lambda settings: replace(settings, dialect=dialect))
 
 
@@ -433,7 +433,7 @@ CLIENT_DIFFERENCES: tuple[Difference, ...] = (
     Difference("request timeout", (5_000, 30_000), partial(set_option, "request_timeout")),
     Difference("begins at", ("latest",), reset_to),
     Difference("does not leave", ("",), lambda value, disguise: set_option("leaves_on_close", False, disguise)),
-    Difference("dialect", ("keeps commits", "heartbeats in polls"), speak_dialect),
+    Difference("dialect", ("keeps commits",), speak_dialect),
     Difference("no driver", ("",), be_watched),
     Difference("no lost partitions", ("",), hear_no_losses),
     Difference("callbacks per partition", ("",), call_back_per_partition),

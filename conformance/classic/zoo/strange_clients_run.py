@@ -3,7 +3,8 @@
 The names are measured without asking the judge for one. Every scenario is played with the fault and without it, and the
 steps that the client's model takes are laid side by side. The rules of the first step that differs have requirements:
 these are the fault's own names, beside those that the zoo knows for it and those that the changed function cites. The
-requirements of rules that apply more or less often from there on are broken as a consequence.
+requirements of rules that apply more or less often from there on are broken as a consequence. The fetcher has no rules:
+where a fault changes what is fetched, the requirements of fetching and of returning records follow from it as well.
 """
 
 import ast
@@ -28,12 +29,12 @@ from fencepost.conformance.classic.zoo.clients import CLIENT_BUGS, reference
 from fencepost.conformance.classic.zoo.coordinator_stand import skip_judging
 from fencepost.conformance.classic.zoo.strange_clients import CLIENT_DIFFERENCES, SETTINGS
 from fencepost.conformance.classic.zoo.strangers_faults import find_function, is_in_one_function
-from fencepost.conformance.classic.zoo.strangers_run import drop_event, outcome_of
+from fencepost.conformance.classic.zoo.strangers_run import drop_event, outcome_of, plan_for
 from fencepost.conformance.clients import stage
 from fencepost.conformance.clients.run import ClientRun
 from fencepost.conformance.clients.stage import ClientFacts, ClientPlayer
-from fencepost.conformance.plan import BUNDLED, Plan
-from fencepost.conformance.results import Report
+from fencepost.conformance.plan import BUNDLED
+from fencepost.conformance.results import EndKind, Report
 from fencepost.conformance.subject import Scenario
 from fencepost.conformance.zoo.fault import Fault, Patch, Side, mutant_fault
 from fencepost.conformance.zoo.measuring import CpuLimitExceeded, cpu_limit
@@ -49,10 +50,12 @@ from fencepost.conformance.zoo.strangers import (
 )
 from fencepost.model.classic.catalogue.client import CLIENT_CATALOGUE, MEMBER_RULES
 from fencepost.model.classic.member.settings import ClientSettings
-from fencepost.traces.events import Event
+from fencepost.traces.events import Event, Kind
 
 MAX_SECONDS = 5.0
 """The seconds of one core that a scenario is played for."""
+OF_FETCHER = frozenset(id for id in CLIENT_CATALOGUE if id.startswith(("POLL-", "PREFETCH-")))
+"""The requirements of what is fetched and returned."""
 CITED = re.compile(r"\b[A-Z]+\d?-\d+\b")
 
 # --- faults
@@ -107,6 +110,14 @@ class Course:
     def rules(self, begin: int) -> Counter[str]:
         """How often each rule applies from a step on."""
         return Counter(rule for _, rules, _ in self.steps[begin:] for rule in rules)
+
+    def fetched(self) -> frozenset[tuple[str, int, int]]:
+        """The offsets that are fetched, with the topic and the partition of each."""
+        fetches = (each for each in self.events if each.kind is Kind.REQUEST and each.api == "Fetch")
+        topics = (topic for fetch in fetches for topic in fetch.body["topics"])
+        return frozenset(
+            (topic["topic"], row["partition"], row["fetch_offset"]) for topic in topics for row in topic["partitions"]
+        )
 
 
 def course_of(settings: ClientSettings, scenario: Scenario) -> Course:
@@ -167,6 +178,8 @@ def names_of(faults: tuple[ClientFault, ...]) -> FaultNames | None:
             own |= set(requirements_of((*before.steps[first][1], *after.steps[first][1])))
             known, seen = before.rules(first), after.rules(first)
             later |= set(requirements_of((known - seen) | (seen - known)))
+        if before.fetched() != after.fetched():
+            later |= OF_FETCHER
     return FaultNames(frozenset(own), frozenset(later - own))
 
 
@@ -197,13 +210,16 @@ def play_faulty(stranger: Stranger, faults: tuple[ClientFault, ...]) -> Stranger
     """The outcome of a run on a stranger with these faults."""
     begun = time.process_time()
     report = asyncio.run(test_disguised(stranger, faults))
-    return outcome_of(stranger, report, time.process_time() - begun)
+    outcome = outcome_of(stranger, report, time.process_time() - begun)
+    if faults and report.ended is not None and report.ended.kind is EndKind.NOT_STARTED:
+        # Its faults keep it from joining, the kit says so, and there is nothing to find.
+        return replace(outcome, ended="", undecided={}, closed=frozenset(CLIENT_CATALOGUE))
+    return outcome
 
 
 async def test_disguised(stranger: Stranger, faults: Sequence[ClientFault]) -> Report:
     """The report of a run with the reference client as differences and faults make it."""
-    seed = stranger.seed * 1_000 + stranger.number
-    plan = Plan(BUNDLED, patterns=stranger.only, seed=seed, schedules=stranger.schedules, shrink_seconds=0.0)
+    plan = plan_for(stranger, BUNDLED)
     with Patch() as patch:
         put_in_differences(CLIENT_DIFFERENCES, stranger, patch)
         for fault in faults:

@@ -2,9 +2,11 @@
 measured."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from fencepost.adapters.classic.client.client import ReferenceClient
 from fencepost.conformance.classic.zoo.clients import CLIENT_BUGS
 from fencepost.conformance.classic.zoo.clients.reference import COOPERATIVE, EAGER
 from fencepost.conformance.classic.zoo.strange_clients import CLIENT_DIFFERENCES
@@ -14,12 +16,13 @@ from fencepost.conformance.classic.zoo.strange_clients_run import (
     client_pools,
     goes_with,
     names_of,
+    play_faulty,
     play_stranger,
 )
 from fencepost.conformance.cli import main
 from fencepost.conformance.zoo.fault import Side
 from fencepost.conformance.zoo.registry import stranger_kind
-from fencepost.conformance.zoo.strangers import Difference, Stranger, draw_stranger, hold_against
+from fencepost.conformance.zoo.strangers import Difference, FaultNames, Stranger, draw_stranger, hold_against
 
 PLAIN = Stranger(1, 0, (), (), only=("MEMBER-02", "POLL-02"), side=Side.MEMBER)
 IDLE = {"no driver"}
@@ -72,3 +75,40 @@ def test_the_command_measures_strange_clients(capsys: pytest.CaptureFixture[str]
     arguments = ["--seed", "1", "--only", str(plain), "--schedules", "0", "--workers", "1"]
     assert main(["strangers", "--clients", "1", *arguments]) in (0, 1)
     assert "runs that ended" in capsys.readouterr().out
+
+
+def test_a_client_that_reads_slowly_and_returns_little_is_not_blamed() -> None:
+    differences = (("reads slowly", 400), ("records of a poll", 5))
+    only = ("POLL-05", "POLL-06", "PREFETCH-03")
+    outcome = play_stranger(replace(PLAIN, differences=differences, only=only))
+    assert (outcome.ended, outcome.failed, outcome.undecided) == ("", (), {})
+
+
+def test_a_fault_that_keeps_a_client_from_joining_hides_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    shipped = ReferenceClient.transmit
+
+    def transmit(client: ReferenceClient, api: str, *rest: Any) -> None:
+        if api != "JoinGroup":
+            shipped(client, api, *rest)
+
+    monkeypatch.setattr(ReferenceClient, "transmit", transmit)
+    faulty = replace(PLAIN, faults=("BUG-58",))
+    outcome = play_faulty(faulty, (CLIENT_BUGS["BUG-58"],))
+    judged = hold_against(replace(outcome, names={"BUG-58": FaultNames(frozenset({"MEMBER-13"}))}))
+    assert (outcome.ended, outcome.undecided, judged.hidden) == ("", {}, ("BUG-58",))
+    assert "no JoinGroup" in play_faulty(PLAIN, ()).ended
+
+
+@pytest.mark.parametrize(
+    ("differences", "only"),
+    [
+        (
+            {"commits one by one": "", "commits by hand": "", "assignors": "cooperative-sticky"},
+            ("CALLBACK-16", "MCOMMIT-22"),
+        ),
+        ({"callbacks per partition": "", "commits one by one": "", "lookups": "before all"}, ("POLL-09",)),
+    ],
+)
+def test_differences_that_go_together_are_not_blamed(differences: dict[str, Any], only: tuple[str, ...]) -> None:
+    outcome = play_stranger(replace(PLAIN, differences=tuple(differences.items()), only=only))
+    assert (outcome.ended, outcome.failed, outcome.undecided, outcome.passed) == ("", (), {}, len(only))

@@ -228,8 +228,6 @@ def check_event(
 
 MANY_POLLS = 20
 """So many polls that return nothing are more than a client takes to read what has come."""
-READING_MS = 250
-"""How long a client may take to read a Fetch response."""
 
 
 @dataclass(slots=True)
@@ -320,13 +318,13 @@ class Buffers:
         for partition, end in ends.items():
             self.most[partition] = max(self.most.get(partition, 0), end - application.next_of(partition))
 
-    def begin_poll(self, application: Application, time: int) -> None:
-        """A poll begins."""
+    def begin_poll(self, application: Application, read_until: int) -> None:
+        """A poll begins; the client has read what came until then."""
         returnable = application.owned - application.paused
         self.begun = {
             each: held
             for each in returnable & self.ends.keys()
-            if self.came[each] + READING_MS <= time and (held := self.build_pass(application, each))
+            if self.came[each] <= read_until and (held := self.build_pass(application, each))
         }
         self.returned.clear()
 
@@ -366,9 +364,11 @@ class UnawaitedCommit:
     """A commit that the application does not wait for."""
 
     command: Event
-    operation: Operation | None = None
-    """Its OffsetCommit, None as long as none came."""
+    operations: list[Operation] = field(default_factory=list)
+    """Its requests: one, or one for each of some partitions."""
+    responses: list[Event] = field(default_factory=list)
     response: Event | None = None
+    """The first of them with an error, or else the last one; None until all have come."""
     polls: int = 0
     """How often the application has polled since the response."""
     reports: int = 0
@@ -407,7 +407,9 @@ class Commits:
     highest: dict[TopicPartition, int] = field(default_factory=dict)
     """The offsets behind the last records that were ever returned."""
     in_callback: Event | None = None
-    """The callback that commits, if its commit has not come."""
+    """The callback that commits, as long as its commit may come."""
+    of_callback: list[Operation] = field(default_factory=list)
+    """The requests of that commit."""
     has_asked_in_callback: bool = False
     """A callback of the command under way has committed."""
     unawaited: dict[int, UnawaitedCommit] = field(default_factory=dict)

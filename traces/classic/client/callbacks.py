@@ -79,6 +79,7 @@ def judge_part(state: ClientState, application: Application, event: Event) -> No
         for partition in partitions:
             application.positions.pop(partition, None)
             application.out_of_range.discard(partition)
+        application.paused -= partitions
     else:
         is_kept = state.is_cooperative and not application.is_ending and not is_reset(state)
         if is_kept and latest is not None and event.api == "revoked":
@@ -98,7 +99,6 @@ def complete_parts(state: ClientState, application: Application, event: Event) -
         application.revoked = application.taken = frozenset()
         application.is_revoked, application.is_lost, application.has_been_assigned = False, False, True
         application.last_assigned = event.sequence
-        application.paused &= application.owned
 
 
 def note_loss_of_membership(state: ClientState, time: int) -> None:
@@ -392,6 +392,7 @@ def judge_callbacks_before_join(state: ClientState, application: Application, op
 
 def note_callback(state: ClientState, application: Application, event: Event) -> None:
     """A listener is called that raises, or commits."""
+    end_commit_in_callback(state)
     if event.body.get("raises"):
         application.raised = event
         application.has_raised |= event.api == "revoked"
@@ -402,34 +403,41 @@ def note_callback(state: ClientState, application: Application, event: Event) ->
 def judge_end_of_call(state: ClientState, application: Application, event: Event) -> None:
     """A call of the application ends in which a listener has raised: it fails."""
     raised, application.raised = application.raised, None
+    end_commit_in_callback(state)
     if raised is not None:
         title, expected = f"A listener raises in {raised.api}, and the call succeeds", "a failure"
         check_event(state.evidence, "error" in event.body, "CALLBACK-12", event, title, expected, "success")
 
 
 def judge_commit_in_callback(state: ClientState, operation: Operation) -> None:
-    """The commit of a listener arrives: before JoinGroup under the generation that is about to end, after SyncGroup
-    under the new one."""
+    """A commit of a listener arrives, or a part of one: before JoinGroup under the generation that is about to end,
+    after SyncGroup under the new one."""
     called = state.commits.in_callback
     if called is None:
         return
-    state.commits.in_callback = None
+    state.commits.of_callback.append(operation)
     expected, sent = state.installed_generation, generation_in(operation)
     title = f"A commit in {called.api} is of another generation"
     state.check(sent == expected, "CALLBACK-16", operation, title, f"generation {expected}", f"generation {sent}")
-    if called.api == "revoked" and state.application is not None:
-        left_out = uncommitted_partitions(state, state.application, operation, partitions_in(called))
+
+
+def end_commit_in_callback(state: ClientState) -> None:
+    """The commit of a listener is complete, in one request or several."""
+    commits = state.commits
+    called, parts, commits.in_callback, commits.of_callback = commits.in_callback, commits.of_callback, None, []
+    if called is not None and parts and called.api == "revoked" and state.application is not None:
+        left_out = uncommitted_partitions(state, state.application, parts, partitions_in(called))
         title, observed = "A commit in revoked leaves something out", f"nothing of {describe_partitions(left_out)}"
         records = "what was returned of the partitions that are revoked"
-        state.check(not left_out, "CALLBACK-16", operation, title, records, observed)
+        state.check(not left_out, "CALLBACK-16", parts[0], title, records, observed)
 
 
 def uncommitted_partitions(
-    state: ClientState, application: Application, last: Operation, partitions: Iterable[TopicPartition]
+    state: ClientState, application: Application, last: Iterable[Operation], partitions: Iterable[TopicPartition]
 ) -> frozenset[TopicPartition]:
-    """The partitions of which records were returned that no commit has covered, up to this one."""
+    """The partitions of which records were returned that no commit has covered, up to the last ones."""
     sent = dict(application.starts) | application.committed
-    for commit in (*(each for each in state.outstanding.values() if each.api == "OffsetCommit"), last):
+    for commit in (*(each for each in state.outstanding.values() if each.api == "OffsetCommit"), *last):
         sent |= {partition: row.offset for partition, row in read_offsets(commit.body, state.topic_names)}
     known = application.positions.keys() - application.sought
     return frozenset(each for each in known & set(partitions) if sent.get(each, -1) < application.positions[each])
@@ -437,8 +445,9 @@ def uncommitted_partitions(
 
 def judge_join_after_callback(state: ClientState, operation: Operation) -> None:
     """JoinGroup arrives, and a listener has tried to commit before it."""
-    called, state.commits.in_callback = state.commits.in_callback, None
-    if called is not None and called.api == "revoked" and state.installed is not None:
+    called, is_sent = state.commits.in_callback, bool(state.commits.of_callback)
+    end_commit_in_callback(state)
+    if called is not None and not is_sent and called.api == "revoked" and state.installed is not None:
         title, expected = "A commit in a callback is not sent", "OffsetCommit before JoinGroup"
         state.violate("CALLBACK-16", operation, title, expected, "JoinGroup")
 

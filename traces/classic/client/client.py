@@ -225,6 +225,8 @@ class ClassicClient:
         if event.kind is Kind.INTERNAL and event.api == "written":
             driven.learn_written(state, event)
             self._progress.written_at = event.time
+        if event.kind is Kind.POLL:
+            self._progress.returned_at = event.time
         if event.kind is Kind.INTERNAL and event.api == "delivered" and state.application is not None:
             draining.learn_delivery(state, state.application, event)
         if event.kind is Kind.INTERNAL and event.api == "group":

@@ -1,5 +1,6 @@
 """Commits of a driven client around rebalances, and their rhythm."""
 
+from fencepost.model.assignors.group import TopicPartition
 from fencepost.model.classic.messages import read_offsets
 from fencepost.model.errors import Error, error_name
 from fencepost.traces.classic.client.application import Application, RefusedCommit, UnawaitedCommit, check_event
@@ -16,7 +17,8 @@ from fencepost.traces.events import Event, Operation
 
 # --- Commits that the application of a driven client does not wait for: each is sent once, and reported once.
 #
-# A commit is taken for the first OffsetCommit after its command that nothing else has asked for. Where a client
+# A commit is taken for the first OffsetCommit after its command that nothing else has asked for, with those that follow
+# for other partitions: some clients send one for each. Where a client
 # commits by the clock as well, that may be another one: nothing is said of what came of it then.
 
 REQUIREMENTS_OF_ERRORS = {
@@ -49,11 +51,19 @@ def note_request(state: ClientState, application: Application, operation: Operat
     """An OffsetCommit arrives."""
     if is_asked_for(state, application):
         return
-    waiting = [each for each in state.commits.unawaited.values() if each.operation is None and not each.reports]
+    sent = partitions_of(state, operation)
+    open_ones = [each for each in state.commits.unawaited.values() if not each.reports]
+    waiting = [each for each in open_ones if all(sent.isdisjoint(partitions_of(state, one)) for one in each.operations)]
     if waiting:
-        waiting[0].operation = operation
+        waiting[0].operations.append(operation)
+        waiting[0].response = None
     elif not application.has_auto_commit:
         judge_unasked(state, operation)
+
+
+def partitions_of(state: ClientState, commit: Operation) -> frozenset[TopicPartition]:
+    """The partitions of an OffsetCommit."""
+    return frozenset(partition for partition, _ in read_offsets(commit.body, state.topic_names))
 
 
 def judge_unasked(state: ClientState, operation: Operation) -> None:
@@ -75,7 +85,7 @@ def has_failed(commit: UnawaitedCommit) -> bool:
 def is_unawaited(state: ClientState, operation: Operation) -> bool:
     """Whether an OffsetCommit is, or may be, one that the application has asked for and does not wait for."""
     commits = state.commits.unawaited.values()
-    if any(each.operation is operation for each in commits):
+    if any(operation is one for each in commits for one in each.operations):
         return True
     is_doubtful = state.application is not None and state.application.has_auto_commit
     return is_doubtful and any(not each.reports for each in commits)
@@ -84,8 +94,10 @@ def is_unawaited(state: ClientState, operation: Operation) -> bool:
 def note_response(state: ClientState, operation: Operation, event: Event) -> None:
     """The response to an OffsetCommit leaves."""
     for commit in state.commits.unawaited.values():
-        if commit.operation is operation:
-            commit.response = event
+        if any(operation is each for each in commit.operations):
+            commit.responses.append(event)
+            failed = next((each for each in commit.responses if first_error(each.body)), event)
+            commit.response = failed if len(commit.responses) == len(commit.operations) else None
 
 
 def note_poll(state: ClientState) -> None:

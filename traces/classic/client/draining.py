@@ -75,7 +75,7 @@ def begin_poll(state: ClientState, application: Application, event: Event) -> No
     buffers.emptied = frozenset()
     if not is_quiet(state):
         buffers.forget()
-    buffers.begin_poll(application, event.time)
+    buffers.begin_poll(application, event.time - state.knowledge.grace)
 
 
 def judge_prefetch(state: ClientState, event: Event) -> None:
@@ -284,6 +284,8 @@ class Progress:
     stable_since: int | None = None
     """When the last assignment came, None while the client joins."""
     written_at: int = 0
+    returned_at: int = 0
+    """When a poll returned records last."""
     out_of_range: set[TopicPartition] = field(default_factory=set)
     """Partitions at whose position there is nothing to fetch."""
 
@@ -393,9 +395,12 @@ def is_held_up(state: ClientState, end: int) -> bool:
 def judge_returned(
     state: ClientState, progress: Progress, wanted: frozenset[TopicPartition], end: int, sequence: int
 ) -> None:
-    """The application has got what was there for long enough."""
+    """The application has got what was there for long enough. As long as polls return what they may, their number says
+    whether a partition waits for too long."""
     application = state.application
     if application is None or application.wanted is not None or end - progress.written_at <= PROGRESS_MS:
+        return
+    if application.limit and end - progress.returned_at <= PROGRESS_MS:
         return
     known = {each for each in wanted & application.owned if each in application.positions}
     left = sorted(each for each in known if application.positions[each] < state.ends.get(each, 0))
