@@ -577,7 +577,8 @@ class GroupJudge:
             self.leave_undecided(part, diagnosis, belief)
         # Of a group that the trace does not show in full, too little is known to guess.
         is_followed = belief is not None and (belief.is_certain or self.excuse is None)
-        if belief is None or not is_followed or self.doubts > MAX_DOUBTS:
+        is_lost = self.doubt is not None and self.doubts > MAX_DOUBTS
+        if belief is None or not is_followed or is_lost:
             self.commit_history()
             self.stop(operation)
             return
