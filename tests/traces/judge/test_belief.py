@@ -19,6 +19,7 @@ from fencepost.conformance.subject import select_requirements
 from fencepost.conformance.zoo.fault import Patch
 from fencepost.conformance.zoo.strangers import Stranger
 from fencepost.traces.events import Order
+from fencepost.traces.judge.groups import group_judge
 from fencepost.traces.verdict import CheckStatus
 from tests.support.faulty_coordinators import Change, altering_coordinator, replace_error
 from tests.support.trace_builder import OneMemberTrace, join_body
@@ -94,6 +95,11 @@ def show_the_round_before(request: Request, response: Response) -> Response:
 
 def test_the_name_of_a_state_is_believed_rather_than_what_is_shown_of_it() -> None:
     assert ids_with(report_on(show_the_round_before), Verdict.FAIL) == {"ADMIN-04"}
+
+
+def test_what_is_beyond_doubt_is_followed_however_often_there_was_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group_judge, "MAX_DOUBTS", -1)
+    assert ids_with(report_on(show_otherwise("JoinGroup", {"skip_assignment": True})), Verdict.FAIL) == {"STATIC-12"}
 
 
 def test_who_is_listed_is_believed_rather_than_what_is_told_of_them() -> None:
