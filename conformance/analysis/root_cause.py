@@ -195,7 +195,10 @@ class RootCauses:
         for each, played in found:
             if each.is_checked and each.violation is not None and each.requirement in self.chargeable:
                 self.checked.setdefault(wrong_answer(each.violation), []).append(each.requirement)
-                is_broken = each.requirement in self.about(each.violation) and each.requirement not in self.satisfied
+                is_broken = (
+                    each.requirement in self.requirements_of_rule(each.violation)
+                    and each.requirement not in self.satisfied
+                )
                 if is_broken and each.requirement in played.scenario.requirements:
                     self.broken_rules.setdefault(manner_of(each.violation), {})[each.requirement] = None
                 if is_crash(each.violation, played):
@@ -255,9 +258,9 @@ class RootCauses:
         if fault is not None:
             owner = self.owners.get(wrong_answer(fault), id)
             of_rule = self.broken_rules.get(manner_of(fault), {})
-            if of_rule and id not in self.about(fault):
+            if of_rule and id not in self.requirements_of_rule(fault):
                 others = of_rule
-            elif id not in (owner, *fault.requirements, *self.about(fault)):
+            elif id not in (owner, *fault.requirements, *self.requirements_of_rule(fault)):
                 others = (owner,)
             elif not violation.is_checked and id not in run.scenario.requirements:
                 same = self.crash_violations if is_crash(fault, run) else self.checked.get(wrong_answer(fault), [])
@@ -267,7 +270,7 @@ class RootCauses:
                     return timers or None
         return frozenset(root for each in others for root in self.presumed_by(each) or (each,))
 
-    def about(self, fault: Violation) -> tuple[str, ...]:
+    def requirements_of_rule(self, fault: Violation) -> tuple[str, ...]:
         """The requirements of the rule that applies to a violation."""
         rule = self.specification.rules.get(fault.rule)
         return rule.requirements if rule is not None else ()

@@ -276,7 +276,7 @@ def measure(judged: Sequence[Judged]) -> dict[str, Share]:
     plain = [each for each in ended if not each.outcome.stranger.faults]
     faulty = [each for each in ended if each.outcome.stranger.faults]
     useless = [each for each in faulty if each.outcome.forms_no_group]
-    usable = [each for each in faulty if each not in useless]
+    usable = [each for each in faulty if not each.outcome.forms_no_group]
     single = [each for each in ended if len(each.outcome.stranger.faults) == 1 and each.faults]
     several = [each for each in ended if len(each.outcome.stranger.faults) > 1]
     named = [each for each in ended if each.is_first_right is not None]

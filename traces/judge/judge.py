@@ -198,7 +198,7 @@ class Judge:
             return
         record = self.records.of(operation.handle)
         record.is_closed = True
-        if operation.is_cut_with_others and len(list(filter(is_cut_off, self.judges()))) > 1:
+        if operation.is_cut_with_others and sum(map(is_cut_off, self.judges())) > 1:
             record.undecided_reason = CLOSED_AT_ONCE
             if not any(each.title == CLOSED_AT_ONCE for each in self.shared_violations):
                 self.record_shared(closed_at_once(operation))

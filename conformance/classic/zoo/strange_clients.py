@@ -81,9 +81,9 @@ def reset_to(policy: Value, disguise: Disguise) -> None:
     configure(disguise, lambda settings: replace(settings, reset_policy=ResetPolicy(policy)))
 
 
-def speak_dialect(name: Value, disguise: Disguise) -> None:
-    """No commit of what a cooperative rebalance takes away."""
-    dialect = ClientDialect(commits_given_up=name != "keeps commits")
+def keep_commits(_: Value, disguise: Disguise) -> None:
+    """A cooperative client does not commit what a rebalance takes away."""
+    dialect = ClientDialect(commits_given_up=False)
     configure(disguise, lambda settings: replace(settings, dialect=dialect))
 
 
@@ -433,7 +433,7 @@ CLIENT_DIFFERENCES: tuple[Difference, ...] = (
     Difference("request timeout", (5_000, 30_000), partial(set_option, "request_timeout")),
     Difference("begins at", ("latest",), reset_to),
     Difference("does not leave", ("",), lambda value, disguise: set_option("leaves_on_close", False, disguise)),
-    Difference("dialect", ("keeps commits",), speak_dialect),
+    Difference("dialect", ("keeps commits",), keep_commits),
     Difference("no driver", ("",), be_watched),
     Difference("no lost partitions", ("",), hear_no_losses),
     Difference("callbacks per partition", ("",), call_back_per_partition),

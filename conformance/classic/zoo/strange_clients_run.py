@@ -111,7 +111,7 @@ class Course:
         """How often each rule applies from a step on."""
         return Counter(rule for _, rules, _ in self.steps[begin:] for rule in rules)
 
-    def fetched(self) -> frozenset[tuple[str, int, int]]:
+    def fetched_offsets(self) -> frozenset[tuple[str, int, int]]:
         """The offsets that are fetched, with the topic and the partition of each."""
         fetches = (each for each in self.events if each.kind is Kind.REQUEST and each.api == "Fetch")
         topics = (topic for fetch in fetches for topic in fetch.body["topics"])
@@ -178,7 +178,7 @@ def names_of(faults: tuple[ClientFault, ...]) -> FaultNames | None:
             own |= set(requirements_of((*before.steps[first][1], *after.steps[first][1])))
             known, seen = before.rules(first), after.rules(first)
             later |= set(requirements_of((known - seen) | (seen - known)))
-        if before.fetched() != after.fetched():
+        if before.fetched_offsets() != after.fetched_offsets():
             later |= OF_FETCHER
     return FaultNames(frozenset(own), frozenset(later - own))
 
