@@ -239,22 +239,32 @@ class SettingsProbe:
     # --- limits -------------------------------------------------------------------------------------------------
 
     async def _measure_group_size(self) -> None:
-        """Have more members join a group than a limit in reach allows, and count those that are not refused."""
-        group = self._new_group()
-        ids = [await self._obtain_id(group) for _ in range(MAX_PROBED_SIZE + 1)]
-        calls = [asyncio.ensure_future(self._join(group, member, self._session)) for member in ids]
-        _, parked = await asyncio.wait(calls, timeout=PARKED_S + len(calls) * await self._response_s())
-        for call in parked:
-            call.cancel()
-        ended = await asyncio.gather(*calls, return_exceptions=True)
-        try:
-            refused = sum(_is_refused(outcome) for outcome in ended)
-        finally:
-            await self._requests.leave(group, filter(None, ids))
-        if not refused:
+        """Have more members join a group than a limit in reach allows. A refusal that comes late makes the group look
+        larger than it may be, so that the smaller of two measurements counts."""
+        sizes = [await self._count_admitted() for _ in range(2)]
+        if max(sizes) > MAX_PROBED_SIZE:
             self._learn(SettingOrigin.UNLIMITED, max_group_size=INT32_MAX)
         else:
-            self._learn(SettingOrigin.PROBE, max_group_size=len(ids) - refused)
+            self._learn(SettingOrigin.PROBE, max_group_size=min(sizes))
+
+    async def _count_admitted(self) -> int:
+        """How many members of a new group are not refused, of one more than `MAX_PROBED_SIZE`."""
+        group = self._new_group()
+        ids = [await self._obtain_id(group) for _ in range(MAX_PROBED_SIZE + 1)]
+        patience = PARKED_S + len(ids) * await self._response_s()
+        parked = {asyncio.ensure_future(self._join(group, member, self._session)) for member in ids}
+        calls = list(parked)
+        while parked:
+            ended, parked = await asyncio.wait(parked, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+            if not ended:
+                break
+        for call in parked:
+            call.cancel()
+        outcomes = await asyncio.gather(*calls, return_exceptions=True)
+        try:
+            return len(ids) - sum(_is_refused(outcome) for outcome in outcomes)
+        finally:
+            await self._requests.leave(group, filter(None, ids))
 
     async def _accepts_metadata(self, group: str, length: int) -> bool:
         partition = {

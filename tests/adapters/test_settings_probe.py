@@ -82,3 +82,40 @@ def test_a_second_measurement_contradicts_the_first() -> None:
     assert find_contradictions(first, first) == {}
     assert find_contradictions(first, first.told_only()) == {}
     assert DELAY not in first.told_only().values
+
+
+@dataclass
+class LimitedGroups(Groups):
+    """A target that lets `limit` members into a group and parks their joins; its n-th refusal takes `late[n]` s."""
+
+    limit: int = 5
+    late: list[float] = field(default_factory=list)
+    admitted: dict[str, int] = field(default_factory=dict)
+
+    async def send(self, api: str, group: str, body: Body, preferred: int = 99) -> Body:
+        if api != "JoinGroup" or not body["member_id"]:
+            return await super().send(api, group, body, preferred)
+        admitted = self.admitted.setdefault(group, 0)
+        if admitted < self.limit:
+            self.admitted[group] = admitted + 1
+            await asyncio.Event().wait()
+        await asyncio.sleep(self.late.pop(0) if self.late else 0.001)
+        return {"error_code": Error.GROUP_MAX_SIZE_REACHED}
+
+
+def probe_size(groups: LimitedGroups) -> LearnedSettings:
+    others = {name: value for name, value in TOLD.items() if name != "max_group_size"}
+    told = LearnedSettings().with_values(SettingOrigin.PROFILE, **others, **{DELAY: 0})
+    requests: Any = groups
+    return run_virtual(SettingsProbe(requests, told, {}, "token").measure())
+
+
+@pytest.mark.parametrize("late", [[], [0.3, 0.6, 0.9, 1.2], [0.001, 0.001, 9.0]])
+def test_a_refusal_that_comes_late_makes_no_larger_group(late: list[float]) -> None:
+    learned = probe_size(LimitedGroups(lambda _: 0.001, late=late))
+    assert (learned.values["max_group_size"], learned.origins["max_group_size"]) == (5, SettingOrigin.PROBE)
+
+
+def test_refusals_that_are_seen_once_only_are_no_limit() -> None:
+    learned = probe_size(LimitedGroups(lambda _: 0.001, late=[9.0] * 8))
+    assert learned.origins["max_group_size"] is SettingOrigin.UNLIMITED
