@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from fencepost.model.classic.core.state import Choices
+from fencepost.model.classic.core.state import Choices, Phase
 from fencepost.model.classic.dialect import Dialect
-from fencepost.model.classic.messages import JoinGroup
+from fencepost.model.classic.messages import JoinGroup, SyncGroup
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
 from fencepost.model.groups.messages import EndTxn, InitProducerId, TxnOffsetCommit
@@ -152,6 +152,13 @@ def refuse_by_epoch(
         yield ignore_request(configuration, part)
 
 
+def is_interrupted(part: GroupOperation) -> bool:
+    """Whether the request is a SyncGroup whose response sends its member into another round."""
+    return isinstance(part.request, SyncGroup) and errors_in(part.operation.response or {}) == {
+        Error.REBALANCE_IN_PROGRESS
+    }
+
+
 MAX_LOADING_MS = 120_000
 """How long after the kill a group may be loaded, as long as no response shows that it is."""
 
@@ -233,6 +240,8 @@ class ClassicStepper(CoordinatorStepper):
             yield from refuse_by_epoch(self, self.producers, ready, part, now)
         if isinstance(request, JoinGroup) and request.core.member in unseen_of(ready).told_ids:
             yield from self.admit_as_told(ready, part, now)
+        if self.order is Order.INTERVALS and is_interrupted(part):
+            yield from self.park_leader(ready, part, now)
         found = self.step_request(ready, part, request, now)
         if not (self.allow_mismatches and self.is_admitted_without_id(part)):
             yield from found
@@ -250,6 +259,17 @@ class ClassicStepper(CoordinatorStepper):
         unseen, core = unseen_of(configuration), part.request.core
         rest = evolve(configuration, unseen=evolve(unseen, told_ids=unseen.told_ids - {core.member}))
         return self.step_request(rest, part, evolve(part.request, core=evolve(core, member=None)), now)
+
+    def park_leader(self, configuration: Configuration, part: GroupOperation, now: Instant) -> Iterator[Configuration]:
+        """The configurations after the leader's SyncGroup waits as a follower's does, until its assignments are stored
+        or a rebalance begins."""
+        world, group = configuration.world, configuration.world.group
+        if group is None or group.phase is not Phase.COMPLETING or part.request.core.member != group.leader:
+            return
+        led_by_nobody = evolve(configuration, world=evolve(world, group=evolve(group, leader=None)))
+        for after in self.step_request(led_by_nobody, part, part.request, now):
+            parked = evolve(after.world.group, leader=group.leader)
+            yield evolve(after, world=evolve(after.world, group=parked))
 
     @staticmethod
     def is_admitted_without_id(part: GroupOperation) -> bool:

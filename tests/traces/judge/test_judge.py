@@ -28,7 +28,7 @@ from fencepost.traces.judge.search import search
 from fencepost.traces.judge.search.configuration import high
 from fencepost.traces.verdict import CheckStatus, TraceVerdict
 from tests.support.altered_traces import altered_trace
-from tests.support.trace_builder import OK, OneMemberTrace, commit_offset, join_body
+from tests.support.trace_builder import OK, OneMemberTrace, commit_offset, join_body, sync_error
 
 # --- A static member that restarts into a full group is refused on Kafka, but may be let in (STATIC-26).
 
@@ -102,6 +102,36 @@ def test_superseded_request_is_answered_always_or_never(family: ScenarioFamily, 
     assert (verdict.violations, verdict.decisions["superseded_stays_silent"]) == ((), False)
     assert judge(answering.header, answering.events, {"superseded_stays_silent": True}).violations
     assert judge(silent.header, silent.events, {"superseded_stays_silent": False}).violations
+
+
+# --- A leader whose assignments are being stored waits, and a rebalance sends it away (SYNC-11).
+
+
+def sync_while_the_leader_rejoins(rejoins: int, error: int = Error.REBALANCE_IN_PROGRESS) -> TraceVerdict:
+    """The verdict on a lone leader whose SyncGroup of 20 ms gets this response at 200 ms, and that rejoins with other
+    metadata."""
+    tape = OneMemberTrace(Order.INTERVALS)
+    tape.join(10, 1)
+    assignments = {"generation_id": 1, "member_id": "a", "assignments": [{"member_id": "a", "assignment": b"plan"}]}
+    asked = tape.send_request(20, "SyncGroup", assignments, 1)
+    changed = {**join_body("a"), "protocols": [{"name": "p", "metadata": b"n"}]}
+    rejoined = tape.send_request(rejoins, "JoinGroup", changed, 2) if rejoins < 200 else None
+    tape.send_response(200, asked, sync_error(error))
+    rejoined = rejoined or tape.send_request(rejoins, "JoinGroup", changed, 2)
+    row = {"member_id": "a", "metadata": b"n"}
+    told = {"generation_id": 2, "protocol_name": "p", "leader": "a", "member_id": "a", "members": [row]}
+    tape.send_response(rejoins + 150, rejoined, {**OK, **told})
+    return tape.verdict()
+
+
+def test_a_rebalance_interrupts_the_leader_whose_assignments_are_being_stored() -> None:
+    assert not sync_while_the_leader_rejoins(100).violations
+
+
+@pytest.mark.parametrize(("rejoins", "error"), [(250, Error.REBALANCE_IN_PROGRESS), (100, Error.UNKNOWN_MEMBER_ID)])
+def test_a_leader_is_sent_away_by_a_rebalance_alone(rejoins: int, error: Error) -> None:
+    (violation,) = sync_while_the_leader_rejoins(rejoins, error).violations
+    assert violation.api == "SyncGroup"
 
 
 # --- Fields within the protocol's latitude: unusual only if they are so in every configuration that explains the
