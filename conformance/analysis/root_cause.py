@@ -368,8 +368,12 @@ def wrong_answer(fault: Violation) -> Hashable:
 
 def manner_of(fault: Violation) -> Hashable:
     """What violations have in common that break one rule in the same manner: the kind; a round that is not begun shows
-    in an early answer or in the generation."""
-    is_no_round = fault.fields == ("generation",) or any(each.name == "early" for each in fault.differences)
+    in an early answer or in the generation before."""
+    is_too_low = fault.fields == ("generation",) and any(
+        difference.observed.isdecimal() and difference.expected == str(int(difference.observed) + 1)
+        for difference in fault.differences
+    )
+    is_no_round = is_too_low or any(difference.name == "early" for difference in fault.differences)
     return fault.rule, "no round" if is_no_round else fault.kind
 
 

@@ -16,6 +16,7 @@ from fencepost.conformance.analysis.root_cause import (
     RootCauses,
     ViolationOnPath,
     chargeable_requirements,
+    manner_of,
     name_requirement,
     nearness,
 )
@@ -172,6 +173,16 @@ def test_what_fails_only_because_a_round_ends_late_follows_from_the_requirement_
     assert RootCauses([*runs, passed]).independent == {"JOIN-27", "JOIN-43"}
     of_another = replace(LATE, requirements=("JOIN-26",), kind="another")
     assert RootCauses([*runs, run_of("JOIN-44", violation=of_another)]).independent == {"JOIN-27", "JOIN-44"}
+
+
+@pytest.mark.parametrize(("observed", "is_no_round"), [("1", True), ("9", False), ("3", False), ("-", False)])
+def test_a_round_that_is_not_begun_shows_in_the_generation_before(observed: str, is_no_round: bool) -> None:
+    told = (FieldDifference("generation_id", "2", observed),)
+    wrong = replace(LATE, fields=("generation",), kind="a wrong generation", differences=told)
+    early = replace(
+        LATE, fields=("time",), kind="early", differences=(FieldDifference("early", "no response", "NONE"),)
+    )
+    assert (manner_of(wrong) == manner_of(early)) is is_no_round
 
 
 def test_nothing_follows_from_a_requirement_that_cannot_fail() -> None:
