@@ -2,24 +2,21 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from fencepost.adapters.region.kafka import (
-    CommitFailed,
-    Listener,
-    Message,
-    Offsets,
-    Partition,
-    PositionLost,
-)
 from fencepost.adapters.region.operator import (
     START_POSITIONS,
+    CommitFailed,
     JobControl,
+    Message,
+    Offsets,
     OperatorPart,
+    Partition,
     Polling,
+    PositionLost,
     RegionOperator,
     WrongRegion,
 )
@@ -43,33 +40,23 @@ class BadRequest(Exception):
 class ScriptedConsumer:
     """A `KafkaConsumer` that is told by the kit what Kafka says."""
 
-    listener: Listener
     sought: Offsets | None = None
     """What was sought since the request began."""
     commit_error: str = ""
     is_in_group: bool = True
-    is_abandoned: bool = False
-
-    async def take_records(self, limit: int) -> list[Message]:
-        """Nothing: the kit hands records to the operator."""
-        return []
 
     def seek(self, offsets: Offsets) -> None:
         """As `KafkaConsumer.seek`."""
         self.sought = dict(offsets)
 
-    async def commit(self, offsets: Offsets) -> None:
+    def commit(self, offsets: Offsets) -> None:
         """As `KafkaConsumer.commit`."""
         if self.commit_error:
             raise CommitFailed(self.commit_error)
 
-    async def is_member(self) -> bool:
+    def is_member(self) -> bool:
         """As `KafkaConsumer.is_member`."""
         return self.is_in_group
-
-    def abandon(self) -> None:
-        """As `KafkaConsumer.abandon`."""
-        self.is_abandoned = True
 
 
 @dataclass(slots=True)
@@ -98,11 +85,11 @@ class LineJob:
     asking: set[str] = field(default_factory=set)
     """Operators that have requested a reset since the request began."""
 
-    async def handle(self, request: Body) -> Body:
+    def handle(self, request: Body) -> Body:
         """The response to a request. Raises `BadRequest`."""
         name = text_field(request, "do")
         if name == "restart":
-            await self.control.restart()
+            self.control.restart()
             return {}
         if name == "retire":
             self.control.retire(number_field(request, "number"))
@@ -117,7 +104,7 @@ class LineJob:
         consumer = self.consumers[operator]
         consumer.sought = None
         self.asking.clear()
-        told = await HANDLERS[name](self, self.operators[operator], request)
+        told = HANDLERS[name](self, self.operators[operator], request)
         if operator not in self.operators:
             return told
         return {**self.view(self.operators[operator], consumer), **told}
@@ -145,17 +132,12 @@ class LineJob:
             raise BadRequest(f"operator {name!r} is up already")
         if request.get("control_port") or request.get("start_position", "Beginning") not in START_POSITIONS:
             return {"refused": True, "reason": "no control port and no specific offset is allowed in a region"}
-        made: list[ScriptedConsumer] = []
-
-        def make_consumer(listener: Listener) -> ScriptedConsumer:
-            made.append(ScriptedConsumer(listener))
-            return made[0]
-
+        consumer = ScriptedConsumer()
         try:
             operator = RegionOperator(
                 name,
                 self.control,
-                make_consumer,
+                consumer,
                 lambda: self.asking.add(name),
                 region=number_field(request, "region"),
                 max_poll_records=self.max_poll_records,
@@ -165,25 +147,25 @@ class LineJob:
             )
         except WrongRegion as error:
             return {"refused": True, "reason": str(error)}
-        self.operators[name], self.consumers[name] = operator, made[0]
+        self.operators[name], self.consumers[name] = operator, consumer
         self.asking.clear()
-        return {**self.view(operator, made[0]), "refused": False}
+        return {**self.view(operator, consumer), "refused": False}
 
-    async def crash(self, operator: RegionOperator, request: Body) -> Body:
+    def crash(self, operator: RegionOperator, request: Body) -> Body:
         """Its PE dies with all that is in it."""
         self.control.disconnect(operator.name)
-        self.consumers.pop(operator.name).abandon()
+        del self.consumers[operator.name]
         del self.operators[operator.name]
         return {}
 
     # -- Kafka ----------------------------------------------------------------------------------------------------
 
-    async def revoke(self, operator: RegionOperator, request: Body) -> Body:
+    def revoke(self, operator: RegionOperator, request: Body) -> Body:
         """Everything is revoked."""
         operator.on_revoked()
         return {}
 
-    async def assign(self, operator: RegionOperator, request: Body) -> Body:
+    def assign(self, operator: RegionOperator, request: Body) -> Body:
         """These partitions are assigned."""
         self.starts |= to_offsets(request, "starts")
         partitions = request.get("partitions")
@@ -192,7 +174,7 @@ class LineJob:
         operator.on_assigned(frozenset((TOPIC, one) for one in partitions))
         return {"partitions": len(set(partitions)), "topics": int(bool(partitions))}
 
-    async def poll(self, operator: RegionOperator, request: Body) -> Body:
+    def poll(self, operator: RegionOperator, request: Body) -> Body:
         """A poll returns these records; none if there is no room for what a poll may return. Where they are not those
         that were sought the PE goes down."""
         records = request.get("records")
@@ -202,48 +184,48 @@ class LineJob:
         try:
             operator.receive([Message((TOPIC, number), offset) for number, offset in records] if has_room else [])
         except PositionLost as lost:
-            await self.crash(operator, request)
+            self.crash(operator, request)
             return {"fails": True, "reason": str(lost)}
         return {"pauses": not has_room}
 
     # -- the process thread ---------------------------------------------------------------------------------------
 
-    async def take(self, operator: RegionOperator, request: Body) -> Body:
+    def take(self, operator: RegionOperator, request: Body) -> Body:
         """The process thread takes a message, if it has a permit."""
         return {"taken": bool(request.get("permit")) and operator.take()}
 
-    async def submit(self, operator: RegionOperator, request: Body) -> Body:
+    def submit(self, operator: RegionOperator, request: Body) -> Body:
         """It submits what it has in hand, or drops it."""
         return {"tuple": place_of(operator.submit())}
 
     # -- the region -----------------------------------------------------------------------------------------------
 
-    async def drain(self, operator: RegionOperator, request: Body) -> Body:
+    def drain(self, operator: RegionOperator, request: Body) -> Body:
         """Drain; where the commit fails the PE goes down."""
         self.consumers[operator.name].commit_error = str(request.get("error", ""))
         self.clock.takes = number_field(request, "takes") / 1_000 if "takes" in request else 0.0
         try:
-            commit = to_numbers(await operator.drain())
+            commit = to_numbers(operator.drain())
             drains = {"last": operator.drains.last, "longest": operator.drains.longest}
             return {"commit": commit, "fails": False, "drains": drains}
         except CommitFailed:
-            await self.crash(operator, request)
+            self.crash(operator, request)
             return {"commit": to_numbers(operator.offsets), "fails": True}
 
-    async def checkpoint(self, operator: RegionOperator, request: Body) -> Body:
+    def checkpoint(self, operator: RegionOperator, request: Body) -> Body:
         """Write a part of a checkpoint, or refuse."""
         self.consumers[operator.name].is_in_group = bool(request.get("member"))
-        part = await operator.checkpoint()
+        part = operator.checkpoint()
         if part is None:
             return {"written": None, "names": None, "part": None}
         return {"written": to_numbers(part.offsets), "names": sorted(part.names), "part": part_to_json(part)}
 
-    async def resume(self, operator: RegionOperator, request: Body) -> Body:
+    def resume(self, operator: RegionOperator, request: Body) -> Body:
         """The checkpoint is complete."""
         operator.resume()
         return {}
 
-    async def reset(self, operator: RegionOperator, request: Body) -> Body:
+    def reset(self, operator: RegionOperator, request: Body) -> Body:
         """Contribute to the merge of a checkpoint; the initial state, which is number 0, needs none."""
         number = number_field(request, "number")
         if number == 0:
@@ -252,7 +234,7 @@ class LineJob:
         operator.contribute(number, part_from_json(request.get("part")))
         return {"done": False}
 
-    async def finish(self, operator: RegionOperator, request: Body) -> Body:
+    def finish(self, operator: RegionOperator, request: Body) -> Body:
         """Seek the merged checkpoint if the merge is complete; without one the reset fails once it is `late`."""
         merged = self.control.merge_if_complete(number_field(request, "number"))
         if merged is not None:
@@ -260,7 +242,7 @@ class LineJob:
         return {"done": merged is not None, "fails": merged is None and bool(request.get("late"))}
 
 
-HANDLERS: Mapping[str, Callable[[LineJob, RegionOperator, Body], Awaitable[Body]]] = {
+HANDLERS: Mapping[str, Callable[[LineJob, RegionOperator, Body], Body]] = {
     "crash": LineJob.crash,
     "revoke": LineJob.revoke,
     "assign": LineJob.assign,
@@ -380,7 +362,7 @@ class LineProgram:
         job: LineJob | None = None
         with suppress(ConnectionError):
             while line := await read_line(reader):
-                response, job = await respond(line, job)
+                response, job = respond(line, job)
                 writer.write(json.dumps(response).encode() + b"\n")
                 await writer.drain()
             if line is None:
@@ -397,7 +379,7 @@ async def read_line(reader: asyncio.StreamReader) -> bytes | None:
         return None
 
 
-async def respond(line: bytes, job: LineJob | None) -> tuple[dict[str, Any], LineJob | None]:
+def respond(line: bytes, job: LineJob | None) -> tuple[dict[str, Any], LineJob | None]:
     """The response to a line, and the job after it."""
     try:
         request = json.loads(line)
@@ -411,6 +393,6 @@ async def respond(line: bytes, job: LineJob | None) -> tuple[dict[str, Any], Lin
             return of, new_job(request)
         if job is None:
             raise BadRequest("no job is open")
-        return {**of, **await job.handle(request)}, job
+        return {**of, **job.handle(request)}, job
     except BadRequest as error:
         return {**of, "error": str(error)}, job

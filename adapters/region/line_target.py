@@ -47,7 +47,7 @@ class MemoryConnection:
 
     async def ask(self, line: bytes) -> bytes:
         """As `LineConnection.ask`."""
-        response, self.job = await respond(line, self.job)
+        response, self.job = respond(line, self.job)
         return json.dumps(response).encode()
 
     async def close(self) -> None:

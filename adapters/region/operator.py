@@ -1,13 +1,45 @@
-"""An operator without its threads, and the job control plane that operators share."""
+"""An operator without its threads, what it needs of Kafka, and the job control plane that operators share."""
 
-import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Protocol, TypeAlias
 
-from fencepost.adapters.region.kafka import MakeConsumer, Message, Offsets, Partition, PositionLost
+Partition: TypeAlias = tuple[str, int]
+"""A topic, and the number of its partition."""
+Offsets: TypeAlias = dict[Partition, int]
+
+
+class CommitFailed(Exception):
+    """The member that commits is not one of the group's present generation, or the commit had no answer."""
+
+
+class PositionLost(Exception):
+    """Kafka's log no longer has the offset that was sought (H15)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A record's place."""
+
+    partition: Partition
+    offset: int
+
+
+class KafkaConsumer(Protocol):
+    """A consumer with an eager assignor that commits nothing by itself."""
+
+    def seek(self, offsets: Offsets) -> None:
+        """Fetch these partitions, which are assigned, from these offsets on."""
+
+    def commit(self, offsets: Offsets) -> None:
+        """Commit in one request for all partitions. Raises `CommitFailed` if one fails."""
+
+    def is_member(self) -> bool:
+        """Whether the group has this member in its present generation, as the group says."""
+
 
 # The job control plane: control variables, and the bean of the group that merges checkpoints.
 
@@ -41,24 +73,6 @@ def merge_parts(parts: Iterable[OperatorPart]) -> Offsets:
     return below | above
 
 
-def bean_name(group: str) -> str:
-    """The name of a group's bean: the id itself, for a hash may be that of another one too (H17)."""
-    return group
-
-
-@dataclass(eq=False, slots=True)
-class ControlPlane:
-    """The beans of all groups, by name."""
-
-    beans: dict[str, "JobControl"] = field(default_factory=dict)
-
-    def bean(self, group: str, names: frozenset[str]) -> "JobControl":
-        """The bean of a group, which is made for the first who asks; the names of its operators are in it."""
-        found = self.beans.setdefault(bean_name(group), JobControl(frozenset()))
-        found.names |= names
-        return found
-
-
 @dataclass(eq=False, slots=True)
 class JobControl:
     """The variables are stored; the bean is not, and is empty after a restart. The job's names are fixed (H02)."""
@@ -66,13 +80,11 @@ class JobControl:
     names: frozenset[str]
     variables: Offsets = field(default_factory=dict)
     """The first offset that the group has sought, by partition."""
-    restarts: int = 0
     region: int | None = None
     """The index of the group's region, once an operator has connected."""
     _connected: dict[str, Callable[[], Contribution | None]] = field(default_factory=dict)
     """What each live operator has contributed to the reset that was its last."""
     _parts: dict[int, dict[str, OperatorPart]] = field(default_factory=dict)
-    _news: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     def connect(self, name: str, region: int, recall: Callable[[], Contribution | None]) -> None:
         """Connect an operator; `recall` returns its last contribution. Raises `WrongRegion`."""
@@ -98,30 +110,18 @@ class JobControl:
         parts = self._parts.get(checkpoint, {})
         return merge_parts(parts.values()) if parts.keys() == self.names else None
 
-    async def merge(self, checkpoint: int, part: OperatorPart) -> Offsets:
-        """Contribute, and wait until all operators of the job have, as long as the caller lets it (H16)."""
-        async with self._news:
-            self.contribute(checkpoint, part)
-            self._news.notify_all()
-            while (found := self.merge_if_complete(checkpoint)) is None:
-                await self._news.wait()
-            return found
-
     def retire(self, checkpoint: int) -> None:
         """Forget the merges of this checkpoint and of older ones."""
         self._parts = {one: parts for one, parts in self._parts.items() if one > checkpoint}
 
-    async def restart(self) -> None:
+    def restart(self) -> None:
         """The control plane restarts: merges are lost, and all contribute again (H11), those too that have been reset:
         others may wait for them."""
-        async with self._news:
-            self.restarts += 1
-            self._parts = {}
-            for recall in self._connected.values():
-                contribution = recall()
-                if contribution is not None:
-                    self.contribute(*contribution)
-            self._news.notify_all()
+        self._parts = {}
+        for recall in self._connected.values():
+            contribution = recall()
+            if contribution is not None:
+                self.contribute(*contribution)
 
 
 # An operator without its threads: what callbacks, polls, submissions, checkpoints and resets do to it.
@@ -158,31 +158,26 @@ class DrainTimes:
     longest: int = 0
 
 
-def start_at_beginning(partition: Partition) -> int:
-    """The offset where a partition begins that nobody has read: 0."""
-    return 0
-
-
 class RegionOperator:
     """One life of an operator, from the launch of its PE to its death. `request_reset` has the region reset, at once or
-    after the reset under way; `start_of` says where a partition without a control variable begins, `subscribed` which
-    partitions there were at subscription, if that is known. `clock` tells seconds."""
+    after the reset under way; `start_of` says where a partition without a control variable begins. `clock` tells
+    seconds."""
 
     def __init__(
         self,
         name: str,
         control: JobControl,
-        make_consumer: MakeConsumer,
+        consumer: KafkaConsumer,
         request_reset: Callable[[], None],
         *,
-        region: int = 0,
-        max_poll_records: int = 500,
-        polling: Polling = Polling.FULL,
-        start_of: Callable[[Partition], int] = start_at_beginning,
-        subscribed: Collection[Partition] | None = None,
+        region: int,
+        max_poll_records: int,
+        polling: Polling,
+        start_of: Callable[[Partition], int],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name = name
+        self.consumer = consumer
         self.state = OperatorState.SUBSCRIBED
         self.queue: deque[Message] = deque()
         self.drained: deque[Message] = deque()
@@ -190,12 +185,10 @@ class RegionOperator:
         self.offsets: Offsets = {}
         self.seek_map: Offsets = {}
         self.polling = polling
-        self.longest_queue = 0
         self.limit = max_poll_records
         self._control = control
         self._request_reset = request_reset
         self._start_of = start_of
-        self._subscribed = subscribed
         self._clock = clock
         self.drains = DrainTimes()
         self._unconfirmed: Offsets = {}
@@ -205,7 +198,6 @@ class RegionOperator:
         self._is_map_old = False
         self._contribution: Contribution | None = None
         control.connect(name, region, lambda: self._contribution)
-        self.consumer = make_consumer(self)
 
     # -- polls and submissions ------------------------------------------------------------------------------------
 
@@ -223,7 +215,6 @@ class RegionOperator:
             self.queue.extend(found)
         if len(self.queue) > before:
             self.state = OperatorState.RECORDS_FETCHED
-            self.longest_queue = max(self.longest_queue, len(self.queue))
 
     def _confirm(self, messages: Iterable[Message]) -> None:
         for message in messages:
@@ -259,7 +250,7 @@ class RegionOperator:
             self._await_reset()
 
     def on_assigned(self, partitions: frozenset[Partition]) -> None:
-        """Seek what is assigned, unless a reset is awaited, which will; await one if nothing was revoked before (H09),
+        """Seek what is assigned, unless a reset is awaited, which will; one if nothing was revoked before (H09),
         or the map is old (H13)."""
         self._assigned = partitions
         self.offsets = {one: offset for one, offset in self.offsets.items() if one in partitions}
@@ -283,12 +274,7 @@ class RegionOperator:
 
     def _first_of(self, partition: Partition) -> int:
         found = self.seek_map.get(partition)
-        return self._control.first_offset(partition, self._start(partition)) if found is None else found
-
-    def _start(self, partition: Partition) -> int:
-        """Where a partition begins that nobody has read: one born after the subscription at its beginning (H14)."""
-        is_new = self._subscribed is not None and partition not in self._subscribed
-        return 0 if is_new else self._start_of(partition)
+        return self._control.first_offset(partition, self._start_of(partition)) if found is None else found
 
     def _clear(self) -> None:
         self.queue.clear()
@@ -296,24 +282,24 @@ class RegionOperator:
 
     # -- what the region asks for ---------------------------------------------------------------------------------
 
-    async def drain(self) -> Offsets:
+    def drain(self) -> Offsets:
         """Stop polling, put the queue aside, commit; returns what was. Raises CommitFailed if one partition fails."""
         began = self._clock()
         self.polling = Polling.OFF
         self.drained.extend(self.queue)
         self.queue.clear()
         if self.offsets:
-            await self.consumer.commit(self.offsets)
+            self.consumer.commit(self.offsets)
         took = round(1_000 * (self._clock() - began))
         self.drains = DrainTimes(took, max(took, self.drains.longest))
         return dict(self.offsets)
 
-    async def checkpoint(self) -> OperatorPart | None:
+    def checkpoint(self) -> OperatorPart | None:
         """The operator's part; None where it refuses: it awaits a reset or is not fully assigned (H04, H05)."""
         is_settled = self.offsets.keys() == (self._assigned or frozenset())
         if self.state is OperatorState.RESET_PENDING or not is_settled:
             return None
-        if self._assigned is not None and not await self.consumer.is_member():
+        if self._assigned is not None and not self.consumer.is_member():
             return None
         return OperatorPart(self.name, self._control.names, dict(self.offsets), dict(self.seek_map))
 
@@ -336,11 +322,3 @@ class RegionOperator:
         self.state, self._is_map_old = OperatorState.RESET_COMPLETE, False
         self._seek(self._assigned or frozenset())
         self.polling = Polling.THROTTLED
-
-    async def reset(self, checkpoint: int, part: OperatorPart | None) -> None:
-        """Go back to a checkpoint as soon as all have contributed to its merge; to the initial state without a part."""
-        if part is None:
-            self._contribution = None
-            return self.reset_to({})
-        self._contribution = (checkpoint, part)
-        return self.reset_to(await self._control.merge(checkpoint, part))

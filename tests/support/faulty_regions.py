@@ -1,55 +1,37 @@
 """Faults in the operators of the bundled region, put in from outside: each replaces one method."""
 
-import asyncio
-from collections.abc import Awaitable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
 import pytest
 
-from fencepost.adapters.address import format_address
-from fencepost.adapters.classic.client.links import TcpNetwork
-from fencepost.adapters.region import kafka_consumer, line_program
-from fencepost.adapters.region import operator as operator_module
-from fencepost.adapters.region.controller import RegionMode, RegionProgram
-from fencepost.adapters.region.kafka import Message, Offsets, Partition
-from fencepost.adapters.region.kafka_consumer import NetworkConsumer
+from fencepost.adapters.region import line_program
 from fencepost.adapters.region.line_program import HANDLERS, Body, LineJob
 from fencepost.adapters.region.operator import (
     JobControl,
+    Message,
+    Offsets,
     OperatorPart,
     OperatorState,
+    Partition,
     Polling,
     RegionOperator,
     merge_parts,
 )
 from fencepost.conformance.zoo.fault import INVENTED, Fault, FaultFamily, Patch, Shipped, Side, instead_of
-from fencepost.model.classic.member.client import Callback, CallbackKind
-from fencepost.model.classic.member.settings import COOPERATIVE_STICKY
-from fencepost.model.classic.member.step import ListenerReturned
-from fencepost.model.region import settings
-from fencepost.model.region.dialect import DOCUMENTED
-from fencepost.model.region.settings import merge_wait_ms
-from tests.support.region_job import log_start
 
-RESET_TIMEOUT_MS, POLL_INTERVAL_MS = 4_000, 300_000
-"""How long the region of a test lets a reset last, and the operator's max.poll.interval.ms."""
 FOUND: FaultFamily[None] = FaultFamily(Side.REGION, None)
 """Faults that scenarios and random schedules find, by one of their requirements."""
 HELD_OUT: FaultFamily[None] = FaultFamily(Side.REGION, None)
 """More of them, written after scenarios, schedules and judge; nothing was changed for them."""
-BESIDE: FaultFamily[None] = FaultFamily(Side.REGION, None)
-"""Repairs undone that the line protocol does not show: Kafka, its log, time and the region's controller are the kit's
-there."""
 
 
 @FOUND.add("", INVENTED, "REGION-31")
 @instead_of(RegionOperator.checkpoint)
-async def leave_out_seek_map(
-    shipped: Shipped[Awaitable[OperatorPart | None]], self: RegionOperator
-) -> OperatorPart | None:
+def leave_out_seek_map(shipped: Shipped[OperatorPart | None], self: RegionOperator) -> OperatorPart | None:
     """H01: the seek map is not in the checkpoint."""
-    part = await shipped(self)
+    part = shipped(self)
     return part and replace(part, base={})
 
 
@@ -63,20 +45,16 @@ def merge_first_part(shipped: Shipped[Offsets | None], self: JobControl, checkpo
 
 @FOUND.add("", INVENTED, "REGION-30")
 @instead_of(RegionOperator.checkpoint)
-async def write_while_pending(
-    shipped: Shipped[Awaitable[OperatorPart | None]], self: RegionOperator
-) -> OperatorPart | None:
+def write_while_pending(shipped: Shipped[OperatorPart | None], self: RegionOperator) -> OperatorPart | None:
     """H04: an operator that waits for a reset writes a checkpoint."""
-    if self._assigned is not None and not await self.consumer.is_member():
+    if self._assigned is not None and not self.consumer.is_member():
         return None
     return OperatorPart(self.name, self._control.names, dict(self.offsets), dict(self.seek_map))
 
 
 @FOUND.add("", INVENTED, "REGION-32")
 @instead_of(RegionOperator.checkpoint)
-async def trust_membership(
-    shipped: Shipped[Awaitable[OperatorPart | None]], self: RegionOperator
-) -> OperatorPart | None:
+def trust_membership(shipped: Shipped[OperatorPart | None], self: RegionOperator) -> OperatorPart | None:
     """H05: an operator that was expelled writes a checkpoint."""
     is_settled = self.offsets.keys() == (self._assigned or frozenset())
     if self.state is OperatorState.RESET_PENDING or not is_settled:
@@ -111,7 +89,7 @@ def submit_late(shipped: Shipped[Message | None], self: RegionOperator) -> Messa
 
 @FOUND.add("", INVENTED, "REGION-49")
 @instead_of(JobControl.restart)
-async def contribute_once(shipped: Shipped[Awaitable[None]], self: JobControl) -> None:
+def contribute_once(shipped: Shipped[None], self: JobControl) -> None:
     """H11: after a restart of the control plane nobody contributes again."""
     self._parts = {}
 
@@ -170,9 +148,9 @@ def lose_drain_buffer(shipped: Shipped[None], self: RegionOperator) -> None:
 
 @FOUND.add("", INVENTED, "REGION-25")
 @instead_of(RegionOperator.drain)
-async def commit_positions_before(shipped: Shipped[Awaitable[Offsets]], self: RegionOperator) -> Offsets:
+def commit_positions_before(shipped: Shipped[Offsets], self: RegionOperator) -> Offsets:
     """A drain commits the offset of the last tuple and not the one after it."""
-    return {partition: max(offset - 1, 0) for partition, offset in (await shipped(self)).items()}
+    return {partition: max(offset - 1, 0) for partition, offset in (shipped(self)).items()}
 
 
 @FOUND.add("", INVENTED, "REGION-14", "REGION-13")
@@ -186,9 +164,9 @@ def queue_while_pending(shipped: Shipped[None], self: RegionOperator, messages: 
 
 @FOUND.add("", INVENTED, "REGION-27")
 @instead_of(RegionOperator.drain)
-async def report_longest_alone(shipped: Shipped[Awaitable[Offsets]], self: RegionOperator) -> Offsets:
+def report_longest_alone(shipped: Shipped[Offsets], self: RegionOperator) -> Offsets:
     """The time of the last drain is that of the longest one."""
-    found = await shipped(self)
+    found = shipped(self)
     self.drains = replace(self.drains, last=self.drains.longest)
     return found
 
@@ -198,12 +176,12 @@ def go_on_alone(patch: Patch) -> None:
     """A merge that is late is made of what there is."""
     whole = LineJob.finish
 
-    async def finish(self: LineJob, operator: RegionOperator, request: Body) -> Body:
+    def finish(self: LineJob, operator: RegionOperator, request: Body) -> Body:
         if request.get("late"):
             parts = self.control._parts.get(request["number"], {})
             operator.reset_to(merge_parts(parts.values()))
             return {"done": True}
-        return await whole(self, operator, request)
+        return whole(self, operator, request)
 
     patch.replace(line_program, "HANDLERS", {**HANDLERS, "finish": finish})
 
@@ -221,12 +199,6 @@ def ask_with_each_callback(shipped: Shipped[None], self: RegionOperator, partiti
 def skip_lost_records(patch: Patch) -> None:
     """H15: an operator goes on wherever Kafka's client has gone, and that goes on where the log begins."""
     patch.replace(RegionOperator, "_confirm", lambda self, messages: None)
-
-    def on_lost(self: NetworkConsumer, partition: Partition) -> None:
-        assert isinstance(self._network, TcpNetwork)
-        self.seek({partition: log_start(format_address(*self._network.bootstrap), partition)})
-
-    patch.replace(NetworkConsumer, "on_lost", on_lost)
 
 
 @HELD_OUT.add("", INVENTED, "REGION-17", "REGION-30")
@@ -276,98 +248,7 @@ def retire_all(shipped: Shipped[None], self: JobControl, checkpoint: int) -> Non
     self._parts = {}
 
 
-@BESIDE.add()
-def assign_cooperatively(patch: Patch) -> None:
-    """H09: the assignor is cooperative, and an operator takes new partitions for all it has. No veto is in the way."""
-    patch.replace(kafka_consumer, "RANGE", COOPERATIVE_STICKY)
-    whole = NetworkConsumer._call_back
-
-    def call_back(self: NetworkConsumer, callback: Callback) -> None:
-        if callback.kind is CallbackKind.ASSIGNED:
-            self._listener.on_assigned(frozenset(callback.partitions))
-            self.give(ListenerReturned())
-        else:
-            whole(self, callback)
-
-    def on_assigned(self: RegionOperator, partitions: frozenset[Partition]) -> None:
-        self._assigned = partitions
-        self.offsets = {one: offset for one, offset in self.offsets.items() if one in partitions}
-        if self.state in (OperatorState.SUBSCRIBED, OperatorState.RESET_COMPLETE):
-            self._seek(partitions)
-
-    async def write(self: RegionOperator) -> OperatorPart | None:
-        return OperatorPart(self.name, self._control.names, dict(self.offsets), dict(self.seek_map))
-
-    patch.replace(NetworkConsumer, "_call_back", call_back)
-    patch.replace(RegionOperator, "on_assigned", on_assigned)
-    patch.replace(RegionOperator, "checkpoint", write)
-
-
-@BESIDE.add()
-def begin_at_end(patch: Patch) -> None:
-    """H14: a partition that is born with records is begun at its end."""
-    patch.replace(RegionOperator, "_start", lambda self, partition: self._start_of(partition))
-
-
-@BESIDE.add()
-@instead_of(RegionOperator.reset)
-async def wait_briefly(
-    shipped: Shipped[Awaitable[None]], self: RegionOperator, checkpoint: int, part: OperatorPart | None
-) -> None:
-    """H16: an operator waits for a merge half as long as a reset may last."""
-    async with asyncio.timeout(merge_wait_ms(RESET_TIMEOUT_MS, POLL_INTERVAL_MS, DOCUMENTED) / 1_000):
-        await shipped(self, checkpoint, part)
-
-
-@BESIDE.add()
-def name_by_hash(patch: Patch) -> None:
-    """H17: the name of a group's bean is a hash of its id."""
-    patch.replace(operator_module, "bean_name", lambda group: settings.bean_name(group, DOCUMENTED))
-
-
-@BESIDE.add()
-@instead_of(JobControl.merge_if_complete)
-def wait_for_absent(shipped: Shipped[Offsets | None], self: JobControl, checkpoint: int) -> Offsets | None:
-    """H17: a merge waits for all operators that there were at the checkpoint."""
-    parts = self._parts.get(checkpoint, {})
-    names = {name for part in parts.values() for name in part.names}
-    return merge_parts(parts.values()) if parts and parts.keys() == names else None
-
-
-@BESIDE.add()
-@instead_of(RegionProgram.submit)
-async def take_before_permit(shipped: Shipped[Awaitable[None]], self: RegionProgram, operator: RegionOperator) -> None:
-    """H03: the process thread takes a message and then waits for its permit."""
-    if operator.take():
-        with Patch() as taken:
-            taken.replace(operator, "take", lambda: True)
-            await shipped(self, operator)
-
-
-@BESIDE.add()
-@instead_of(RegionProgram.request_reset)
-def forget_request(shipped: Shipped[None], self: RegionProgram) -> None:
-    """H07: a request for a reset is forgotten while the region is reset."""
-    if self.mode is not RegionMode.RESET:
-        shipped(self)
-
-
-@BESIDE.add()
-@instead_of(RegionProgram._launch)
-def forget_attempts(shipped: Shipped[None], self: RegionProgram, name: str, polling: Polling) -> None:
-    """H12: a reset that an operator forces sets the count of attempts back."""
-    shipped(self, name, polling)
-    operator = self.operators[name].operator
-
-    def force_reset() -> None:
-        self.attempts = 0
-        self.request_reset()
-
-    operator._request_reset = force_reset
-
-
 FAULTS: Mapping[str, Fault[None]] = MappingProxyType({fault.id: fault for fault in (*FOUND.faults, *HELD_OUT.faults)})
-ALL_FAULTS: Mapping[str, Fault[None]] = MappingProxyType({**FAULTS, **{fault.id: fault for fault in BESIDE.faults}})
 
 
 def mark_name(name: str, quick: Collection[str]) -> object:
