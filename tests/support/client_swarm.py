@@ -12,7 +12,6 @@ from fencepost.model.classic.coordinator.internal_actions import armed_timers, f
 from fencepost.model.classic.coordinator.state import GroupState, Reply
 from fencepost.model.classic.core.state import Choices, Context, Holder, Phase
 from fencepost.model.classic.dialect import Dialect
-from fencepost.model.classic.explore.poll_loops import with_handle
 from fencepost.model.classic.member.client import (
     CallbackKind,
     Client,
@@ -53,7 +52,7 @@ from fencepost.model.frozen import evolve
 from fencepost.model.groups.messages import OffsetCommit, Partition, PartitionErrors
 from fencepost.model.groups.protocol import Cluster
 from fencepost.model.settings import Settings
-from fencepost.model.sorts import MemberId
+from fencepost.model.sorts import HandleNumber, MemberId
 from tests.support.client_driver import ASSIGNORS
 from tests.support.swarm_events import SwarmEvent
 from tests.support.swarm_settings import BOTH, ONLY_COOPERATIVE, ONLY_RANGE, settings_of
@@ -379,3 +378,11 @@ class ClientSwarm:
         ]
         offsets = {one: offset.offset for one, offset in self.state.offsets.items()}
         return f"{None if group is None else (group.phase.name, group.generation)}; {clients}; {offsets} of {self.ends}"
+
+
+def with_handle(request: Request, handle: int) -> Request:
+    """The request under a handle that says whose it is."""
+    core = getattr(request, "core", None)
+    if core is None:
+        return evolve(request, handle=handle)
+    return evolve(request, core=evolve(core, handle=HandleNumber(handle)))
