@@ -1,11 +1,10 @@
 """`python -m tests.acceptance [SUITE] [NAME...]`: measure the thresholds of a suite, of all or of those named.
 
-Suites: pages, targets, proofs, schedules, faulty_clients, verdicts, robustness, heldout, deviations, tests.
+Suites: pages, targets, proofs, schedules, verdicts, robustness, tests.
 Results are written to `tests/acceptance/results`. All of them take many hours. With the environment variable
 FENCEPOST_MUTANTS=rest, mutants that random schedules found before are taken from the record. With FENCEPOST_BATCHES,
 batches of random schedules on Kafka whose reports are in that folder are not played again. With FENCEPOST_REPORTS, the
-reports of whole runs are kept there. For the held-out faults, FENCEPOST_SCHEDULES is the number of schedules of
-a seed, and FENCEPOST_LABEL goes into the results.
+reports of whole runs are kept there.
 """
 
 import sys
@@ -19,11 +18,8 @@ SUITES = {
     "targets": "Whole runs on every target",
     "proofs": "Thresholds of the formal core",
     "schedules": "Thresholds of random schedules",
-    "faulty_clients": "Thresholds of faulty clients",
     "verdicts": "Thresholds of the judge",
     "robustness": "Thresholds of robustness",
-    "heldout": "Held-out faults under random schedules",
-    "deviations": "Known deviations of products",
     "tests": "Long tests",
 }
 """The suites by name, with the titles of their results. Each is a module of `tests.acceptance.checks`."""

@@ -10,7 +10,6 @@ from fencepost.conformance.classic.zoo.clients.reference import KINDS
 from fencepost.conformance.classic.zoo.zoo import member_mutants
 from fencepost.conformance.subject import Scenario
 from fencepost.conformance.zoo.hunt import usual_run
-from tests.acceptance.heldout_clients import CLIENT_FAULTS
 
 MUTANTS = (
     ("CALLBACK-08", "cooperative", "a-partition-taken-away", "commits.install_assignment: always: position is"),
@@ -153,12 +152,6 @@ MUTANTS = (
     ),
 )
 """The requirement, the kind of the client, the scenario and how the name of the mutant begins."""
-FAULTS = (
-    ("MEMBER-22", "HELDOUT-11", "a-listener-that-is-slow-in-the-end"),
-    ("PREFETCH-03", "HELDOUT-18", "a-fetch-that-is-lost"),
-    ("PREFETCH-05", "HELDOUT-19", "fetches-that-take-long"),
-)
-"""The requirement, the fault and the scenario."""
 
 
 def find_scenario(name: str) -> Scenario:
@@ -172,8 +165,3 @@ def test_a_mutant_is_found(requirement: str, kind: str, scenario: str, mutant: s
     played, settings = find_scenario(scenario), KINDS[kind]
     run = CLIENTS.run_with(replace(fault, setting=settings), played)
     assert requirement in shown_by(run) - shown_by(usual_run(CLIENTS, settings, played)), (shown_by(run), run.blocked)
-
-
-@pytest.mark.parametrize(("requirement", "fault", "scenario"), FAULTS)
-def test_a_fault_is_found(requirement: str, fault: str, scenario: str) -> None:
-    assert requirement in shown_by(CLIENTS.run_with(CLIENT_FAULTS[fault], find_scenario(scenario)))
