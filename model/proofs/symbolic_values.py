@@ -383,23 +383,6 @@ def blank_like(value: Any) -> Any:
     return None
 
 
-def same_terms(a: Any, b: Any) -> bool:
-    """The values are made of the same terms."""
-    if a is b:
-        return True
-    if isinstance(a, tuple) and isinstance(b, tuple):
-        return len(a) == len(b) and all(same_terms(one, other) for one, other in zip(a, b, strict=True))
-    if type(a) is not type(b):
-        return False
-    if isinstance(a, SymbolicBool | SymbolicNumber | SymbolicToken):
-        return identical(a.term, b.term)
-    if isinstance(a, SymbolicClaims):
-        return same_terms(a.present, b.present) and same_terms(a.flags, b.flags)
-    if is_dataclass(a) and not isinstance(a, type):
-        return all(same_terms(getattr(a, f.name), getattr(b, f.name)) for f in fields(a))
-    return bool(a == b)
-
-
 # --- The logic of kernels on sets of any size: elements are of an uninterpreted sort.
 
 

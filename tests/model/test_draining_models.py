@@ -1,4 +1,4 @@
-"""The proportional ideal, the queue of completed fetches, the bounds, and fetchers held against the models."""
+"""The proportional ideal, the queue of completed fetches, and the bounds."""
 
 from collections.abc import Callable
 from itertools import islice, product
@@ -9,14 +9,8 @@ from hypothesis import strategies as st
 
 from fencepost.model.draining.bounds import (
     Draining,
-    ObservedPoll,
     Refills,
-    explain_fetches,
-    explain_polls,
-    find_broken_polls,
-    find_starvation,
     latest_poll,
-    longest_waits,
     most_misplaced,
     most_retained,
     polls_before_fetch,
@@ -260,44 +254,6 @@ def test_the_second_heuristic_retains_about_twice_as_much() -> None:
     assert sum(ring.buffers[each] for each in range(2)) == 1999
 
 
-def observe_polls(draining: Draining, ring: Ring, count: int) -> list[ObservedPoll]:
-    """Polls of a fetcher that drains like this, its first partition refilled after each, with what H2 fetches."""
-    found = []
-    for _ in range(count):
-        after = RUN[draining](ring)
-        held = [tuple(each.buffers[one] for one in range(each.partitions)) for each in (ring, after)]
-        fetched = frozenset(one for one in range(ring.partitions) if held[1][one] * ring.partitions < ring.limit)
-        returned = tuple(before - left for before, left in zip(*held, strict=True))
-        found.append(ObservedPoll(held[0], returned, fetched))
-        ring = add_fetched(after, 0, returned[0])
-    return found
-
-
-THREE = Ring(3, 300, PlainBuffers((1000, 1000, 1000)))
-
-
-@pytest.mark.parametrize("draining", RUN)
-def test_a_fetcher_is_explained_by_its_own_rule(draining: Draining) -> None:
-    polls = observe_polls(draining, THREE, 8)
-    alike = frozenset({Draining.AT, Draining.START})  # nothing but the first partition is drained
-    assert explain_polls(polls, 300) == (alike if draining in alike else {draining})
-    assert list(find_broken_polls(polls, 300)) == []
-    assert Prefetch.SHARE in explain_fetches(polls, 300)
-    assert explain_polls([], 300) == set(RUN)
-
-
-def test_a_fetcher_that_starves_is_seen() -> None:
-    """KIP-41's naive implementation: the first partition is always full again."""
-    polls = observe_polls(Draining.START, THREE, 5)
-    assert longest_waits(polls) == (0, 5, 5)
-    assert list(find_starvation(polls, 3)) == [
-        "partition 1 is not served by 5 polls in a row, it has to be by poll 3",
-        "partition 2 is not served by 5 polls in a row, it has to be by poll 3",
-    ]
-    assert list(find_starvation(observe_polls(Draining.AFTER, THREE, 9), 3)) == []
-    assert longest_waits([]) == ()
-
-
 def test_the_literal_rule_starves_under_the_second_heuristic() -> None:
     """'Begin there' with a refill of what is below its share: B is never served, and going on after serves it."""
     for resume, waits in ((Resume.AT, 500), (Resume.AFTER, 1)):
@@ -307,30 +263,6 @@ def test_the_literal_rule_starves_under_the_second_heuristic() -> None:
         )
         served = [of_b > 0 for _, of_b in returned]
         assert (served.index(True) if True in served else 500) == waits
-
-
-@pytest.mark.parametrize(
-    ("poll", "sentence"),
-    [
-        (ObservedPoll((3, 3), (2, 2)), "poll 1 returns 4 records, at most 3 are allowed"),
-        (ObservedPoll((1, 3), (2, 0)), "poll 1 returns 2 records of partition 0, of which 1 are buffered"),
-        (ObservedPoll((1, 3), (1, 0)), "poll 1 returns 1 records, although 4 are buffered and 3 are allowed"),
-    ],
-)
-def test_broken_polls_are_seen(poll: ObservedPoll, sentence: str) -> None:
-    """POLL-01 (BUG-152), -02, -04."""
-    assert sentence in list(find_broken_polls([poll], 3))
-    assert explain_polls([poll], 3) == set()
-
-
-def test_fetches_that_no_rule_allows_are_seen() -> None:
-    assert explain_fetches([ObservedPoll((1000, 0), (1, 0), frozenset())], 1) == {
-        Prefetch.TOTAL,
-        Prefetch.INTEGER_SHARE,
-    }
-    assert explain_fetches([ObservedPoll((1000, 0), (1, 0), frozenset({1}))], 1) == {Prefetch.SHARE, Prefetch.EMPTY}
-    assert explain_fetches([ObservedPoll((1000, 0), (1, 0), frozenset({0}))], 1) == set()
-    assert explain_fetches([ObservedPoll((1000, 0), (1, 0))], 1) == set(Prefetch)
 
 
 # --- equal shares, changes of the ring, and what is false

@@ -14,12 +14,12 @@ from fencepost.model.classic.core import join, membership, sync, timers
 from fencepost.model.classic.core.state import HeartbeatRequest, JoinRequest, LeaveRequest, Step, SyncRequest
 from fencepost.model.classic.explore import coordinator_steps, coordinator_tour
 from fencepost.model.classic.kernel.actions import ACTIONS, FiniteRelation, Kernel, KernelStep, adopt, finite_relation
-from fencepost.model.classic.kernel.invariants import violated_invariants
 from fencepost.model.classic.proofs import proof_events
 from fencepost.model.classic.proofs.proof_events import coordinator_events
 from fencepost.model.classic.theorems import dispatch_statements, scripted_run
 from fencepost.model.groups.messages import CommitRequest
 from tests.support.plain_values import build
+from tests.support.refinement import violated_invariants
 
 Script = list[tuple[str, tuple[object, ...]]]
 

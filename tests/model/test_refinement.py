@@ -35,18 +35,7 @@ from fencepost.model.classic.explore.state_layout import (
     ProcessState,
     untimed_member,
 )
-from fencepost.model.classic.kernel import invariants
 from fencepost.model.classic.kernel.actions import ACTIONS
-from fencepost.model.classic.kernel.invariants import (
-    KernelAction,
-    KernelRun,
-    RefinementError,
-    begin_kernel_run,
-    follow_commit,
-    follow_coordinator,
-    follow_member,
-    violated_invariants,
-)
 from fencepost.model.classic.member import member as members
 from fencepost.model.classic.member.member import Member, MemberStep, PartitionCommit, SentRequest
 from fencepost.model.errors import Error
@@ -56,8 +45,19 @@ from fencepost.model.explore.transition_system import Action, Transition
 from fencepost.model.groups.messages import CommitRequest
 from fencepost.model.sorts import MemberId
 from tests.support import random_run
+from tests.support import refinement as invariants
 from tests.support.plain_values import build
 from tests.support.random_run import OLDER, walk
+from tests.support.refinement import (
+    KernelAction,
+    KernelRun,
+    RefinementError,
+    begin_kernel_run,
+    follow_commit,
+    follow_coordinator,
+    follow_member,
+    violated_invariants,
+)
 
 STEPS = 250
 

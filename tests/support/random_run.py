@@ -28,11 +28,11 @@ from fencepost.model.classic.core.state import (
 from fencepost.model.classic.core.sync import sync
 from fencepost.model.classic.core.timers import expire_join, expire_member, expire_sync
 from fencepost.model.classic.dialect import Dialect
-from fencepost.model.classic.kernel.invariants import KernelRun, follow_commit, follow_coordinator, follow_member
 from fencepost.model.classic.member import member as members
 from fencepost.model.classic.member.member import Member, MemberRequest, MemberSettings, MemberStep, PartitionCommit
 from fencepost.model.sorts import Handle, HandleNumber
 from tests.support.plain_values import build
+from tests.support.refinement import KernelRun, follow_commit, follow_coordinator, follow_member
 
 PARTITIONS = 2
 NO_HANDLE: Handle = 0

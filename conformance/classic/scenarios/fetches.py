@@ -242,13 +242,6 @@ async def begin_transaction(group: ScenarioContext) -> tuple[Producer, bool]:
     return producer, await producer.commit(0, 70) and stored
 
 
-def partition_error(body: Body, partition: int) -> int:
-    """The error of one partition in an OffsetFetch response for one group."""
-    topics = body["groups"][0]["topics"] if "groups" in body else body["topics"]
-    rows = [row for topic in topics for row in topic["partitions"] if row["partition_index"] == partition]
-    return int(rows[0]["error_code"])
-
-
 async def fetch_when_stable(group: ScenarioContext, partition: int = 0) -> Call:
     """Fetch a stable offset until no transaction is open and the coordinator is ready; returns the last call, with its
     response."""

@@ -20,10 +20,10 @@ from fencepost.model.classic.explore.state_layout import Bounds, ModelConfig
 from fencepost.model.classic.member import member as members
 from fencepost.model.classic.proofs.induction import ProofSize, keep_sent
 from fencepost.model.classic.proofs.proof_events import ProofEvent, coordinator_events, member_events
-from fencepost.model.classic.proofs.transition_relation import TransitionRelation
 from fencepost.model.explore.search import NO_LIMIT, PlainSearch
 from fencepost.model.explore.transition_system import TransitionSystem
 from fencepost.model.explore.transition_tables import TransitionTables
+from tests.model.proofs.transition_relation import TransitionRelation
 
 COORDINATOR = {
     "join": "join",

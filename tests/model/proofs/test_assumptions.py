@@ -23,7 +23,6 @@ from fencepost.model.classic.messages import Request
 from fencepost.model.classic.proofs.induction import ProofSize
 from fencepost.model.classic.proofs.proof_events import coordinator_events
 from fencepost.model.classic.proofs.results import theorem_sentences
-from fencepost.model.classic.proofs.transition_relation import OutOfDomain, TransitionRelation
 from fencepost.model.errors import Error
 from fencepost.model.explore.search import PlainSearch
 from fencepost.model.explore.transition_tables import TransitionTables
@@ -34,6 +33,7 @@ from fencepost.model.settings import Settings
 from fencepost.model.wire.codec import decode_body, encode_body
 from fencepost.model.wire.primitives import UnencodableError
 from tests.model.proofs.agreement import Agreement, Disagreement, agree, compare
+from tests.model.proofs.transition_relation import OutOfDomain, TransitionRelation
 from tests.support.edits import mutant
 from tests.support.model_driver import P_THEN_Q, ModelCoordinatorDriver, driver_in_phase
 from tests.support.plain_values import build

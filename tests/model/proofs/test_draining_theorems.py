@@ -2,14 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import islice
 from time import process_time
 
 import pytest
 
 from fencepost.model.draining import polling, proofs
-from fencepost.model.draining.polling import PlainBuffers, Prefetch, Resume, Ring, next_position, simulate_polls
-from fencepost.model.draining.proofs import THEOREMS, draining_lemmas, find_lasso
+from fencepost.model.draining.polling import Prefetch, Resume, Ring, next_position
+from fencepost.model.draining.proofs import THEOREMS, draining_lemmas
 from fencepost.model.proofs.induction import findings
 
 BUDGET_SECONDS = 1.0
@@ -29,25 +28,6 @@ def test_every_theorem_has_lemmas_and_false_ones_say_so() -> None:
     assert {each.theorem for each in draining_lemmas() if not each.holds} == {
         name for name, text in THEOREMS.items() if text.startswith("FALSE")
     }
-
-
-@pytest.mark.parametrize("prefetch", Prefetch)
-@pytest.mark.parametrize("resume", Resume)
-def test_lassos_are_found_where_the_theorems_leave_room_and_starve_natively(resume: Resume, prefetch: Prefetch) -> None:
-    found = find_lasso(resume, prefetch)
-    safe = {
-        (Resume.AT, Prefetch.EMPTY),
-        # Up to 3 records in a poll the share is 1 at most: nothing is fetched that is not empty.
-        (Resume.AT, Prefetch.INTEGER_SHARE),
-    }
-    assert (found is None) == (resume is Resume.AFTER or (resume, prefetch) in safe)
-    if found is not None:
-        ring = Ring(2, found.limit, PlainBuffers(found.records))
-        fetch = found.fetch
-        responses = islice(
-            simulate_polls(ring, resume, prefetch, lambda poll, position: fetch if position == 0 else 0), 500
-        )
-        assert not any(of_second for _, of_second in responses)
 
 
 def stays(ring: Ring, resume: Resume) -> Ring:

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from fencepost.model.explore.engine import apply_transition, explore_system, transitions_from
-from fencepost.model.kernel_logic import FiniteLogic
 from fencepost.model.push.coordinator import PushCoordinator, Role
 from fencepost.model.push.dialect import undo_repairs
 from fencepost.model.push.explore.row import CURRENT, ZOOKEEPER, Faults, Link, PushBounds
@@ -21,6 +20,7 @@ from fencepost.model.push.group import (
     StopResponse,
 )
 from fencepost.model.push.kernel import SETS, PushKernel, initial_kernel, invariants, kernel_events
+from tests.support.finite_logic import FiniteLogic
 
 # What the kernel sees of a row: the sets of registrations behind brokers, consumers and channels of one group.
 
