@@ -129,8 +129,9 @@ def family_of(requirement: str) -> str:
 
 # -- causes -----------------------------------------------------------------------------------------------------------
 
-SHARED_FIELDS = frozenset({"error", "entries"})
-"""Fields with errors, which nearly every requirement checks; each of the others is the subject of a few."""
+SHARED_FIELDS = frozenset({"error", "entries", "partitions"})
+"""Fields with errors, and the rows of offsets, which nearly every requirement checks; each of the others is the subject
+of a few."""
 BLOCKED_BY = "blocked by "
 """How the judge begins a note on what another violation kept it from judging."""
 INCIDENTAL_NOTE = "blocked by another violation: it holds wherever a scenario looks at it"
@@ -265,7 +266,7 @@ class RootCauses:
             elif not violation.is_checked and id not in run.scenario.requirements:
                 same = self.crash_violations if is_crash(fault, run) else self.checked.get(wrong_answer(fault), [])
                 others = others if id in same else same or others
-                if not others and self.checked and id in self.satisfied:
+                if not others and self.checked and id in self.satisfied and fault.state:
                     timers = frozenset[str]() if run.scenario.requirements else self.timers_known_before(fault, run)
                     return timers or None
         return frozenset(root for each in others for root in self.presumed_by(each) or (each,))

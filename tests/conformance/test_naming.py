@@ -238,7 +238,7 @@ def test_what_nothing_explains_follows_from_the_same_error_in_a_scenario() -> No
 
 
 def test_what_comes_after_a_timer_that_fires_otherwise_follows_from_that() -> None:
-    refused = replace(COMMIT, api="DeleteGroups", rule="delete.empty", requirements=("ADMIN-18",), kind="not empty")
+    refused = replace(COMMIT, api="DeleteGroups", rule="delete.empty", requirements=("ADMIN-18",), state="Stable")
     schedule = run_of("", violation=refused)
     after_timer = replace(schedule, verdict=replace(schedule.verdict, rules={"timer.sync": 1}))
     (found,) = violations_in(schedule.verdict)
@@ -251,6 +251,16 @@ def test_what_comes_after_a_timer_that_fires_otherwise_follows_from_that() -> No
     assert note_of(causes, unsettled, schedule) == "blocked by TIMER-12"
     session_timer = RootCauses([passed, run_of("TIMER-01"), after_timer])
     assert note_of(session_timer, found, after_timer) == INCIDENTAL_NOTE
+
+
+def test_what_does_not_depend_on_the_state_of_a_group_follows_from_nothing_in_it() -> None:
+    lookup = replace(COMMIT, api="FindCoordinator", rule="find.coordinator", requirements=("FIND-03",), kind="node")
+    elsewhere = replace(run_of("FIND-01", CheckStatus.PASS), verdict=TraceVerdict((lookup,), (), {}))
+    of_a_group = replace(elsewhere, verdict=TraceVerdict((replace(lookup, state="Stable"),), (), {}))
+    others = [run_of("FIND-03", CheckStatus.PASS), run_of("ADMIN-11", violation=replace(COMMIT, kind="rows"))]
+    for run, note in ((elsewhere, ""), (of_a_group, INCIDENTAL_NOTE)):
+        (found,) = violations_in(run.verdict)
+        assert note_of(RootCauses([*others, run]), found, run) == note
 
 
 def test_a_timer_counts_that_fired_just_before_the_wrong_response() -> None:

@@ -119,12 +119,12 @@ TIMER-11 MUST: Sync timeout; since 2.8.1, KAFKA-12890
   while they heartbeat. [KAFKA-12890, GroupMetadataManagerTest, GroupCoordinatorTest]
 TIMER-12 MUST: Sync timeout in Stable
   The sync timeout applies to followers also after the group is Stable, and the rest are then told to rejoin.
-  [GroupMetadataManagerTest] presumes TIMER-11
+  [GroupMetadataManagerTest] presumes TIMER-11, TIMER-26
 TIMER-13 MUST: Leader misses the sync timeout
   If the leader is the one that does not sync in time, parked SyncGroups are answered REBALANCE_IN_PROGRESS.
-  [GroupMetadataManagerTest] presumes TIMER-11
+  [GroupMetadataManagerTest] presumes TIMER-11, TIMER-26
 TIMER-14 MUST: Nobody syncs
-  If nobody syncs in time the group ends Empty. [GroupMetadataManagerTest] presumes TIMER-11
+  If nobody syncs in time the group ends Empty. [GroupMetadataManagerTest] presumes TIMER-11, TIMER-26
 TIMER-15 MUST: All sync in time
   If all members sync in time, nothing happens at the sync timeout. [GroupMetadataManagerTest]
 TIMER-16 MUST: Initial delay; needs initial-delay

@@ -18,11 +18,12 @@ from fencepost.conformance.run.bundled import BundledRun
 from fencepost.conformance.subject import select_requirements
 from fencepost.conformance.zoo.fault import Patch
 from fencepost.conformance.zoo.strangers import Stranger
+from fencepost.model.errors import Error
 from fencepost.traces.events import Order
 from fencepost.traces.judge.groups import group_judge
 from fencepost.traces.verdict import CheckStatus
 from tests.support.faulty_coordinators import Change, altering_coordinator, replace_error
-from tests.support.trace_builder import OneMemberTrace, join_body
+from tests.support.trace_builder import OneMemberTrace, join_body, sync_error, sync_response
 
 
 def show_otherwise(api: str, fields: Mapping[str, Any]) -> Change:
@@ -108,6 +109,16 @@ def test_who_is_listed_is_believed_rather_than_what_is_told_of_them() -> None:
     stranger = Stranger(1, 0, (("coarse timers", 200),), (fault,), only=("JOIN-55", "STATIC-06"))
     outcome = play_faulty(stranger, (fault_with(fault),))
     assert (outcome.failed, outcome.undecided) == (("JOIN-55",), {})
+
+
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_a_wrong_generation_is_the_target_s_or_is_only_told(is_refused: bool) -> None:
+    tape = OneMemberTrace(Order.TOTAL)
+    tape.join(10, 8)
+    tape.sync(20, 8, sync_error(Error.ILLEGAL_GENERATION) if is_refused else sync_response(b"plan"))
+    tape.heartbeat(30, Error.ILLEGAL_GENERATION if is_refused else Error.NONE, generation=8)
+    (violation,) = tape.verdict().violations
+    assert (violation.api, violation.fields, violation.requirements) == ("JoinGroup", ("generation",), ("GEN-01",))
 
 
 def test_a_static_newcomer_that_is_told_an_id_comes_in_with_it() -> None:
