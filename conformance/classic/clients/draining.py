@@ -22,7 +22,7 @@ from fencepost.conformance.clients.stage import (
 )
 from fencepost.model.errors import Error
 from fencepost.model.wire.codec import Body
-from fencepost.traces.classic.client.state import COOPERATIVE_ASSIGNORS
+from fencepost.traces.classic.client.view import COOPERATIVE_ASSIGNORS
 
 # -- buffers, with a driver -------------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from fencepost.conformance.clients.stage import (
 from fencepost.model.assignors.consumer_protocol import decode_assignment, encode_assignment
 from fencepost.model.errors import Error
 from fencepost.model.wire.codec import Body, DecodedRequest
-from fencepost.traces.classic.client.state import COOPERATIVE_ASSIGNORS
+from fencepost.traces.classic.client.view import COOPERATIVE_ASSIGNORS
 from fencepost.traces.events import Event, Kind
 
 # -- the application --------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from fencepost.model.assignors.group import Assignment, ClusterTopics, GroupMemb
 from fencepost.model.classic.catalogue.client import CLIENT_CATALOGUE
 from fencepost.model.frozen import evolve
 from fencepost.traces.classic.client.client import MONITORS, ClassicClient
-from fencepost.traces.classic.client.state import InventedGroups, judge_groups
+from fencepost.traces.classic.client.view import InventedGroups, judge_groups
 from fencepost.traces.client_judge.judge import Evidence, judge_client
 from fencepost.traces.events import Event, Kind
 from fencepost.traces.files.trace_files import open_trace

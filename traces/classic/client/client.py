@@ -1,6 +1,6 @@
 """Follows one client of the classic protocol.
 
-Theory of operation. A trace shows what left the cluster, not what the client has read. So `ClientState`, the view,
+Theory of operation. A trace shows what left the cluster, not what the client has read. So `ClientView`, the view,
 keeps the standings that the client may have: one after each piece of news that it may not have read yet (`Knowledge`).
 A request is allowed if one of them allows it, and leaves behind those that came before that one. A stable member that
 was told of nothing, and wants nothing, has no reason to join: whoever joins has read more (`standings_at_join`).
@@ -38,10 +38,10 @@ from fencepost.traces.classic.client.news import is_looking_up, learn_metadata
 from fencepost.traces.classic.client.pace import Backoffs, FetchOrder, FormerCoordinators
 from fencepost.traces.classic.client.plans import OwnershipHistory
 from fencepost.traces.classic.client.starts import Starts
-from fencepost.traces.classic.client.state import (
+from fencepost.traces.classic.client.view import (
     EXCHANGE_APIS,
     REPEATED,
-    ClientState,
+    ClientView,
     Knowledge,
     Phase,
     judge_groups,
@@ -59,7 +59,7 @@ MEMBER_APIS = frozenset({"JoinGroup", "SyncGroup", "Heartbeat"})
 """Requests whose responses start a client's clock of its session anew."""
 SETTLING_MS = 500
 """How long a client that was held up may take to read what came meanwhile."""
-MONITORS: tuple[Monitor[ClientState], ...] = (
+MONITORS: tuple[Monitor[ClientView], ...] = (
     Starts(),
     OffsetErrors(),
     NewerAssignments(),
@@ -67,7 +67,7 @@ MONITORS: tuple[Monitor[ClientState], ...] = (
     FormerCoordinators(),
     FetchOrder(),
 )
-Look = Callable[[ClientState, Operation, Event], None]
+Look = Callable[[ClientView, Operation, Event], None]
 REQUESTS: Mapping[str, Look] = {
     "JoinGroup": joining.judge_join,
     "SyncGroup": joining.judge_sync,
@@ -94,10 +94,10 @@ class ClassicClient:
         header: Header,
         label: str,
         requirements: Mapping[str, Requirement] = CLIENT_CATALOGUE,
-        monitors: Iterable[Monitor[ClientState]] = MONITORS,
+        monitors: Iterable[Monitor[ClientView]] = MONITORS,
     ) -> None:
         self._evidence = Evidence(requirements)
-        self.state = ClientState(Knowledge(header.grace), self._evidence, header.clock == "virtual")
+        self.view = ClientView(Knowledge(header.grace), self._evidence, header.clock == "virtual")
         self._progress = draining.Progress()
         self._monitors = Monitors(monitors, self._evidence)
         self._label = label
@@ -114,154 +114,154 @@ class ClassicClient:
 
     def on_request(self, operation: Operation, event: Event) -> None:
         """The client sent a request; one that cannot be read is left alone."""
-        state = self.state
-        state.now = event.time
-        awake_until, read_until, grace = self._awake_until(event.time), event.time, state.knowledge.grace
-        if state.application is not None and state.rhythm.callback is None:
-            awake_until = min(awake_until, state.application.awake_until(event.time, grace))
-            read_until = state.application.read_until(event.time, grace)
+        view = self.view
+        view.now = event.time
+        awake_until, read_until, grace = self._awake_until(event.time), event.time, view.knowledge.grace
+        if view.application is not None and view.rhythm.callback is None:
+            awake_until = min(awake_until, view.application.awake_until(event.time, grace))
+            read_until = view.application.read_until(event.time, grace)
         if operation.api == "JoinGroup":
-            state.read_until = read_until
-        state.awake_until = awake_until
-        state.knowledge.settle(read_until if operation.api == "JoinGroup" else awake_until)
+            view.read_until = read_until
+        view.awake_until = awake_until
+        view.knowledge.settle(read_until if operation.api == "JoinGroup" else awake_until)
         self._sent_at.append(event.time)
         if operation.api == "JoinGroup":
-            if state.refused_on == event.connection:  # it has read that, and keeps the connection
-                state.doubtful.pop(event.connection, None)
-            state.refused_on = -1
+            if view.refused_on == event.connection:  # it has read that, and keeps the connection
+                view.doubtful.pop(event.connection, None)
+            view.refused_on = -1
         if "_findings" not in event.body:
-            self._monitors.show(state, Seen(event, operation))
-        driven.judge_request_of_application(state, operation, event)
+            self._monitors.show(view, Seen(event, operation))
+        driven.judge_request_of_application(view, operation, event)
         if "_findings" not in event.body:
-            draining.follow_request(state, self._progress, operation, event)
+            draining.follow_request(view, self._progress, operation, event)
         if operation.api == "FindCoordinator":
-            membership.judge_lookup(state, operation, event)
+            membership.judge_lookup(view, operation, event)
         if "_findings" not in event.body:
             if operation.api in GROUP_APIS and not self._has_asked:
                 self._has_asked = True
                 title, expected = "A group request before the lookup", "FindCoordinator first"
-                state.check(state.has_found, "MEMBER-01", operation, title, expected, operation.api)
+                view.check(view.has_found, "MEMBER-01", operation, title, expected, operation.api)
             if operation.api in REQUESTS:
-                REQUESTS[operation.api](state, operation, event)
-            driven.follow_request(state, operation, event)
+                REQUESTS[operation.api](view, operation, event)
+            driven.follow_request(view, operation, event)
         if operation.api in GROUP_APIS:
-            state.coordinator_connection, state.coordinator_lost = operation.connection, None
-        state.outstanding[operation.handle] = operation
-        if state.doubtful.get(event.connection, event.time) + state.knowledge.grace < event.time:
-            del state.doubtful[event.connection]  # it is still open, and in use
+            view.coordinator_connection, view.coordinator_lost = operation.connection, None
+        view.outstanding[operation.handle] = operation
+        if view.doubtful.get(event.connection, event.time) + view.knowledge.grace < event.time:
+            del view.doubtful[event.connection]  # it is still open, and in use
 
     def on_response(self, operation: Operation, event: Event) -> None:
         """The response left the cluster; on a connection that the cluster has closed it is lost."""
-        state = self.state
-        if event.connection in state.hung_up:
+        view = self.view
+        if event.connection in view.hung_up:
             self.on_loss(operation, event)
             return
-        state.outstanding.pop(operation.handle, None)
-        if operation.api == "SyncGroup" and joining.has_expired(state, event.time):
-            state.doubtful[event.connection] = event.time
+        view.outstanding.pop(operation.handle, None)
+        if operation.api == "SyncGroup" and joining.has_expired(view, event.time):
+            view.doubtful[event.connection] = event.time
         error = event.body.get("error_code", 0)
         if operation.api == "FindCoordinator":
             rows = event.body.get("coordinators") or (event.body,)
             is_found = any(not row["error_code"] for row in rows)
-            state.has_found |= is_found
-            news.note_lookup(state, event, is_found)
+            view.has_found |= is_found
+            news.note_lookup(view, event, is_found)
         elif operation.api == "Metadata":
-            learn_metadata(state, event)
+            learn_metadata(view, event)
         elif operation.api in RESPONSES:
-            RESPONSES[operation.api](state, operation, event)
+            RESPONSES[operation.api](view, operation, event)
         if operation.api == "Heartbeat":
-            news.note_heartbeat_response(state, event)
-            state.forgive("FindCoordinator")
+            news.note_heartbeat_response(view, event)
+            view.forgive("FindCoordinator")
         if operation.api in MEMBER_APIS and error not in news.MOVED:
-            state.heard = event.time
-        driven.follow_response(state, operation, event)
-        draining.follow_response(state, self._progress, operation, event)
-        self._monitors.show(state, Seen(event, operation))
-        if operation.api in EXCHANGE_APIS and event.connection not in state.doubtful:
-            state.last_exchange_news = event.sequence
+            view.heard = event.time
+        driven.follow_response(view, operation, event)
+        draining.follow_response(view, self._progress, operation, event)
+        self._monitors.show(view, Seen(event, operation))
+        if operation.api in EXCHANGE_APIS and event.connection not in view.doubtful:
+            view.last_exchange_news = event.sequence
         if news.first_error(event.body) in news.ELSEWHERE and operation.api in GROUP_APIS:
-            state.doubtful[event.connection] = event.time
-            state.refused_on = event.connection if operation.api in EXCHANGE_APIS else state.refused_on
+            view.doubtful[event.connection] = event.time
+            view.refused_on = event.connection if operation.api in EXCHANGE_APIS else view.refused_on
 
     def on_loss(self, operation: Operation, event: Event) -> None:
         """The connection ended before the response."""
-        state = self.state
-        state.outstanding.pop(operation.handle, None)
-        if operation.connection == state.coordinator_connection and state.coordinator_lost is None:
-            state.coordinator_lost = event.time
-        if state.application is not None and operation.api == "OffsetCommit":
-            state.application.is_commit_doubtful = True
-            committing.note_response(state, operation, event)
-            if not committing.is_unawaited(state, operation):
-                committing.owe_commit(state, state.application, "the connection of its OffsetCommit was closed", event)
-        membership.note_loss(state, operation, event)
+        view = self.view
+        view.outstanding.pop(operation.handle, None)
+        if operation.connection == view.coordinator_connection and view.coordinator_lost is None:
+            view.coordinator_lost = event.time
+        if view.application is not None and operation.api == "OffsetCommit":
+            view.application.is_commit_doubtful = True
+            committing.note_response(view, operation, event)
+            if not committing.is_unawaited(view, operation):
+                committing.owe_commit(view, view.application, "the connection of its OffsetCommit was closed", event)
+        membership.note_loss(view, operation, event)
         if operation.api == "OffsetFetch":
-            state.offsets_failed = event.time
-        if operation.api in ("Heartbeat", "FindCoordinator") and state.last_sign is not None:
-            state.last_sign = event.time  # nobody was there to get one
-        state.buffers.forget()
-        news.learn_loss(state, operation, event)
+            view.offsets_failed = event.time
+        if operation.api in ("Heartbeat", "FindCoordinator") and view.last_sign is not None:
+            view.last_sign = event.time  # nobody was there to get one
+        view.buffers.forget()
+        news.learn_loss(view, operation, event)
         if operation.api in EXCHANGE_APIS:
-            state.last_exchange_news = event.sequence
+            view.last_exchange_news = event.sequence
 
     def on_other(self, event: Event) -> None:
         """Something happened beside the client's requests."""
-        state = self.state
+        view = self.view
         if event.member == self._label:
-            driven.follow_application(state, event)
+            driven.follow_application(view, event)
         if event.kind is Kind.FAULT and event.api == "hangup":
-            state.hung_up.add(event.connection)
-            state.buffers.forget()  # the last response on it may never be read
-            if state.exchange is not None:
-                state.exchange.is_excused = True
-            membership.doubt_assignment(state, event)
+            view.hung_up.add(event.connection)
+            view.buffers.forget()  # the last response on it may never be read
+            if view.exchange is not None:
+                view.exchange.is_excused = True
+            membership.doubt_assignment(view, event)
         elif event.kind is Kind.REQUEST and event.api == "SyncGroup":
-            state.generations_of_others[event.sequence] = event.body.get("generation_id", -1)
-        elif event.kind is Kind.RESPONSE and event.api == "SyncGroup" and state.application is not None:
-            callbacks.judge_hand_over(state, state.application, event)
+            view.generations_of_others[event.sequence] = event.body.get("generation_id", -1)
+        elif event.kind is Kind.RESPONSE and event.api == "SyncGroup" and view.application is not None:
+            callbacks.judge_hand_over(view, view.application, event)
         if event.kind is Kind.FAULT and event.api == "doubled":
-            state.doubtful[event.connection] = event.time
-            state.has_doubled = True
+            view.doubtful[event.connection] = event.time
+            view.has_doubled = True
         if event.kind is Kind.INTERNAL and event.api == "written":
-            driven.learn_written(state, event)
+            driven.learn_written(view, event)
             self._progress.written_at = event.time
         if event.kind is Kind.POLL:
             self._progress.returned_at = event.time
-        if event.kind is Kind.INTERNAL and event.api == "delivered" and state.application is not None:
-            draining.learn_delivery(state, state.application, event)
+        if event.kind is Kind.INTERNAL and event.api == "delivered" and view.application is not None:
+            draining.learn_delivery(view, view.application, event)
         if event.kind is Kind.INTERNAL and event.api == "group":
-            state.groups.tell(event)
+            view.groups.tell(event)
         if event.kind is Kind.INTERNAL and event.api == REPEATED:
-            state.groups.repeat()
+            view.groups.repeat()
         if event.member in ("", self._label):
-            self._monitors.show(state, Seen(event))
+            self._monitors.show(view, Seen(event))
         if event.kind is not Kind.INTERNAL or event.api != "program":
             return
         if event.body["state"] == "asked to end":
-            membership.judge_absence(state, event.time)
-            state.asked_to_end, state.standing_at_end = event.time, state.knowledge.latest
-            state.ends_without_coordinator = is_looking_up(state)
+            membership.judge_absence(view, event.time)
+            view.asked_to_end, view.standing_at_end = event.time, view.knowledge.latest
+            view.ends_without_coordinator = is_looking_up(view)
         elif event.body["state"] == "ended":
-            state.ended, state.exit_code = event.time, event.body["code"]
-            if state.has_doubled and state.asked_to_end is None:
+            view.ended, view.exit_code = event.time, event.body["code"]
+            if view.has_doubled and view.asked_to_end is None:
                 self._evidence.close()
 
     def on_end(self, time: int) -> None:
         """The trace ends."""
-        state = self.state
-        state.knowledge.settle(time)
-        if not membership.is_over(state) and state.last_sign is not None and state.join is not None:
-            membership.judge_silence(state, time)
-            membership.judge_unheard(state, time)
-        joining.tell_unsynced(state)
-        membership.judge_waiting_commit(state, time)
-        membership.judge_debts(state, time)
-        state.groups.finish(time, state.ended is not None)
-        judge_groups(state.groups, self._evidence)
-        membership.judge_leaving(state, time)
-        draining.judge_progress(state, self._progress, time)
-        driven.judge_end_of_application(state, time)
-        self._monitors.finish(state, time)
+        view = self.view
+        view.knowledge.settle(time)
+        if not membership.is_over(view) and view.last_sign is not None and view.join is not None:
+            membership.judge_silence(view, time)
+            membership.judge_unheard(view, time)
+        joining.tell_unsynced(view)
+        membership.judge_waiting_commit(view, time)
+        membership.judge_debts(view, time)
+        view.groups.finish(time, view.ended is not None)
+        judge_groups(view.groups, self._evidence)
+        membership.judge_leaving(view, time)
+        draining.judge_progress(view, self._progress, time)
+        driven.judge_end_of_application(view, time)
+        self._monitors.finish(view, time)
 
     def verdict(self, events: int) -> TraceVerdict:
         """What was found."""
@@ -307,10 +307,10 @@ class RecordedMember:
 
     def on_request(self, operation: Operation, event: Event) -> None:
         """The member sent a request."""
-        state = self.client.state
-        if operation.api == "JoinGroup" and state.installed is not None and self._may_have_dropped(operation):
-            state.installed, state.is_installed_doubtful = None, True
-        state.may_have_left = True
+        view = self.client.view
+        if operation.api == "JoinGroup" and view.installed is not None and self._may_have_dropped(operation):
+            view.installed, view.is_installed_doubtful = None, True
+        view.may_have_left = True
         self.client.on_request(operation, event)
         if operation.api == "Heartbeat":
             self._judge_debts(event)
@@ -320,30 +320,30 @@ class RecordedMember:
         has subscribed to other topics meanwhile, so that it refused the assignment."""
         topics = subscribed_topics(operation)
         return not operation.body["member_id"] or any(
-            topic not in topics for topic, _ in self.client.state.installed or ()
+            topic not in topics for topic, _ in self.client.view.installed or ()
         )
 
     def on_response(self, operation: Operation, event: Event) -> None:
         """The response passed the recorder."""
-        state = self.client.state
+        view = self.client.view
         self.client.on_response(operation, event)
-        if operation.api == "JoinGroup" and state.exchange is not None:
-            state.exchange.has_metadata = True  # it may have come on another connection
-        is_stable = operation.api == "SyncGroup" and state.knowledge.latest.phase is Phase.STABLE
-        state.is_installed_doubtful |= is_stable and state.installed is None
+        if operation.api == "JoinGroup" and view.exchange is not None:
+            view.exchange.has_metadata = True  # it may have come on another connection
+        is_stable = operation.api == "SyncGroup" and view.knowledge.latest.phase is Phase.STABLE
+        view.is_installed_doubtful |= is_stable and view.installed is None
 
     def _judge_debts(self, event: Event) -> None:
         """A member that sends heartbeats has joined again by now, if it was told to."""
-        state = self.client.state
-        for requirement, debt in tuple(state.debts.items()):
-            patience = PATIENCE * patience_for(state, debt.api)
+        view = self.client.view
+        for requirement, debt in tuple(view.debts.items()):
+            patience = PATIENCE * patience_for(view, debt.api)
             waited = event.time - debt.since
             if debt.api == "JoinGroup" and waited > patience:
                 title, expected = "No JoinGroup follows", f"JoinGroup within {patience} ms"
                 observed = f"none for {waited} ms, but heartbeats"
                 found = build_violation(requirement, event.sequence, title, expected, observed, debt.news)
-                state.evidence.violate(found)
-                del state.debts[requirement]
+                view.evidence.violate(found)
+                del view.debts[requirement]
 
 
 class RecordedMembers:
@@ -406,7 +406,7 @@ class RecordedMembers:
     def _follow(self, label: str) -> RecordedMember:
         """Begin to follow a member, of which nothing is known."""
         client = ClassicClient(self._header, label, self.requirements)
-        client.state.is_recorded = client.state.has_found = True
+        client.view.is_recorded = client.view.has_found = True
         return RecordedMember(client)
 
     def _forget(self, group: str | None) -> None:
@@ -417,14 +417,14 @@ class RecordedMembers:
     def _collect(self, place: tuple[str, str], member: RecordedMember) -> Iterator[ShownViolation]:
         """Count what holds, and yield the violations that are new."""
         label, group = place
-        evidence = member.client.state.evidence
+        evidence = member.client.view.evidence
         for check in evidence.checks:
             if check.status in PASSING:
                 self.checks[check.requirement, check.status] += 1
                 if check.note:
                     self.notes.setdefault(check.requirement, check.note)
         evidence.checks.clear()
-        member.client.state.rhythm.gaps.clear()
+        member.client.view.rhythm.gaps.clear()
         for violation in evidence.violations[member.known :]:
             title = f"{label} in group {group!r}: {violation.title}"
             yield replace(violation, group=group, title=title), tuple(member.events)
@@ -455,9 +455,9 @@ def is_for_others(member: RecordedMember, operation: Operation) -> bool:
     """Whether somebody else may send a LeaveGroup in the name of the member, or the member one for somebody else."""
     if operation.api != "LeaveGroup":
         return False
-    latest = member.client.state.knowledge.latest
+    latest = member.client.view.knowledge.latest
     named = [row["member_id"] for row in operation.body.get("members") or (operation.body,)]
-    is_elsewhere = operation.connection != member.client.state.coordinator_connection
+    is_elsewhere = operation.connection != member.client.view.coordinator_connection
     return is_elsewhere or named != [latest.member_id]
 
 

@@ -14,7 +14,7 @@ from fencepost.traces.classic.client.joining import error_in, has_own_reason_to_
 from fencepost.traces.classic.client.membership import is_over, patience_for
 from fencepost.traces.classic.client.news import describe_news, describe_partitions
 from fencepost.traces.classic.client.records import fetched_partitions
-from fencepost.traces.classic.client.state import ClientState, Phase
+from fencepost.traces.classic.client.view import ClientView, Phase
 from fencepost.traces.client_judge.judge import build_violation
 from fencepost.traces.client_judge.monitors import Finding, Findings, Seen, build_pass
 from fencepost.traces.verdict import CheckResult, CheckStatus
@@ -22,7 +22,7 @@ from fencepost.traces.verdict import CheckResult, CheckStatus
 PASSING_ERRORS = frozenset({Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE, Error.COORDINATOR_LOAD_IN_PROGRESS})
 
 
-def joins_for(view: ClientState, seen: Seen, sequence: int) -> bool:
+def joins_for(view: ClientView, seen: Seen, sequence: int) -> bool:
     """Whether a JoinGroup arrives for which there is no other reason than the event with this sequence number."""
     if seen.name != "JoinGroup request" or has_own_reason_to_join(view):
         return False
@@ -41,7 +41,7 @@ class OffsetErrors:
     told: str = ""
     """That response in words."""
 
-    def step(self, view: ClientState, seen: Seen) -> tuple[Self, Findings]:
+    def step(self, view: ClientView, seen: Seen) -> tuple[Self, Findings]:
         """The monitor after an event, and what it has found."""
         event, operation = seen.event, seen.operation
         assert operation is not None
@@ -57,7 +57,7 @@ class OffsetErrors:
         title, expected = "An OffsetFetch that fails costs the generation", "OffsetFetch again, and no JoinGroup"
         return type(self)(), (build_violation("MEMBER-14", event.sequence, title, expected, "JoinGroup", self.told),)
 
-    def finish(self, view: ClientState, time: int) -> Findings:
+    def finish(self, view: ClientView, time: int) -> Findings:
         """Whoever has not joined has paid nothing."""
         return ()
 
@@ -75,7 +75,7 @@ class NewerAssignments:
     told: str = ""
     """The response with it in words."""
 
-    def step(self, view: ClientState, seen: Seen) -> tuple[Self, Findings]:
+    def step(self, view: ClientView, seen: Seen) -> tuple[Self, Findings]:
         """The monitor after an event, and what it has found."""
         event, operation = seen.event, seen.operation
         assert operation is not None
@@ -94,7 +94,7 @@ class NewerAssignments:
             return type(self)(), (self.find_unused(event.sequence, "JoinGroup"),)
         return type(self)(), ()
 
-    def finish(self, view: ClientState, time: int) -> Findings:
+    def finish(self, view: ClientView, time: int) -> Findings:
         """An assignment that is never used is a violation once its time has passed."""
         waited = time - self.since
         if not self.partitions or is_over(view):

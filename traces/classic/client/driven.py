@@ -57,7 +57,7 @@ from fencepost.traces.classic.client.records import (
     learn_commit,
     learn_starts,
 )
-from fencepost.traces.classic.client.state import EXCHANGE_APIS, ClientState, Debt, Phase, Standing
+from fencepost.traces.classic.client.view import EXCHANGE_APIS, ClientView, Debt, Phase, Standing
 from fencepost.traces.client_judge.judge import build_violation
 from fencepost.traces.events import Event, Kind, Operation
 
@@ -69,106 +69,104 @@ MIN_POLLS = 10
 """The polls after which a failure should have reached the application."""
 
 
-def judge_leave_of_application(
-    state: ClientState, application: Application, operation: Operation, event: Event
-) -> None:
+def judge_leave_of_application(view: ClientView, application: Application, operation: Operation, event: Event) -> None:
     """LeaveGroup comes since the application closes, or since it has not polled for too long."""
-    judge_leave_in_callback(state, operation, event)
-    if application.is_ending or application.has_ended or state.is_ending:
+    judge_leave_in_callback(view, operation, event)
+    if application.is_ending or application.has_ended or view.is_ending:
         if application.command is not None and application.command["do"] == "close":
-            judge_last_commit(state, application, operation, "MCOMMIT-07")
-            judge_early_leave(state, application, operation, event)
+            judge_last_commit(view, application, operation, "MCOMMIT-07")
+            judge_early_leave(view, application, operation, event)
         return
     idle = application.idle_time(event.time)
-    judge_clocks(state, operation, event)
-    if event.time - application.began <= state.knowledge.grace:  # it may have left before that
+    judge_clocks(view, operation, event)
+    if event.time - application.began <= view.knowledge.grace:  # it may have left before that
         idle = max(idle, application.last_unpolled, application.last_busy)
     if not application.has_interval:
         return  # it has another reason
-    limit = state.earliest_timeout
+    limit = view.earliest_timeout
     if idle > limit:
-        state.evidence.hold("HBT-06", event.sequence)
-    elif application.held_up_time(event.time) <= limit and not has_left_late(state, event.time):
+        view.evidence.hold("HBT-06", event.sequence)
+    elif application.held_up_time(event.time) <= limit and not has_left_late(view, event.time):
         title, expected = "A client leaves that is polled", "no LeaveGroup"
-        requirement = "HBT-15" if has_been_lost(state, event.time) else "HBT-09"
-        state.violate(requirement, operation, title, expected, f"LeaveGroup {idle} ms after the last poll")
+        requirement = "HBT-15" if has_been_lost(view, event.time) else "HBT-09"
+        view.violate(requirement, operation, title, expected, f"LeaveGroup {idle} ms after the last poll")
 
 
-def judge_early_leave(state: ClientState, application: Application, operation: Operation, event: Event) -> None:
+def judge_early_leave(view: ClientView, application: Application, operation: Operation, event: Event) -> None:
     """LeaveGroup of a client that closes comes when its last commit is over, or has taken long."""
-    since = event.time - state.knowledge.grace
-    commits = [each for each in state.outstanding.values() if each.api == "OffsetCommit"]
+    since = event.time - view.knowledge.grace
+    commits = [each for each in view.outstanding.values() if each.api == "OffsetCommit"]
     is_hasty = any(each.sent_at >= application.began and each.sent_at > since for each in commits)
     title, expected = "LeaveGroup before the last commit is over", "LeaveGroup after its response"
     if is_hasty and application.has_auto_commit:
-        state.violate("MCOMMIT-07", operation, title, expected, "OffsetCommit without a response")
+        view.violate("MCOMMIT-07", operation, title, expected, "OffsetCommit without a response")
 
 
-def has_left_late(state: ClientState, time: int) -> bool:
+def has_left_late(view: ClientView, time: int) -> bool:
     """Whether the client may have left while it was not polled, though its LeaveGroup comes now: without a connection,
     that waits for one, which is only made in a poll. A member that has left sends no heartbeats."""
-    return state.may_have_left and time - state.rhythm.last > state.knowledge.grace
+    return view.may_have_left and time - view.rhythm.last > view.knowledge.grace
 
 
-def judge_leave_in_callback(state: ClientState, operation: Operation, event: Event) -> None:
+def judge_leave_in_callback(view: ClientView, operation: Operation, event: Event) -> None:
     """LeaveGroup of a client that is asked to leave comes after its callback, which may take long (MEMBER-22)."""
-    if state.rhythm.callback is None or state.application is None or not state.application.is_ending:
+    if view.rhythm.callback is None or view.application is None or not view.application.is_ending:
         return
-    begun, takes = state.rhythm.callback
+    begun, takes = view.rhythm.callback
     title, expected = "LeaveGroup during the callback", f"LeaveGroup {takes} ms after the callback began"
     waited = event.time - begun
-    state.check(waited >= takes - state.knowledge.grace, "MEMBER-22", operation, title, expected, f"{waited} ms after")
+    view.check(waited >= takes - view.knowledge.grace, "MEMBER-22", operation, title, expected, f"{waited} ms after")
 
 
-def judge_end_of_application(state: ClientState, time: int) -> None:
+def judge_end_of_application(view: ClientView, time: int) -> None:
     """The trace of a driven client ends."""
-    application, evidence = state.application, state.evidence
+    application, evidence = view.application, view.evidence
     if application is None:
         return
-    end_manual_assignment(state, application, time)
+    end_manual_assignment(view, application, time)
     if application.refused is not None and application.polls_since >= MIN_POLLS:
         told = application.refused
         title = f"What {told.api} got does not reach the application"
         expected, observed = "a poll that fails", f"{application.polls_since} polls that do not"
         news = f"{told.api} got {error_name(first_error(told.body))} at {told.time} ms"
         evidence.violate(build_violation(application.refusal, told.sequence, title, expected, observed, news))
-    judge_end_of_draining(state, application)
-    judge_reports(state)
-    exchange = state.exchange
-    if exchange is not None and exchange.is_late and time - exchange.time > state.knowledge.grace:
+    judge_end_of_draining(view, application)
+    judge_reports(view)
+    exchange = view.exchange
+    if exchange is not None and exchange.is_late and time - exchange.time > view.knowledge.grace:
         evidence.hold("MEMBER-29", exchange.sequence)
-    judge_idleness(state, application, time)
+    judge_idleness(view, application, time)
     if application.held_up is not None:
         evidence.drop_remarks()  # most recommendations say how soon something is done
 
 
-def end_manual_assignment(state: ClientState, application: Application, time: int) -> None:
+def end_manual_assignment(view: ClientView, application: Application, time: int) -> None:
     """The application has not assigned its partitions itself any more."""
     if application.manual_since is None:
         return
-    if time - application.manual_since > state.knowledge.grace:
+    if time - application.manual_since > view.knowledge.grace:
         for requirement in ("MEMBER-26", "CALLBACK-18"):
-            state.evidence.hold(requirement, 0)
+            view.evidence.hold(requirement, 0)
     application.manual_since, application.owned = None, frozenset()
 
 
-def judge_idleness(state: ClientState, application: Application, time: int) -> None:
+def judge_idleness(view: ClientView, application: Application, time: int) -> None:
     """A dynamic member whose application has not polled for longer than its poll interval has left."""
-    since = max(application.idle_since or 0, state.exchange.time if state.exchange is not None else 0)
+    since = max(application.idle_since or 0, view.exchange.time if view.exchange is not None else 0)
     idle = 0 if application.idle_since is None else time - since
-    is_member = state.knowledge.latest.phase is Phase.STABLE and state.left is None and state.instance is None
-    is_member &= application.has_interval and not state.is_ending
-    limit = state.rebalance_timeout + LEAVING_MS
-    if is_member and state.join is not None and idle > limit and not waits_for_connection(state, since + limit):
-        title, expected = "A client stays that is not polled", f"LeaveGroup after {state.rebalance_timeout} ms"
-        sequence, observed = state.join.handle - 1, f"none for {idle} ms"
-        state.evidence.violate(build_violation("HBT-06", sequence, title, expected, observed))
+    is_member = view.knowledge.latest.phase is Phase.STABLE and view.left is None and view.instance is None
+    is_member &= application.has_interval and not view.is_ending
+    limit = view.rebalance_timeout + LEAVING_MS
+    if is_member and view.join is not None and idle > limit and not waits_for_connection(view, since + limit):
+        title, expected = "A client stays that is not polled", f"LeaveGroup after {view.rebalance_timeout} ms"
+        sequence, observed = view.join.handle - 1, f"none for {idle} ms"
+        view.evidence.violate(build_violation("HBT-06", sequence, title, expected, observed))
 
 
-def waits_for_connection(state: ClientState, time: int) -> bool:
+def waits_for_connection(view: ClientView, time: int) -> bool:
     """Whether the client had lost its connection by then, and may have left: LeaveGroup waits for another one, which
     some make in a poll alone. One that stays sends heartbeats."""
-    return state.coordinator_lost is not None and state.coordinator_lost <= time
+    return view.coordinator_lost is not None and view.coordinator_lost <= time
 
 
 ATTEMPT_ERRORS = MOVED | {Error.REBALANCE_IN_PROGRESS}
@@ -180,11 +178,11 @@ UNSUPPORTED = "unsupported"
 """The error of a command that the driver does not carry out."""
 
 
-def follow_application(state: ClientState, event: Event) -> None:
+def follow_application(view: ClientView, event: Event) -> None:
     """Something happened between the kit and the application."""
     if event.kind is Kind.INTERNAL and event.api == "driver":
         about = event.body
-        state.application = Application(
+        view.application = Application(
             limit=about.get("max_poll_records", 0),
             has_callbacks=bool(about.get("callbacks")),
             has_lost="lost" in about.get("callbacks", ()),
@@ -196,288 +194,288 @@ def follow_application(state: ClientState, event: Event) -> None:
             timeouts=about.get("timeouts", {}),
             polled_at=event.time,
         )
-    application = state.application
+    application = view.application
     if application is None:
         return
     if application.command is not None:
-        note_overdue_poll(state, application, event.time)
+        note_overdue_poll(view, application, event.time)
     if event.kind is Kind.CALLBACK or (event.kind is Kind.INTERNAL and event.api in ("command", "result")):
-        judge_slow_callback(state, event)
+        judge_slow_callback(view, event)
     if event.kind is Kind.CALLBACK:
-        note_slow_callback(state, event)
-        note_callback(state, application, event)
-        note_revoked(state, application, event)
-        judge_callback(state, application, event)
-        state.buffers.forget()
+        note_slow_callback(view, event)
+        note_callback(view, application, event)
+        note_revoked(view, application, event)
+        judge_callback(view, application, event)
+        view.buffers.forget()
     elif event.kind is Kind.POLL:
-        note_records(state, event)
-        judge_records(state, application, event)
+        note_records(view, event)
+        judge_records(view, application, event)
     elif event.kind is Kind.INTERNAL and event.api == "committed":
-        judge_report(state, application, event)
+        judge_report(view, application, event)
     elif event.kind is Kind.INTERNAL and event.api == "command":
-        begin_command(state, application, event)
+        begin_command(view, application, event)
     elif event.kind is Kind.INTERNAL and event.api == "result" and application.command is not None:
-        end_command(state, application, event)
+        end_command(view, application, event)
 
 
-def learn_written(state: ClientState, event: Event) -> None:
+def learn_written(view: ClientView, event: Event) -> None:
     """Records are written to partitions."""
     for name, count in event.body["records"].items():
         topic, _, number = name.rpartition("/")
         partition = topic, int(number)
-        state.ends[partition] = state.ends.get(partition, 0) + count
+        view.ends[partition] = view.ends.get(partition, 0) + count
         if name in event.body.get("markers", ()):
-            state.buffers.markers.add((partition, state.ends[partition]))
-            state.ends[partition] += 1
-    if state.application is not None:
-        state.application.last_written = event.sequence
+            view.buffers.markers.add((partition, view.ends[partition]))
+            view.ends[partition] += 1
+    if view.application is not None:
+        view.application.last_written = event.sequence
 
 
-def begin_command(state: ClientState, application: Application, event: Event) -> None:
+def begin_command(view: ClientView, application: Application, event: Event) -> None:
     """The application does something."""
-    judge_end_of_idleness(state, application, event)
-    judge_idleness(state, application, event.time)
+    judge_end_of_idleness(view, application, event)
+    judge_idleness(view, application, event.time)
     if event.body["do"] == "poll":
         application.last_unpolled = application.idle_time(event.time)
         application.poll_due = event.time + event.body["ms"] if "ms" in event.body else None
-        note_poll(state)
-        count_poll(state, event)
-        begin_poll(state, application, event)
+        note_poll(view)
+        count_poll(view, event)
+        begin_poll(view, application, event)
         if not application.has_failed_poll:
             application.polled_at = None
     application.command, application.began, application.idle_since = event.body, event.time, None
     application.command_sequence = event.sequence
-    application.began_without_coordinator = is_looking_up(state)
+    application.began_without_coordinator = is_looking_up(view)
     application.returned = 0
     application.commit_errors.clear()
     application.behind.clear()
     if event.body["do"] == "commit_async":
-        begin_unawaited(state, event)
+        begin_unawaited(view, event)
     if event.body["do"] == "assign":
         application.manual_since = event.time
     if event.body["do"] == "resume":
         application.paused -= partitions_in(event)
 
 
-def end_command(state: ClientState, application: Application, event: Event) -> None:
+def end_command(view: ClientView, application: Application, event: Event) -> None:
     """The application is done with what it did."""
     command = application.command
     assert command is not None
-    if state.has_doubled and event.body.get("error", UNSUPPORTED) != UNSUPPORTED:
-        state.evidence.close()
-    judge_end_of_call(state, application, event)
+    if view.has_doubled and event.body.get("error", UNSUPPORTED) != UNSUPPORTED:
+        view.evidence.close()
+    judge_end_of_call(view, application, event)
     if command["do"] == "poll" and "error" in event.body:
-        judge_told_error(state, application, event)
-    state.commits.has_asked_in_callback = False
+        judge_told_error(view, application, event)
+    view.commits.has_asked_in_callback = False
     match command["do"]:
         case "poll":
-            end_poll(state, application, event)
+            end_poll(view, application, event)
             application.note_end_of_poll(event)
-            if application.overdue_time(event.time) > state.knowledge.grace and state.rhythm.callback is None:
+            if application.overdue_time(event.time) > view.knowledge.grace and view.rhythm.callback is None:
                 application.held_up = event.time - application.overdue_time(event.time), event.time
         case "commit":
-            judge_commit_result(state, application, event)
-            judge_order(state, application, event)
-            state.debts.pop("MCOMMIT-14", None)
+            judge_commit_result(view, application, event)
+            judge_order(view, application, event)
+            view.debts.pop("MCOMMIT-14", None)
         case "commit_async" if "error" in event.body:
-            refuse_unawaited(state, event)
+            refuse_unawaited(view, event)
         case "subscribe" | "assign" | "close" | "unsubscribe" if event.body.get("error") != UNSUPPORTED:
-            end_membership(state, application, command, event)
+            end_membership(view, application, command, event)
         case "pause" if "error" not in event.body:
             application.paused |= frozenset((topic, number) for topic, number in command["partitions"])
             application.paused_since = event.time
-            state.buffers.forget(application.paused)
+            view.buffers.forget(application.paused)
         case "seek" if "error" not in event.body:
             partition = str(command["topic"]), int(command["partition"])
             application.seek(partition, command["offset"])
-            state.commits.highest.pop(partition, None)
-            state.buffers.forget([partition])
+            view.commits.highest.pop(partition, None)
+            view.buffers.forget([partition])
         case "position" if "error" not in event.body:
-            judge_positions(state, application, event)
+            judge_positions(view, application, event)
         case "rejoin" if "error" not in event.body:
             application.has_asked, news = True, "the application asked for a rebalance"
-            state.owe(Debt("MEMBER-37", "JoinGroup", event.time, event.sequence, news))
+            view.owe(Debt("MEMBER-37", "JoinGroup", event.time, event.sequence, news))
         case "listener" if "error" not in event.body:
             application.has_lost = bool(command.get("lost", application.has_lost))
     application.last_busy = event.time - application.began
     application.command, application.idle_since = None, event.time
 
 
-def end_membership(state: ClientState, application: Application, command: Mapping[str, Any], event: Event) -> None:
+def end_membership(view: ClientView, application: Application, command: Mapping[str, Any], event: Event) -> None:
     """The application has other partitions from now on, or will be assigned others."""
-    state.buffers.forget()
+    view.buffers.forget()
     if command["do"] == "assign":
         application.owned = frozenset((topic, number) for topic, number in command["partitions"])
         application.positions.clear()
     elif command["do"] == "subscribe":
-        subscribe(state, application, command, event)
+        subscribe(view, application, command, event)
     else:
         application.has_ended, application.revoked = True, frozenset()
-        if state.instance is not None or (application.began_without_coordinator and state.left is None):
+        if view.instance is not None or (application.began_without_coordinator and view.left is None):
             # It leaves without a request: it need not send one, or knows nobody to send it to.
             news = "it unsubscribed"
-            state.leave_silently(Standing(None, news=news, sequence=event.sequence, time=event.time))
-            state.has_left_silently = True
+            view.leave_silently(Standing(None, news=news, sequence=event.sequence, time=event.time))
+            view.has_left_silently = True
         title, expected = "The application is not told that its partitions are gone", "revoked or lost"
         observed = f"it still has {describe_partitions(application.owned)}"
         if application.has_been_assigned and application.manual_since is None:
-            check_event(state.evidence, not application.owned, "CALLBACK-11", event, title, expected, observed)
-        end_manual_assignment(state, application, event.time)
+            check_event(view.evidence, not application.owned, "CALLBACK-11", event, title, expected, observed)
+        end_manual_assignment(view, application, event.time)
 
 
-def subscribe(state: ClientState, application: Application, command: Mapping[str, Any], event: Event) -> None:
+def subscribe(view: ClientView, application: Application, command: Mapping[str, Any], event: Event) -> None:
     """The application has subscribed."""
     application.has_asked = True
     application.pattern = command.get("pattern", "")
     application.wanted, application.wanted_since = frozenset(command.get("topics", ())), event.time
-    if state.join is None or application.pattern or application.wanted == subscribed_topics(state):
+    if view.join is None or application.pattern or application.wanted == subscribed_topics(view):
         application.wanted = None
-    elif not state.has_unread_subscription:
+    elif not view.has_unread_subscription:
         news = f"the application subscribed to {', '.join(sorted(application.wanted))}"
-        state.owe(Debt("MEMBER-27", "JoinGroup", event.time, event.sequence, news))
+        view.owe(Debt("MEMBER-27", "JoinGroup", event.time, event.sequence, news))
 
 
-def judge_positions(state: ClientState, application: Application, event: Event) -> None:
+def judge_positions(view: ClientView, application: Application, event: Event) -> None:
     """The application is told its positions: those behind what it was returned."""
     for topic, number, offset in event.body.get("positions", ()):
         partition = str(topic), int(number)
         if partition not in application.positions:
             continue
         returned = application.positions[partition]
-        is_right = returned <= offset <= state.skip_markers(partition, returned)
+        is_right = returned <= offset <= view.skip_markers(partition, returned)
         title, name = "A position is not behind the last returned record", describe_partitions({partition})
         observed = f"{offset} for {name}"
-        check_event(state.evidence, is_right, "POLL-13", event, title, f"{returned} for {name}", observed)
+        check_event(view.evidence, is_right, "POLL-13", event, title, f"{returned} for {name}", observed)
 
 
-def end_poll(state: ClientState, application: Application, event: Event) -> None:
+def end_poll(view: ClientView, application: Application, event: Event) -> None:
     """A poll returns, or fails."""
-    judge_commits_ahead(state, application)
-    judge_end_of_poll(state, application, event)
+    judge_commits_ahead(view, application)
+    judge_end_of_poll(view, application, event)
     if application.limit and application.returned:
         title, expected = "A poll returns too much", f"at most {application.limit} records"
         is_within = application.returned <= application.limit
-        check_event(state.evidence, is_within, "POLL-01", event, title, expected, f"{application.returned} records")
+        check_event(view.evidence, is_within, "POLL-01", event, title, expected, f"{application.returned} records")
     if application.refused is not None:
         application.polls_since += 1
         if "error" in event.body:
-            state.evidence.hold(application.refusal, event.sequence)
+            view.evidence.hold(application.refusal, event.sequence)
             application.refused = None
-    if state.rebalance_timeout and event.time - application.began > state.rebalance_timeout and state.left is None:
-        state.evidence.hold("HBT-09", event.sequence)
+    if view.rebalance_timeout and event.time - application.began > view.rebalance_timeout and view.left is None:
+        view.evidence.hold("HBT-09", event.sequence)
 
 
-def judge_request_of_application(state: ClientState, operation: Operation, event: Event) -> None:
+def judge_request_of_application(view: ClientView, operation: Operation, event: Event) -> None:
     """A request arrives whose client is driven; the state is that before it."""
-    application = state.application
+    application = view.application
     if application is None:
         return
     since = application.manual_since
-    if since is not None and operation.api in GROUP_APIS and since + state.knowledge.grace < event.time:
+    if since is not None and operation.api in GROUP_APIS and since + view.knowledge.grace < event.time:
         title, expected = "A request of a member without a subscription", "no request of a member"
-        state.violate("MEMBER-26", operation, title, expected, operation.api)
+        view.violate("MEMBER-26", operation, title, expected, operation.api)
     elif operation.api == "JoinGroup":
-        note_overdue_poll(state, application, event.time)
-        judge_timeouts(state, application, operation)
-        judge_join_after_commit(state, operation, event)
-        judge_join_after_callback(state, operation)
-        judge_callbacks_before_join(state, application, operation)
-        judge_commit_before_join(state, application, operation)
-        judge_silent_retry(state, application, operation)
+        note_overdue_poll(view, application, event.time)
+        judge_timeouts(view, application, operation)
+        judge_join_after_commit(view, operation, event)
+        judge_join_after_callback(view, operation)
+        judge_callbacks_before_join(view, application, operation)
+        judge_commit_before_join(view, application, operation)
+        judge_silent_retry(view, application, operation)
         application.has_ended = application.has_asked = False
         application.assignments.clear()
         if application.refused is not None and application.refused.api == "OffsetFetch":
             application.refused = None  # nobody waits for it any more
     elif operation.api == "OffsetCommit":
-        judge_committed_offsets(state, application, operation)
-        note_commit(state, application, operation, event)
-        judge_commit_in_callback(state, operation)
+        judge_committed_offsets(view, application, operation)
+        note_commit(view, application, operation, event)
+        judge_commit_in_callback(view, operation)
     elif operation.api == "LeaveGroup":
-        judge_leave_of_application(state, application, operation, event)
+        judge_leave_of_application(view, application, operation, event)
     elif operation.api == "Fetch":
-        judge_fetched_offsets(state, application, operation)
+        judge_fetched_offsets(view, application, operation)
     if operation.api == "Fetch" and application.paused:
-        wanted = frozenset(fetched_partitions(state, operation)) & application.paused
-        if event.time > application.paused_since + state.knowledge.grace:
+        wanted = frozenset(fetched_partitions(view, operation)) & application.paused
+        if event.time > application.paused_since + view.knowledge.grace:
             title, expected = "A fetch of a partition that is paused", "no fetch of it"
-            state.check(not wanted, "POLL-09", operation, title, expected, describe_partitions(wanted))
+            view.check(not wanted, "POLL-09", operation, title, expected, describe_partitions(wanted))
 
 
-def judge_timeouts(state: ClientState, application: Application, operation: Operation) -> None:
+def judge_timeouts(view: ClientView, application: Application, operation: Operation) -> None:
     """JoinGroup has the timeouts that the client has."""
     body, told = operation.body, application.timeouts
     if told:
         sent = {"session": body["session_timeout_ms"], "rebalance": body.get("rebalance_timeout_ms", told["rebalance"])}
         title = "JoinGroup has other timeouts than the client"
         is_right = sent == {"session": told["session"], "rebalance": told["rebalance"]}
-        state.check(is_right, "MEMBER-03", operation, title, f"{dict(told)}", f"{sent}")
+        view.check(is_right, "MEMBER-03", operation, title, f"{dict(told)}", f"{sent}")
 
 
-def judge_silent_retry(state: ClientState, application: Application, operation: Operation) -> None:
+def judge_silent_retry(view: ClientView, application: Application, operation: Operation) -> None:
     """A fenced member does not join again before its application was told."""
     if application.refused is not None and application.refusal == "MEMBER-19":
         title, expected = "A fenced member joins again silently", "an error for the application first"
-        state.violate("MEMBER-19", operation, title, expected, "JoinGroup")
+        view.violate("MEMBER-19", operation, title, expected, "JoinGroup")
 
 
-def follow_request(state: ClientState, operation: Operation, event: Event) -> None:
+def follow_request(view: ClientView, operation: Operation, event: Event) -> None:
     """A request of a driven client was judged; the state is that after it."""
-    application = state.application
+    application = view.application
     if application is None:
         return
     if operation.api == "JoinGroup" and application.wanted is not None:
-        sent = subscribed_topics(state)
+        sent = subscribed_topics(view)
         left = [each for each in application.positions if each[0] not in application.wanted]
-        if any(state.ends.get(each, 0) > application.next_of(each) for each in left):
-            state.evidence.hold("POLL-18", event.sequence)
-        if sent != application.wanted and event.time - application.wanted_since <= state.knowledge.grace:
+        if any(view.ends.get(each, 0) > application.next_of(each) for each in left):
+            view.evidence.hold("POLL-18", event.sequence)
+        if sent != application.wanted and event.time - application.wanted_since <= view.knowledge.grace:
             return  # it may have been made before
-        if state.has_unread_subscription:
+        if view.has_unread_subscription:
             application.wanted = None
             return
         title, expected = "JoinGroup has another subscription", ", ".join(sorted(application.wanted))
-        state.check(sent == application.wanted, "MEMBER-27", operation, title, expected, ", ".join(sorted(sent)))
+        view.check(sent == application.wanted, "MEMBER-27", operation, title, expected, ", ".join(sorted(sent)))
         application.wanted = None
-    elif operation.api == "LeaveGroup" and not (application.is_ending or application.has_ended or state.is_ending):
+    elif operation.api == "LeaveGroup" and not (application.is_ending or application.has_ended or view.is_ending):
         requirement, news = "HBT-08", "it left, since the application did not poll"
         if not application.has_interval:
             requirement, news = "", "it left by itself"
         standing = Standing("", requirement=requirement, news=news, sequence=event.sequence, time=event.time)
-        state.knowledge.learn(standing)
-        state.knowledge.show(event.sequence)
+        view.knowledge.learn(standing)
+        view.knowledge.show(event.sequence)
 
 
-def follow_response(state: ClientState, operation: Operation, event: Event) -> None:
+def follow_response(view: ClientView, operation: Operation, event: Event) -> None:
     """A response to a driven client leaves the cluster."""
-    application, error = state.application, event.body.get("error_code", 0)
+    application, error = view.application, event.body.get("error_code", 0)
     if application is None:
         return
-    if operation.api == "JoinGroup" and event.time - operation.sent_at > PARKED_MS and state.is_cooperative:
-        judge_parked_records(state, application, operation)
+    if operation.api == "JoinGroup" and event.time - operation.sent_at > PARKED_MS and view.is_cooperative:
+        judge_parked_records(view, application, operation)
     is_told_otherwise = application.refusal == "MEMBER-38" and not error_in(event)
     is_told_otherwise &= application.polls_since < MIN_POLLS
     if application.refused is not None and is_told_otherwise and application.refused.api == operation.api:
         application.refused = None  # it asked again, and was told: what was refused once may be tried again
-    refusal = refusal_in(state, operation, event)
-    note_error(state, application, operation, event)
+    refusal = refusal_in(view, operation, event)
+    note_error(view, application, operation, event)
     if operation.api == "SyncGroup" and not error and not refusal:
         application.has_joined, application.is_revoked, application.is_lost = True, False, False
         if not application.has_callbacks:
             application.positions.clear()  # it begins again at what is committed
-        if state.installed is not None:
-            application.assignments.append(state.installed)
+        if view.installed is not None:
+            application.assignments.append(view.installed)
     elif operation.api in EXCHANGE_APIS and error in ATTEMPT_ERRORS:
         application.has_failed_attempt = True
     elif refusal:
         if application.refused is None:
             application.refused, application.polls_since, application.refusal = event, 0, refusal
     elif operation.api == "OffsetCommit":
-        learn_commit(state, application, operation, event.body)
-        note_commit_response(state, application, operation, event)
+        learn_commit(view, application, operation, event.body)
+        note_commit_response(view, application, operation, event)
     elif operation.api == "OffsetFetch":
-        learn_starts(state, application, event.body)
+        learn_starts(view, application, event.body)
     elif operation.api == "Heartbeat" and error in HARMLESS_ERRORS:
         application.survived = event
     elif operation.api == "Heartbeat" and not error and application.survived is not None:
-        state.evidence.hold("HBT-17", event.sequence)
+        view.evidence.hold("HBT-17", event.sequence)
         application.survived = None

@@ -12,10 +12,10 @@ from fencepost.traces.classic.client.news import (
     judge_clocks,
     note_heartbeat,
 )
-from fencepost.traces.classic.client.state import (
+from fencepost.traces.classic.client.view import (
     MIN_PATIENCE_MS,
     NO_GENERATION,
-    ClientState,
+    ClientView,
     Debt,
     Phase,
     Standing,
@@ -30,119 +30,119 @@ PATIENCE_MS = 3_000
 """How long after its session timeout a client may take to look for the coordinator."""
 
 
-def judge_heartbeat(state: ClientState, operation: Operation, event: Event) -> None:
+def judge_heartbeat(view: ClientView, operation: Operation, event: Event) -> None:
     """A Heartbeat arrives."""
     if operation.version >= 3:
-        judge_instance(state, operation)
-    if is_joining(state, operation, event):
+        judge_instance(view, operation)
+    if is_joining(view, operation, event):
         title, expected = "Heartbeat while JoinGroup has no response", "no heartbeat"
-        state.violate("HBT-04", operation, title, expected, "Heartbeat")
+        view.violate("HBT-04", operation, title, expected, "Heartbeat")
         return
-    standing = find_standing(state, operation)
+    standing = find_standing(view, operation)
     sequence = operation.handle - 1
     if standing is None:
-        judge_stale(state, operation, "HBT-02", "HBT-04")
+        judge_stale(view, operation, "HBT-02", "HBT-04")
         return
-    state.evidence.hold("HBT-02", sequence)
-    state.has_sign_while_waiting = True
+    view.evidence.hold("HBT-02", sequence)
+    view.has_sign_while_waiting = True
     if standing.phase is Phase.JOINED:
-        state.evidence.hold("HBT-03", sequence)
-    latest = state.knowledge.latest
+        view.evidence.hold("HBT-03", sequence)
+    latest = view.knowledge.latest
     if latest.requirement == "MEMBER-14" and latest.generation == standing.generation:
-        state.evidence.hold("MEMBER-14", sequence)
-    if state.rebalance_told is not None and event.time > state.rebalance_told + state.knowledge.grace:
-        state.evidence.hold("HBT-05", sequence)
-    note_sign(state, operation, event)
-    judge_rest(state, operation, event)
-    note_heartbeat(state, operation, event)
-    judge_clocks(state, operation, event)
+        view.evidence.hold("MEMBER-14", sequence)
+    if view.rebalance_told is not None and event.time > view.rebalance_told + view.knowledge.grace:
+        view.evidence.hold("HBT-05", sequence)
+    note_sign(view, operation, event)
+    judge_rest(view, operation, event)
+    note_heartbeat(view, operation, event)
+    judge_clocks(view, operation, event)
 
 
-def judge_rest(state: ClientState, operation: Operation, event: Event) -> None:
+def judge_rest(view: ClientView, operation: Operation, event: Event) -> None:
     """A cooperative member that kept everything in a rebalance does not ask for another one."""
-    exchange = state.exchange
-    if not state.is_cooperative or exchange is None or state.rounds < 2 or state.given_up:
+    exchange = view.exchange
+    if not view.is_cooperative or exchange is None or view.rounds < 2 or view.given_up:
         return
-    if exchange.is_synced and event.time - exchange.time > RESTING_MS and state.rebalance_told is None:
-        state.evidence.hold("COOP-05", event.sequence)
+    if exchange.is_synced and event.time - exchange.time > RESTING_MS and view.rebalance_told is None:
+        view.evidence.hold("COOP-05", event.sequence)
 
 
-def judge_commit(state: ClientState, operation: Operation, event: Event) -> None:
+def judge_commit(view: ClientView, operation: Operation, event: Event) -> None:
     """An OffsetCommit of the group arrives."""
-    application = state.application
-    if state.join is None or (application is not None and application.has_ended):
+    application = view.application
+    if view.join is None or (application is not None and application.has_ended):
         return  # an application without a subscription
     if operation.version >= 7 and operation.body["member_id"]:
-        judge_instance(state, operation)
-    if is_joining(state, operation, event):
+        judge_instance(view, operation)
+    if is_joining(view, operation, event):
         title, expected = "OffsetCommit while JoinGroup has no response", "no commit"
-        state.violate("MCOMMIT-08", operation, title, expected, "OffsetCommit")
+        view.violate("MCOMMIT-08", operation, title, expected, "OffsetCommit")
         return
-    open_one = state.exchange_outstanding()
+    open_one = view.exchange_outstanding()
     if open_one is not None and open_one.connection == operation.connection:
         title, expected = "OffsetCommit while SyncGroup has no response", "no commit"
-        state.violate("MCOMMIT-08", operation, title, expected, "OffsetCommit")
+        view.violate("MCOMMIT-08", operation, title, expected, "OffsetCommit")
         return
-    standing = find_standing(state, operation)
+    standing = find_standing(view, operation)
     if standing is None:
-        judge_stale(state, operation, "MCOMMIT-03", "MCOMMIT-11")
+        judge_stale(view, operation, "MCOMMIT-03", "MCOMMIT-11")
         return
-    state.evidence.hold("MCOMMIT-03", operation.handle - 1)
-    committed = frozenset(partition for partition, _ in read_offsets(operation.body, state.topic_names))
-    allowed = state.knowledge.allowed_partitions() | standing.assignment | state.given_up
+    view.evidence.hold("MCOMMIT-03", operation.handle - 1)
+    committed = frozenset(partition for partition, _ in read_offsets(operation.body, view.topic_names))
+    allowed = view.knowledge.allowed_partitions() | standing.assignment | view.given_up
     observed = describe_partitions(committed)
-    if any(topic in state.foreign_topics for topic, _ in committed):
+    if any(topic in view.foreign_topics for topic, _ in committed):
         title, expected = "Commit of a topic that is not subscribed", "the assignment is not applied"
-        state.violate("MEMBER-20", operation, title, expected, observed)
-    elif state.knowledge.latest.requirement != "MEMBER-20":  # else it has what it must not apply
+        view.violate("MEMBER-20", operation, title, expected, observed)
+    elif view.knowledge.latest.requirement != "MEMBER-20":  # else it has what it must not apply
         title, expected = "The commit covers partitions that are not assigned", describe_partitions(allowed)
-        state.check(committed <= allowed, "MCOMMIT-18", operation, title, expected, observed)
-    note_sign(state, operation, event)
+        view.check(committed <= allowed, "MCOMMIT-18", operation, title, expected, observed)
+    note_sign(view, operation, event)
 
 
-def judge_leave(state: ClientState, operation: Operation, event: Event) -> None:
+def judge_leave(view: ClientView, operation: Operation, event: Event) -> None:
     """A LeaveGroup arrives: from now on the client is in no group."""
-    application = state.application
-    if not state.is_ending and application is not None and application.is_ending:
-        judge_absence(state, application.began)
-    state.left = operation
-    if state.instance is not None:
+    application = view.application
+    if not view.is_ending and application is not None and application.is_ending:
+        judge_absence(view, application.began)
+    view.left = operation
+    if view.instance is not None:
         title, expected = "A static member leaves by itself", "no LeaveGroup"
-        state.violate("MEMBER-23", operation, title, expected, "LeaveGroup")
+        view.violate("MEMBER-23", operation, title, expected, "LeaveGroup")
     for row in operation.body.get("members") or ():
         if row.get("reason"):
-            judge_reason(state, operation, row["reason"])
-    if state.exchange is not None:
-        state.exchange.is_excused = True
-    state.forgive("JoinGroup")
-    state.last_sign = state.installed = None
+            judge_reason(view, operation, row["reason"])
+    if view.exchange is not None:
+        view.exchange.is_excused = True
+    view.forgive("JoinGroup")
+    view.last_sign = view.installed = None
     standing = Standing(None, news="it left the group", sequence=event.sequence, time=event.time)
-    state.knowledge.learn(standing)
-    state.knowledge.show(event.sequence)
+    view.knowledge.learn(standing)
+    view.knowledge.show(event.sequence)
 
 
-def is_joining(state: ClientState, operation: Operation, event: Event) -> bool:
+def is_joining(view: ClientView, operation: Operation, event: Event) -> bool:
     """Whether the request was certainly sent after a JoinGroup that has no response."""
-    open_one = state.exchange_outstanding()
+    open_one = view.exchange_outstanding()
     if open_one is None or open_one.api != "JoinGroup":
         return False
-    return open_one.connection == operation.connection or open_one.sent_at + state.knowledge.grace < event.time
+    return open_one.connection == operation.connection or open_one.sent_at + view.knowledge.grace < event.time
 
 
-def find_standing(state: ClientState, operation: Operation) -> Standing | None:
+def find_standing(view: ClientView, operation: Operation) -> Standing | None:
     """The standing by which the client sent the request; all news before that has arrived."""
     member_id, generation = operation.body["member_id"], generation_in(operation)
-    found = state.knowledge.find(member_id, generation)
+    found = view.knowledge.find(member_id, generation)
     if found is not None:
-        same = (one for one in state.knowledge.standings if has_membership(one, member_id, generation))
-        state.knowledge.show(next(same).sequence)
+        same = (one for one in view.knowledge.standings if has_membership(one, member_id, generation))
+        view.knowledge.show(next(same).sequence)
     return found
 
 
-def judge_stale(state: ClientState, operation: Operation, stale: str, memberless: str) -> None:
+def judge_stale(view: ClientView, operation: Operation, stale: str, memberless: str) -> None:
     """A request carries a membership that the client does not have: `stale` is broken if it has another one,
     `memberless` if it has none, or what says that it has none any more."""
-    knowledge = state.knowledge
+    knowledge = view.knowledge
     certain = knowledge.standings[0]
     sent = operation.body["member_id"], generation_in(operation)
     observed = f"{operation.api} of generation {sent[1]} as {describe_id(sent[0])}"
@@ -157,85 +157,85 @@ def judge_stale(state: ClientState, operation: Operation, stale: str, memberless
         expected = f"generation {current.generation} as {describe_id(current.member_id)}"
         expected += f", or no {operation.api}" if current is not knowledge.latest else ""
     title = f"{operation.api} of a membership that is over" if knowledge.had(*sent) else f"{operation.api} of nobody"
-    state.violate(requirement, operation, title, expected, observed, knowledge.latest.news)
+    view.violate(requirement, operation, title, expected, observed, knowledge.latest.news)
 
 
-def unheard_heartbeat(state: ClientState, time: int, milliseconds: int) -> Operation | None:
+def unheard_heartbeat(view: ClientView, time: int, milliseconds: int) -> Operation | None:
     """A heartbeat that has had no response for so long, None if there is none."""
-    waiting = (each for each in state.outstanding.values() if each.api == "Heartbeat")
+    waiting = (each for each in view.outstanding.values() if each.api == "Heartbeat")
     return next((each for each in waiting if time - each.sent_at > milliseconds), None)
 
 
-def judge_lookup(state: ClientState, operation: Operation, event: Event) -> None:
+def judge_lookup(view: ClientView, operation: Operation, event: Event) -> None:
     """A client whose heartbeats have no response looks for the coordinator again."""
-    state.pay("FindCoordinator", event.sequence)
-    if state.session_timeout and unheard_heartbeat(state, event.time, state.session_timeout // 2) is not None:
-        state.evidence.hold("HBT-11", event.sequence)
+    view.pay("FindCoordinator", event.sequence)
+    if view.session_timeout and unheard_heartbeat(view, event.time, view.session_timeout // 2) is not None:
+        view.evidence.hold("HBT-11", event.sequence)
 
 
-def doubt_assignment(state: ClientState, event: Event) -> None:
+def doubt_assignment(view: ClientView, event: Event) -> None:
     """A connection ends: the response to SyncGroup that left on it a moment ago, and that the application has not been
     told of, may never be read."""
-    latest, application = state.knowledge.latest, state.application
+    latest, application = view.knowledge.latest, view.application
     is_told = application is None or not application.assignments
-    if is_told or latest.phase is not Phase.STABLE or event.connection != state.coordinator_connection:
+    if is_told or latest.phase is not Phase.STABLE or event.connection != view.coordinator_connection:
         return
-    if event.time - latest.time <= state.knowledge.grace:
-        state.installed, state.is_installed_doubtful = None, True
+    if event.time - latest.time <= view.knowledge.grace:
+        view.installed, view.is_installed_doubtful = None, True
 
 
-def note_loss(state: ClientState, operation: Operation, event: Event) -> None:
+def note_loss(view: ClientView, operation: Operation, event: Event) -> None:
     """The connection of a heartbeat ends that has had no response for long: the client looks for the coordinator."""
     waited = event.time - operation.sent_at
-    is_member = state.last_sign is not None and not state.is_ending
-    if operation.api == "Heartbeat" and is_member and waited > state.session_timeout // 2 > 0:
+    is_member = view.last_sign is not None and not view.is_ending
+    if operation.api == "Heartbeat" and is_member and waited > view.session_timeout // 2 > 0:
         news = f"a Heartbeat had no response for {waited} ms"
-        state.owe(Debt("HBT-11", "FindCoordinator", event.time, event.sequence, news))
+        view.owe(Debt("HBT-11", "FindCoordinator", event.time, event.sequence, news))
 
 
-def judge_unheard(state: ClientState, time: int) -> None:
+def judge_unheard(view: ClientView, time: int) -> None:
     """A client has not waited for the response to a heartbeat for much longer than its session timeout."""
-    unheard = unheard_heartbeat(state, time, state.session_timeout + PATIENCE_MS)
+    unheard = unheard_heartbeat(view, time, view.session_timeout + PATIENCE_MS)
     if unheard is not None:
         title, expected = "A client whose heartbeats have no response waits", "FindCoordinator"
         observed = f"none for {time - unheard.sent_at} ms"
-        state.violate("HBT-11", unheard, title, expected, observed)
+        view.violate("HBT-11", unheard, title, expected, observed)
 
 
-def note_sign(state: ClientState, operation: Operation, event: Event) -> None:
+def note_sign(view: ClientView, operation: Operation, event: Event) -> None:
     """The coordinator sees a sign of life of a stable member."""
-    if state.last_sign is None:
+    if view.last_sign is None:
         return
     if operation.api == "Heartbeat":
-        judge_gap(state, operation, event.time)
-    state.last_sign = event.time
+        judge_gap(view, operation, event.time)
+    view.last_sign = event.time
 
 
-def judge_gap(state: ClientState, operation: Operation, time: int) -> None:
+def judge_gap(view: ClientView, operation: Operation, time: int) -> None:
     """No more than a session timeout has passed since the last sign of life."""
-    if state.last_sign is None or not state.session_timeout:
+    if view.last_sign is None or not view.session_timeout:
         return
-    waiting = (each for each in state.outstanding.values() if each.api in ("Heartbeat", "FindCoordinator"))
-    if any(time - each.sent_at > state.session_timeout // 2 for each in waiting):
+    waiting = (each for each in view.outstanding.values() if each.api in ("Heartbeat", "FindCoordinator"))
+    if any(time - each.sent_at > view.session_timeout // 2 for each in waiting):
         return  # the next one waits for its response, or for the coordinator to be found
-    application = state.application
-    if application is not None and application.held_up is not None and application.held_up[1] > state.last_sign:
+    application = view.application
+    if application is not None and application.held_up is not None and application.held_up[1] > view.last_sign:
         return
-    gap, allowed = time - state.last_sign, state.session_timeout + state.knowledge.grace
-    requirement = "HBT-01" if state.rebalance_told is None else "HBT-05"
-    title, expected = "Heartbeats are too rare", f"one in {state.session_timeout} ms"
+    gap, allowed = time - view.last_sign, view.session_timeout + view.knowledge.grace
+    requirement = "HBT-01" if view.rebalance_told is None else "HBT-05"
+    title, expected = "Heartbeats are too rare", f"one in {view.session_timeout} ms"
     if gap > allowed:
-        state.violate(requirement, operation, title, expected, f"none for {gap} ms", state.knowledge.latest.news)
+        view.violate(requirement, operation, title, expected, f"none for {gap} ms", view.knowledge.latest.news)
     elif requirement == "HBT-01":
-        state.evidence.hold(requirement, operation.handle - 1)
+        view.evidence.hold(requirement, operation.handle - 1)
 
 
-def judge_silence(state: ClientState, time: int) -> None:
+def judge_silence(view: ClientView, time: int) -> None:
     """A stable member has not been silent for too long when the trace ends."""
-    assert state.join is not None
-    allowed = state.session_timeout + state.knowledge.grace
-    if state.last_sign is not None and time - state.last_sign > allowed:
-        judge_gap(state, state.join, time)
+    assert view.join is not None
+    allowed = view.session_timeout + view.knowledge.grace
+    if view.last_sign is not None and time - view.last_sign > allowed:
+        judge_gap(view, view.join, time)
 
 
 # --- The end of a client and of its trace: leaving, and debts.
@@ -244,79 +244,79 @@ MAX_CLOSING_MS = 10_000
 """How long a client may take to close after its LeaveGroup failed."""
 
 
-def judge_debts(state: ClientState, time: int) -> None:
+def judge_debts(view: ClientView, time: int) -> None:
     """What the client owes is overdue, or the trace ends too early to say so."""
-    if is_over(state):
-        judge_debt_of_manual(state, time)
+    if is_over(view):
+        judge_debt_of_manual(view, time)
         return
-    for debt in state.debts.values():
-        patience = patience_for(state, debt.api)
-        if time - debt.since > patience and not state.is_unheard(time, MIN_PATIENCE_MS):
+    for debt in view.debts.values():
+        patience = patience_for(view, debt.api)
+        if time - debt.since > patience and not view.is_unheard(time, MIN_PATIENCE_MS):
             title, expected = f"No {debt.api} follows", f"{debt.api} within {patience} ms"
             observed = f"none for {time - debt.since} ms"
-            state.evidence.violate(
+            view.evidence.violate(
                 build_violation(debt.requirement, debt.sequence, title, expected, observed, debt.news)
             )
         else:
-            state.evidence.leave_open(debt.requirement, debt.sequence, describe_open(debt, time, patience))
-    judge_missing_sync(state, time)
+            view.evidence.leave_open(debt.requirement, debt.sequence, describe_open(debt, time, patience))
+    judge_missing_sync(view, time)
 
 
-def judge_absence(state: ClientState, time: int) -> None:
+def judge_absence(view: ClientView, time: int) -> None:
     """The client is asked to end: what its time had passed for until then is missing, however it goes on."""
-    application = state.application
-    is_held_up = is_looking_up(state) or state.coordinator_lost is not None
+    application = view.application
+    is_held_up = is_looking_up(view) or view.coordinator_lost is not None
     if application is not None:
         is_held_up |= max(application.idle_time(time), application.overdue_time(time)) > MIN_PATIENCE_MS / 2
         is_held_up |= application.has_failed_poll or application.held_up is not None
-    if state.join is None or is_over(state) or is_held_up:
+    if view.join is None or is_over(view) or is_held_up:
         return
-    judge_silence(state, time)
-    for debt in tuple(state.debts.values()):
-        waited, patience = time - debt.since, patience_for(state, debt.api)
-        if debt.api == "JoinGroup" and waited > patience and not state.is_unheard(time, MIN_PATIENCE_MS):
+    judge_silence(view, time)
+    for debt in tuple(view.debts.values()):
+        waited, patience = time - debt.since, patience_for(view, debt.api)
+        if debt.api == "JoinGroup" and waited > patience and not view.is_unheard(time, MIN_PATIENCE_MS):
             title, expected = "No JoinGroup follows", f"JoinGroup within {patience} ms"
             found = build_violation(
                 debt.requirement, debt.sequence, title, expected, f"none for {waited} ms", debt.news
             )
-            state.evidence.violate(found)
+            view.evidence.violate(found)
 
 
-def judge_debt_of_manual(state: ClientState, time: int) -> None:
+def judge_debt_of_manual(view: ClientView, time: int) -> None:
     """An application that has left its group, and assigned its partitions itself, goes on with its auto-commits."""
-    debt = state.debts.get("MCOMMIT-17")
-    if debt is None or state.is_ending:
+    debt = view.debts.get("MCOMMIT-17")
+    if debt is None or view.is_ending:
         return
-    patience = patience_for(state, debt.api)
+    patience = patience_for(view, debt.api)
     title, expected = f"No {debt.api} follows", f"{debt.api} within {patience} ms"
     if time - debt.since > patience:
         observed = f"none for {time - debt.since} ms"
-        state.evidence.violate(build_violation("MCOMMIT-17", debt.sequence, title, expected, observed, debt.news))
+        view.evidence.violate(build_violation("MCOMMIT-17", debt.sequence, title, expected, observed, debt.news))
 
 
-def judge_waiting_commit(state: ClientState, time: int) -> None:
+def judge_waiting_commit(view: ClientView, time: int) -> None:
     """A commit that the application waits for is not tried again, though nothing else is waited for (MCOMMIT-14)."""
-    debt = state.debts.pop("MCOMMIT-14", None)
-    end = time if state.asked_to_end is None else state.asked_to_end
-    is_held_up = state.rhythm.lost_since is not None or any(
-        end - each.sent_at > MIN_PATIENCE_MS / 2 for each in state.outstanding.values() if each.api != "Fetch"
+    debt = view.debts.pop("MCOMMIT-14", None)
+    end = time if view.asked_to_end is None else view.asked_to_end
+    is_held_up = view.rhythm.lost_since is not None or any(
+        end - each.sent_at > MIN_PATIENCE_MS / 2 for each in view.outstanding.values() if each.api != "Fetch"
     )
-    if debt is not None and state.ended is None and not is_held_up and end - debt.since > patience_for(state, debt.api):
+    if debt is not None and view.ended is None and not is_held_up and end - debt.since > patience_for(view, debt.api):
         title, expected = "A commit is not tried again", "OffsetCommit again, or a failure"
         observed = f"neither for {end - debt.since} ms"
         violation = build_violation(debt.requirement, debt.sequence, title, expected, observed, debt.news)
-        state.evidence.violate(violation)
+        view.evidence.violate(violation)
 
 
-def is_over(state: ClientState) -> bool:
+def is_over(view: ClientView) -> bool:
     """Whether nothing more is to be expected of the client."""
-    return state.is_ending or state.left is not None
+    return view.is_ending or view.left is not None
 
 
-def patience_for(state: ClientState, api: str) -> int:
+def patience_for(view: ClientView, api: str) -> int:
     """How long the client may take for a request: for JoinGroup, as long as its application may take for a poll."""
-    own = max(state.rebalance_timeout, state.session_timeout) if api == "JoinGroup" else 0
-    return max(own, MIN_PATIENCE_MS) + state.knowledge.grace
+    own = max(view.rebalance_timeout, view.session_timeout) if api == "JoinGroup" else 0
+    return max(own, MIN_PATIENCE_MS) + view.knowledge.grace
 
 
 def describe_open(debt: Debt, time: int, patience: int) -> str:
@@ -324,59 +324,59 @@ def describe_open(debt: Debt, time: int, patience: int) -> str:
     return f"{debt.news}, and no {debt.api} came within {time - debt.since} ms; the client may take {patience} ms"
 
 
-def judge_missing_sync(state: ClientState, time: int) -> None:
+def judge_missing_sync(view: ClientView, time: int) -> None:
     """A JoinGroup that succeeded is followed by SyncGroup."""
-    exchange = state.exchange
+    exchange = view.exchange
     if exchange is None or exchange.is_synced or exchange.is_excused:
         return
-    if time - exchange.time > MIN_PATIENCE_MS + state.knowledge.grace:
+    if time - exchange.time > MIN_PATIENCE_MS + view.knowledge.grace:
         requirement = requirement_of_sync(exchange)
         expected = f"SyncGroup of generation {exchange.generation}"
         observed = f"none for {time - exchange.time} ms"
-        state.evidence.violate(
+        view.evidence.violate(
             build_violation(requirement, exchange.sequence, "No SyncGroup after JoinGroup", expected, observed)
         )
 
 
-def judge_leaving(state: ClientState, time: int) -> None:
+def judge_leaving(view: ClientView, time: int) -> None:
     """A client that was asked to end has left the group, if it is dynamic, and is gone."""
-    if state.asked_to_end is None:
+    if view.asked_to_end is None:
         return
-    requirement = leaving_requirement(state)
-    is_killed = state.exit_code == -signal.SIGTERM
+    requirement = leaving_requirement(view)
+    is_killed = view.exit_code == -signal.SIGTERM
     if requirement == "MEMBER-23":
-        if state.ended is not None and state.left is None:
-            state.evidence.hold(requirement, 0)
-    elif requirement and state.left is not None:
-        waited, interval = state.left.sent_at - state.asked_to_end, state.earliest_timeout
-        is_prompt = state.ended is not None or waited < interval  # else it has left since it was not polled
+        if view.ended is not None and view.left is None:
+            view.evidence.hold(requirement, 0)
+    elif requirement and view.left is not None:
+        waited, interval = view.left.sent_at - view.asked_to_end, view.earliest_timeout
+        is_prompt = view.ended is not None or waited < interval  # else it has left since it was not polled
         title, observed = "The client does not leave when it closes", f"LeaveGroup after {waited} ms"
-        violation = build_violation(requirement, state.left.handle - 1, title, "LeaveGroup", observed)
-        state.evidence.judge(is_prompt, violation)
-    elif requirement and state.ends_without_coordinator:
-        state.evidence.miss(requirement, "the client knows no coordinator that it could tell")
+        violation = build_violation(requirement, view.left.handle - 1, title, "LeaveGroup", observed)
+        view.evidence.judge(is_prompt, violation)
+    elif requirement and view.ends_without_coordinator:
+        view.evidence.miss(requirement, "the client knows no coordinator that it could tell")
     elif requirement and is_killed:
-        state.evidence.miss(requirement, "the program ends at SIGTERM without closing its client")
-    elif requirement and state.ended is not None:
-        state.evidence.violate(
+        view.evidence.miss(requirement, "the program ends at SIGTERM without closing its client")
+    elif requirement and view.ended is not None:
+        view.evidence.violate(
             build_violation(requirement, 0, "The client ends without leaving", "LeaveGroup", "none before it ended")
         )
-    elif requirement and time - state.asked_to_end > MAX_CLOSING_MS and not is_waiting(state):
-        observed = f"none for {time - state.asked_to_end} ms"
-        state.evidence.violate(build_violation(requirement, 0, "The client does not leave", "LeaveGroup", observed))
-    judge_failed_leave(state, time)
+    elif requirement and time - view.asked_to_end > MAX_CLOSING_MS and not is_waiting(view):
+        observed = f"none for {time - view.asked_to_end} ms"
+        view.evidence.violate(build_violation(requirement, 0, "The client does not leave", "LeaveGroup", observed))
+    judge_failed_leave(view, time)
 
 
-def is_waiting(state: ClientState) -> bool:
+def is_waiting(view: ClientView) -> bool:
     """Whether a client waits for its coordinator, which it cannot find or which owes it a response."""
-    return state.rhythm.lost_since is not None or any(each.api != "Fetch" for each in state.outstanding.values())
+    return view.rhythm.lost_since is not None or any(each.api != "Fetch" for each in view.outstanding.values())
 
 
-def leaving_requirement(state: ClientState) -> str:
+def leaving_requirement(view: ClientView) -> str:
     """What says whether the client leaves, by the membership that it had when it was asked to end."""
-    if state.instance is not None:
+    if view.instance is not None:
         return "MEMBER-23"
-    standing = state.standing_at_end
+    standing = view.standing_at_end
     if standing is None or not standing.member_id:
         return ""
     if standing.generation != NO_GENERATION:
@@ -384,16 +384,16 @@ def leaving_requirement(state: ClientState) -> str:
     return "MEMBER-24" if standing.requirement == "MEMBER-05" else ""  # no other id is one that it has just got
 
 
-def judge_failed_leave(state: ClientState, time: int) -> None:
+def judge_failed_leave(view: ClientView, time: int) -> None:
     """A LeaveGroup that fails does not block closing. How long a client waits for a response is its own affair."""
-    left = state.left
+    left = view.left
     if left is None or left.response is None or left.responded_at is None or not left.response.get("error_code"):
         return
     waited = time - left.responded_at
-    if state.ended is not None:
-        state.evidence.hold("MEMBER-25", left.handle - 1)
+    if view.ended is not None:
+        view.evidence.hold("MEMBER-25", left.handle - 1)
     elif waited > MAX_CLOSING_MS:
         observed = f"it still runs after {waited} ms"
-        state.evidence.violate(
+        view.evidence.violate(
             build_violation("MEMBER-25", left.handle - 1, "LeaveGroup blocks closing", "the program ends", observed)
         )

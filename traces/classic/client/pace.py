@@ -10,7 +10,7 @@ from fencepost.traces.classic.client.draining import is_in_part
 from fencepost.traces.classic.client.joining import PASSING_ERRORS, error_in
 from fencepost.traces.classic.client.news import describe_partitions
 from fencepost.traces.classic.client.records import fetched_partitions
-from fencepost.traces.classic.client.state import ClientState
+from fencepost.traces.classic.client.view import ClientView
 from fencepost.traces.client_judge.judge import build_violation
 from fencepost.traces.client_judge.monitors import Finding, Findings, Seen, build_pass
 from fencepost.traces.events import Operation
@@ -38,7 +38,7 @@ class Backoffs:
     at_once: Mapping[str, int] = field(default_factory=dict)
     """How many repeats in a row came at once."""
 
-    def step(self, view: ClientState, seen: Seen) -> tuple[Self, Findings]:
+    def step(self, view: ClientView, seen: Seen) -> tuple[Self, Findings]:
         """The monitor after an event, and what it has found."""
         event, operation, api = seen.event, seen.operation, seen.event.api
         if operation is None:  # the application asks for something: what follows may be no repeat
@@ -65,7 +65,7 @@ class Backoffs:
         left = [{each: value for each, value in known.items() if each != api} for known in (self.failed, self.at_once)]
         return replace(self, failed=left[0], at_once=left[1])
 
-    def finish(self, view: ClientState, time: int) -> Findings:
+    def finish(self, view: ClientView, time: int) -> Findings:
         """What is not repeated shows nothing."""
         return ()
 
@@ -87,7 +87,7 @@ class FormerCoordinators:
     looked: int = -1
     """The handle of the last lookup."""
 
-    def step(self, view: ClientState, seen: Seen) -> tuple[Self, Findings]:
+    def step(self, view: ClientView, seen: Seen) -> tuple[Self, Findings]:
         """The monitor after an event, and what it has found."""
         event, operation = seen.event, seen.operation
         assert operation is not None
@@ -109,7 +109,7 @@ class FormerCoordinators:
         found = build_violation("MEMBER-39", event.sequence, title, expected, observed, view.knowledge.latest.news)
         return replace(self, moved=None), (found,)
 
-    def finish(self, view: ClientState, time: int) -> Findings:
+    def finish(self, view: ClientView, time: int) -> Findings:
         """Whoever asks nobody asks no former coordinator."""
         return ()
 
@@ -131,7 +131,7 @@ class FetchOrder:
     firsts: Mapping[frozenset[TopicPartition], tuple[TopicPartition, ...]] = field(default_factory=dict)
     """The first partitions of fetches, by all their partitions."""
 
-    def step(self, view: ClientState, seen: Seen) -> tuple[Self, Findings]:
+    def step(self, view: ClientView, seen: Seen) -> tuple[Self, Findings]:
         """The monitor after an event, and what it has found."""
         if seen.operation is None:
             return replace(self, has_delivered=self.has_delivered or is_in_part(view, seen.event)), ()
@@ -142,11 +142,11 @@ class FetchOrder:
         firsts = {**self.firsts, key: (*self.firsts.get(key, ()), order[0])}
         return replace(self, has_delivered=False, firsts=firsts), ()
 
-    def order_of(self, view: ClientState, fetch: Operation) -> list[TopicPartition]:
+    def order_of(self, view: ClientView, fetch: Operation) -> list[TopicPartition]:
         """The partitions of a Fetch, each once."""
         return list(dict.fromkeys(fetched_partitions(view, fetch)))
 
-    def finish(self, view: ClientState, time: int) -> Findings:
+    def finish(self, view: ClientView, time: int) -> Findings:
         """Enough fetches of the same partitions show whether they keep one order."""
         return tuple(self.judge(firsts) for firsts in self.firsts.values() if len(firsts) >= MIN_FETCHES)
 

@@ -11,7 +11,7 @@ from fencepost.model.assignors.properties import ANY_ASSIGNOR, PROPERTIES, broke
 from fencepost.model.assignors.registry import ASSIGNORS
 from fencepost.model.errors import Error
 from fencepost.model.frozen import evolve
-from fencepost.traces.classic.client.state import COOPERATIVE_ASSIGNORS, ClientState, Exchange, InventedGroup
+from fencepost.traces.classic.client.view import COOPERATIVE_ASSIGNORS, ClientView, Exchange, InventedGroup
 from fencepost.traces.events import Event, Kind, Operation
 from fencepost.traces.history.recordings import Ownership, OwnershipEnd
 
@@ -25,63 +25,63 @@ SHOWN_BY_MORE = frozenset({"RANGE-06", "STICKY-04"})
 """What a plan for one topic does not show to hold: it takes several topics, or a balanced group before it."""
 
 
-def judge_plan(state: ClientState, operation: Operation, exchange: Exchange) -> None:
+def judge_plan(view: ClientView, operation: Operation, exchange: Exchange) -> None:
     """The plan has every member, and is one that the assignor allows."""
     given = operation.body["assignments"]
     told = exchange.operation.response or {}
     if exchange.skips:
         title, observed = "A leader plans that was told to skip it", f"{len(given)} assignments"
-        state.check(not given, "MEMBER-09", operation, title, "no assignments", observed)
+        view.check(not given, "MEMBER-09", operation, title, "no assignments", observed)
         return
-    invented = state.groups.told if state.groups.generation in (None, exchange.generation) else None
+    invented = view.groups.told if view.groups.generation in (None, exchange.generation) else None
     members = read_members(told["members"])
     unread = len(told["members"]) - len(members)
-    if state.is_recorded and unread:
+    if view.is_recorded and unread:
         return  # a subscription of another kind
     try:
         plan = {row["member_id"]: decode_assignment(row["assignment"]) for row in given}
     except ConsumerProtocolError as error:
-        state.violate("WIRE-01", operation, "An assignment is unreadable", "an assignment", str(error))
+        view.violate("WIRE-01", operation, "An assignment is unreadable", "an assignment", str(error))
         return
     ids = {str(row["member_id"]) for row in told["members"]}
     missing = sorted(ids - plan.keys())
     title, expected = "The plan of the leader lacks members", f"{len(ids)} members"
     observed = f"nothing for {', '.join(missing)}"
-    state.check(not missing, "MEMBER-08", operation, title, expected, observed)
+    view.check(not missing, "MEMBER-08", operation, title, expected, observed)
     if invented is not None:
-        judge_invented(state, operation, exchange, invented, () if unread else members, plan)
+        judge_invented(view, operation, exchange, invented, () if unread else members, plan)
         return
     if unread:
         note = f"the subscriptions of {unread} members cannot be read (WIRE-01), so nobody knows what they subscribe to"
         for requirement in {one.requirement for one in PROPERTIES.get(exchange.protocol, ANY_ASSIGNOR)}:
-            state.evidence.leave_open(requirement, operation.handle - 1, note)
+            view.evidence.leave_open(requirement, operation.handle - 1, note)
     elif not missing and members:
         has_racks = any(member.subscription.rack for member in members)  # those of partitions are not recorded
-        protocol = exchange.protocol if not (state.is_recorded and has_racks) else ""
-        clusters = known_clusters(state, operation, exchange, members, plan)
-        judge_properties(state, operation, protocol, members, clusters, plan)
+        protocol = exchange.protocol if not (view.is_recorded and has_racks) else ""
+        clusters = known_clusters(view, operation, exchange, members, plan)
+        judge_properties(view, operation, protocol, members, clusters, plan)
 
 
 def known_clusters(
-    state: ClientState, operation: Operation, exchange: Exchange, members: Sequence[GroupMember], plan: Assignment
+    view: ClientView, operation: Operation, exchange: Exchange, members: Sequence[GroupMember], plan: Assignment
 ) -> tuple[ClusterTopics, ...]:
     """The partitions by which the leader may have planned: those that it was told last, or before Metadata that was on
     its way with the response to JoinGroup. It may know nothing of a topic of which Metadata told first after that. A
     recording does not show which it knows: it gives them out, or withholds them from a member that claims one of
     them."""
-    if not state.is_recorded:
-        known = known_topics(state, exchange, plan)
+    if not view.is_recorded:
+        known = known_topics(view, exchange, plan)
         alternatives = []
-        if is_told_late(state, operation, exchange):
-            alternatives.append(known_topics_at_first(state, exchange, plan))
+        if is_told_late(view, operation, exchange):
+            alternatives.append(known_topics_at_first(view, exchange, plan))
         alternatives += (
             {
                 topic: counts.get(topic, count)
                 for topic, count in known.items()
                 if topic in counts or time < exchange.time
             }
-            for time, counts in state.former_topics
-            if is_fresh(state, exchange, time)
+            for time, counts in view.former_topics
+            if is_fresh(view, exchange, time)
         )
         return tuple(map(ClusterTopics, (known, *alternatives)))
     given = [partition for own in plan.values() for partition in own]
@@ -89,14 +89,14 @@ def known_clusters(
     return ClusterTopics(count_partitions(given)), ClusterTopics(count_partitions([*given, *claimed]))
 
 
-def is_told_late(state: ClientState, operation: Operation, exchange: Exchange) -> bool:
+def is_told_late(view: ClientView, operation: Operation, exchange: Exchange) -> bool:
     """Whether all Metadata but the first may still have been on its way when the leader planned."""
-    return exchange.metadata == 2 and state.told_at[1] + state.knowledge.grace > operation.sent_at
+    return exchange.metadata == 2 and view.told_at[1] + view.knowledge.grace > operation.sent_at
 
 
-def is_fresh(state: ClientState, exchange: Exchange, time: int) -> bool:
+def is_fresh(view: ClientView, exchange: Exchange, time: int) -> bool:
     """Whether news of this time may still have been on its way when the response to JoinGroup was read."""
-    return time + state.knowledge.grace > exchange.time
+    return time + view.knowledge.grace > exchange.time
 
 
 def count_partitions(partitions: Sequence[TopicPartition]) -> dict[str, int]:
@@ -107,17 +107,17 @@ def count_partitions(partitions: Sequence[TopicPartition]) -> dict[str, int]:
     return counts
 
 
-def known_topics(state: ClientState, exchange: Exchange, plan: Assignment) -> dict[str, int]:
+def known_topics(view: ClientView, exchange: Exchange, plan: Assignment) -> dict[str, int]:
     """The partitions of topics by which the leader plans. One that subscribes to other topics forgets the ones before,
     and may plan by Metadata that it asked for before it read who the members are: Apache Kafka's client does, and joins
     again when it learns the rest."""
-    return dict(state.topics) if exchange.metadata != 1 else known_topics_at_first(state, exchange, plan)
+    return dict(view.topics) if exchange.metadata != 1 else known_topics_at_first(view, exchange, plan)
 
 
-def known_topics_at_first(state: ClientState, exchange: Exchange, plan: Assignment) -> dict[str, int]:
+def known_topics_at_first(view: ClientView, exchange: Exchange, plan: Assignment) -> dict[str, int]:
     """The partitions of topics that the leader knows by the first Metadata after the response to JoinGroup."""
     known = exchange.told_first | {topic for given in plan.values() for topic, _ in given}
-    return {topic: count for topic, count in state.topics.items() if topic in known}
+    return {topic: count for topic, count in view.topics.items() if topic in known}
 
 
 def read_members(rows: Sequence[Mapping[str, object]]) -> tuple[GroupMember, ...]:
@@ -134,7 +134,7 @@ def read_members(rows: Sequence[Mapping[str, object]]) -> tuple[GroupMember, ...
 
 
 def judge_properties(
-    state: ClientState,
+    view: ClientView,
     operation: Operation,
     protocol: str,
     members: Sequence[GroupMember],
@@ -148,18 +148,18 @@ def judge_properties(
     )
     names = {one.requirement for one in PROPERTIES.get(protocol, ANY_ASSIGNOR)}
     for one in broken:
-        state.violate(
+        view.violate(
             one.property.requirement, operation, f"The plan by {protocol} is wrong", one.property.name, one.sentence
         )
     if len(members) > 1:
         for requirement in sorted(names - {one.property.requirement for one in broken} - SHOWN_BY_MORE):
-            state.evidence.hold(requirement, operation.handle - 1)
+            view.evidence.hold(requirement, operation.handle - 1)
         if not broken and protocol in EXACT:
-            judge_exactly(state, operation, protocol, members, cluster, plan)
+            judge_exactly(view, operation, protocol, members, cluster, plan)
 
 
 def judge_invented(
-    state: ClientState,
+    view: ClientView,
     operation: Operation,
     exchange: Exchange,
     told: InventedGroup,
@@ -171,18 +171,18 @@ def judge_invented(
     if members and not told.is_odd:
         about = CHECKED | {told.requirement}
         names = {one.requirement for one in PROPERTIES.get(protocol, ANY_ASSIGNOR)} - about
-        broken = broken_properties(protocol, members, ClusterTopics(known_topics(state, exchange, plan)), plan)
+        broken = broken_properties(protocol, members, ClusterTopics(known_topics(view, exchange, plan)), plan)
         for one in broken:
             if one.property.requirement in names:
                 title = f"The plan by {protocol} is wrong"
-                state.violate(one.property.requirement, operation, title, one.property.name, one.sentence)
+                view.violate(one.property.requirement, operation, title, one.property.name, one.sentence)
         for requirement in sorted(names - {one.property.requirement for one in broken}):
-            state.evidence.hold(requirement, operation.handle - 1)
-    state.groups.take(plan, operation.handle - 1)
+            view.evidence.hold(requirement, operation.handle - 1)
+    view.groups.take(plan, operation.handle - 1)
 
 
 def judge_exactly(
-    state: ClientState,
+    view: ClientView,
     operation: Operation,
     protocol: str,
     members: Sequence[GroupMember],
@@ -197,7 +197,7 @@ def judge_exactly(
     forgets_instances = as_dynamic != expected and is_same_plan(plan, as_dynamic)
     requirement = (STATIC_FIRST if forgets_instances else EXACT)[protocol]
     title, is_equal = f"The plan by {protocol} is wrong", is_same_plan(plan, expected)
-    state.check(is_equal, requirement, operation, title, describe_plan(expected), describe_plan(plan))
+    view.check(is_equal, requirement, operation, title, describe_plan(expected), describe_plan(plan))
 
 
 def is_same_plan(plan: Assignment, expected: Assignment) -> bool:

@@ -10,7 +10,7 @@ from fencepost.traces.classic.client.application import Application, check_event
 from fencepost.traces.classic.client.callbacks import is_reset
 from fencepost.traces.classic.client.committing import is_unawaited
 from fencepost.traces.classic.client.news import describe_partitions, first_error
-from fencepost.traces.classic.client.state import MIN_PATIENCE_MS, NO_GENERATION, ClientState, Debt, Phase
+from fencepost.traces.classic.client.view import MIN_PATIENCE_MS, NO_GENERATION, ClientView, Debt, Phase
 from fencepost.traces.client_judge.judge import build_violation
 from fencepost.traces.events import Body, Event, Operation
 
@@ -29,22 +29,22 @@ FAILED_COMMITS = frozenset({"COMMIT_FAILED", "CommitFailedException", "CommitFai
 """What clients call a commit that is lost since the member is out of the group."""
 
 
-def judge_records(state: ClientState, application: Application, event: Event) -> None:
+def judge_records(view: ClientView, application: Application, event: Event) -> None:
     """A poll returns records."""
     application.returned += len(event.body["records"])
     for topic, number, offset in event.body["records"]:
-        judge_record(state, application, event, (topic, number), offset)
+        judge_record(view, application, event, (topic, number), offset)
 
 
 def judge_record(
-    state: ClientState, application: Application, event: Event, partition: TopicPartition, offset: int
+    view: ClientView, application: Application, event: Event, partition: TopicPartition, offset: int
 ) -> None:
     """A record is one of an assigned partition that is not paused, and the next of that."""
-    evidence, record = state.evidence, f"{partition[0]}/{partition[1]} at {offset}"
-    state.buffers.returned.add(partition)
+    evidence, record = view.evidence, f"{partition[0]}/{partition[1]} at {offset}"
+    view.buffers.returned.add(partition)
     if application.manual_since is None:
         title, expected = "A record of a partition that is not assigned", "no record of it"
-        owned = application.owned if application.has_callbacks else state.knowledge.allowed_partitions()
+        owned = application.owned if application.has_callbacks else view.knowledge.allowed_partitions()
         check_event(evidence, partition in owned, "POLL-10", event, title, expected, record)
     if application.paused:
         title, expected = "A record of a partition that is paused", "no record of it"
@@ -54,8 +54,8 @@ def judge_record(
         check_event(evidence, partition[0] in application.wanted, "POLL-18", event, title, expected, record)
     position = application.positions.get(partition)
     if position is not None:
-        has_marker = (partition, position) in state.buffers.markers
-        position = state.skip_markers(partition, position)
+        has_marker = (partition, position) in view.buffers.markers
+        position = view.skip_markers(partition, position)
         requirement = "COOP-07" if partition in application.retained else "POLL-03"
         requirement = "POLL-11" if partition in application.sought else requirement
         requirement = "POLL-12" if has_marker else requirement
@@ -69,26 +69,26 @@ def judge_record(
     application.positions[partition] = offset + 1
 
 
-def judge_parked_records(state: ClientState, application: Application, operation: Operation) -> None:
+def judge_parked_records(view: ClientView, application: Application, operation: Operation) -> None:
     """A cooperative member has returned the records that came while its JoinGroup was parked."""
-    ends = state.ends
+    ends = view.ends
     waiting = {each for each in application.owned if ends.get(each, 0) > application.next_of(each)}
     title, expected = "No record is returned while JoinGroup has no response", "records of owned partitions"
     observed = f"records are left of {describe_partitions(waiting)}"
     if application.last_written >= operation.handle:
-        state.check(not waiting, "COOP-06", operation, title, expected, observed)
+        view.check(not waiting, "COOP-06", operation, title, expected, observed)
 
 
-def judge_committed_offsets(state: ClientState, application: Application, operation: Operation) -> None:
+def judge_committed_offsets(view: ClientView, application: Application, operation: Operation) -> None:
     """An OffsetCommit arrives: it covers returned records alone, and all of them if the application asked for it."""
     is_asked = application.command is not None and application.command["do"] == "commit"
-    for partition, sent in read_offsets(operation.body, state.topic_names):
+    for partition, sent in read_offsets(operation.body, view.topic_names):
         position, offset = application.positions.get(partition), sent.offset
         if position is None:
             continue
         where = f"{partition[0]}/{partition[1]}"
         expected, observed = f"{position} for {where}", f"{offset} for {where}"
-        title, last = "A commit covers records that were not returned", state.skip_markers(partition, position)
+        title, last = "A commit covers records that were not returned", view.skip_markers(partition, position)
         if offset > last and application.has_had(partition, offset):
             if is_asked:
                 violation = build_violation("MCOMMIT-01", operation.handle - 1, title, expected, observed)
@@ -97,22 +97,22 @@ def judge_committed_offsets(state: ClientState, application: Application, operat
         if offset > last and application.is_polling:
             application.ahead.append((operation, partition, offset))
             continue
-        state.check(offset <= last, "MCOMMIT-01", operation, title, expected, observed)
+        view.check(offset <= last, "MCOMMIT-01", operation, title, expected, observed)
         if is_asked and offset < position:
             title = "A commit has not the offset of the next record"
             application.behind[partition] = build_violation(
                 "MCOMMIT-02", operation.handle - 1, title, expected, observed
             )
         elif is_asked:
-            state.evidence.hold("MCOMMIT-02", operation.handle - 1)
+            view.evidence.hold("MCOMMIT-02", operation.handle - 1)
             application.behind.pop(partition, None)  # what came before was a periodic commit that had to wait
         elif application.is_polling:
-            state.evidence.hold("MCOMMIT-04", operation.handle - 1)
+            view.evidence.hold("MCOMMIT-04", operation.handle - 1)
     if application.manual_since is not None:
-        judge_manual_commit(state, operation, application.manual_since)
+        judge_manual_commit(view, operation, application.manual_since)
 
 
-def judge_manual_commit(state: ClientState, operation: Operation, since: int) -> None:
+def judge_manual_commit(view: ClientView, operation: Operation, since: int) -> None:
     """A commit names no member since the application has assigned partitions; one sent before that may still come."""
     body = operation.body
     generation = body.get("generation_id_or_member_epoch", body.get("generation_id", -1))
@@ -120,12 +120,12 @@ def judge_manual_commit(state: ClientState, operation: Operation, since: int) ->
     observed = f"generation {generation}, member_id = '{body['member_id']}', group_instance_id = {instance}"
     title, expected = "A client that is no member commits as one", "generation -1, member_id = '', no instance"
     is_nobody = generation == -1 and not body["member_id"] and instance is None
-    if not is_nobody and operation.sent_at <= since + state.knowledge.grace:
+    if not is_nobody and operation.sent_at <= since + view.knowledge.grace:
         return
-    state.check(is_nobody, "MCOMMIT-12", operation, title, expected, observed)
+    view.check(is_nobody, "MCOMMIT-12", operation, title, expected, observed)
 
 
-def judge_commits_ahead(state: ClientState, application: Application) -> None:
+def judge_commits_ahead(view: ClientView, application: Application) -> None:
     """A poll is over: the commits during it were ahead of what had been returned before."""
     for operation, partition, offset in application.ahead:
         position = application.positions.get(partition)
@@ -134,66 +134,66 @@ def judge_commits_ahead(state: ClientState, application: Application) -> None:
         requirement = "MCOMMIT-04" if offset <= position else "MCOMMIT-01"
         where = f"{partition[0]}/{partition[1]}"
         title, expected = "A commit covers records that were not returned", f"less than {offset} for {where}"
-        state.violate(requirement, operation, title, expected, f"{offset} for {where}")
+        view.violate(requirement, operation, title, expected, f"{offset} for {where}")
     application.ahead.clear()
 
 
-def learn_commit(state: ClientState, application: Application, operation: Operation, body: Body) -> None:
+def learn_commit(view: ClientView, application: Application, operation: Operation, body: Body) -> None:
     """The response to OffsetCommit."""
-    sent = {partition: row.offset for partition, row in read_offsets(operation.body, state.topic_names)}
+    sent = {partition: row.offset for partition, row in read_offsets(operation.body, view.topic_names)}
     is_late = operation.handle <= application.command_sequence
-    if not is_late and not is_unawaited(state, operation):  # else the application does not wait for it
+    if not is_late and not is_unawaited(view, operation):  # else the application does not wait for it
         application.commit_errors.append(first_error(body))
     for topic in body.get("topics") or ():
         for row in topic["partitions"]:
-            partition = topic_of(topic, state.topic_names), int(row["partition_index"])
+            partition = topic_of(topic, view.topic_names), int(row["partition_index"])
             if row["error_code"]:
                 application.is_commit_doubtful = True
             elif partition in sent:
                 application.committed[partition] = sent[partition]
 
 
-def learn_starts(state: ClientState, application: Application, body: Body) -> None:
+def learn_starts(view: ClientView, application: Application, body: Body) -> None:
     """The response to OffsetFetch."""
     for group in body.get("groups") or (body,):
         for topic in group.get("topics") or ():
             for row in topic["partitions"]:
                 if not row["error_code"] and row["committed_offset"] >= 0:
-                    partition = topic_of(topic, state.topic_names), int(row["partition_index"])
+                    partition = topic_of(topic, view.topic_names), int(row["partition_index"])
                     application.starts[partition] = row["committed_offset"]
 
 
-def judge_commit_before_join(state: ClientState, application: Application, operation: Operation) -> None:
+def judge_commit_before_join(view: ClientView, application: Application, operation: Operation) -> None:
     """An eager member joins again: everything that it returned of revoked partitions is committed."""
-    if not state.is_cooperative:
-        judge_last_commit(state, application, operation, "MCOMMIT-05")
+    if not view.is_cooperative:
+        judge_last_commit(view, application, operation, "MCOMMIT-05")
     application.is_commit_doubtful = False
     application.revoked = frozenset()
 
 
-def judge_last_commit(state: ClientState, application: Application, operation: Operation, requirement: str) -> None:
+def judge_last_commit(view: ClientView, application: Application, operation: Operation, requirement: str) -> None:
     """A client with auto-commit has committed what it returned of the partitions that it has just revoked."""
-    if not application.has_auto_commit or is_reset(state) or application.is_commit_doubtful:
+    if not application.has_auto_commit or is_reset(view) or application.is_commit_doubtful:
         return
     sent = dict(application.starts) | application.committed
-    for commit in (each for each in state.outstanding.values() if each.api == "OffsetCommit"):
-        sent |= {partition: row.offset for partition, row in read_offsets(commit.body, state.topic_names)}
+    for commit in (each for each in view.outstanding.values() if each.api == "OffsetCommit"):
+        sent |= {partition: row.offset for partition, row in read_offsets(commit.body, view.topic_names)}
     for partition in sorted((application.revoked & application.positions.keys()) - application.sought):
         position, committed = application.positions[partition], sent.get(partition)
         title, where = "Returned records are not committed", f"{partition[0]}/{partition[1]}"
         expected, observed = f"{position} for {where}", f"{'nothing' if committed is None else committed} for {where}"
-        last = state.skip_markers(partition, position)
+        last = view.skip_markers(partition, position)
         is_right = committed is not None and position <= committed <= last
-        state.check(is_right, requirement, operation, title, expected, observed)
+        view.check(is_right, requirement, operation, title, expected, observed)
 
 
-def judge_commit_result(state: ClientState, application: Application, event: Event) -> None:
+def judge_commit_result(view: ClientView, application: Application, event: Event) -> None:
     """A commit that the application waited for is over."""
-    errors, evidence = application.commit_errors, state.evidence
+    errors, evidence = application.commit_errors, view.evidence
     is_done = "error" not in event.body
     for violation in application.behind.values() if is_done else ():
         evidence.violate(violation)
-    joining = state.exchange_outstanding()
+    joining = view.exchange_outstanding()
     if not errors and joining is not None and joining.handle <= application.command_sequence:
         title, expected = "A commit while the member joins succeeds without a request", "a failure"
         has_something = bool(application.owned & application.positions.keys())
@@ -204,7 +204,7 @@ def judge_commit_result(state: ClientState, application: Application, event: Eve
     if failed is not None and not has_succeeded:
         title, expected = f"A commit succeeds that got {error_name(failed)}", "a failure"
         check_event(evidence, not is_done, "MCOMMIT-10", event, title, expected, "success")
-    elif Error.FENCED_INSTANCE_ID in errors and state.instance is not None and not has_succeeded:
+    elif Error.FENCED_INSTANCE_ID in errors and view.instance is not None and not has_succeeded:
         title, expected = "A commit succeeds that was fenced", "a failure"
         check_event(evidence, not is_done, "MCOMMIT-15", event, title, expected, "success")
     elif not is_done and application.lookup_refused > application.command_sequence:
@@ -215,18 +215,18 @@ def judge_commit_result(state: ClientState, application: Application, event: Eve
         is_tried_again = is_done and any(error not in RETRIABLE_ERRORS for error in errors)
         check_event(evidence, is_tried_again, "MCOMMIT-14", event, title, expected, observed)
     elif not errors and name_of_error(event) in FAILED_COMMITS:
-        judge_refused_commit(state, application, event)
+        judge_refused_commit(view, application, event)
     elif not errors and not is_done and application.passing.get("FindCoordinator"):
-        judge_commit_without_coordinator(state, application, event)
+        judge_commit_without_coordinator(view, application, event)
     elif not errors and is_done and joining is None:
-        judge_unsent_commit(state, application, event)
+        judge_unsent_commit(view, application, event)
 
 
-def judge_unsent_commit(state: ClientState, application: Application, event: Event) -> None:
+def judge_unsent_commit(view: ClientView, application: Application, event: Event) -> None:
     """A commit succeeds though nothing was sent: everything that was returned is committed already."""
     is_manual = application.manual_since is not None
-    is_stable = state.knowledge.latest.phase is Phase.STABLE
-    is_open = any(each.api == "OffsetCommit" for each in state.outstanding.values())
+    is_stable = view.knowledge.latest.phase is Phase.STABLE
+    is_open = any(each.api == "OffsetCommit" for each in view.outstanding.values())
     if is_open or application.is_commit_doubtful or not (is_manual or is_stable):
         return
     positions = {each: application.positions[each] for each in application.owned & application.positions.keys()}
@@ -234,17 +234,17 @@ def judge_unsent_commit(state: ClientState, application: Application, event: Eve
     title, expected = "A commit succeeds that is not sent", "an OffsetCommit of what was returned"
     observed = f"records of {describe_partitions(left - application.sought)} are not committed"
     is_right = left <= application.sought
-    check_event(state.evidence, is_right, "MCOMMIT-12" if is_manual else "MCOMMIT-01", event, title, expected, observed)
+    check_event(view.evidence, is_right, "MCOMMIT-12" if is_manual else "MCOMMIT-01", event, title, expected, observed)
 
 
-def judge_commit_without_coordinator(state: ClientState, application: Application, event: Event) -> None:
+def judge_commit_without_coordinator(view: ClientView, application: Application, event: Event) -> None:
     """A commit of a stable member that was not sent fails: its coordinator could not be found for long."""
-    if state.knowledge.latest.phase is not Phase.STABLE or not application.owned:
+    if view.knowledge.latest.phase is not Phase.STABLE or not application.owned:
         return
     waited, title = event.time - application.began, "A commit is given up since a lookup failed"
     expected = f"further lookups, for {MIN_PATIENCE_MS} ms or more"
     is_patient = waited >= MIN_PATIENCE_MS
-    check_event(state.evidence, is_patient, "MCOMMIT-14", event, title, expected, f"a failure after {waited} ms")
+    check_event(view.evidence, is_patient, "MCOMMIT-14", event, title, expected, f"a failure after {waited} ms")
 
 
 def name_of_error(event: Event) -> str:
@@ -252,42 +252,42 @@ def name_of_error(event: Event) -> str:
     return str(event.body.get("error") or "").partition(":")[0]
 
 
-def judge_refused_commit(state: ClientState, application: Application, event: Event) -> None:
+def judge_refused_commit(view: ClientView, application: Application, event: Event) -> None:
     """A commit that was not sent fails: while the member joins, the failure says that the rebalance has to finish."""
-    exchange = state.exchange_outstanding()
-    has_joined_throughout = exchange is not None and exchange.sent_at + state.knowledge.grace < application.began
-    if any(standing.generation == NO_GENERATION for standing in state.knowledge.standings):
+    exchange = view.exchange_outstanding()
+    has_joined_throughout = exchange is not None and exchange.sent_at + view.knowledge.grace < application.began
+    if any(standing.generation == NO_GENERATION for standing in view.knowledge.standings):
         return  # a late response may have thrown it out, and then it is right
     title, expected = "A commit while the member joins fails for good", "a failure that says that a rebalance goes on"
-    check_event(state.evidence, not has_joined_throughout, "MCOMMIT-08", event, title, expected, name_of_error(event))
+    check_event(view.evidence, not has_joined_throughout, "MCOMMIT-08", event, title, expected, name_of_error(event))
 
 
 # --- Fetch and OffsetFetch, held against the assignment of the client.
 
 
-def judge_fetch(state: ClientState, operation: Operation, event: Event) -> None:
+def judge_fetch(view: ClientView, operation: Operation, event: Event) -> None:
     """A Fetch arrives."""
-    wanted = frozenset(fetched_partitions(state, operation))
-    if not wanted or state.join is None:
+    wanted = frozenset(fetched_partitions(view, operation))
+    if not wanted or view.join is None:
         return
-    is_new = operation.connection not in state.fetched_on
-    state.fetched_on.add(operation.connection)
-    twice = wanted & fetches_outstanding(state)
+    is_new = operation.connection not in view.fetched_on
+    view.fetched_on.add(operation.connection)
+    twice = wanted & fetches_outstanding(view)
     title = "A second fetch of a partition"
-    state.check(
+    view.check(
         not twice, "PREFETCH-05", operation, title, "one fetch at a time", f"two of {describe_partitions(twice)}"
     )
-    if any(topic in state.foreign_topics for topic, _ in wanted):
+    if any(topic in view.foreign_topics for topic, _ in wanted):
         title, expected = "Fetch of a topic that is not subscribed", "the assignment is not applied"
-        state.violate("MEMBER-20", operation, title, expected, describe_partitions(wanted))
-    elif state.knowledge.latest.requirement == "MEMBER-20":
+        view.violate("MEMBER-20", operation, title, expected, describe_partitions(wanted))
+    elif view.knowledge.latest.requirement == "MEMBER-20":
         return  # whatever it does with an assignment that it must not apply
     elif is_new:
         return  # it may have waited for its connection since before the assignment
-    elif all(standing.phase is Phase.STABLE for standing in state.knowledge.standings):
-        allowed = state.knowledge.allowed_partitions()
+    elif all(standing.phase is Phase.STABLE for standing in view.knowledge.standings):
+        allowed = view.knowledge.allowed_partitions()
         title, expected = "Fetch of a partition that is not assigned", describe_partitions(allowed)
-        state.check(wanted <= allowed, "PREFETCH-08", operation, title, expected, describe_partitions(wanted))
+        view.check(wanted <= allowed, "PREFETCH-08", operation, title, expected, describe_partitions(wanted))
 
 
 def fetch_offsets(body: Body, names: TopicNames) -> Iterator[tuple[TopicPartition, int]]:
@@ -302,34 +302,34 @@ def topic_of_fetch(row: Body, names: TopicNames) -> str:
     return str(row.get("topic") or names.get(row.get("topic_id", ""), row.get("topic_id", "")))
 
 
-def fetched_partitions(state: ClientState, fetch: Operation) -> list[TopicPartition]:
+def fetched_partitions(view: ClientView, fetch: Operation) -> list[TopicPartition]:
     """The partitions of a Fetch, in their order."""
-    return [partition for partition, _ in fetch_offsets(fetch.body, state.topic_names)]
+    return [partition for partition, _ in fetch_offsets(fetch.body, view.topic_names)]
 
 
-def fetches_outstanding(state: ClientState) -> frozenset[TopicPartition]:
+def fetches_outstanding(view: ClientView) -> frozenset[TopicPartition]:
     """The partitions that a Fetch without a response asks for."""
-    fetches = (each for each in state.outstanding.values() if each.api == "Fetch")
-    return frozenset(partition for fetch in fetches for partition in fetched_partitions(state, fetch))
+    fetches = (each for each in view.outstanding.values() if each.api == "Fetch")
+    return frozenset(partition for fetch in fetches for partition in fetched_partitions(view, fetch))
 
 
-def learn_offsets(state: ClientState, operation: Operation, event: Event) -> None:
+def learn_offsets(view: ClientView, operation: Operation, event: Event) -> None:
     """The response to OffsetFetch: the client asks again for what it was not told, as an offset that is unstable."""
     groups = event.body.get("groups") or (event.body,)
     rows = [row for group in groups for topic in group.get("topics") or () for row in topic["partitions"]]
     has_failed = any(each.get("error_code") for each in (*groups, *rows))
-    state.offsets_failed = event.time if has_failed else None
+    view.offsets_failed = event.time if has_failed else None
     if any(row["error_code"] == Error.UNSTABLE_OFFSET_COMMIT for row in rows):
         news = f"OffsetFetch got UNSTABLE_OFFSET_COMMIT at {event.time} ms"
-        state.owe(Debt("MCOMMIT-20", "OffsetFetch", event.time, event.sequence, news))
+        view.owe(Debt("MCOMMIT-20", "OffsetFetch", event.time, event.sequence, news))
 
 
-def judge_offset_fetch(state: ClientState, operation: Operation, event: Event) -> None:
+def judge_offset_fetch(view: ClientView, operation: Operation, event: Event) -> None:
     """An OffsetFetch arrives."""
     groups = operation.body.get("groups") or (operation.body,)
-    topics = {topic_of(topic, state.topic_names) for group in groups for topic in group.get("topics") or ()}
-    foreign = sorted(topics & state.foreign_topics)
+    topics = {topic_of(topic, view.topic_names) for group in groups for topic in group.get("topics") or ()}
+    foreign = sorted(topics & view.foreign_topics)
     if foreign:
         title, expected = "OffsetFetch of a topic that is not subscribed", "the assignment is not applied"
-        state.violate("MEMBER-20", operation, title, expected, ", ".join(foreign))
-    state.pay("OffsetFetch", event.sequence)
+        view.violate("MEMBER-20", operation, title, expected, ", ".join(foreign))
+    view.pay("OffsetFetch", event.sequence)

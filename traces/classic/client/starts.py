@@ -11,7 +11,7 @@ from fencepost.model.errors import Error
 from fencepost.model.groups.messages import TopicNames
 from fencepost.traces.classic.client.news import describe_partitions, generation_in
 from fencepost.traces.classic.client.records import fetch_offsets, topic_of_fetch
-from fencepost.traces.classic.client.state import NO_GENERATION, ClientState
+from fencepost.traces.classic.client.view import NO_GENERATION, ClientView
 from fencepost.traces.client_judge.judge import build_violation
 from fencepost.traces.client_judge.monitors import Findings, Seen, build_pass
 from fencepost.traces.events import Body, Event, Operation
@@ -55,7 +55,7 @@ class Starts:
     fetched: frozenset[TopicPartition] = NO_PARTITIONS
     """Those that were fetched since the assignment."""
 
-    def step(self, view: ClientState, seen: Seen) -> tuple[Self, Findings]:
+    def step(self, view: ClientView, seen: Seen) -> tuple[Self, Findings]:
         """The monitor after an event, and what it has found."""
         event, operation = seen.event, seen.operation
         assert operation is not None
@@ -78,11 +78,11 @@ class Starts:
                 return self, self.judge_commit(view, operation)
         return self, ()
 
-    def finish(self, view: ClientState, time: int) -> Findings:
+    def finish(self, view: ClientView, time: int) -> Findings:
         """A partition that was never fetched shows nothing."""
         return ()
 
-    def begin(self, view: ClientState, time: int) -> Self:
+    def begin(self, view: ClientView, time: int) -> Self:
         """An assignment comes. What OffsetFetch told in a generation is good for it, though the client was reset and
         has joined it again: Apache Kafka's client keeps that (ConsumerCoordinator.PendingCommittedOffsetRequest)."""
         assigned, generation = view.installed or NO_PARTITIONS, view.installed_generation
@@ -92,7 +92,7 @@ class Starts:
         fresh = replace(fresh, starting=assigned, bounds=frozenset())
         return fresh if self.generation == generation else replace(fresh, before=self.committed, committed=NO_OFFSETS)
 
-    def judge_starts(self, view: ClientState, operation: Operation, time: int) -> tuple[Self, Findings]:
+    def judge_starts(self, view: ClientView, operation: Operation, time: int) -> tuple[Self, Findings]:
         """A Fetch arrives: each partition that starts does so at its committed offset, or by the reset policy if it
         was told that there is none (MCOMMIT-19)."""
         application = view.application
@@ -115,7 +115,7 @@ class Starts:
         fetched = self.fetched | (offsets.keys() if self.since is not None and time > self.since else NO_PARTITIONS)
         return replace(self, starting=self.starting - started, fetched=fetched), findings
 
-    def judge_commit(self, view: ClientState, operation: Operation) -> Findings:
+    def judge_commit(self, view: ClientView, operation: Operation) -> Findings:
         """A commit of an eager member covers no partition whose position is not known yet: since the assignment it was
         told no offset of it, and has neither fetched nor sought it (MCOMMIT-18)."""
         application = view.application

@@ -307,7 +307,7 @@ class Exchange:
 
 
 @dataclass(slots=True)
-class ClientState:
+class ClientView:
     """A client under way. Times in milliseconds."""
 
     knowledge: Knowledge
