@@ -1,30 +1,29 @@
-"""Monitors: each judges a family of requirements, with a state that nobody else sees.
+"""Monitors: each judges a family of requirements, with a state of its own that nobody else sees.
 
-A monitor is a frozen value. It is shown the events that it observes and the view of the client, and gives back itself
-after the event, with what it has found. It writes nothing, neither in the view nor in another monitor: so a monitor can
-be taken away, and all others say what they said before. A request is shown with the view before it, everything else
-with the view after it.
+A monitor is shown the events that it observes and the view of the client, and yields what it finds: that a requirement
+is kept, is broken, or stays open. It writes nothing but its own state, neither in the view nor in another monitor: so
+each can be taken away, and all others say what they said before. A request is shown with the view before it, everything
+else with the view after it.
 
 After P's `spec ... observes`.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Generic, Protocol, Self, TypeAlias, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Generic, TypeAlias, TypeVar
 
-from fencepost.traces.client_judge.judge import Evidence
+from fencepost.traces.client_judge.judge import Evidence, build_violation
 from fencepost.traces.events import Event, Operation
 from fencepost.traces.verdict import CheckResult, CheckStatus, Violation
 
 Finding: TypeAlias = Violation | CheckResult
-Findings: TypeAlias = tuple[Finding, ...]
+Findings: TypeAlias = Iterator[Finding]
 View = TypeVar("View")
-ViewIn = TypeVar("ViewIn", contravariant=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """An event that a monitor is shown, with the operation of the client that it belongs to, if there is one."""
+    """An event that monitors are shown, with the operation of the client that it belongs to, if there is one."""
 
     event: Event
     operation: Operation | None = None
@@ -34,45 +33,70 @@ class Seen:
         """What monitors observe it by: its API, or what happened, and its kind."""
         return f"{self.event.api} {self.event.kind}"
 
-
-class Monitor(Protocol[ViewIn]):
-    """Judges a family of requirements."""
-
     @property
-    def requirements(self) -> frozenset[str]:
-        """The requirements of which it speaks."""
-
-    @property
-    def observes(self) -> frozenset[str]:
-        """The names of the events that it is shown."""
-
-    def step(self, view: ViewIn, seen: Seen) -> tuple[Self, Findings]:
-        """The monitor after an event, and what it has found."""
-
-    def finish(self, view: ViewIn, time: int) -> Findings:
-        """What it finds when the trace ends."""
+    def request(self) -> Operation:
+        """The operation of an event that has one."""
+        assert self.operation is not None
+        return self.operation
 
 
+Reaction: TypeAlias = Callable[[View, Seen], Findings | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Monitor(Generic[View]):
+    """A family of requirements at work on one client: what it does at the events that it observes, by their names, and
+    at the end of the trace. What it keeps between them is in the closures."""
+
+    reactions: Mapping[str, Reaction[View]]
+    finish: Callable[[View, int], Findings] = lambda view, time: iter(())
+
+
+BeginMonitor: TypeAlias = Callable[[], Monitor[View]]
+"""Begins to judge a client."""
+
+
+@dataclass(slots=True)
 class Monitors(Generic[View]):
     """Monitors at work on one client; what they find is evidence."""
 
-    def __init__(self, monitors: Iterable[Monitor[View]], evidence: Evidence) -> None:
-        self._monitors = list(monitors)
-        self._evidence = evidence
+    evidence: Evidence
+    monitors: list[Monitor[View]] = field(default_factory=list)
+    reactions: dict[str, list[Reaction[View]]] = field(default_factory=dict)
+
+    def add(self, begin: Iterable[BeginMonitor[View]]) -> None:
+        """Let these monitors begin."""
+        for each in begin:
+            monitor = each()
+            self.monitors.append(monitor)
+            for name, reaction in monitor.reactions.items():
+                self.reactions.setdefault(name, []).append(reaction)
 
     def show(self, view: View, seen: Seen) -> None:
         """Show an event to the monitors that observe it."""
-        for place, monitor in enumerate(self._monitors):
-            if seen.name in monitor.observes:
-                self._monitors[place], findings = monitor.step(view, seen)
-                self._evidence.take(findings)
+        for reaction in self.reactions.get(seen.name, ()):
+            self.evidence.take(reaction(view, seen) or ())
 
     def finish(self, view: View, time: int) -> None:
         """The trace ends."""
-        for monitor in self._monitors:
-            self._evidence.take(monitor.finish(view, time))
+        for monitor in self.monitors:
+            self.evidence.take(monitor.finish(view, time))
 
 
 def build_pass(requirement: str, sequence: int) -> Finding:
     """A requirement is kept by the event with this sequence number."""
     return CheckResult(requirement, sequence, CheckStatus.PASS)
+
+
+def check(
+    holds: bool, requirement: str, sequence: int, title: str, expected: str, observed: str, told: str = ""
+) -> Finding:
+    """The event with this sequence number keeps a requirement, or else breaks it in this way."""
+    if holds:
+        return build_pass(requirement, sequence)
+    return build_violation(requirement, sequence, title, expected, observed, told)
+
+
+def leave_open(requirement: str, sequence: int, note: str) -> Finding:
+    """The event with this sequence number might keep a requirement or break it."""
+    return CheckResult(requirement, sequence, CheckStatus.INCONCLUSIVE, note)

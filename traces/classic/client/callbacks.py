@@ -6,15 +6,8 @@ from fencepost.model.assignors.consumer_protocol import ConsumerProtocolError, d
 from fencepost.model.assignors.group import TopicPartition
 from fencepost.model.classic.messages import read_offsets
 from fencepost.traces.classic.client.application import Application, check_event
-from fencepost.traces.classic.client.news import describe_partitions, generation_in
-from fencepost.traces.classic.client.view import (
-    COOPERATIVE_ASSIGNORS,
-    MIN_PATIENCE_MS,
-    NO_GENERATION,
-    ClientView,
-    Phase,
-    Standing,
-)
+from fencepost.traces.classic.client.messages import NO_GENERATION, describe_partitions, generation_in, partitions_in
+from fencepost.traces.classic.client.view import COOPERATIVE_ASSIGNORS, MIN_PATIENCE_MS, ClientView, Phase, Standing
 from fencepost.traces.events import Event, Operation
 
 AT_ONCE_MS = 20
@@ -107,11 +100,6 @@ def note_loss_of_membership(view: ClientView, time: int) -> None:
     over = (standing for standing in view.knowledge.standings if has_no_generation(standing))
     if (first := next(over, None)) is not None:
         view.loss = first.sequence, time
-
-
-def partitions_in(event: Event, name: str = "partitions") -> frozenset[TopicPartition]:
-    """The partitions in a field of a message of the driver."""
-    return frozenset((str(topic), int(number)) for topic, number in event.body.get(name) or ())
 
 
 def judge_assigned(view: ClientView, application: Application, event: Event) -> None:

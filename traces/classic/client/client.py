@@ -32,23 +32,16 @@ from fencepost.traces.classic.client import (
     news,
     records,
 )
-from fencepost.traces.classic.client.costs import NewerAssignments, OffsetErrors
 from fencepost.traces.classic.client.membership import patience_for
+from fencepost.traces.classic.client.messages import MOVED, first_error
 from fencepost.traces.classic.client.news import is_looking_up, learn_metadata
-from fencepost.traces.classic.client.pace import Backoffs, FetchOrder, FormerCoordinators
+from fencepost.traces.classic.client.pace import watch_backoffs, watch_former_coordinators, watch_order_of_fetches
 from fencepost.traces.classic.client.plans import OwnershipHistory
-from fencepost.traces.classic.client.starts import Starts
-from fencepost.traces.classic.client.view import (
-    EXCHANGE_APIS,
-    REPEATED,
-    ClientView,
-    Knowledge,
-    Phase,
-    judge_groups,
-)
+from fencepost.traces.classic.client.starts import watch_failing_offsets, watch_newer_assignments, watch_starts
+from fencepost.traces.classic.client.view import EXCHANGE_APIS, REPEATED, ClientView, Knowledge, Phase, judge_groups
 from fencepost.traces.classic.history import StateHistory
 from fencepost.traces.client_judge.judge import Evidence, build_violation
-from fencepost.traces.client_judge.monitors import Monitor, Monitors, Seen
+from fencepost.traces.client_judge.monitors import BeginMonitor, Monitors, Seen
 from fencepost.traces.events import Event, Header, Kind, Operation
 from fencepost.traces.history.recordings import RecordingParts, ShownViolation
 from fencepost.traces.verdict import PASSING, CheckStatus, TraceVerdict
@@ -59,13 +52,13 @@ MEMBER_APIS = frozenset({"JoinGroup", "SyncGroup", "Heartbeat"})
 """Requests whose responses start a client's clock of its session anew."""
 SETTLING_MS = 500
 """How long a client that was held up may take to read what came meanwhile."""
-MONITORS: tuple[Monitor[ClientView], ...] = (
-    Starts(),
-    OffsetErrors(),
-    NewerAssignments(),
-    Backoffs(),
-    FormerCoordinators(),
-    FetchOrder(),
+MONITORS: tuple[BeginMonitor[ClientView], ...] = (
+    watch_starts,
+    watch_failing_offsets,
+    watch_newer_assignments,
+    watch_backoffs,
+    watch_former_coordinators,
+    watch_order_of_fetches,
 )
 Look = Callable[[ClientView, Operation, Event], None]
 REQUESTS: Mapping[str, Look] = {
@@ -94,12 +87,13 @@ class ClassicClient:
         header: Header,
         label: str,
         requirements: Mapping[str, Requirement] = CLIENT_CATALOGUE,
-        monitors: Iterable[Monitor[ClientView]] = MONITORS,
+        monitors: Iterable[BeginMonitor[ClientView]] = MONITORS,
     ) -> None:
         self._evidence = Evidence(requirements)
         self.view = ClientView(Knowledge(header.grace), self._evidence, header.clock == "virtual")
         self._progress = draining.Progress()
-        self._monitors = Monitors(monitors, self._evidence)
+        self._monitors = Monitors[ClientView](self._evidence)
+        self._monitors.add(monitors)
         self._label = label
         self._has_asked = False
         self._sent_at: deque[int] = deque()
@@ -172,14 +166,14 @@ class ClassicClient:
         if operation.api == "Heartbeat":
             news.note_heartbeat_response(view, event)
             view.forgive("FindCoordinator")
-        if operation.api in MEMBER_APIS and error not in news.MOVED:
+        if operation.api in MEMBER_APIS and error not in MOVED:
             view.heard = event.time
         driven.follow_response(view, operation, event)
         draining.follow_response(view, self._progress, operation, event)
         self._monitors.show(view, Seen(event, operation))
         if operation.api in EXCHANGE_APIS and event.connection not in view.doubtful:
             view.last_exchange_news = event.sequence
-        if news.first_error(event.body) in news.ELSEWHERE and operation.api in GROUP_APIS:
+        if first_error(event.body) in news.ELSEWHERE and operation.api in GROUP_APIS:
             view.doubtful[event.connection] = event.time
             view.refused_on = event.connection if operation.api in EXCHANGE_APIS else view.refused_on
 

@@ -4,13 +4,8 @@ from fencepost.model.assignors.group import TopicPartition
 from fencepost.model.classic.messages import read_offsets
 from fencepost.model.errors import Error, error_name
 from fencepost.traces.classic.client.application import Application, RefusedCommit, UnawaitedCommit, check_event
-from fencepost.traces.classic.client.news import (
-    ELSEWHERE,
-    describe_news,
-    describe_partitions,
-    first_error,
-    generation_in,
-)
+from fencepost.traces.classic.client.messages import describe_news, describe_partitions, first_error, generation_in
+from fencepost.traces.classic.client.news import ELSEWHERE
 from fencepost.traces.classic.client.view import ClientView, Debt
 from fencepost.traces.client_judge.judge import build_violation
 from fencepost.traces.events import Event, Operation

@@ -4,9 +4,15 @@ from dataclasses import dataclass, field
 
 from fencepost.model.assignors.group import TopicPartition
 from fencepost.traces.classic.client.application import MANY_POLLS, Application, Buffers, check_event
-from fencepost.traces.classic.client.news import describe_partitions, has_no_coordinator
-from fencepost.traces.classic.client.records import fetch_offsets, fetched_partitions, fetches_outstanding
-from fencepost.traces.classic.client.starts import out_of_range
+from fencepost.traces.classic.client.messages import (
+    describe_partitions,
+    fetch_offsets,
+    fetched_partitions,
+    out_of_range,
+    read_partition,
+)
+from fencepost.traces.classic.client.news import has_no_coordinator
+from fencepost.traces.classic.client.records import fetches_outstanding
 from fencepost.traces.classic.client.view import POSITION_APIS, ClientView, Phase
 from fencepost.traces.client_judge.judge import build_violation
 from fencepost.traces.events import Event, Operation
@@ -41,19 +47,6 @@ def learn_delivery(view: ClientView, application: Application, event: Event) -> 
                 view.buffers.beside_error.add(partition)
             else:
                 view.buffers.beside_error.discard(partition)
-
-
-def is_in_part(view: ClientView, event: Event) -> bool:
-    """Whether a Fetch response has records of some partitions that its node leads for the client, and not of others."""
-    ends = set(map(read_partition, event.body["ends"]))
-    nodes = {view.leaders.get(partition) for partition in ends}
-    return len(ends) < sum(view.leaders.get(partition) in nodes for partition in view.installed or ())
-
-
-def read_partition(name: str) -> TopicPartition:
-    """The partition with this name in an annotation."""
-    topic, _, number = name.rpartition("/")
-    return topic, int(number)
 
 
 def is_quiet(view: ClientView) -> bool:
@@ -293,7 +286,7 @@ class Progress:
 def follow_request(view: ClientView, progress: Progress, operation: Operation, event: Event) -> None:
     """A request arrives; the state is that before it."""
     if operation.api == "Fetch":
-        progress.fetched_at |= dict.fromkeys(fetched_partitions(view, operation), event.time)
+        progress.fetched_at |= dict.fromkeys(fetched_partitions(operation, view.topic_names), event.time)
     elif operation.api == "JoinGroup":
         progress.stable_since = None
 
@@ -361,7 +354,9 @@ def led_by_silent_nodes(view: ClientView, installed: frozenset[TopicPartition], 
     """The partitions whose leader, as Metadata told it, owes the response to a Fetch for long; a Fetch to one leader
     holds no other up."""
     late = (each for each in view.outstanding.values() if each.api == "Fetch" and end - each.sent_at > WAITING_MS)
-    silent = {view.leaders.get(partition) for fetch in late for partition in fetched_partitions(view, fetch)}
+    silent = {
+        view.leaders.get(partition) for fetch in late for partition in fetched_partitions(fetch, view.topic_names)
+    }
     is_known = None not in silent and installed <= view.leaders.keys()
     return frozenset(each for each in installed if silent and (not is_known or view.leaders[each] in silent))
 

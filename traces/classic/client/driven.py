@@ -12,7 +12,6 @@ from fencepost.traces.classic.client.callbacks import (
     judge_end_of_call,
     judge_join_after_callback,
     note_callback,
-    partitions_in,
 )
 from fencepost.traces.classic.client.committing import (
     begin_unawaited,
@@ -30,12 +29,17 @@ from fencepost.traces.classic.client.committing import (
 )
 from fencepost.traces.classic.client.draining import begin_poll, judge_end_of_draining, judge_fetched_offsets
 from fencepost.traces.classic.client.draining import end_poll as judge_end_of_poll
-from fencepost.traces.classic.client.joining import error_in, judge_told_error, note_error, refusal_in
-from fencepost.traces.classic.client.news import (
+from fencepost.traces.classic.client.joining import judge_told_error, note_error, refusal_in
+from fencepost.traces.classic.client.messages import (
     MOVED,
-    PARKED_MS,
     describe_partitions,
+    error_in,
+    fetched_partitions,
     first_error,
+    partitions_in,
+)
+from fencepost.traces.classic.client.news import (
+    PARKED_MS,
     has_been_lost,
     is_looking_up,
     judge_clocks,
@@ -46,7 +50,6 @@ from fencepost.traces.classic.client.news import (
     subscribed_topics,
 )
 from fencepost.traces.classic.client.records import (
-    fetched_partitions,
     judge_commit_before_join,
     judge_commit_result,
     judge_commits_ahead,
@@ -395,7 +398,7 @@ def judge_request_of_application(view: ClientView, operation: Operation, event: 
     elif operation.api == "Fetch":
         judge_fetched_offsets(view, application, operation)
     if operation.api == "Fetch" and application.paused:
-        wanted = frozenset(fetched_partitions(view, operation)) & application.paused
+        wanted = frozenset(fetched_partitions(operation, view.topic_names)) & application.paused
         if event.time > application.paused_since + view.knowledge.grace:
             title, expected = "A fetch of a partition that is paused", "no fetch of it"
             view.check(not wanted, "POLL-09", operation, title, expected, describe_partitions(wanted))

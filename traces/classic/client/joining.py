@@ -13,33 +13,26 @@ from fencepost.model.assignors.group import Subscription, TopicPartition
 from fencepost.model.errors import Error
 from fencepost.traces.classic.client.application import Application
 from fencepost.traces.classic.client.callbacks import judge_early_revocation
-from fencepost.traces.classic.client.news import (
-    MAY_REJOIN,
-    RESETS,
+from fencepost.traces.classic.client.messages import (
+    FIRST_WITH_GENERATION,
+    NO_GENERATION,
+    PASSING_ERRORS,
+    describe_id,
     describe_partitions,
+    error_in,
     first_error,
     generation_in,
     is_contradicting,
-    is_of_another_plan,
-    subscribed_topics,
 )
+from fencepost.traces.classic.client.news import MAY_REJOIN, RESETS, is_of_another_plan, subscribed_topics
 from fencepost.traces.classic.client.plans import judge_plan
-from fencepost.traces.classic.client.view import (
-    EXCHANGE_APIS,
-    NO_GENERATION,
-    ClientView,
-    Exchange,
-    Phase,
-    Standing,
-)
+from fencepost.traces.classic.client.view import EXCHANGE_APIS, ClientView, Exchange, Phase, Standing
 from fencepost.traces.client_judge.judge import build_violation
 from fencepost.traces.events import Event, Operation
 
 CONSUMER = "consumer"
 SECOND_EXCHANGE, NO_OTHER_EXCHANGE = "A second exchange", "no other JoinGroup or SyncGroup"
 MAX_REASON_LENGTH = 255
-FIRST_WITH_GENERATION = 2
-"""The first version of a subscription that has the generation of the owned partitions (KIP-792)."""
 OVERTAKING_MS = 50
 """A driver's message may arrive so long before a request that was sent first: they come by different ways."""
 
@@ -200,11 +193,6 @@ def has_expired(view: ClientView, time: int) -> bool:
     return time - view.heard > view.session_timeout - view.knowledge.grace
 
 
-def describe_id(member_id: str | None) -> str:
-    """A member id in words, quoted."""
-    return "any" if member_id is None else f"'{member_id}'"
-
-
 def judge_join_fields(view: ClientView, operation: Operation) -> None:
     """Protocols in the same order in every JoinGroup, each once, and the instance id."""
     body = operation.body
@@ -356,25 +344,6 @@ def judge_sync(view: ClientView, operation: Operation, event: Event) -> None:
         given = len(body["assignments"])
         title = "A follower assigns partitions"
         view.check(not given, "MEMBER-07", operation, title, "no assignments", f"{given} assignments")
-
-
-PASSING_ERRORS = frozenset(
-    {
-        Error.COORDINATOR_LOAD_IN_PROGRESS,
-        Error.COORDINATOR_NOT_AVAILABLE,
-        Error.REQUEST_TIMED_OUT,
-        Error.UNSTABLE_OFFSET_COMMIT,
-    }
-)
-"""The errors that pass, where the same request is sent again."""
-
-
-def error_in(event: Event) -> int:
-    """The error of a response, or else the first one of its coordinators, groups or their partitions; 0 for none."""
-    body = event.body
-    parts = (body, *(body.get("coordinators") or ()), *(body.get("groups") or ()))
-    rows = (row for part in parts for topic in part.get("topics") or () for row in topic.get("partitions") or ())
-    return next((int(part["error_code"]) for part in (*parts, *rows) if part.get("error_code")), 0)
 
 
 # --- The errors that an application is told of: those it waits for, none that passes, none of an older membership.

@@ -3,24 +3,10 @@
 import signal
 
 from fencepost.model.classic.messages import read_offsets
-from fencepost.traces.classic.client.joining import describe_id, judge_instance, judge_reason, requirement_of_sync
-from fencepost.traces.classic.client.news import (
-    RESETS,
-    describe_partitions,
-    generation_in,
-    is_looking_up,
-    judge_clocks,
-    note_heartbeat,
-)
-from fencepost.traces.classic.client.view import (
-    MIN_PATIENCE_MS,
-    NO_GENERATION,
-    ClientView,
-    Debt,
-    Phase,
-    Standing,
-    has_membership,
-)
+from fencepost.traces.classic.client.joining import judge_instance, judge_reason, requirement_of_sync
+from fencepost.traces.classic.client.messages import NO_GENERATION, describe_id, describe_partitions, generation_in
+from fencepost.traces.classic.client.news import RESETS, is_looking_up, judge_clocks, note_heartbeat
+from fencepost.traces.classic.client.view import MIN_PATIENCE_MS, ClientView, Debt, Phase, Standing, has_membership
 from fencepost.traces.client_judge.judge import build_violation
 from fencepost.traces.events import Event, Operation
 

@@ -1,25 +1,25 @@
 """News: the standing of a client after each response, and its debts from then on."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 from fencepost.model.assignors.consumer_protocol import NEWEST_VERSION, ConsumerProtocolError, decode_assignment
 from fencepost.model.assignors.group import TopicPartition
-from fencepost.model.errors import Error, error_name
+from fencepost.model.errors import Error
 from fencepost.traces.classic.client.application import Application, check_event
-from fencepost.traces.classic.client.view import (
-    EXCHANGE_APIS,
+from fencepost.traces.classic.client.messages import (
+    MOVED,
     NO_GENERATION,
-    STEADY,
-    ClientView,
-    Debt,
-    Exchange,
-    Phase,
-    Standing,
+    describe_news,
+    describe_partitions,
+    first_error,
+    generation_in,
+    is_contradicting,
 )
+from fencepost.traces.classic.client.view import EXCHANGE_APIS, STEADY, ClientView, Debt, Exchange, Phase, Standing
 from fencepost.traces.events import Event, Operation
 
 # --- Metadata that tells how many partitions topics have, and the plans that a leader owes when topics grow.
@@ -245,7 +245,6 @@ def judge_clocks(view: ClientView, operation: Operation, event: Event) -> None:
         view.evidence.hold("HBT-16", event.sequence)
 
 
-MOVED = frozenset({Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE, Error.COORDINATOR_LOAD_IN_PROGRESS})
 ELSEWHERE = frozenset({Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE, Error.REQUEST_TIMED_OUT})
 """Errors after which a client may close its connection, whatever else is to come on it."""
 MAY_REJOIN = MOVED | {Error.REBALANCE_IN_PROGRESS}
@@ -328,11 +327,6 @@ def has_read_reset(view: ClientView, operation: Operation, time: int) -> bool:
     """Whether a client has certainly lost its id since it sent this JoinGroup, which still carries that."""
     latest, sent = view.knowledge.latest, operation.body["member_id"]
     return latest.requirement == "MEMBER-13" and bool(sent) and time - latest.time > view.knowledge.grace
-
-
-def is_contradicting(body: Mapping[str, Any]) -> bool:
-    """Whether a response has another protocol type than the one of consumers."""
-    return body.get("protocol_type") not in (None, "", "consumer")
 
 
 def is_of_another_plan(view: ClientView, body: Mapping[str, Any]) -> bool:
@@ -569,27 +563,3 @@ def learn_reset(view: ClientView, member_id: str | None, requirement: str, news:
     view.is_installed_doubtful = False
     view.last_sign = None
     learn(view, Standing(member_id, NO_GENERATION), requirement, news, event, owes=True)
-
-
-def generation_in(operation: Operation) -> int:
-    """The generation that a Heartbeat, SyncGroup or OffsetCommit carries."""
-    body = operation.body
-    return int(body.get("generation_id", body.get("generation_id_or_member_epoch", NO_GENERATION)))
-
-
-def first_error(body: Mapping[str, Any]) -> int:
-    """The error of a response, or the first one of its partitions; 0 if there is none."""
-    if "error_code" in body:
-        return int(body["error_code"])
-    errors = (row["error_code"] for topic in body.get("topics") or () for row in topic.get("partitions") or ())
-    return next((int(error) for error in errors if error), 0)
-
-
-def describe_news(operation: Operation, event: Event) -> str:
-    """A response in words."""
-    return f"{operation.api} got {error_name(first_error(event.body))} at {event.time} ms"
-
-
-def describe_partitions(partitions: Iterable[TopicPartition]) -> str:
-    """Partitions in words, sorted."""
-    return ", ".join(f"{topic}/{number}" for topic, number in sorted(partitions)) or "nothing"

@@ -1,19 +1,21 @@
 """Recommendations about the pace of a client, as monitors: backoffs, lookups, and the order of what it fetches."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import ClassVar, Self
+from collections import defaultdict
+from dataclasses import dataclass, field
 
 from fencepost.model.assignors.group import TopicPartition
 from fencepost.model.errors import Error
-from fencepost.traces.classic.client.draining import is_in_part
-from fencepost.traces.classic.client.joining import PASSING_ERRORS, error_in
-from fencepost.traces.classic.client.news import describe_partitions
-from fencepost.traces.classic.client.records import fetched_partitions
+from fencepost.traces.classic.client.messages import (
+    PASSING_ERRORS,
+    describe_partitions,
+    error_in,
+    fetched_partitions,
+    is_found,
+    read_partition,
+)
 from fencepost.traces.classic.client.view import ClientView
 from fencepost.traces.client_judge.judge import build_violation
-from fencepost.traces.client_judge.monitors import Finding, Findings, Seen, build_pass
-from fencepost.traces.events import Operation
+from fencepost.traces.client_judge.monitors import Findings, Monitor, Seen, build_pass, check
 
 MIN_BACKOFF_MS = 10
 """What is shorter is no backoff."""
@@ -25,93 +27,101 @@ PATIENCE = {"FindCoordinator": MANY, "OffsetCommit": MANY, "OffsetFetch": MANY, 
 wait."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Backoffs:
-    """A client waits before it repeats a request that failed."""
+    """A client waits before it repeats a request that failed (MEMBER-17)."""
 
-    requirements: ClassVar[frozenset[str]] = frozenset({"MEMBER-17"})
-    observes: ClassVar[frozenset[str]] = frozenset(
-        {*(f"{api} {kind}" for api in PATIENCE for kind in ("request", "response")), "command internal"}
-    )
-    failed: Mapping[str, int] = field(default_factory=dict)
+    failed: dict[str, int] = field(default_factory=dict)
     """When the last request to an API failed, if nothing came since."""
-    at_once: Mapping[str, int] = field(default_factory=dict)
+    at_once: dict[str, int] = field(default_factory=dict)
     """How many repeats in a row came at once."""
 
-    def step(self, view: ClientView, seen: Seen) -> tuple[Self, Findings]:
-        """The monitor after an event, and what it has found."""
-        event, operation, api = seen.event, seen.operation, seen.event.api
-        if operation is None:  # the application asks for something: what follows may be no repeat
-            return self.forget("OffsetCommit"), ()
-        if seen.name.endswith("response"):
-            passing = PASSING_ERRORS if api != "JoinGroup" else {Error.COORDINATOR_LOAD_IN_PROGRESS}
-            if error_in(event) in passing:
-                return replace(self, failed={**self.failed, api: event.time}), ()
-            return self.forget(api), ()
-        if api not in self.failed:
-            return self, ()
-        waited = event.time - self.failed[api]
-        count = self.at_once.get(api, 0) + 1 if waited < MIN_BACKOFF_MS else 0
-        failed = {each: time for each, time in self.failed.items() if each != api}
-        after = replace(self, failed=failed, at_once={**self.at_once, api: count})
-        if count < PATIENCE[api]:
-            return after, (build_pass("MEMBER-17", event.sequence),)
+    def take_response(self, view: ClientView, seen: Seen) -> None:
+        """A request failed, or did not."""
+        event, api = seen.event, seen.event.api
+        passing = PASSING_ERRORS if api != "JoinGroup" else {Error.COORDINATOR_LOAD_IN_PROGRESS}
+        if error_in(event) in passing:
+            self.failed[api] = event.time
+        else:
+            self.forget(api)
+
+    def judge_request(self, view: ClientView, seen: Seen) -> Findings:
+        """A request is repeated."""
+        event, api = seen.event, seen.event.api
+        failed = self.failed.pop(api, None)
+        if failed is None:
+            return
+        is_at_once = event.time - failed < MIN_BACKOFF_MS
+        count = self.at_once[api] = self.at_once.get(api, 0) + 1 if is_at_once else 0
         title, expected = f"{api} is repeated at once", f"after {MIN_BACKOFF_MS} ms or more"
         observed = f"{count} times in a row after less"
-        return after, (build_violation("MEMBER-17", event.sequence, title, expected, observed),)
+        yield check(count < PATIENCE[api], "MEMBER-17", event.sequence, title, expected, observed)
 
-    def forget(self, api: str) -> Self:
+    def take_command(self, view: ClientView, seen: Seen) -> None:
+        """The application asks for something: what follows may be no repeat."""
+        self.forget("OffsetCommit")
+
+    def forget(self, api: str) -> None:
         """Nothing has failed."""
-        left = [{each: value for each, value in known.items() if each != api} for known in (self.failed, self.at_once)]
-        return replace(self, failed=left[0], at_once=left[1])
+        self.failed.pop(api, None)
+        self.at_once.pop(api, None)
 
-    def finish(self, view: ClientView, time: int) -> Findings:
-        """What is not repeated shows nothing."""
-        return ()
+
+def watch_backoffs() -> Monitor[ClientView]:
+    """Repeated requests."""
+    own = Backoffs()
+    requests = {f"{api} request": own.judge_request for api in PATIENCE}
+    responses = {f"{api} response": own.take_response for api in PATIENCE}
+    return Monitor({**requests, **responses, "command internal": own.take_command})
 
 
 LOOKED_FOR = ("JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit", "OffsetFetch")
 """Requests after whose refusal by a node that does not coordinate the group the client looks for another one."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class FormerCoordinators:
-    """A client that has certainly read that another node coordinates looks for that before it asks again."""
+    """A client that has certainly read that another node coordinates looks for that before it asks again (MEMBER-39).
 
-    requirements: ClassVar[frozenset[str]] = frozenset({"MEMBER-39"})
-    observes: ClassVar[frozenset[str]] = frozenset(
-        {f"{api} {kind}" for api in (*LOOKED_FOR, "LeaveGroup", "FindCoordinator") for kind in ("request", "response")}
-    )
+    `moved` is when a request was told so, and its API, if the client has not looked since; `looked` is the handle of
+    the last lookup."""
+
     moved: tuple[int, str] | None = None
-    """When a request was told so, and its API, if the client has not looked since."""
     looked: int = -1
-    """The handle of the last lookup."""
 
-    def step(self, view: ClientView, seen: Seen) -> tuple[Self, Findings]:
-        """The monitor after an event, and what it has found."""
-        event, operation = seen.event, seen.operation
-        assert operation is not None
-        if seen.name == "FindCoordinator request":
-            findings = (build_pass("MEMBER-39", event.sequence),) if self.moved is not None else ()
-            return type(self)(None, operation.handle), findings
-        if seen.name == "FindCoordinator response":
-            rows = event.body.get("coordinators") or (event.body,)
-            return (replace(self, moved=None) if any(not row["error_code"] for row in rows) else self), ()
-        if seen.name.endswith("response"):
-            is_sent_since = operation.api in LOOKED_FOR and operation.handle > self.looked
-            is_refused = is_sent_since and error_in(event) == Error.NOT_COORDINATOR
-            return (replace(self, moved=(event.time, event.api)) if is_refused else self), ()
+    def judge_lookup(self, view: ClientView, seen: Seen) -> Findings:
+        """The client looks for the coordinator."""
+        if self.moved is not None:
+            yield build_pass("MEMBER-39", seen.event.sequence)
+        self.moved, self.looked = None, seen.request.handle
+
+    def take_response(self, view: ClientView, seen: Seen) -> None:
+        """A node answers: a lookup, or that another one coordinates."""
+        event, operation = seen.event, seen.request
+        if operation.api == "FindCoordinator":
+            self.moved = None if is_found(event) else self.moved
+        elif (
+            operation.api in LOOKED_FOR and operation.handle > self.looked and error_in(event) == Error.NOT_COORDINATOR
+        ):
+            self.moved = event.time, event.api
+
+    def judge_request(self, view: ClientView, seen: Seen) -> Findings:
+        """The client asks the node that it knows."""
         if self.moved is None or self.moved[0] + view.knowledge.grace >= view.awake_until:
-            return self, ()
-        told_at, api = self.moved
+            return
+        (told_at, api), self.moved = self.moved, None
         title, expected = "A request to the former coordinator", "FindCoordinator first"
-        observed = f"{operation.api} {event.time - told_at} ms after {api} got NOT_COORDINATOR"
-        found = build_violation("MEMBER-39", event.sequence, title, expected, observed, view.knowledge.latest.news)
-        return replace(self, moved=None), (found,)
+        observed = f"{seen.event.api} {seen.event.time - told_at} ms after {api} got NOT_COORDINATOR"
+        news = view.knowledge.latest.news
+        yield build_violation("MEMBER-39", seen.event.sequence, title, expected, observed, news)
 
-    def finish(self, view: ClientView, time: int) -> Findings:
-        """Whoever asks nobody asks no former coordinator."""
-        return ()
+
+def watch_former_coordinators() -> Monitor[ClientView]:
+    """Requests to nodes that do not coordinate the group."""
+    own = FormerCoordinators()
+    requests = {f"{api} request": own.judge_request for api in (*LOOKED_FOR, "LeaveGroup")}
+    responses = {f"{api} response": own.take_response for api in (*LOOKED_FOR, "FindCoordinator")}
+    return Monitor({**requests, **responses, "FindCoordinator request": own.judge_lookup})
 
 
 MIN_FETCHES = 8
@@ -120,40 +130,40 @@ MIN_ORDERED = 3
 """So many partitions have an order."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class FetchOrder:
-    """Fetches of the same partitions, after some of these had records, do not all begin with the same one."""
+    """Fetches of the same partitions, after some of these had records, do not all begin with the same one
+    (PREFETCH-10)."""
 
-    requirements: ClassVar[frozenset[str]] = frozenset({"PREFETCH-10"})
-    observes: ClassVar[frozenset[str]] = frozenset({"Fetch request", "delivered internal"})
     has_delivered: bool = False
     """Some partitions had records, and others had not, since the last Fetch of which the order was noted."""
-    firsts: Mapping[frozenset[TopicPartition], tuple[TopicPartition, ...]] = field(default_factory=dict)
+    firsts: dict[frozenset[TopicPartition], list[TopicPartition]] = field(default_factory=lambda: defaultdict(list))
     """The first partitions of fetches, by all their partitions."""
 
-    def step(self, view: ClientView, seen: Seen) -> tuple[Self, Findings]:
-        """The monitor after an event, and what it has found."""
-        if seen.operation is None:
-            return replace(self, has_delivered=self.has_delivered or is_in_part(view, seen.event)), ()
-        order = self.order_of(view, seen.operation)
-        if len(order) < MIN_ORDERED or not self.has_delivered or view.join is None:
-            return self, ()
-        key = frozenset(order)
-        firsts = {**self.firsts, key: (*self.firsts.get(key, ()), order[0])}
-        return replace(self, has_delivered=False, firsts=firsts), ()
+    def take_delivery(self, view: ClientView, seen: Seen) -> None:
+        """A Fetch response leaves: it has records of some partitions that its node leads for the client, or of all."""
+        ends = set(map(read_partition, seen.event.body["ends"]))
+        nodes = {view.leaders.get(partition) for partition in ends}
+        wanted = sum(view.leaders.get(partition) in nodes for partition in view.installed or ())
+        self.has_delivered |= len(ends) < wanted
 
-    def order_of(self, view: ClientView, fetch: Operation) -> list[TopicPartition]:
-        """The partitions of a Fetch, each once."""
-        return list(dict.fromkeys(fetched_partitions(view, fetch)))
+    def take_fetch(self, view: ClientView, seen: Seen) -> None:
+        """A Fetch arrives."""
+        order = fetched_partitions(seen.request, view.topic_names)
+        if len(set(order)) >= MIN_ORDERED and self.has_delivered and view.join is not None:
+            self.has_delivered = False
+            self.firsts[frozenset(order)].append(order[0])
 
-    def finish(self, view: ClientView, time: int) -> Findings:
+    def judge_order(self, view: ClientView, time: int) -> Findings:
         """Enough fetches of the same partitions show whether they keep one order."""
-        return tuple(self.judge(firsts) for firsts in self.firsts.values() if len(firsts) >= MIN_FETCHES)
+        for firsts in self.firsts.values():
+            if len(firsts) >= MIN_FETCHES:
+                title, expected = "Fetches of the same partitions keep one order", "another partition first in some"
+                observed = f"{describe_partitions(firsts[:1])} first in {len(firsts)} fetches"
+                yield check(len(set(firsts)) > 1, "PREFETCH-10", 0, title, expected, observed)
 
-    def judge(self, firsts: tuple[TopicPartition, ...]) -> Finding:
-        """What the fetches of the same partitions show."""
-        if len(set(firsts)) > 1:
-            return build_pass("PREFETCH-10", 0)
-        title, expected = "Fetches of the same partitions keep one order", "another partition first in some"
-        observed = f"{describe_partitions(firsts[:1])} first in {len(firsts)} fetches"
-        return build_violation("PREFETCH-10", 0, title, expected, observed)
+
+def watch_order_of_fetches() -> Monitor[ClientView]:
+    """The order of partitions in fetches."""
+    own = FetchOrder()
+    return Monitor({"delivered internal": own.take_delivery, "Fetch request": own.take_fetch}, own.judge_order)

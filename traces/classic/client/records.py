@@ -1,16 +1,19 @@
 """Returned records and commits of a driven client, held against its positions."""
 
-from collections.abc import Iterator
-
 from fencepost.model.assignors.group import TopicPartition
 from fencepost.model.classic.messages import read_offsets, topic_of
 from fencepost.model.errors import Error, error_name
-from fencepost.model.groups.messages import TopicNames
 from fencepost.traces.classic.client.application import Application, check_event
 from fencepost.traces.classic.client.callbacks import is_reset
 from fencepost.traces.classic.client.committing import is_unawaited
-from fencepost.traces.classic.client.news import describe_partitions, first_error
-from fencepost.traces.classic.client.view import MIN_PATIENCE_MS, NO_GENERATION, ClientView, Debt, Phase
+from fencepost.traces.classic.client.messages import (
+    NO_GENERATION,
+    describe_partitions,
+    fetched_partitions,
+    first_error,
+    name_of_error,
+)
+from fencepost.traces.classic.client.view import MIN_PATIENCE_MS, ClientView, Debt, Phase
 from fencepost.traces.client_judge.judge import build_violation
 from fencepost.traces.events import Body, Event, Operation
 
@@ -247,11 +250,6 @@ def judge_commit_without_coordinator(view: ClientView, application: Application,
     check_event(view.evidence, is_patient, "MCOMMIT-14", event, title, expected, f"a failure after {waited} ms")
 
 
-def name_of_error(event: Event) -> str:
-    """What a client calls the error of a command, "" for none."""
-    return str(event.body.get("error") or "").partition(":")[0]
-
-
 def judge_refused_commit(view: ClientView, application: Application, event: Event) -> None:
     """A commit that was not sent fails: while the member joins, the failure says that the rebalance has to finish."""
     exchange = view.exchange_outstanding()
@@ -267,7 +265,7 @@ def judge_refused_commit(view: ClientView, application: Application, event: Even
 
 def judge_fetch(view: ClientView, operation: Operation, event: Event) -> None:
     """A Fetch arrives."""
-    wanted = frozenset(fetched_partitions(view, operation))
+    wanted = frozenset(fetched_partitions(operation, view.topic_names))
     if not wanted or view.join is None:
         return
     is_new = operation.connection not in view.fetched_on
@@ -290,27 +288,10 @@ def judge_fetch(view: ClientView, operation: Operation, event: Event) -> None:
         view.check(wanted <= allowed, "PREFETCH-08", operation, title, expected, describe_partitions(wanted))
 
 
-def fetch_offsets(body: Body, names: TopicNames) -> Iterator[tuple[TopicPartition, int]]:
-    """The partitions of a Fetch in their order, each with the offset that it asks for."""
-    for topic in body.get("topics") or ():
-        for row in topic["partitions"]:
-            yield (topic_of_fetch(topic, names), row["partition"]), row["fetch_offset"]
-
-
-def topic_of_fetch(row: Body, names: TopicNames) -> str:
-    """The topic that a row of a Fetch or of its response is about, which has its id from version 13 on."""
-    return str(row.get("topic") or names.get(row.get("topic_id", ""), row.get("topic_id", "")))
-
-
-def fetched_partitions(view: ClientView, fetch: Operation) -> list[TopicPartition]:
-    """The partitions of a Fetch, in their order."""
-    return [partition for partition, _ in fetch_offsets(fetch.body, view.topic_names)]
-
-
 def fetches_outstanding(view: ClientView) -> frozenset[TopicPartition]:
     """The partitions that a Fetch without a response asks for."""
     fetches = (each for each in view.outstanding.values() if each.api == "Fetch")
-    return frozenset(partition for fetch in fetches for partition in fetched_partitions(view, fetch))
+    return frozenset(partition for fetch in fetches for partition in fetched_partitions(fetch, view.topic_names))
 
 
 def learn_offsets(view: ClientView, operation: Operation, event: Event) -> None:

@@ -1,29 +1,39 @@
-"""Where a partition starts, and which commits may cover it: a monitor."""
+"""Where a partition starts, which commits may cover it, and what a client pays for an assignment: monitors."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from types import MappingProxyType
-from typing import ClassVar, Self
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+from fencepost.model.assignors.consumer_protocol import NEWEST_VERSION
 from fencepost.model.assignors.group import TopicPartition
-from fencepost.model.classic.messages import read_offsets, topic_of
+from fencepost.model.classic.messages import read_offsets
 from fencepost.model.errors import Error
-from fencepost.model.groups.messages import TopicNames
-from fencepost.traces.classic.client.news import describe_partitions, generation_in
-from fencepost.traces.classic.client.records import fetch_offsets, topic_of_fetch
-from fencepost.traces.classic.client.view import NO_GENERATION, ClientView
+from fencepost.traces.classic.client.joining import has_own_reason_to_join
+from fencepost.traces.classic.client.membership import is_over, patience_for
+from fencepost.traces.classic.client.messages import (
+    MOVED,
+    NO_GENERATION,
+    describe_news,
+    describe_partitions,
+    error_in,
+    fetch_offsets,
+    fetched_partitions,
+    generation_in,
+    out_of_range,
+    read_bounds,
+    read_committed,
+)
+from fencepost.traces.classic.client.view import ClientView, Phase
 from fencepost.traces.client_judge.judge import build_violation
-from fencepost.traces.client_judge.monitors import Findings, Seen, build_pass
-from fencepost.traces.events import Body, Event, Operation
+from fencepost.traces.client_judge.monitors import Finding, Findings, Monitor, Seen, build_pass, check, leave_open
+from fencepost.traces.events import Operation
 from fencepost.traces.verdict import Violation
 
 EAGER_ASSIGNORS = frozenset({"range", "roundrobin", "sticky"})
 """The assignors with well-known names under which a member gives everything up when it joins."""
-NO_OFFSETS: Mapping[TopicPartition, int] = MappingProxyType({})
 NO_PARTITIONS: frozenset[TopicPartition] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Starts:
     """Follows what a client is told of the offsets of a partition, from its assignment to its first Fetch.
 
@@ -32,13 +42,6 @@ class Starts:
     start; so only one that begins at a bound of the log shows that the reset policy has decided. Times in milliseconds.
     """
 
-    requirements: ClassVar[frozenset[str]] = frozenset({"MCOMMIT-18", "MCOMMIT-19"})
-    observes: ClassVar[frozenset[str]] = frozenset(
-        {
-            *("JoinGroup request", "SyncGroup response", "OffsetFetch response", "ListOffsets response"),
-            *("Fetch request", "Fetch response", "OffsetCommit request"),
-        }
-    )
     since: int | None = None
     """When the last assignment came, None while the client joins."""
     generation: int = NO_GENERATION
@@ -55,85 +58,78 @@ class Starts:
     fetched: frozenset[TopicPartition] = NO_PARTITIONS
     """Those that were fetched since the assignment."""
 
-    def step(self, view: ClientView, seen: Seen) -> tuple[Self, Findings]:
-        """The monitor after an event, and what it has found."""
-        event, operation = seen.event, seen.operation
-        assert operation is not None
-        match seen.name:
-            case "JoinGroup request":
-                return replace(self, since=None, assigned=self.assigned if view.installed else NO_PARTITIONS), ()
-            case "SyncGroup response" if not event.body.get("error_code"):
-                return self.begin(view, event.time), ()
-            case "OffsetFetch response":
-                return replace(
-                    self, committed={**self.committed, **dict(read_committed(event.body, view.topic_names))}
-                ), ()
-            case "ListOffsets response":
-                return replace(self, bounds=self.bounds | frozenset(read_bounds(event.body))), ()
-            case "Fetch response":
-                return replace(self, starting=self.starting - out_of_range(event, view.topic_names)), ()
-            case "Fetch request":
-                return self.judge_starts(view, operation, event.time)
-            case "OffsetCommit request":
-                return self, self.judge_commit(view, operation)
-        return self, ()
+    def take_join(self, view: ClientView, seen: Seen) -> None:
+        """The client joins."""
+        self.since, self.assigned = None, self.assigned if view.installed else NO_PARTITIONS
 
-    def finish(self, view: ClientView, time: int) -> Findings:
-        """A partition that was never fetched shows nothing."""
-        return ()
-
-    def begin(self, view: ClientView, time: int) -> Self:
+    def take_assignment(self, view: ClientView, seen: Seen) -> None:
         """An assignment comes. What OffsetFetch told in a generation is good for it, though the client was reset and
         has joined it again: Apache Kafka's client keeps that (ConsumerCoordinator.PendingCommittedOffsetRequest)."""
-        assigned, generation = view.installed or NO_PARTITIONS, view.installed_generation
-        fresh = replace(self, since=time, generation=generation, assigned=assigned, fetched=NO_PARTITIONS)
+        if seen.event.body.get("error_code"):
+            return
+        had, assigned, former = self.assigned, view.installed or NO_PARTITIONS, self.generation
+        self.since, self.generation = seen.event.time, view.installed_generation
+        self.assigned, self.fetched = assigned, NO_PARTITIONS
         if view.is_cooperative:
-            return replace(fresh, starting=(self.starting | (assigned - self.assigned)) & assigned)
-        fresh = replace(fresh, starting=assigned, bounds=frozenset())
-        return fresh if self.generation == generation else replace(fresh, before=self.committed, committed=NO_OFFSETS)
+            self.starting = (self.starting | (assigned - had)) & assigned
+            return
+        self.starting, self.bounds = assigned, frozenset()
+        if former != self.generation:
+            self.before, self.committed = self.committed, {}
 
-    def judge_starts(self, view: ClientView, operation: Operation, time: int) -> tuple[Self, Findings]:
+    def take_offsets(self, view: ClientView, seen: Seen) -> None:
+        """OffsetFetch tells."""
+        self.committed = {**self.committed, **dict(read_committed(seen.event.body, view.topic_names))}
+
+    def take_bounds(self, view: ClientView, seen: Seen) -> None:
+        """ListOffsets tells."""
+        self.bounds |= frozenset(read_bounds(seen.event.body))
+
+    def take_records(self, view: ClientView, seen: Seen) -> None:
+        """A response to Fetch leaves."""
+        self.starting -= out_of_range(seen.event, view.topic_names)
+
+    def judge_starts(self, view: ClientView, seen: Seen) -> Findings:
         """A Fetch arrives: each partition that starts does so at its committed offset, or by the reset policy if it
         was told that there is none (MCOMMIT-19)."""
+        operation, time = seen.request, seen.event.time
         application = view.application
         is_manual = application is not None and application.manual_since is not None
         sought = application.sought if application is not None else NO_PARTITIONS
         is_fresh = self.since is None or time - self.since <= view.knowledge.grace
-        told = {**(self.before if is_fresh else NO_OFFSETS), **self.committed}
-        findings: Findings = ()
+        told = {**(self.before if is_fresh else {}), **self.committed}
         offsets = dict(fetch_offsets(operation.body, view.topic_names))
         started = {each for each in offsets if each in sought or is_manual}
         for partition in (self.starting & offsets.keys()) - started:
             offset, committed = offsets[partition], told.get(partition)
             if committed in (offset, -1):
-                findings = (*findings, build_pass("MCOMMIT-19", operation.handle - 1))
+                yield build_pass("MCOMMIT-19", operation.handle - 1)
             elif (partition, offset) in self.bounds:
-                findings = (*findings, build_reset(operation, partition, offset, committed))
+                yield build_reset(operation, partition, offset, committed)
             else:
                 continue
             started.add(partition)
-        fetched = self.fetched | (offsets.keys() if self.since is not None and time > self.since else NO_PARTITIONS)
-        return replace(self, starting=self.starting - started, fetched=fetched), findings
+        self.starting -= started
+        if self.since is not None and time > self.since:
+            self.fetched |= offsets.keys()
 
-    def judge_commit(self, view: ClientView, operation: Operation) -> Findings:
+    def judge_commit(self, view: ClientView, seen: Seen) -> Findings:
         """A commit of an eager member covers no partition whose position is not known yet: since the assignment it was
         told no offset of it, and has neither fetched nor sought it (MCOMMIT-18)."""
-        application = view.application
+        application, operation = view.application, seen.request
         is_eager = bool(view.protocols) and view.protocols <= EAGER_ASSIGNORS
         if application is None or self.since is None or not is_eager or view.is_installed_doubtful:
-            return ()
+            return
         if application.manual_since is not None:
-            return ()  # they are those that it has assigned, whose commits have no generation (MCOMMIT-12)
+            return  # they are those that it has assigned, whose commits have no generation (MCOMMIT-12)
         if generation_in(operation) != view.installed_generation or not view.installed:
-            return ()
+            return
         known = self.committed.keys() | application.sought | application.kept | self.fetched
         covered = {partition for partition, _ in read_offsets(operation.body, view.topic_names)} & view.installed
         unknown = covered - known - (application.owned - view.installed)
-        if not unknown:
-            return (build_pass("MCOMMIT-18", operation.handle - 1),)
         title, expected = "The commit covers partitions without a position", "no partition before its offset is known"
         told, observed = view.knowledge.latest.news, describe_partitions(unknown)
-        return (build_violation("MCOMMIT-18", operation.handle - 1, title, expected, observed, told),)
+        yield check(not unknown, "MCOMMIT-18", operation.handle - 1, title, expected, observed, told)
 
 
 def build_reset(operation: Operation, partition: TopicPartition, offset: int, committed: int | None) -> Violation:
@@ -145,28 +141,122 @@ def build_reset(operation: Operation, partition: TopicPartition, offset: int, co
     return build_violation("MCOMMIT-19", operation.handle - 1, title, f"Fetch of {where} from {told} on", observed)
 
 
-def read_committed(body: Body, names: TopicNames) -> Iterator[tuple[TopicPartition, int]]:
-    """The committed offsets that a response to OffsetFetch tells, -1 for none."""
-    for group in body.get("groups") or (body,):
-        for topic in group.get("topics") or ():
-            for row in topic["partitions"]:
-                if not row["error_code"] and not group.get("error_code"):
-                    yield (topic_of(topic, names), int(row["partition_index"])), row["committed_offset"]
+def watch_starts() -> Monitor[ClientView]:
+    """Where partitions start."""
+    own = Starts()
+    return Monitor(
+        {
+            "JoinGroup request": own.take_join,
+            "SyncGroup response": own.take_assignment,
+            "OffsetFetch response": own.take_offsets,
+            "ListOffsets response": own.take_bounds,
+            "Fetch request": own.judge_starts,
+            "Fetch response": own.take_records,
+            "OffsetCommit request": own.judge_commit,
+        }
+    )
 
 
-def read_bounds(body: Body) -> Iterator[tuple[TopicPartition, int]]:
-    """The bounds of logs that a response to ListOffsets tells."""
-    for topic in body.get("topics") or ():
-        for row in topic["partitions"]:
-            partition = str(topic.get("name", "")), int(row["partition_index"])
-            yield from ((partition, offset) for offset in (row.get("old_style_offsets") or (row.get("offset", -1),)))
+# --- What a client pays for news that should cost it nothing, and what it does not use.
+#
+# Both rest on the same proof. A stable member that was told of nothing, and whose application asks for nothing, has no
+# reason to join. If it does so all the same, the one piece of news that is left is its reason.
 
 
-def out_of_range(event: Event, names: TopicNames) -> frozenset[TopicPartition]:
-    """The partitions at whose offset there is nothing to fetch: the reset policy decides where they go on."""
-    return frozenset(
-        (topic_of_fetch(topic, names), int(row["partition_index"]))
-        for topic in event.body.get("responses") or ()
-        for row in topic["partitions"]
-        if row["error_code"] == Error.OFFSET_OUT_OF_RANGE
+def joins_for(view: ClientView, sequence: int) -> bool:
+    """Whether a JoinGroup has no other reason than the event with this sequence number."""
+    latest = view.knowledge.latest
+    is_at_rest = latest.phase is Phase.STABLE and not latest.requirement and latest.sequence <= sequence
+    return is_at_rest and not has_own_reason_to_join(view)
+
+
+@dataclass(slots=True)
+class OffsetErrors:
+    """An OffsetFetch whose error says that the coordinator moves or loads is repeated, and costs no generation
+    (MEMBER-14). `failed` is the sequence number of the first response with such an error since the last JoinGroup or
+    success, -1 for none; `told` has it in words."""
+
+    failed: int = -1
+    told: str = ""
+
+    def take_response(self, view: ClientView, seen: Seen) -> None:
+        """OffsetFetch fails, or does not."""
+        event = seen.event
+        if error_in(event) not in MOVED:
+            self.failed = -1
+        elif self.failed < 0:
+            self.failed = event.sequence
+            self.told = f"OffsetFetch got {Error(error_in(event)).name} at {event.time} ms"
+
+    def judge_join(self, view: ClientView, seen: Seen) -> Findings:
+        """The client joins."""
+        failed, self.failed = self.failed, -1
+        if failed >= 0 and joins_for(view, failed):
+            title, expected = "An OffsetFetch that fails costs the generation", "OffsetFetch again, and no JoinGroup"
+            yield build_violation("MEMBER-14", seen.event.sequence, title, expected, "JoinGroup", self.told)
+
+
+def watch_failing_offsets() -> Monitor[ClientView]:
+    """What errors of OffsetFetch cost."""
+    own = OffsetErrors()
+    return Monitor({"OffsetFetch response": own.take_response, "JoinGroup request": own.judge_join})
+
+
+@dataclass(slots=True)
+class NewerAssignments:
+    """An assignment in a version to come is read by the part that is known, and used (WIRE-02).
+
+    `partitions` are those of such an assignment, of which none was fetched yet; `told` has the response in words."""
+
+    partitions: frozenset[TopicPartition] = NO_PARTITIONS
+    sequence: int = -1
+    since: int = 0
+    told: str = ""
+
+    def take_assignment(self, view: ClientView, seen: Seen) -> None:
+        """An assignment comes."""
+        event = seen.event
+        version = int.from_bytes((event.body.get("assignment") or bytes(2))[:2], signed=True)
+        self.partitions = (view.installed or NO_PARTITIONS) if version > NEWEST_VERSION else NO_PARTITIONS
+        self.sequence, self.since = event.sequence, event.time
+        self.told = f"{describe_news(seen.request, event)} in version {version}"
+
+    def judge_fetch(self, view: ClientView, seen: Seen) -> Findings:
+        """A Fetch arrives."""
+        if not self.partitions.isdisjoint(fetched_partitions(seen.request, view.topic_names)):
+            self.partitions = NO_PARTITIONS
+            yield build_pass("WIRE-02", seen.event.sequence)
+
+    def judge_join(self, view: ClientView, seen: Seen) -> Findings:
+        """The client joins."""
+        if self.partitions and joins_for(view, self.sequence):
+            yield self.find_unused(seen.event.sequence, "JoinGroup")
+        self.partitions = NO_PARTITIONS
+
+    def judge_end(self, view: ClientView, time: int) -> Findings:
+        """An assignment that is never used is a violation once its time has passed."""
+        waited = time - self.since
+        if not self.partitions or is_over(view):
+            return
+        if waited > patience_for(view, "Fetch") and not view.is_unheard(time, view.knowledge.grace):
+            yield self.find_unused(self.sequence, f"none for {waited} ms")
+        else:
+            yield leave_open("WIRE-02", self.sequence, f"{self.told}, {waited} ms ago")
+
+    def find_unused(self, sequence: int, observed: str) -> Finding:
+        """The violation by a client that does not use the assignment."""
+        title, expected = "An assignment of a newer version is not used", describe_partitions(self.partitions)
+        return build_violation("WIRE-02", sequence, title, f"Fetch of {expected}", observed, self.told)
+
+
+def watch_newer_assignments() -> Monitor[ClientView]:
+    """Assignments in a version to come."""
+    own = NewerAssignments()
+    return Monitor(
+        {
+            "SyncGroup response": own.take_assignment,
+            "Fetch request": own.judge_fetch,
+            "JoinGroup request": own.judge_join,
+        },
+        own.judge_end,
     )

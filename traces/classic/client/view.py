@@ -7,6 +7,7 @@ from enum import Enum, auto
 from fencepost.model.assignors.checks import CHECKS, OWN_RULES, AssignorCheck, MissingPlan, PlanError, SeenPlans
 from fencepost.model.assignors.group import Assignment, Subscription, TopicPartition
 from fencepost.traces.classic.client.application import Application, Buffers, Commits
+from fencepost.traces.classic.client.messages import NO_GENERATION
 from fencepost.traces.client_judge.judge import Evidence, build_violation
 from fencepost.traces.events import Event, Operation
 from fencepost.traces.verdict import Violation
@@ -18,8 +19,6 @@ from fencepost.traces.verdict import Violation
 # the client may act by it or by what it knew before. A request that only fits later news shows that it has arrived.
 # For all requests but JoinGroup, which a client sends because of some news, it takes a sign besides that the client
 # was not held up meanwhile.
-
-NO_GENERATION = -1
 
 
 class Phase(Enum):
