@@ -20,6 +20,8 @@ class Application:
     """The application under way. Times in milliseconds; `limit` is the most records that a poll may return, 0 if that
     is not known; `has_lost` says whether it is called back about lost partitions."""
 
+    is_driven: bool = False
+    """Whether the trace shows what the application does."""
     limit: int = 0
     has_callbacks: bool = True
     """Whether the client calls back: else only the responses to SyncGroup tell its partitions."""

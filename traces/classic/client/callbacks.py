@@ -179,7 +179,7 @@ def judge_taken(view: ClientView, application: Application, event: Event) -> Non
 
 def is_reset(view: ClientView) -> bool:
     """Whether the generation of the client is over, and nothing else made it give up its partitions."""
-    if view.application is not None and view.application.has_asked:
+    if view.application.has_asked:
         return all(map(has_no_generation, view.knowledge.standings))
     return has_no_generation(view.knowledge.latest) and view.rebalance_told is None and view.growth is None
 
@@ -227,7 +227,7 @@ def may_have_outgrown(view: ClientView) -> bool:
 def judge_early_revocation(view: ClientView, operation: Operation) -> None:
     """A JoinGroup without an id at once shows that the client had read the error when it revoked its partitions."""
     application = view.application
-    if application is None or application.early_revocation is None:
+    if application.early_revocation is None:
         return
     event, application.early_revocation = application.early_revocation, None
     if not operation.body["member_id"] and operation.sent_at - event.time <= AT_ONCE_MS:
@@ -413,7 +413,7 @@ def end_commit_in_callback(view: ClientView) -> None:
     """The commit of a listener is complete, in one request or several."""
     commits = view.commits
     called, parts, commits.in_callback, commits.of_callback = commits.in_callback, commits.of_callback, None, []
-    if called is not None and parts and called.api == "revoked" and view.application is not None:
+    if called is not None and parts and called.api == "revoked":
         left_out = uncommitted_partitions(view, view.application, parts, partitions_in(called))
         title, observed = "A commit in revoked leaves something out", f"nothing of {describe_partitions(left_out)}"
         records = "what was returned of the partitions that are revoked"

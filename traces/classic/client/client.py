@@ -111,7 +111,7 @@ class ClassicClient:
         view = self.view
         view.now = event.time
         awake_until, read_until, grace = self._awake_until(event.time), event.time, view.knowledge.grace
-        if view.application is not None and view.rhythm.callback is None:
+        if view.rhythm.callback is None:
             awake_until = min(awake_until, view.application.awake_until(event.time, grace))
             read_until = view.application.read_until(event.time, grace)
         if operation.api == "JoinGroup":
@@ -183,7 +183,7 @@ class ClassicClient:
         view.outstanding.pop(operation.handle, None)
         if operation.connection == view.coordinator_connection and view.coordinator_lost is None:
             view.coordinator_lost = event.time
-        if view.application is not None and operation.api == "OffsetCommit":
+        if operation.api == "OffsetCommit":
             view.application.is_commit_doubtful = True
             committing.note_response(view, operation, event)
             if not committing.is_unawaited(view, operation):
@@ -211,7 +211,7 @@ class ClassicClient:
             membership.doubt_assignment(view, event)
         elif event.kind is Kind.REQUEST and event.api == "SyncGroup":
             view.generations_of_others[event.sequence] = event.body.get("generation_id", -1)
-        elif event.kind is Kind.RESPONSE and event.api == "SyncGroup" and view.application is not None:
+        elif event.kind is Kind.RESPONSE and event.api == "SyncGroup":
             callbacks.judge_hand_over(view, view.application, event)
         if event.kind is Kind.FAULT and event.api == "doubled":
             view.doubtful[event.connection] = event.time
@@ -221,7 +221,7 @@ class ClassicClient:
             self._progress.written_at = event.time
         if event.kind is Kind.POLL:
             self._progress.returned_at = event.time
-        if event.kind is Kind.INTERNAL and event.api == "delivered" and view.application is not None:
+        if event.kind is Kind.INTERNAL and event.api == "delivered":
             draining.learn_delivery(view, view.application, event)
         if event.kind is Kind.INTERNAL and event.api == "group":
             view.groups.tell(event)

@@ -82,7 +82,7 @@ def is_unawaited(view: ClientView, operation: Operation) -> bool:
     commits = view.commits.unawaited.values()
     if any(operation is one for each in commits for one in each.operations):
         return True
-    is_doubtful = view.application is not None and view.application.has_auto_commit
+    is_doubtful = view.application.has_auto_commit
     return is_doubtful and any(not each.reports for each in commits)
 
 
@@ -192,7 +192,6 @@ def judge_gap(view: ClientView, interval: int) -> None:
 def judge_bounds(view: ClientView, operation: Operation) -> None:
     """No commit passes a record that was never returned."""
     commits, application = view.commits, view.application
-    assert application is not None
     for partition, sent in read_offsets(operation.body, view.topic_names):
         highest = commits.highest.get(partition)
         if highest is None or application.is_polling:
@@ -292,7 +291,7 @@ def judge_join_after_commit(view: ClientView, operation: Operation, event: Event
     """JoinGroup arrives: a commit before it that failed with an error that may pass was tried again, and nothing was
     committed that nobody had asked for."""
     commits, told, application = view.commits, view.rebalance_told, view.application
-    if application is not None and not application.has_auto_commit and application.positions:
+    if application.is_driven and not application.has_auto_commit and application.positions:
         view.evidence.hold("MCOMMIT-22", event.sequence)
     if commits.failed is not None and told is not None:
         waited = event.time - told

@@ -56,7 +56,7 @@ def is_quiet(view: ClientView) -> bool:
     is_stable = view.knowledge.latest.phase is Phase.STABLE and view.exchange_outstanding() is None
     if not is_stable or is_told:
         return False
-    return application is not None and not application.assignments
+    return application.is_driven and not application.assignments
 
 
 def begin_poll(view: ClientView, application: Application, event: Event) -> None:
@@ -299,10 +299,9 @@ def follow_response(view: ClientView, progress: Progress, operation: Operation, 
     elif operation.api == "Fetch":
         for partition in out_of_range(event, view.topic_names):
             progress.out_of_range.add(partition)
-            if view.application is not None:  # it begins where the reset policy says
-                view.application.positions.pop(partition, None)
-                view.application.out_of_range.add(partition)
-                view.application.sought.discard(partition)
+            view.application.positions.pop(partition, None)  # it begins where the reset policy says
+            view.application.out_of_range.add(partition)
+            view.application.sought.discard(partition)
 
 
 def judge_progress(view: ClientView, progress: Progress, time: int) -> None:
@@ -312,8 +311,7 @@ def judge_progress(view: ClientView, progress: Progress, time: int) -> None:
     since, installed = progress.stable_since, view.installed
     if since is None or not installed or end - since <= PROGRESS_MS + view.knowledge.grace or is_held_up(view, end):
         return
-    paused = view.application.paused if view.application is not None else frozenset[TopicPartition]()
-    wanted = installed - paused - progress.out_of_range - fetches_outstanding(view)
+    wanted = installed - view.application.paused - progress.out_of_range - fetches_outstanding(view)
     wanted -= led_by_silent_nodes(view, installed, end)
     idle = sorted(
         each for each in wanted - held_partitions(view) if progress.fetched_at.get(each, since) < end - PROGRESS_MS
@@ -329,7 +327,7 @@ def judge_progress(view: ClientView, progress: Progress, time: int) -> None:
 def judge_manual_progress(view: ClientView, progress: Progress, end: int) -> None:
     """A client whose application has assigned its partitions fetches each of them, unless something holds it up."""
     application = view.application
-    if application is None or application.manual_since is None or not application.owned:
+    if application.manual_since is None or not application.owned:
         return
     since, idle_since = application.manual_since, application.idle_since
     is_idle = application.has_failed_poll or (idle_since is not None and end - idle_since > WAITING_MS)
@@ -345,9 +343,8 @@ def judge_manual_progress(view: ClientView, progress: Progress, end: int) -> Non
 
 def held_partitions(view: ClientView) -> frozenset[TopicPartition]:
     """The partitions of which a driven client has records buffered: they are fetched once these are returned."""
-    application = view.application
-    known = view.buffers.ends if application is not None else ()
-    return frozenset(each for each in known if application is not None and view.buffers.build_pass(application, each))
+    buffers = view.buffers
+    return frozenset(each for each in buffers.ends if buffers.build_pass(view.application, each))
 
 
 def led_by_silent_nodes(view: ClientView, installed: frozenset[TopicPartition], end: int) -> frozenset[TopicPartition]:
@@ -379,9 +376,9 @@ def is_held_up(view: ClientView, end: int) -> bool:
     if any(end - each.sent_at > WAITING_MS for each in view.outstanding.values() if each.api != "Fetch"):
         return True
     application = view.application
-    if application is not None and (application.has_failed_poll or application.has_ended):
+    if application.has_failed_poll or application.has_ended:
         return True
-    idle_since = application.idle_since if application is not None else None
+    idle_since = application.idle_since
     return idle_since is not None and end - idle_since > WAITING_MS
 
 
@@ -391,7 +388,7 @@ def judge_returned(
     """The application has got what was there for long enough. As long as polls return what they may, their number says
     whether a partition waits for too long."""
     application = view.application
-    if application is None or application.wanted is not None or end - progress.written_at <= PROGRESS_MS:
+    if not application.is_driven or application.wanted is not None or end - progress.written_at <= PROGRESS_MS:
         return
     if application.limit and end - progress.returned_at <= PROGRESS_MS:
         return

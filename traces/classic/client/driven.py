@@ -113,7 +113,7 @@ def has_left_late(view: ClientView, time: int) -> bool:
 
 def judge_leave_in_callback(view: ClientView, operation: Operation, event: Event) -> None:
     """LeaveGroup of a client that is asked to leave comes after its callback, which may take long (MEMBER-22)."""
-    if view.rhythm.callback is None or view.application is None or not view.application.is_ending:
+    if view.rhythm.callback is None or not view.application.is_ending:
         return
     begun, takes = view.rhythm.callback
     title, expected = "LeaveGroup during the callback", f"LeaveGroup {takes} ms after the callback began"
@@ -124,7 +124,7 @@ def judge_leave_in_callback(view: ClientView, operation: Operation, event: Event
 def judge_end_of_application(view: ClientView, time: int) -> None:
     """The trace of a driven client ends."""
     application, evidence = view.application, view.evidence
-    if application is None:
+    if not application.is_driven:
         return
     end_manual_assignment(view, application, time)
     if application.refused is not None and application.polls_since >= MIN_POLLS:
@@ -186,6 +186,7 @@ def follow_application(view: ClientView, event: Event) -> None:
     if event.kind is Kind.INTERNAL and event.api == "driver":
         about = event.body
         view.application = Application(
+            is_driven=True,
             limit=about.get("max_poll_records", 0),
             has_callbacks=bool(about.get("callbacks")),
             has_lost="lost" in about.get("callbacks", ()),
@@ -198,7 +199,7 @@ def follow_application(view: ClientView, event: Event) -> None:
             polled_at=event.time,
         )
     application = view.application
-    if application is None:
+    if not application.is_driven:
         return
     if application.command is not None:
         note_overdue_poll(view, application, event.time)
@@ -230,8 +231,7 @@ def learn_written(view: ClientView, event: Event) -> None:
         if name in event.body.get("markers", ()):
             view.buffers.markers.add((partition, view.ends[partition]))
             view.ends[partition] += 1
-    if view.application is not None:
-        view.application.last_written = event.sequence
+    view.application.last_written = event.sequence
 
 
 def begin_command(view: ClientView, application: Application, event: Event) -> None:
@@ -371,7 +371,7 @@ def end_poll(view: ClientView, application: Application, event: Event) -> None:
 def judge_request_of_application(view: ClientView, operation: Operation, event: Event) -> None:
     """A request arrives whose client is driven; the state is that before it."""
     application = view.application
-    if application is None:
+    if not application.is_driven:
         return
     since = application.manual_since
     if since is not None and operation.api in GROUP_APIS and since + view.knowledge.grace < event.time:
@@ -424,7 +424,7 @@ def judge_silent_retry(view: ClientView, application: Application, operation: Op
 def follow_request(view: ClientView, operation: Operation, event: Event) -> None:
     """A request of a driven client was judged; the state is that after it."""
     application = view.application
-    if application is None:
+    if not application.is_driven:
         return
     if operation.api == "JoinGroup" and application.wanted is not None:
         sent = subscribed_topics(view)
@@ -451,7 +451,7 @@ def follow_request(view: ClientView, operation: Operation, event: Event) -> None
 def follow_response(view: ClientView, operation: Operation, event: Event) -> None:
     """A response to a driven client leaves the cluster."""
     application, error = view.application, event.body.get("error_code", 0)
-    if application is None:
+    if not application.is_driven:
         return
     if operation.api == "JoinGroup" and event.time - operation.sent_at > PARKED_MS and view.is_cooperative:
         judge_parked_records(view, application, operation)

@@ -117,7 +117,7 @@ def judge_growth_of_follower(view: ClientView, operation: Operation) -> None:
         return
     if latest.member_id is None or view.may_have_left or view.has_unread_subscription:
         return  # there is another reason
-    if view.application is not None and view.growth.sequence < view.application.last_assigned:
+    if view.growth.sequence < view.application.last_assigned:
         return  # it may have led the group when it read that
     if not latest.requirement and not view.debts and view.asked_to_end is None:
         expected = "no JoinGroup: another member leads"
@@ -132,7 +132,7 @@ def judge_reason_to_join(view: ClientView, operation: Operation) -> None:
     is_at_rest = latest.phase is Phase.STABLE and not latest.requirement and not view.given_up
     is_asked = bool(view.debts) or view.rebalance_told is not None or view.growth is not None or view.is_ending
     is_asked |= view.has_outgrown or view.join is not exchange.operation  # a JoinGroup that failed is repeated
-    wants_more = view.application is not None and (view.application.wanted is not None or view.application.pattern)
+    wants_more = view.application.wanted is not None or view.application.pattern
     if is_at_rest and not is_asked and not wants_more and view.rounds >= 2:
         title, expected = "A member joins again that gave up nothing", "no JoinGroup"
         view.violate("COOP-05", operation, title, expected, "JoinGroup")
@@ -153,7 +153,7 @@ def has_own_reason_to_join(view: ClientView) -> bool:
     application, exchange = view.application, view.exchange
     if exchange is None or exchange.has_failed or exchange.is_unapplied or view.join is not exchange.operation:
         return True
-    wants = application is not None and (
+    wants = (
         application.has_asked
         or application.has_ended
         or application.wanted is not None
@@ -440,5 +440,5 @@ def is_fenced_in_background(view: ClientView, operation: Operation, event: Event
     latest, application = view.knowledge.latest, view.application
     is_fenced = view.instance is not None and first_error(event.body) == Error.FENCED_INSTANCE_ID
     is_current = (operation.body.get("member_id"), generation_in(operation)) == (latest.member_id, latest.generation)
-    is_alone = application is not None and application.is_polling and view.rebalance_told is None
+    is_alone = application.is_polling and view.rebalance_told is None
     return is_fenced and is_current and is_alone and view.commits.in_callback is None

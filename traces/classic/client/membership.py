@@ -56,7 +56,7 @@ def judge_rest(view: ClientView, operation: Operation, event: Event) -> None:
 def judge_commit(view: ClientView, operation: Operation, event: Event) -> None:
     """An OffsetCommit of the group arrives."""
     application = view.application
-    if view.join is None or (application is not None and application.has_ended):
+    if view.join is None or application.has_ended:
         return  # an application without a subscription
     if operation.version >= 7 and operation.body["member_id"]:
         judge_instance(view, operation)
@@ -89,7 +89,7 @@ def judge_commit(view: ClientView, operation: Operation, event: Event) -> None:
 def judge_leave(view: ClientView, operation: Operation, event: Event) -> None:
     """A LeaveGroup arrives: from now on the client is in no group."""
     application = view.application
-    if not view.is_ending and application is not None and application.is_ending:
+    if not view.is_ending and application.is_ending:
         judge_absence(view, application.began)
     view.left = operation
     if view.instance is not None:
@@ -163,7 +163,7 @@ def doubt_assignment(view: ClientView, event: Event) -> None:
     """A connection ends: the response to SyncGroup that left on it a moment ago, and that the application has not been
     told of, may never be read."""
     latest, application = view.knowledge.latest, view.application
-    is_told = application is None or not application.assignments
+    is_told = not application.assignments
     if is_told or latest.phase is not Phase.STABLE or event.connection != view.coordinator_connection:
         return
     if event.time - latest.time <= view.knowledge.grace:
@@ -205,7 +205,7 @@ def judge_gap(view: ClientView, operation: Operation, time: int) -> None:
     if any(time - each.sent_at > view.session_timeout // 2 for each in waiting):
         return  # the next one waits for its response, or for the coordinator to be found
     application = view.application
-    if application is not None and application.held_up is not None and application.held_up[1] > view.last_sign:
+    if application.held_up is not None and application.held_up[1] > view.last_sign:
         return
     gap, allowed = time - view.last_sign, view.session_timeout + view.knowledge.grace
     requirement = "HBT-01" if view.rebalance_told is None else "HBT-05"
@@ -252,9 +252,8 @@ def judge_absence(view: ClientView, time: int) -> None:
     """The client is asked to end: what its time had passed for until then is missing, however it goes on."""
     application = view.application
     is_held_up = is_looking_up(view) or view.coordinator_lost is not None
-    if application is not None:
-        is_held_up |= max(application.idle_time(time), application.overdue_time(time)) > MIN_PATIENCE_MS / 2
-        is_held_up |= application.has_failed_poll or application.held_up is not None
+    is_held_up |= max(application.idle_time(time), application.overdue_time(time)) > MIN_PATIENCE_MS / 2
+    is_held_up |= application.has_failed_poll or application.held_up is not None
     if view.join is None or is_over(view) or is_held_up:
         return
     judge_silence(view, time)

@@ -38,7 +38,7 @@ def learn_metadata(view: ClientView, event: Event) -> None:
             view.leaders[str(topic.get("name")), int(one["partition_index"])] = one.get("leader_id", -1)
     view.topic_names.update({row["topic_id"]: row["name"] for row in rows if row.get("topic_id") and row.get("name")})
     application = view.application
-    if application is not None and application.pattern and not view.debts and view.exchange_outstanding() is None:
+    if application.pattern and not view.debts and view.exchange_outstanding() is None:
         fresh = sorted(name for name in told if re.fullmatch(application.pattern, name))
         if not set(fresh) <= subscribed_topics(view):
             news = f"Metadata told of {', '.join(fresh)}"
@@ -114,7 +114,7 @@ def note_heartbeat(view: ClientView, operation: Operation, event: Event) -> None
         waited = event.time - rhythm.failed
         title, expected = "A heartbeat that failed is not repeated soon", f"less than {rhythm.usual} ms later"
         view.check(waited < rhythm.usual, "HBT-14", operation, title, expected, f"{waited} ms later")
-    elif rhythm.last and rhythm.failed is None and (application is None or application.idle_since is None):
+    elif rhythm.last and rhythm.failed is None and application.idle_since is None:
         rhythm.gaps.append(gap)
     rhythm.failed, rhythm.last = None, event.time
     if rhythm.outage > view.rebalance_timeout > 0:
@@ -413,13 +413,13 @@ def learn_assignment(view: ClientView, before: Standing, event: Event, news: str
 
 def is_matching(view: ClientView, topic: str) -> bool:
     """Whether the application subscribes to a pattern that a topic matches: its leader may know that topic first."""
-    pattern = view.application.pattern if view.application is not None else ""
+    pattern = view.application.pattern
     return bool(pattern and re.fullmatch(pattern, topic))
 
 
 def is_refused(view: ClientView, assignment: frozenset[TopicPartition]) -> bool:
     """Whether the application has subscribed to other topics since JoinGroup, so that the assignment is not applied."""
-    wanted = view.application.wanted if view.application is not None else None
+    wanted = view.application.wanted
     return wanted is not None and any(topic not in wanted for topic, _ in assignment)
 
 
@@ -428,7 +428,7 @@ def learn_doubtful_assignment(
 ) -> None:
     """An assignment comes that the client may not read or apply: it has that, or what it had before."""
     view.is_installed_doubtful, view.installed = True, None
-    if view.application is not None:
+    if view.application.is_driven:
         view.application.assignments.append(assignment)
     if view.exchange is not None:
         view.exchange.is_excused = view.exchange.has_failed = True
@@ -471,7 +471,7 @@ def learn_of_membership(view: ClientView, operation: Operation, event: Event) ->
             requirement = "COOP-13" if has_kept_all else "MEMBER-10"
             requirement = requirement if operation.api == "Heartbeat" else "MCOMMIT-09"
             # Before its callback a member may still join; Apache Kafka's ignores the error then.
-            is_joining = view.application is not None and bool(view.application.assignments)
+            is_joining = bool(view.application.assignments)
             is_certain = not is_joining and event.connection not in view.doubtful
             learn(view, latest, requirement, news, event, owes=is_certain)
             view.rebalance_told = event.time
@@ -515,7 +515,7 @@ def is_first_read(view: ClientView, operation: Operation, error: int) -> bool:
 
 def is_completing(view: ClientView, latest: Standing, time: int) -> bool:
     """Whether the client may be at work still on the assignment that it was told last (member.md 1.2)."""
-    has_called = view.application is None or not view.application.assignments
+    has_called = not view.application.assignments
     return latest.phase is Phase.STABLE and not (has_called and time - latest.time > view.knowledge.grace)
 
 

@@ -94,8 +94,7 @@ class Starts:
         was told that there is none (MCOMMIT-19)."""
         operation, time = seen.request, seen.event.time
         application = view.application
-        is_manual = application is not None and application.manual_since is not None
-        sought = application.sought if application is not None else NO_PARTITIONS
+        is_manual, sought = application.manual_since is not None, application.sought
         is_fresh = self.since is None or time - self.since <= view.knowledge.grace
         told = {**(self.before if is_fresh else {}), **self.committed}
         offsets = dict(fetch_offsets(operation.body, view.topic_names))
@@ -118,7 +117,7 @@ class Starts:
         told no offset of it, and has neither fetched nor sought it (MCOMMIT-18)."""
         application, operation = view.application, seen.request
         is_eager = bool(view.protocols) and view.protocols <= EAGER_ASSIGNORS
-        if application is None or self.since is None or not is_eager or view.is_installed_doubtful:
+        if not application.is_driven or self.since is None or not is_eager or view.is_installed_doubtful:
             return
         if application.manual_since is not None:
             return  # they are those that it has assigned, whose commits have no generation (MCOMMIT-12)

@@ -415,8 +415,7 @@ class ClientView:
 
     ends: dict[TopicPartition, int] = field(default_factory=dict)
     """The offsets behind the last records of partitions."""
-    application: Application | None = None
-    """That of a driven client."""
+    application: Application = field(default_factory=Application)
     rhythm: Rhythm = field(default_factory=Rhythm)
     buffers: Buffers = field(default_factory=Buffers)
     commits: Commits = field(default_factory=Commits)
